@@ -1,11 +1,13 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
 use crate::file::notify::Notify;
+use crate::file::registration::RegisterForm;
 use crate::file::track::Track;
 use crate::stage::command::Command;
 use crate::stage::earlier::Earlier;
 use crate::task_graph::TaskGraph;
 use crate::text::place::Place;
+use crate::text::typed::{Name, TextOr};
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -101,7 +103,8 @@ impl Node {
 }
 
 /// `register: NAME` or `{ policy: NAME, alias: ALIAS, max_age: 30d }` of a stage that makes a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "TextOr<Name, RegisterForm>")]
 pub struct Register {
     /// The name.
     pub policy: String,

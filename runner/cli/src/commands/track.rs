@@ -6,7 +6,7 @@ use crate::session::Session;
 use clap::Args;
 use runner_engine::{Failure, exit};
 use runner_history as history;
-use runner_pipeline::{Track, Url};
+use runner_pipeline::{Mlflow, Otlp, Track, Url, Variable};
 use runner_report::track;
 
 /// Write a run to MLflow, or its trace to OpenTelemetry.
@@ -47,14 +47,18 @@ pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> 
             );
         }
     }
-    servers.extend(args.mlflow.as_ref().map(|uri| Track::Mlflow {
-        uri: Url::Plain(uri.clone()),
-        experiment: args.experiment.clone(),
-        token: args.token.clone(),
+    servers.extend(args.mlflow.as_ref().map(|uri| {
+        Track::Mlflow(Mlflow {
+            uri: Url::Plain(uri.clone()),
+            experiment: args.experiment.clone(),
+            token: args.token.clone().map(Variable),
+        })
     }));
-    servers.extend(args.otlp.as_ref().map(|endpoint| Track::Otlp {
-        endpoint: Url::Plain(endpoint.clone()),
-        headers: None,
+    servers.extend(args.otlp.as_ref().map(|endpoint| {
+        Track::Otlp(Otlp {
+            endpoint: Url::Plain(endpoint.clone()),
+            headers: None,
+        })
     }));
     let lines = track::write(&servers, &archive.runs, &run, &archive.store)?;
     for line in &lines {

@@ -90,7 +90,7 @@ fn what_cannot_be_sent_is_refused_with_its_place() {
         ),
         (
             "[{ email: { to: a@b.example, from: a@b.example, server: 'mail:x' } }]",
-            "not a host and a port",
+            "a host and a port",
         ),
         (
             "[{ email: { to: a@b.example, from: a@b.example, server: mail, user: me } }]",

@@ -190,7 +190,7 @@ fn mistakes_in_references_to_policies_have_a_place() {
        = hint: did you mean `train`?
     "#);
     insta::assert_snapshot!(wrong("register: { policy: desk, alias: challenger }", "register: 3"), @r#"
-    error: p.yaml:10:15: expected a map, found the number 3
+    error: p.yaml:10:15: `register` is the number 3, not a text or a map
        |
     10 |     register: 3
        |               ^
@@ -198,7 +198,7 @@ fn mistakes_in_references_to_policies_have_a_place() {
     "#);
     insta::assert_snapshot!(wrong("register: \
         { policy: desk, alias: challenger }", "register: { name: desk }"), @r#"
-    error: p.yaml:10:17: unknown key `name`
+    error: p.yaml:10:17: unknown key `name` in `register`
        |
     10 |     register: { name: desk }
        |                 ^^^^
@@ -321,7 +321,7 @@ fn a_promotion_that_cannot_be_is_refused_with_its_place() {
       = hint: name a stage `evaluate/compare` with `verdict: {}` below `with:`
     "#);
     insta::assert_snapshot!(wrong(promote, "promote: { policy: desk }"), @r#"
-    error: p.yaml:4:10: `stage` is missing
+    error: p.yaml:4:10: `promote` has no `stage`
       |
     4 | promote: { policy: desk }
       |          ^

@@ -1,10 +1,13 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
-use crate::Occasion;
-use crate::schedule::CatchUp;
+use crate::file::registration::{PromoteForm, RegisterForm};
+use crate::file::{notify, track};
+use crate::schedule;
 use crate::stage::command::{Isolation, Shell};
 use crate::stage::written::{COMMON, OF_COMMAND, OF_KIND, OF_PYTHON, USES};
-use datasets::calendar::CalendarName;
+use crate::text::typed::{Name, TextOr};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, PortType, typed_output};
 
@@ -74,6 +77,8 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         rules.push(rule(kind.as_ref()));
     }
     definitions.insert("stage".to_owned(), stage(&names, rules));
+    let mut schedule = or_null(described::<schedule::Written>());
+    schedule["properties"]["params"]["type"] = json!(["object", "null"]);
     json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Pipeline",
@@ -104,24 +109,18 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
                 "propertyNames": { "pattern": NAME },
                 "additionalProperties": { "type": ["object", "null"] },
             },
-            "schedule": schedule(),
-            "promote": {
-                "description": "The alias that a run points to the policy that it registered: where a \
-                verdict says that it is better, or where nothing has the alias yet.",
-                "type": ["object", "null"],
-                "additionalProperties": false,
-                "required": ["policy", "stage"],
-                "properties": {
-                    "policy": { "description": "The name of `register:` of a \
-                    training.", "type": "string", "pattern": NAME },
-                    "stage": { "description": "A stage `evaluate/compare` with `verdict:`, whose `agent` is \
-                    the backtest of that training.", "type": "string", "pattern": NAME },
-                    "alias": { "description": "The alias; `champion` by \
-                    default.", "type": "string", "pattern": NAME },
-                },
+            "schedule": schedule,
+            "promote": or_null(described::<PromoteForm>()),
+            "notify": {
+                "description": "The messages that are sent when a run has ended. Not part of any key.",
+                "type": ["array", "null"],
+                "items": described::<notify::Entry>(),
             },
-            "notify": notify(),
-            "track": track(),
+            "track": {
+                "description": "The servers that follow runs. Not part of any key.",
+                "type": ["array", "null"],
+                "items": described::<track::Entry>(),
+            },
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -139,13 +138,6 @@ const SIZE: &str = "^[0-9.]+ *([KMGT]i?B|kB|B)$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn stage(names: &[&str], rules: Vec<Value>) -> Value {
-    let described = |text: &str, schema: Value| {
-        let mut schema = schema;
-        if let Value::Object(map) = &mut schema {
-            map.insert("description".to_owned(), text.into());
-        }
-        schema
-    };
     let of_kind: Vec<&str> = COMMON.into_iter().chain(OF_KIND).collect();
     let of_command: Vec<&str> = COMMON.into_iter().chain(OF_COMMAND).collect();
     let of_python: Vec<&str> = COMMON.into_iter().chain(OF_PYTHON).collect();
@@ -201,40 +193,29 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "type": ["object", "null"],
                 "additionalProperties": false,
                 "properties": {
-                    "threads": described(
+                    "threads": with_description(
                         "The number of threads; by default the running stages share the cores.",
                         or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
                     ),
-                    "memory": described(
+                    "memory": with_description(
                         "Memory, such as `4GiB`.",
                         or_interpolation(json!({ "type": "string", "pattern": SIZE })),
                     ),
                 },
             },
-            "retries": described(
+            "retries": with_description(
                 "The number of retries after a failure.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
             ),
-            "timeout": described(
+            "timeout": with_description(
                 "The time limit: `90s`, `2h`, `5d`.",
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
-            "register": {
-                "description": "The name under which the policy is registered at the end of a run, and an \
-                alias that points to the newest.",
-                "anyOf": [
-                    { "type": "string", "pattern": NAME },
-                    {
-                        "type": "object",
-                        "additionalProperties": false,
-                        "required": ["policy"],
-                        "properties": { "policy": { "type": "string", "pattern": NAME },
-                            "alias": { "type": "string", "pattern": NAME },
-                            "max_age": { "description": "The age from which on it may not act: `30d`.",
-                            "type": "string", "pattern": "^([0-9]+[smhd])+$" } },
-                    },
-                ],
-            },
+            "register": with_description(
+                "The name under which the policy is registered at the end of a run, and an alias that points \
+                to the newest.",
+                described::<TextOr<Name, RegisterForm>>(),
+            ),
             "files": {
                 "description": "Files that the command reads, of the pipeline's directory or by URL: part \
                 of its key. Patterns and directories are expanded.",
@@ -291,19 +272,19 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                     tool,
                 ] },
             },
-            "network": described(
+            "network": with_description(
                 "Whether the command reaches the network: part of its key.",
                 or_interpolation(json!({ "type": "boolean", "default": false })),
             ),
-            "shell": described(
+            "shell": with_description(
                 "The shell: `bash -euo pipefail` or `sh -e`. Part of its key.",
                 or_interpolation(json!({ "enum": Shell::ALL, "default": Shell::default() })),
             ),
-            "isolation": described(
+            "isolation": with_description(
                 "The isolation that it asks for; `required` fails without namespaces.",
                 or_interpolation(json!({ "enum": Isolation::ALL, "default": Isolation::default() })),
             ),
-            "log": described(
+            "log": with_description(
                 "The size of its log, of which the first and the last half are kept, such as `64MiB`.",
                 or_interpolation(json!({ "type": "string", "pattern": SIZE })),
             ),
@@ -324,11 +305,11 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             },
             "lock": { "description": "The file that lists the environment's packages: part of the \
             key.", "type": "string" },
-            "seed": described(
+            "seed": with_description(
                 "The seed of the context: part of the key.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "default": 0 })),
             ),
-            "container": described(
+            "container": with_description(
                 "The image that it runs in, by podman or docker: part of its key.",
                 or_interpolation(json!({ "type": "string",
                     "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
@@ -338,209 +319,77 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
     })
 }
 
+fn with_description(text: &str, mut schema: Value) -> Value {
+    schema["description"] = text.into();
+    schema
+}
+
 fn or_interpolation(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
 }
 
-/// The schema of `schedule:`.
-fn notify() -> Value {
-    let text = |description: &str| json!({ "description": description, "type": "string" });
-    let variable =
-        |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
-    let secret = || variable("The variable of the environment that holds the address.");
-    let url = || or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
-    let occasions: Vec<&str> = Occasion::ALL.iter().map(|occasion| occasion.name()).collect();
-    let address = |description: &str, more: Value| {
-        let mut properties = json!({ "url": url(), "secret": secret() });
-        if let (Value::Object(properties), Value::Object(more)) = (&mut properties, more) {
-            properties.extend(more);
+/// The schema of a type that is read, with its documentation.
+fn described<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
+/// Simplifies a derived schema: a value that may be left out cannot be null, and the values of an enum are a
+/// list.
+fn tidy(schema: &mut Value) {
+    if let Value::Array(items) = schema {
+        items.iter_mut().for_each(tidy);
+    }
+    let Value::Object(map) = schema else { return };
+    map.retain(|key, value| match key.as_str() {
+        "$schema" | "title" | "format" => !value.is_string(),
+        "default" => value.is_string(),
+        "additionalProperties" => *value != json!(true),
+        _ => true,
+    });
+    if let Some(Value::String(text)) = map.get_mut("description") {
+        *text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    map.values_mut().for_each(tidy);
+    if let Some(Value::Object(items)) = map.get_mut("items") {
+        items.remove("description");
+    }
+    if let Some(Value::Array(types)) = map.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_mut_slice() {
+            let only = only.take();
+            map.insert("type".to_owned(), only);
         }
-        json!({
-            "description": description,
-            "anyOf": [url(), { "type": "object", "additionalProperties": false, "properties": properties }],
-        })
-    };
-    json!({
-        "description": "The messages that are sent when a run has ended. Not part of any key.",
-        "type": ["array", "null"],
-        "items": {
-            "type": "object",
-            "additionalProperties": false,
-            "oneOf": [{ "required": ["webhook"] }, { "required": ["command"] }, { "required": ["email"] },
-                { "required": ["ping"] }],
-            "properties": {
-                "on": {
-                    "description": "The occasions; `failure` by default, of `ping` `success`.",
-                    "type": ["string", "array"],
-                    "items": { "enum": occasions },
-                },
-                "webhook": address(
-                    "A POST request with a JSON document.",
-                    json!({ "shape": { "description": "The shape of the document; `json`, all fields, by \
-                        default.", "enum": ["json", "slack", "teams", "discord"] } }),
-                ),
-                "command": text("A shell command that reads the JSON document from standard input."),
-                "email": {
-                    "description": "An e-mail by SMTP.",
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["to", "from", "server"],
-                    "properties": {
-                        "to": { "description": "The addresses that it goes \
-                        to.", "type": ["string", "array"], "items": { "type": "string" } },
-                        "from": text("The address that it comes from."),
-                        "server": text("Host and port: `smtp.example.org:587`."),
-                        "tls": { "description": "The encryption: `always` (port 465), `starttls`, the \
-                        default, or `never`, for a server on this \
-                        machine.", "enum": ["always", "starttls", "never"] },
-                        "user": text("The user that logs in."),
-                        "password": variable("The variable of the environment that holds the password."),
-                    },
-                },
-                "ping": address("A GET request, by which another service sees that runs succeed.", json!({})),
-            },
-        },
-    })
+    }
+    let constants = map.get("oneOf").and_then(Value::as_array).and_then(|all| {
+        let each = |one: &Value| one.get("const").map(|value| vec![value.clone()]);
+        all.iter().map(each).collect::<Option<Vec<_>>>()
+    });
+    if let Some(constants) = constants {
+        map.remove("oneOf");
+        map.insert("enum".to_owned(), constants.concat().into());
+    }
+    if map.contains_key("enum") {
+        map.remove("type");
+    }
+    if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+        choices.retain(|choice| *choice != json!({ "type": "null" }));
+        if let [Value::Object(only)] = choices.as_mut_slice() {
+            let only = std::mem::take(only);
+            map.remove("anyOf");
+            only.into_iter().for_each(|(key, value)| {
+                map.entry(key).or_insert(value);
+            });
+        }
+    }
 }
 
-fn track() -> Value {
-    let secret = || {
-        json!({ "type": "object", "additionalProperties": false, "required": ["secret"],
-        "properties": { "secret": { "type": "string", "pattern": VARIABLE } } })
-    };
-    let address = |description: &str| {
-        let url = or_interpolation(json!({ "type": "string", "pattern": "^https?://" }));
-        json!({ "description": description, "anyOf": [url, secret()] })
-    };
-    let variable =
-        |description: &str| json!({ "description": description, "type": "string", "pattern": VARIABLE });
-    json!({
-        "description": "The servers that follow runs. Not part of any key.",
-        "type": ["array", "null"],
-        "items": {
-            "type": "object",
-            "additionalProperties": false,
-            "minProperties": 1,
-            "maxProperties": 1,
-            "properties": {
-                "mlflow": {
-                    "description": "A tracking server of MLflow.",
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["uri"],
-                    "properties": {
-                        "uri": address("Its address."),
-                        "experiment": { "description": "The experiment; the pipeline's name by \
-                        default.", "type": "string" },
-                        "token": variable("The variable of the environment that holds a bearer token."),
-                    },
-                },
-                "otlp": {
-                    "description": "A collector of OpenTelemetry traces, by OTLP over HTTP.",
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["endpoint"],
-                    "properties": {
-                        "endpoint": address("Its address, without `/v1/traces`."),
-                        "headers": variable("The variable of the environment that holds headers: \
-                        `name=value,name=value`."),
-                    },
-                },
-            },
-        },
-    })
-}
-
-fn schedule() -> Value {
-    let calendars: Vec<&str> = CalendarName::CODES
-        .iter()
-        .map(|(code, _)| *code)
-        .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
-        .chain(["every_day"])
-        .collect();
-    let text = |description: &str| json!({ "description": description, "type": "string" });
-    let texts = |description: &str| {
-        json!({ "description": description, "type": ["string", "array"],
-        "items": { "type": "string" } })
-    };
-    let length = |description: &str| {
-        let pattern = json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" });
-        let mut schema = or_interpolation(pattern);
-        schema["description"] = description.into();
-        schema
-    };
-    json!({
-        "description": "The nights on which `runner schedule` runs the pipeline.",
-        "type": ["object", "null"],
-        "additionalProperties": false,
-        "oneOf": [{ "required": ["at"] }, { "required": ["cron"] }, { "type": "null" }],
-        "properties": {
-            "at": text("The local time, `18:30`, or a time after the exchange's close, which is earlier on \
-            a half day: `close + 2h30m`."),
-            "cron": text("Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only \
-            on days of the calendar."),
-            "timezone": text("The time zone, an IANA name; by default that of the exchange, or UTC."),
-            "calendar": {
-                "description": "The days that have a night: the trading days of an exchange by its ISO \
-                10383 code or its name here, or every day.",
-                "enum": calendars,
-                "default": "every_day",
-            },
-            "from": text("The date of the first night; by default, the latest that is due when the schedule \
-            is first run."),
-            "wait_for": {
-                "description": "The data that a night waits for.",
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["until"],
-                "properties": {
-                    "sources": texts("Stages: each of them has a source file that was written on the \
-                    night's date or later."),
-                    "files": texts("Paths of files, such as `quotes/${schedule.date}.csv`, relative to the \
-                    pipeline."),
-                    "until": text("The local time after which the night is late; a time before the due time \
-                    is one of the next day."),
-                    "stable_for": length("The time for which the size and the modification time of each \
-                    file must have been unchanged."),
-                },
-            },
-            "catch_up": {
-                "description": "What happens to missed nights: all are made up for in order, the latest is, \
-                or none.",
-                "enum": CatchUp::ALL.map(|(name, _)| name),
-                "default": CatchUp::default().name(),
-            },
-            "params": {
-                "description": "Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; \
-                `${schedule.date}` and `${schedule.previous}` are its dates.",
-                "type": ["object", "null"],
-            },
-            "timeout": length("The longest time that the run of a night takes."),
-            "keep": {
-                "description": "What the history keeps.",
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["runs"],
-                "properties": { "runs": { "description": "The number of the schedule's latest \
-                runs.", "type": "integer", "minimum": 1 } },
-            },
-            "then": {
-                "description": "The decision of a registered policy once a night's run is done, as by \
-                `runner policy act`.",
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["act", "data"],
-                "properties": {
-                    "act": text("The policy: `NAME@ALIAS`, such as `desk@champion`, or `NAME@VERSION`."),
-                    "data": texts("The files of the night's data, as by `--data`, relative to the pipeline."),
-                    "replace": { "description": "Read the files in place of the stages' own \
-                    ones.", "type": "boolean" },
-                    "positions": text("The positions that are held: a file, relative to the pipeline, \
-                    `none` (default) or `played`."),
-                },
-            },
-        },
-    })
+fn or_null(mut schema: Value) -> Value {
+    schema["type"] = json!(["object", "null"]);
+    schema
 }
 
 /// The schema of `matrix:`.

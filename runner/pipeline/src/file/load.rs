@@ -177,22 +177,21 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
             };
             let blocks = blocks.entries();
             let by_night = set_by_night(&document);
-            let params = loader.params.iter();
+            let params = loader.values.params.iter();
             let params = params.filter(|(name, _)| !by_night.contains(name.as_str()));
             let params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
             let point = Point::new();
-            let scope = |params| Scope {
-                params: Some(params),
-                matrix: Some(&point),
-                env: &loader.env,
-                night: options.night,
-                secrets: &loader.secrets,
+            let axes = Scope {
                 verbatim: true,
+                ..loader.values.at(&point)
             };
             let resolved = Resolved {
                 document: &document,
-                scope: scope(&params),
-                axes: scope(&loader.params),
+                scope: Scope {
+                    params: Some(&params),
+                    ..axes
+                },
+                axes,
                 blocks,
                 settings: &loader.settings,
                 kinds: options.kinds,
@@ -212,19 +211,56 @@ struct Loader<'a> {
     /// The directories of the stages that come from included files.
     bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
-    env: Variables<'a>,
+    /// What interpolations read.
+    values: Values<'a>,
     /// If set, source files and tools are looked for.
     sources: bool,
     finder: Finder<'a>,
     problems: Problems,
-    params: BTreeMap<String, Tree>,
     settings: Vec<Setting>,
-    /// The variables that some stage lists in `secrets:`.
-    secrets: BTreeSet<String>,
     nodes: Vec<Node>,
     promote: Option<Promote>,
     notify: Vec<Notify>,
     track: Vec<Track>,
+}
+
+/// What interpolations read.
+struct Values<'a> {
+    params: BTreeMap<String, Tree>,
+    env: Variables<'a>,
+    night: Option<NightDates>,
+    /// The variables that some stage lists in `secrets:`.
+    secrets: BTreeSet<String>,
+}
+
+impl Values<'_> {
+    /// The scope of a matrix, without points.
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            params: Some(&self.params),
+            matrix: None,
+            env: &self.env,
+            night: self.night,
+            secrets: &self.secrets,
+            verbatim: false,
+        }
+    }
+
+    /// The scope of a stage at a point.
+    fn at<'s>(&'s self, point: &'s Point) -> Scope<'s> {
+        Scope {
+            matrix: Some(point),
+            ..self.scope()
+        }
+    }
+
+    /// The scope of the blocks beside the stages, which have the dates of a night.
+    fn beside(&self) -> Scope<'_> {
+        Scope {
+            night: self.night.or(Some(NightDates::EXAMPLE)),
+            ..self.scope()
+        }
+    }
 }
 
 /// A stage before its expansion.
@@ -244,13 +280,16 @@ impl<'a> Loader<'a> {
             base: folder_of(file).into(),
             bases: BTreeMap::new(),
             options,
-            env: Variables::new(&options.env, options.tried.as_ref()),
+            values: Values {
+                params: BTreeMap::new(),
+                env: Variables::new(&options.env, options.tried.as_ref()),
+                night: options.night,
+                secrets: BTreeSet::new(),
+            },
             sources,
             finder: Finder::new(&options.env),
             problems: Problems::new(texts),
-            params: BTreeMap::new(),
             settings: Vec::new(),
-            secrets: BTreeSet::new(),
             nodes: Vec::new(),
             promote: None,
             notify: Vec::new(),
@@ -263,7 +302,7 @@ impl<'a> Loader<'a> {
             Some(document) if !self.problems.any() => document,
             _ => return Err(self.problems.finish()),
         };
-        let params = self.params.iter();
+        let params = self.values.params.iter();
         Ok(Pipeline {
             name: document.name,
             file: self.file.to_owned(),
@@ -296,7 +335,7 @@ impl<'a> Loader<'a> {
     fn document(&mut self) -> Option<Document> {
         let mut document = self.written()?;
         let options = self.options;
-        self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
+        self.values.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
         let of_night = self.params_of_night(&document);
         self.settings = overrides::apply(
             &options.set,
@@ -314,7 +353,8 @@ impl<'a> Loader<'a> {
         let document = self.document()?;
         self.schedule(&document);
         self.notify = self.notify(&document);
-        self.track = self.track(&document);
+        let track = document.track.as_ref();
+        self.track = track::ENTRY.list("track", track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> =
@@ -354,15 +394,7 @@ impl<'a> Loader<'a> {
                 self.settle_alone(&plan);
                 continue;
             }
-            let scope = Scope {
-                params: Some(&self.params),
-                matrix: None,
-                env: &self.env,
-                night: self.options.night,
-                secrets: &self.secrets,
-                verbatim: false,
-            };
-            let Some(own) = axes::read(&plan.stage.matrix, &scope, &mut self.problems) else {
+            let Some(own) = axes::read(&plan.stage.matrix, &self.values.scope(), &mut self.problems) else {
                 continue;
             };
             let stage = &plan.stage.key.name;
@@ -405,11 +437,7 @@ impl<'a> Loader<'a> {
     fn params_of_night(&mut self, document: &Document) -> OfNight {
         let scope = Scope {
             params: None,
-            matrix: None,
-            env: &self.env,
-            night: self.options.night.or(Some(NightDates::EXAMPLE)),
-            secrets: &self.secrets,
-            verbatim: false,
+            ..self.values.beside()
         };
         let params = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
         let problems = &mut self.problems;
@@ -425,54 +453,27 @@ impl<'a> Loader<'a> {
     }
 
     /// The schedule; `None` if there is none, or it has errors.
-    fn notify(&mut self, document: &Document) -> Vec<Notify> {
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: None,
-            env: &self.env,
-            night: self.options.night.or(Some(NightDates::EXAMPLE)),
-            secrets: &self.secrets,
-            verbatim: false,
-        };
-        let tree = document.notify.as_ref();
-        tree.map_or_else(Vec::new, |tree| notify::read(tree, &scope, &mut self.problems))
-    }
-
-    fn track(&mut self, document: &Document) -> Vec<Track> {
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: None,
-            env: &self.env,
-            night: self.options.night.or(Some(NightDates::EXAMPLE)),
-            secrets: &self.secrets,
-            verbatim: false,
-        };
-        let tree = document.track.as_ref();
-        tree.map_or_else(Vec::new, |tree| track::read(tree, &scope, &mut self.problems))
-    }
-
     fn schedule(&mut self, document: &Document) -> Option<Schedule> {
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: None,
-            env: &self.env,
-            night: self.options.night.or(Some(NightDates::EXAMPLE)),
-            secrets: &self.secrets,
-            verbatim: false,
-        };
         let stages: Vec<&str> = document.stages.iter().map(|stage| stage.key.name.as_str()).collect();
-        schedule::read(document.schedule.as_ref()?, &stages, &scope, &mut self.problems)
+        schedule::read(
+            document.schedule.as_ref()?,
+            &stages,
+            &self.values.beside(),
+            &mut self.problems,
+        )
+    }
+
+    fn notify(&mut self, document: &Document) -> Vec<Notify> {
+        let tree = document.notify.as_ref();
+        notify::ENTRY.list("notify", tree, &self.values.beside(), &mut self.problems)
     }
 
     /// Replaces interpolations of the environment in the parameters.
     fn fill_params(&mut self, document: &Document) {
+        let mut params = BTreeMap::new();
         let scope = Scope {
             params: None,
-            matrix: None,
-            env: &self.env,
-            night: self.options.night,
-            secrets: &self.secrets,
-            verbatim: false,
+            ..self.values.scope()
         };
         for (key, value) in &document.params {
             // Values from the command line are not interpolated.
@@ -482,8 +483,9 @@ impl<'a> Loader<'a> {
                 let filled = fill(value, &scope, &mut self.problems);
                 Tree { note: None, ..filled }
             };
-            self.params.insert(key.name.clone(), value);
+            params.insert(key.name.clone(), value);
         }
+        self.values.params = params;
     }
 
     /// Checks the own settings of a stage whose needs or points are unknown.

@@ -4,85 +4,97 @@
 use crate::stage::written::Stage;
 use crate::text::problems::Problems;
 use crate::text::suggest::{list, suggest};
-use crate::text::tree::{Tree, Value};
-use crate::text::units::{duration, is_name};
+use crate::text::tree::Tree;
+use crate::text::typed::{Block, Interval, Name, TextOr};
 use crate::{Node, Promote, Register, Work};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use stages_core::PortType;
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-const REGISTER: &str = "write `register: NAME`, or `register: { policy: NAME, alias: challenger }`";
+const REGISTER: Block = Block {
+    name: "`register`",
+    hints: &[
+        (
+            "",
+            "write `register: NAME`, or `register: { policy: NAME, alias: challenger }`",
+        ),
+        ("max_age", "give a duration with its unit, such as `30d`"),
+    ],
+};
 
-const PROMOTE: &str = "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a \
-    stage `evaluate/compare` with `verdict:`";
+const PROMOTE: Block = Block {
+    name: "`promote`",
+    hints: &[(
+        "",
+        "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a stage \
+        `evaluate/compare` with `verdict:`",
+    )],
+};
 
 /// The alias that is moved where a pipeline says nothing else.
 pub(crate) const CHAMPION: &str = "champion";
 
-/// Reads `register:` of a stage into its node.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RegisterForm {
+    policy: Name,
+    alias: Option<Name>,
+    /// The age from which on it may not act: `30d`.
+    #[schemars(with = "Option<String>", extend("pattern" = "^([0-9]+[smhd])+$"))]
+    max_age: Option<Interval>,
+}
+
+impl From<TextOr<Name, RegisterForm>> for Register {
+    fn from(form: TextOr<Name, RegisterForm>) -> Self {
+        match form {
+            TextOr::Text(Name(policy)) => Self {
+                policy,
+                alias: None,
+                max_age: None,
+            },
+            TextOr::Map(form) => Self {
+                policy: form.policy.0,
+                alias: form.alias.map(|Name(alias)| alias),
+                max_age: form.max_age.map(|Interval(age)| age),
+            },
+        }
+    }
+}
+
+/// The alias that a run points to the policy that it registered: where a verdict says that it is better, or
+/// where nothing has the alias yet.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PromoteForm {
+    /// The name of `register:` of a training.
+    policy: Name,
+    /// A stage `evaluate/compare` with `verdict:`, whose `agent` is the backtest of that training.
+    stage: Name,
+    /// The alias; `champion` by default.
+    alias: Option<Name>,
+}
+
+/// Reads `register:` of a stage into its node, which has to make one policy.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
-    if let Some(tree) = &stage.register {
-        node.register = register(tree, node, problems);
-    }
-}
-
-/// True if a node makes one policy.
-fn makes_policy(node: &Node) -> bool {
-    node.provides
+    let Some(tree) = &stage.register else { return };
+    node.register = REGISTER.read(tree, tree, problems);
+    let policies = node
+        .provides
         .values()
-        .filter(|provided| provided.ty == PortType::Policy)
-        .count()
-        == 1
-}
-
-fn register(tree: &Tree, node: &Node, problems: &mut Problems) -> Option<Register> {
-    let fields = match tree.text() {
-        Some(_) => BTreeMap::from([("policy", tree)]),
-        None => fields(tree, &["policy", "alias", "max_age"], REGISTER, problems)?,
-    };
-    let policy = name(&fields, "policy", tree, REGISTER, problems)?;
-    let alias = match fields.contains_key("alias") {
-        true => Some(name(&fields, "alias", tree, REGISTER, problems)?),
-        false => None,
-    };
-    let max_age = match fields.get("max_age") {
-        Some(value) => Some(age(value, problems)?),
-        None => None,
-    };
-    if !makes_policy(node) {
-        problems.add(
-            tree.spot,
-            format!("`{}` makes no policy, or several, that could be registered", node.stage),
-            "put `register:` to the training",
-        );
-        return None;
+        .filter(|provided| provided.ty == PortType::Policy);
+    if node.register.is_some() && policies.count() != 1 {
+        let message = format!("`{}` makes no policy, or several, that could be registered", node.stage);
+        problems.add(tree.spot, message, "put `register:` to the training");
     }
-    Some(Register {
-        policy,
-        alias,
-        max_age,
-    })
-}
-
-fn age(value: &Tree, problems: &mut Problems) -> Option<Duration> {
-    let age = value.text().and_then(duration);
-    if age.is_none() {
-        let message = format!("`max_age` is {}, not a duration", value.describe());
-        problems.add(value.spot, message, "give a duration with its unit, such as `30d`");
-    }
-    age
 }
 
 /// Reads `promote:`; `None` if it has errors.
 pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> Option<Promote> {
-    let fields = fields(tree, &["policy", "stage", "alias"], PROMOTE, problems)?;
-    let policy = name(&fields, "policy", tree, PROMOTE, problems)?;
-    let stage = name(&fields, "stage", tree, PROMOTE, problems)?;
-    let alias = match fields.contains_key("alias") {
-        true => name(&fields, "alias", tree, PROMOTE, problems)?,
-        false => CHAMPION.to_owned(),
-    };
-    let at = |key: &str| fields.get(key).map_or(tree.spot, |value| value.spot);
+    let form: PromoteForm = PROMOTE.read(tree, tree, problems)?;
+    let (Name(policy), Name(stage)) = (form.policy, form.stage);
+    let alias = form.alias.map_or_else(|| CHAMPION.to_owned(), |Name(alias)| alias);
+    let at = |key: &str| tree.entry(key).map_or(tree.spot, |(_, value)| value.spot);
     let is_of_policy =
         |node: &&Node| node.register.as_ref().is_some_and(|register| register.policy == policy);
     let registered: Vec<&Node> = nodes.iter().filter(is_of_policy).collect();
@@ -167,48 +179,4 @@ fn is_judged(nodes: &[Node], judge: usize, of: &str) -> bool {
         }
     }
     false
-}
-
-/// The fields of a map with these keys.
-fn fields<'t>(
-    tree: &'t Tree,
-    known: &[&str],
-    form: &str,
-    problems: &mut Problems,
-) -> Option<BTreeMap<&'t str, &'t Tree>> {
-    let Value::Map(entries) = &tree.value else {
-        problems.add(tree.spot, format!("expected a map, found {}", tree.describe()), form);
-        return None;
-    };
-    if let Some((key, _)) = entries.iter().find(|(key, _)| !known.contains(&key.name.as_str())) {
-        let hint = suggest(&key.name, "keys", known.iter().copied());
-        problems.add(key.spot, format!("unknown key `{}`", key.name), hint);
-        return None;
-    }
-    Some(entries.iter().map(|(key, value)| (key.name.as_str(), value)).collect())
-}
-
-fn name(
-    fields: &BTreeMap<&str, &Tree>,
-    key: &str,
-    tree: &Tree,
-    form: &str,
-    problems: &mut Problems,
-) -> Option<String> {
-    match fields.get(key).map(|value| (value, value.text())) {
-        Some((_, Some(text))) if is_name(text) => Some(text.to_owned()),
-        Some((value, _)) => {
-            let message = format!("`{key}` is {}, not a name", value.describe());
-            problems.add(
-                value.spot,
-                message,
-                "a name is letters, digits, `_` and `-`, and begins with a letter",
-            );
-            None
-        }
-        None => {
-            problems.add(tree.spot, format!("`{key}` is missing"), form);
-            None
-        }
-    }
 }

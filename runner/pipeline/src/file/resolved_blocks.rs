@@ -9,6 +9,7 @@ use crate::schedule::{self, CatchUp, EVERY_DAY, Schedule};
 use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree, Value};
 use datasets::calendar::CalendarName;
+use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 
@@ -71,7 +72,7 @@ impl Blocks<'_> {
             return block.clone();
         };
         let items = items.iter().zip(self.notify).map(|(item, read)| {
-            let on = || list(read.on.iter().map(|occasion| text(occasion.name())));
+            let on = || named(&read.on);
             let item = match &read.channel {
                 Channel::Webhook { shape, .. } => within(item, "webhook", |value| with_shape(value, *shape)),
                 Channel::Email(email) => within(item, "email", |value| with_server(value, email)),
@@ -103,7 +104,7 @@ fn with_schedule(block: &Tree, read: &Schedule) -> Tree {
     };
     let block = with(block, "timezone", zone);
     let block = with(&block, "calendar", calendar);
-    let block = with(&block, "catch_up", || text(CatchUp::default().name()));
+    let block = with(&block, "catch_up", || named(&CatchUp::default()));
     within(&block, "then", |value| with(value, "replace", || scalar(false.into())))
 }
 
@@ -112,7 +113,7 @@ fn with_shape(value: &Tree, shape: Shape) -> Tree {
         Value::Map(_) => value.clone(),
         _ => tree(Value::Map(vec![(key("url"), value.clone())])),
     };
-    with(&value, "shape", || text(shape.name()))
+    with(&value, "shape", || named(&shape))
 }
 
 fn with_server(value: &Tree, email: &Email) -> Tree {
@@ -121,7 +122,7 @@ fn with_server(value: &Tree, email: &Email) -> Tree {
         Some(host) if host == email.host => text(&format!("{}:{}", email.host, email.port)),
         _ => server.clone(),
     });
-    with(&value, "tls", || text(email.tls.name()))
+    with(&value, "tls", || named(&email.tls))
 }
 
 /// A map with a default where it lacks the entry.
@@ -157,6 +158,11 @@ fn reads(tree: &Tree, param: &str) -> bool {
         Value::List(items) => items.iter().any(|item| reads(item, param)),
         Value::Map(entries) => entries.iter().any(|(_, value)| reads(value, param)),
     }
+}
+
+/// The value as the file has it.
+fn named(value: &impl Serialize) -> Tree {
+    Tree::of_json(&serde_json::to_value(value).unwrap_or_default())
 }
 
 fn is_empty(tree: &Tree) -> bool {

@@ -6,4 +6,4 @@ mod read;
 
 pub use cron::Cron;
 pub use model::{CatchUp, NightDates, Schedule, Scheduled, Then, WaitFor, When};
-pub(crate) use read::{EVERY_DAY, params, read};
+pub(crate) use read::{EVERY_DAY, Written, params, read};

@@ -2,9 +2,14 @@
 
 use super::cron::Cron;
 use crate::Notify;
+use crate::text::typed::{Interval, Several, interval, several};
+use crate::text::units::is_name;
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -33,17 +38,29 @@ pub struct Schedule {
     pub then: Option<Then>,
 }
 
-/// The block `then:`: the decision of a registered policy once a night's run is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The decision of a registered policy once a night's run is done, as by `runner policy act`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Then {
-    /// The policy: `NAME@ALIAS` or `NAME@VERSION`.
+    /// The policy: `NAME@ALIAS`, such as `desk@champion`, or `NAME@VERSION`.
+    #[serde(deserialize_with = "version_of_policy")]
     pub act: String,
-    /// Its data as by `--data` of `runner policy act`, relative to the pipeline's directory.
+    /// The files of the night's data, as by `--data`, relative to the pipeline.
+    #[serde(deserialize_with = "several")]
+    #[schemars(with = "Several<String>")]
     pub data: Vec<String>,
-    /// If true, the files stand in place of the stages' own ones.
+    /// Read the files in place of the stages' own ones.
+    #[serde(default)]
     pub replace: bool,
-    /// The positions that are held: a file, relative to the pipeline's directory, `none` or `played`.
+    /// The positions that are held: a file, relative to the pipeline, `none` (default) or `played`.
     pub positions: Option<String>,
+}
+
+fn version_of_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let parts = text.split_once('@');
+    let is_version = parts.is_some_and(|(name, version)| is_name(name) && !version.is_empty());
+    is_version.then_some(text).ok_or_else(|| D::Error::custom("\n"))
 }
 
 /// The times of a day at which nights are due.
@@ -57,21 +74,30 @@ pub enum When {
     Cron(Cron),
 }
 
-/// The block `wait_for:`.
-#[derive(Clone, Debug, PartialEq)]
+/// The data that a night waits for.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WaitFor {
-    /// The stages whose source files are waited for.
+    /// Stages: each of them has a source file that was written on the night's date or later.
+    #[serde(default, deserialize_with = "several")]
+    #[schemars(with = "Option<Several<String>>")]
     pub sources: Vec<String>,
-    /// Files by their paths, relative to the pipeline's directory.
+    /// Paths of files, such as `quotes/${schedule.date}.csv`, relative to the pipeline.
+    #[serde(default, deserialize_with = "several")]
+    #[schemars(with = "Option<Several<String>>")]
     pub files: Vec<String>,
-    /// The local time after which a night is late; a time before the due time is one of the next day.
+    /// The local time after which the night is late; a time before the due time is one of the next day.
+    #[schemars(with = "String")]
     pub until: TimeOfDay,
-    /// The time for which size and modification time of each file must have been unchanged.
+    /// The time for which the size and the modification time of each file must have been unchanged.
+    #[serde(default, deserialize_with = "interval")]
+    #[schemars(with = "Option<Interval>")]
     pub stable_for: Duration,
 }
 
 /// The treatment of nights that were missed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum CatchUp {
     /// All are made up for, in order.
     #[default]
@@ -80,19 +106,6 @@ pub enum CatchUp {
     Latest,
     /// A night is skipped once its window is over: `until` of `wait_for`, or an hour after it was due.
     None,
-}
-
-impl CatchUp {
-    pub(crate) const ALL: [(&'static str, Self); 3] =
-        [("all", Self::All), ("latest", Self::Latest), ("none", Self::None)];
-
-    /// The name, as files have it.
-    pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(_, known)| *known == self)
-            .map_or("", |(name, _)| name)
-    }
 }
 
 impl fmt::Display for When {

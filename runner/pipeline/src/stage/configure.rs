@@ -87,7 +87,7 @@ fn one_of(name: &str, known: &[&str]) -> String {
 }
 
 /// Converts Rust's type names to plain words.
-fn plain(wanted: &str) -> String {
+pub(crate) fn plain(wanted: &str) -> String {
     match wanted {
         "f32" | "f64" => "a number".to_owned(),
         "u8" => "an integer from 0 to 255".to_owned(),

@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The variables of interpolations.
+#[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     /// The parameters; `None` if they are not available (in `params:` itself).
     pub params: Option<&'a BTreeMap<String, Tree>>,

@@ -1,4 +1,5 @@
-//! Text to values with positions: the sources of errors, YAML, the tree of values, names and units, hints.
+//! Text to values with positions: the sources of errors, YAML, the tree of values, typed
+//! values, names and units, hints.
 
 pub(crate) mod error;
 pub(crate) mod place;
@@ -7,5 +8,6 @@ pub(crate) mod problems;
 pub(crate) mod source;
 pub(crate) mod suggest;
 pub(crate) mod tree;
+pub(crate) mod typed;
 pub(crate) mod units;
 pub(crate) mod yaml;

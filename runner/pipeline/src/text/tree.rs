@@ -63,6 +63,14 @@ impl Tree {
         }
     }
 
+    /// Its items, if it is a list; else itself alone.
+    pub fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
     /// The entry of that name, if it is a map with that key.
     pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
         match &self.value {
@@ -84,7 +92,6 @@ impl Tree {
     }
 
     /// A tree of a value, without positions.
-    #[cfg(test)]
     pub fn of_json(value: &Json) -> Self {
         let value = match value {
             Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
@@ -151,6 +158,16 @@ pub(crate) fn spell(value: &Json) -> Option<String> {
 pub(crate) enum Step {
     Key(String),
     Index(usize),
+}
+
+impl Step {
+    /// The key, if it is one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Key(name) => Some(name),
+            Self::Index(_) => None,
+        }
+    }
 }
 
 /// Parses the path of a field. An invalid index is part of a name.

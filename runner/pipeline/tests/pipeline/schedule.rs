@@ -260,7 +260,9 @@ stages:
     assert_eq!(schedules[0], schedules[1]);
     let [first, second] = &pipelines;
     assert_eq!((&first.notify, first.notify.len()), (&second.notify, 4));
-    assert!(matches!(&second.track[0], Track::Mlflow { experiment: Some(name), .. } if name == "nightly"));
+    assert!(
+        matches!(&second.track[0], Track::Mlflow(track) if track.experiment.as_deref() == Some("nightly"))
+    );
     assert_eq!(first.track[1], second.track[1]);
     for pipeline in &pipelines {
         assert_eq!(config(pipeline)["symbol"], json!("2026-03-06"));

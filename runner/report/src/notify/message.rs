@@ -20,7 +20,6 @@ const DISCORD: usize = 2000;
 #[derive(Clone, Debug, Serialize)]
 pub struct Message {
     /// The occasions that it is of; empty for a run that was cancelled by hand.
-    #[serde(serialize_with = "names")]
     pub occasions: Vec<Occasion>,
     /// The pipeline's name.
     pub pipeline: String,
@@ -55,10 +54,6 @@ pub struct StageError {
     pub stage: String,
     /// The error of the stage.
     pub error: String,
-}
-
-fn names<S: serde::Serializer>(occasions: &[Occasion], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(occasions.iter().map(|occasion| occasion.name()))
 }
 
 impl Message {

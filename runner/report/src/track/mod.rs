@@ -11,7 +11,7 @@ use mlflow::Mlflow;
 use otlp::Otlp;
 use runner_engine::{Failure, Stamped};
 use runner_history::{Follower, Run};
-use runner_pipeline::{Track, Url};
+use runner_pipeline::{Track, Url, Variable};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,18 +138,14 @@ fn open(all: &[Track], warn: &mut dyn FnMut(&str)) -> Servers {
     let mut servers: Servers = Vec::new();
     for track in all {
         let opened: Result<Box<dyn Server>, String> = match track {
-            Track::Mlflow {
-                uri,
-                experiment,
-                token,
-            } => (|| {
-                let token = token.as_deref().map(variable).transpose()?;
-                let mlflow = Mlflow::new(&address(uri)?, experiment.clone(), token)?;
+            Track::Mlflow(track) => (|| {
+                let token = track.token.as_ref().map(secret).transpose()?;
+                let mlflow = Mlflow::new(&address(&track.uri)?, track.experiment.clone(), token)?;
                 Ok(Box::new(mlflow) as Box<dyn Server>)
             })(),
-            Track::Otlp { endpoint, headers } => (|| {
-                let headers = headers.as_deref().map(variable).transpose()?;
-                let otlp = Otlp::new(&address(endpoint)?, headers.as_deref())?;
+            Track::Otlp(track) => (|| {
+                let headers = track.headers.as_ref().map(secret).transpose()?;
+                let otlp = Otlp::new(&address(&track.endpoint)?, headers.as_deref())?;
                 Ok(Box::new(otlp) as Box<dyn Server>)
             })(),
         };
@@ -164,6 +160,10 @@ fn open(all: &[Track], warn: &mut dyn FnMut(&str)) -> Servers {
 fn variable(name: &str) -> Result<String, String> {
     let value = std::env::var(name).ok().filter(|value| !value.is_empty());
     value.ok_or_else(|| format!("the variable `{name}` is not set"))
+}
+
+fn secret(Variable(name): &Variable) -> Result<String, String> {
+    variable(name)
 }
 
 /// An address without a slash at its end.

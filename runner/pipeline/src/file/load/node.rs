@@ -4,7 +4,7 @@ use super::{Loader, Plan};
 use crate::file::registration;
 use crate::matrix::point::{self, Point};
 use crate::stage::configure;
-use crate::stage::interpolate::{Scope, fill};
+use crate::stage::interpolate::fill;
 use crate::stage::needs::Face;
 use crate::stage::written::{Job, Stage};
 use crate::stage::{python_stage, run_stage};
@@ -59,14 +59,7 @@ impl Loader<'_> {
                         (key.name.clone(), Provided::unknown(ty))
                     })
                     .collect();
-                let scope = Scope {
-                    params: Some(&self.params),
-                    matrix: Some(point),
-                    env: &self.env,
-                    night: self.options.night,
-                    secrets: &self.secrets,
-                    verbatim: false,
-                };
+                let scope = self.values.at(point);
                 let finder = self.sources.then_some(&self.finder);
                 let mut command =
                     run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
@@ -103,14 +96,7 @@ impl Loader<'_> {
         point: &Point,
     ) -> Option<(Settings, Tree)> {
         let before = self.problems.count();
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: Some(point),
-            env: &self.env,
-            night: self.options.night,
-            secrets: &self.secrets,
-            verbatim: false,
-        };
+        let scope = self.values.at(point);
         let mut with = fill(with, &scope, &mut self.problems);
         for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
             let default = kind.resolve(Json::Null).unwrap_or_default();
@@ -178,14 +164,7 @@ impl Loader<'_> {
 
     /// Resources, retries and the time limit.
     fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: Some(point),
-            env: &self.env,
-            night: self.options.night,
-            secrets: &self.secrets,
-            verbatim: false,
-        };
+        let scope = self.values.at(point);
         let problems = &mut self.problems;
         let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {
             let Some(tree) = tree else { return };
