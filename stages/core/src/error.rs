@@ -43,6 +43,14 @@ impl ConfigProblem {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Refuses what has this fault.
+    ///
+    /// # Errors
+    /// This one, where `has_fault`.
+    pub fn when(self, has_fault: bool) -> Result<(), Self> {
+        if has_fault { Err(self) } else { Ok(()) }
+    }
 }
 
 /// The error that a stage ends with.
@@ -103,6 +111,14 @@ impl StageError {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Refuses what has this fault.
+    ///
+    /// # Errors
+    /// This one, where `has_fault`.
+    pub fn when(self, has_fault: bool) -> Result<(), Self> {
+        if has_fault { Err(self) } else { Ok(()) }
     }
 }
 

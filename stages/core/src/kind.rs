@@ -5,7 +5,7 @@ use crate::error::{ConfigProblem, StageError};
 use crate::features;
 use crate::input::Source;
 use crate::memo::{Given, Share};
-use crate::port::{PlanContext, PortType, Ports, Provided};
+use crate::port::{PlanContext, Planned, PortType, Ports};
 use crate::settings::Settings;
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -68,16 +68,8 @@ pub trait StageKind: Send + Sync + 'static {
     ///
     /// # Errors
     /// The first mistake found, with its field.
-    fn check(
-        &self,
-        _config: &Self::Config,
-        _plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        Ok(Self::PORTS
-            .outputs
-            .iter()
-            .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
-            .collect())
+    fn check(&self, _config: &Self::Config, _plan: &PlanContext) -> Planned {
+        Ok(Self::PORTS.provided())
     }
 
     /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and
@@ -136,11 +128,7 @@ pub trait AnyStage: Send + Sync {
     ///
     /// # Errors
     /// The first mistake found.
-    fn check(
-        &self,
-        resolved: &Settings,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem>;
+    fn check(&self, resolved: &Settings, plan: &PlanContext) -> Planned;
     /// [`StageKind::sources`].
     ///
     /// # Errors
@@ -246,11 +234,7 @@ impl<S: StageKind> AnyStage for Erased<S> {
         pruned
     }
 
-    fn check(
-        &self,
-        resolved: &Settings,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, resolved: &Settings, plan: &PlanContext) -> Planned {
         features::check(S::PORTS, S::FEATURES_BY_CONTRACT, plan)?;
         self.0.check(&*resolved.typed::<S::Config>()?, plan)
     }

@@ -26,7 +26,7 @@ pub use event::{EventSink, StageEvent};
 pub use input::{Input, Source};
 pub use kind::{AnyStage, Outputs, RelativeCost, StageKind, erase};
 pub use memo::{Given, Memo, MemoLog, Share, memo_key};
-pub use port::{InputPort, OutputPort, PlanContext, PortType, Ports, Provided};
+pub use port::{InputPort, OutputPort, PlanContext, Planned, PortType, Ports, Provided};
 pub use read::Mistake;
 pub use schedule::Schedule;
 pub use settings::Settings;

@@ -1,5 +1,6 @@
 //! Ports: the named, typed inputs and outputs of a stage kind.
 
+use crate::error::ConfigProblem;
 use datasets::calendar::CalendarName;
 use datasets::contract::Exercise;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,50 @@ pub struct InputPort {
     pub doc: &'static str,
 }
 
+impl InputPort {
+    /// An input that takes one artifact.
+    pub const fn one(name: &'static str, ty: PortType) -> Self {
+        let (optional, list, doc) = (false, false, "");
+        Self {
+            name,
+            ty,
+            optional,
+            list,
+            doc,
+        }
+    }
+
+    /// An input that takes one artifact and may be left out.
+    pub const fn optional(name: &'static str, ty: PortType) -> Self {
+        Self {
+            optional: true,
+            ..Self::one(name, ty)
+        }
+    }
+
+    /// An input that takes several artifacts.
+    pub const fn list(name: &'static str, ty: PortType) -> Self {
+        Self {
+            list: true,
+            ..Self::one(name, ty)
+        }
+    }
+
+    /// An input that takes several artifacts and may be left out.
+    pub const fn optional_list(name: &'static str, ty: PortType) -> Self {
+        Self {
+            optional: true,
+            ..Self::list(name, ty)
+        }
+    }
+
+    /// States its purpose.
+    #[must_use]
+    pub const fn doc(self, doc: &'static str) -> Self {
+        Self { doc, ..self }
+    }
+}
+
 /// An output of a stage kind.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputPort {
@@ -92,6 +137,13 @@ pub struct OutputPort {
     pub doc: &'static str,
 }
 
+impl OutputPort {
+    /// An output with its contents.
+    pub const fn new(name: &'static str, ty: PortType, doc: &'static str) -> Self {
+        Self { name, ty, doc }
+    }
+}
+
 /// The ports of a stage kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
@@ -100,6 +152,19 @@ pub struct Ports {
     /// The outputs.
     pub outputs: &'static [OutputPort],
 }
+
+impl Ports {
+    /// The outputs, of whose contents nothing is known before a run.
+    pub fn provided(&self) -> BTreeMap<String, Provided> {
+        let outputs = self.outputs.iter();
+        outputs
+            .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+            .collect()
+    }
+}
+
+/// The contents of the outputs of a stage by port, as a check of its configuration tells them.
+pub type Planned = Result<BTreeMap<String, Provided>, ConfigProblem>;
 
 /// The contents of an output as far as they are known at plan time: enough to refuse a pipeline that cannot
 /// work.

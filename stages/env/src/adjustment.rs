@@ -102,16 +102,15 @@ pub(crate) fn adjustments(
         match action.kind {
             Kind::Split | Kind::StockDividend => {
                 let (ratio, whole) = (action.ratio, action.ratio.round());
-                if !(ratio.is_finite() && ratio > 0.0) {
-                    return Err(StageError::new(format!(
-                        "{symbol}: contracts held over {} cannot be adjusted for a ratio of {ratio}",
-                        action.date
-                    ))
-                    .hint(
-                        "a ratio is shares after for one before: 1.5 for a split of 3 for 2, 0.125 for one \
+                StageError::new(format!(
+                    "{symbol}: contracts held over {} cannot be adjusted for a ratio of {ratio}",
+                    action.date
+                ))
+                .hint(
+                    "a ratio is shares after for one before: 1.5 for a split of 3 for 2, 0.125 for one \
                         of 1 for 8",
-                    ));
-                }
+                )
+                .when(!(ratio.is_finite() && ratio > 0.0))?;
                 if (1.0..=1000.0).contains(&whole) && (ratio - whole).abs() <= 1e-9 * whole {
                     last.shares *= whole as u32;
                     last.strike_cash /= whole;

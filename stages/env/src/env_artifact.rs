@@ -5,40 +5,15 @@ use cache::{Artifact, ArtifactBuilder, BlobRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Provided, StageError,
-    StageEvent,
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, StageError, StageEvent,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The output of a stage without inputs.
-pub(crate) const OUTPUT: OutputPort = output("the environment");
+pub(crate) const OUTPUT: OutputPort = OutputPort::new("env", PortType::Env, "the environment");
 /// The output of a stage that makes tables.
-pub(crate) const TABLES: OutputPort = output("the environment's tables and specification");
-
-const fn output(doc: &'static str) -> OutputPort {
-    OutputPort {
-        name: "env",
-        ty: PortType::Env,
-        doc,
-    }
-}
-
-/// An input of a stage.
-pub(crate) const fn input(
-    name: &'static str,
-    ty: PortType,
-    optional: bool,
-    list: bool,
-    doc: &'static str,
-) -> InputPort {
-    InputPort {
-        name,
-        ty,
-        optional,
-        list,
-        doc,
-    }
-}
+pub(crate) const TABLES: OutputPort =
+    OutputPort::new("env", PortType::Env, "the environment's tables and specification");
 
 /// Returns whether a column is a key rather than a value.
 pub(crate) fn is_key(column: &str) -> bool {
@@ -53,20 +28,12 @@ pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Re
     let mut seen = BTreeSet::new();
     for features in plan.inputs.get("features").into_iter().flatten() {
         for column in features.columns.iter().flatten().filter(|name| !is_key(name)) {
-            if !seen.insert(column) {
-                return Err(
-                    ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
-                        .hint("leave it out of one of the feature stages"),
-                );
-            }
+            ConfigProblem::new("", format!("the feature `{column}` comes from two inputs"))
+                .hint("leave it out of one of the feature stages")
+                .when(!seen.insert(column))?;
         }
     }
     Ok(())
-}
-
-/// The output as planning knows it.
-pub(crate) fn provided() -> BTreeMap<String, Provided> {
-    [("env".to_owned(), Provided::unknown(PortType::Env))].into()
 }
 
 /// An artifact that files are added to.

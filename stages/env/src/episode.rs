@@ -78,12 +78,11 @@ impl JsonSchema for EpisodeLength {
 impl EpisodeLength {
     /// Checks the values.
     pub(crate) fn validate(self) -> Result<(), ConfigProblem> {
-        if self.least == 0 || self.least > self.most {
-            return Err(ConfigProblem::new(
-                "episode_length",
-                "an episode has at least 1 step, and the least is not above the most",
-            ));
-        }
+        ConfigProblem::new(
+            "episode_length",
+            "an episode has at least 1 step, and the least is not above the most",
+        )
+        .when(self.least == 0 || self.least > self.most)?;
         Ok(())
     }
 

@@ -55,15 +55,15 @@ pub(crate) fn market_features(
     let mut warm_up = 0;
     let mut stale: Vec<String> = Vec::new();
     for (j, column) in columns.iter().enumerate() {
-        if column.values.iter().any(|(of, _)| of.instant.is_some())
-            && times.iter().all(|time| time.instant.is_none())
-        {
-            return Err(StageError::new(format!(
-                "the feature `{}` has several values a day, and the chain one snapshot",
-                column.name
-            ))
-            .hint("make the features from this very chain, or of daily bars"));
-        }
+        StageError::new(format!(
+            "the feature `{}` has several values a day, and the chain one snapshot",
+            column.name
+        ))
+        .hint("make the features from this very chain, or of daily bars")
+        .when(
+            column.values.iter().any(|(of, _)| of.instant.is_some())
+                && times.iter().all(|time| time.instant.is_none()),
+        )?;
         let mut last = f32::NAN;
         let mut gaps = 0_usize;
         let mut first = None;

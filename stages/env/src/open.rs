@@ -75,11 +75,9 @@ pub fn open_any(
     artifact: &Artifact,
     options: &OpenOptions,
 ) -> Result<Box<dyn BatchEnv>, StageError> {
-    if options.num_envs == 0 {
-        return Err(
-            StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more")
-        );
-    }
+    StageError::new("cannot open 0 environments")
+        .hint("set the number of environments to 1 or more")
+        .when(options.num_envs == 0)?;
     match family(artifact)?.as_str() {
         classic::FAMILY => classic::open(store, artifact, options),
         hedging::FAMILY => Ok(Box::new(hedging::open(store, artifact, options)?)),

@@ -32,9 +32,8 @@ pub(crate) struct SplitRules<'a> {
 impl SplitRules<'_> {
     /// Checks all values.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
-        if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
-            return Err(ConfigProblem::new("test_fraction", "it must be above 0 and at most 1"));
-        }
+        ConfigProblem::new("test_fraction", "it must be above 0 and at most 1")
+            .when(!(self.test_fraction > 0.0 && self.test_fraction <= 1.0))?;
         if let Some(range) = self.train.filter(|range| range.from > range.to) {
             return Err(
                 ConfigProblem::new("train", format!("{} is after {}", range.from, range.to))
@@ -116,14 +115,13 @@ pub(crate) fn split(
     role: Role,
 ) -> Result<Splits, StageError> {
     let usable = dates.len().saturating_sub(warm_up);
-    if usable < 2 {
-        return Err(StageError::new(format!(
-            "of {} snapshots, the first {warm_up} have features without a value: fewer than 2 are left to \
+    StageError::new(format!(
+        "of {} snapshots, the first {warm_up} have features without a value: fewer than 2 are left to \
             trade",
-            dates.len()
-        ))
-        .hint("give more dates, or features with shorter windows"));
-    }
+        dates.len()
+    ))
+    .hint("give more dates, or features with shorter windows")
+    .when(usable < 2)?;
     let within = |range: DateRange| {
         let first = dates.partition_point(|&date| date < range.from).max(warm_up);
         let end = dates.partition_point(|&date| date <= range.to);

@@ -77,10 +77,9 @@ impl HeldOut {
             return Err(ConfigProblem::new(field, format!("{from} is after {to}"))
                 .hint("both ends are included; write the earlier first"));
         }
-        if self.worlds.is_none() && self.dates().is_none() {
-            return Err(ConfigProblem::new(field, "it names neither worlds nor dates")
-                .hint("give { worlds: 8 }, or { from: …, to: … }, or both"));
-        }
+        ConfigProblem::new(field, "it names neither worlds nor dates")
+            .hint("give { worlds: 8 }, or { from: …, to: … }, or both")
+            .when(self.worlds.is_none() && self.dates().is_none())?;
         Ok(())
     }
 }
@@ -133,13 +132,12 @@ pub(crate) fn roles(
     }
     if let Some(set) = validation.and_then(|validation| validation.worlds.as_ref()) {
         for i in chosen("validation", set, rest)? {
-            if roles[i].is_test {
-                return Err(StageError::new(format!(
-                    "the world `{}` is one of `test` and of `validation`",
-                    symbols[i]
-                ))
-                .hint("a policy is selected on other worlds than those that it is tested on"));
-            }
+            StageError::new(format!(
+                "the world `{}` is one of `test` and of `validation`",
+                symbols[i]
+            ))
+            .hint("a policy is selected on other worlds than those that it is tested on")
+            .when(roles[i].is_test)?;
             roles[i].is_validation = true;
         }
     }

@@ -64,10 +64,9 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
             .hint("observations are finite: see the tables, and the normalisation in `env.json`"));
         }
     }
-    if !opened {
-        return Err(StageError::new("it has no dates to train on, and none to evaluate on")
-            .hint("see `worlds` in `env.json`"));
-    }
+    StageError::new("it has no dates to train on, and none to evaluate on")
+        .hint("see `worlds` in `env.json`")
+        .when(!opened)?;
     Ok(digest)
 }
 

@@ -5,12 +5,10 @@ use crate::market_backtest::backtest;
 use crate::policy_input::check_fits;
 use crate::{episodes, hedging_backtest, lookup_backtest, output, policy_input, table};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    StageError, StageKind,
+    Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
 };
 use stages_env::options::OptionsSimulator;
 use stages_env::stocks::StocksSimulator;
-use std::collections::BTreeMap;
 
 /// The stage kind `evaluate/backtest`.
 pub struct Backtest;
@@ -23,45 +21,26 @@ impl StageKind for Backtest {
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "env",
-                ty: PortType::Env,
-                optional: false,
-                list: false,
-                doc: "the environment; all its test data is used",
-            },
-            InputPort {
-                name: "policy",
-                ty: PortType::Policy,
-                optional: false,
-                list: false,
-                doc: "the policy to evaluate",
-            },
+            InputPort::one("env", PortType::Env).doc("the environment; all its test data is used"),
+            InputPort::one("policy", PortType::Policy).doc("the policy to evaluate"),
         ],
         outputs: &[
-            OutputPort {
-                name: "metrics",
-                ty: PortType::Metrics,
-                doc: "measures of the policy and of each baseline",
-            },
-            OutputPort {
-                name: "trajectory",
-                ty: PortType::Trajectory,
-                doc: "the account of the policy and of each baseline, step by step",
-            },
+            OutputPort::new(
+                "metrics",
+                PortType::Metrics,
+                "measures of the policy and of each baseline",
+            ),
+            OutputPort::new(
+                "trajectory",
+                PortType::Trajectory,
+                "the account of the policy and of each baseline, step by step",
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &BacktestConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &BacktestConfig, _: &PlanContext) -> Planned {
         config.validate()?;
-        Ok(BTreeMap::from([
-            ("metrics".to_owned(), Provided::unknown(PortType::Metrics)),
-            ("trajectory".to_owned(), Provided::unknown(PortType::Trajectory)),
-        ]))
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &BacktestConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -13,10 +13,9 @@ use evidence::{equity, evidence};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
-use std::collections::BTreeMap;
 pub use verdict::VerdictConfig;
 
 /// Configuration of `evaluate/compare`.
@@ -57,50 +56,30 @@ impl StageKind for Compare {
         "one agent against another over the same worlds, each trained with several seeds, with intervals";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "agent",
-                ty: PortType::Trajectory,
-                optional: false,
-                list: true,
-                doc: "the backtests of an agent, one for each training seed: `evaluate[*]`, say",
-            },
-            InputPort {
-                name: "against",
-                ty: PortType::Trajectory,
-                optional: false,
-                list: true,
-                doc: "those of another agent, over the same test worlds",
-            },
-            InputPort {
-                name: "metrics",
-                ty: PortType::Metrics,
-                optional: true,
-                list: true,
-                doc: "for a verdict: the metrics of the agent's backtests, whose ablations tell whether it \
+            InputPort::list("agent", PortType::Trajectory)
+                .doc("the backtests of an agent, one for each training seed: `evaluate[*]`, say"),
+            InputPort::list("against", PortType::Trajectory)
+                .doc("those of another agent, over the same test worlds"),
+            InputPort::optional_list("metrics", PortType::Metrics).doc(
+                "for a verdict: the metrics of the agent's backtests, whose ablations tell whether it \
                     is blind",
-            },
+            ),
         ],
-        outputs: &[OutputPort {
-            name: "metrics",
-            ty: PortType::Metrics,
-            doc: "the figures of both and their differences, with intervals over worlds, and over worlds \
+        outputs: &[OutputPort::new(
+            "metrics",
+            PortType::Metrics,
+            "the figures of both and their differences, with intervals over worlds, and over worlds \
                 and seeds",
-        }],
+        )],
     };
 
-    fn check(
-        &self,
-        config: &CompareConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        if config.bootstrap_draws == 0 {
-            return Err(
-                ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 2000")
-            );
-        }
-        if !(0.0..=1e3).contains(&config.risk_aversion) {
-            return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
-        }
+    fn check(&self, config: &CompareConfig, plan: &PlanContext) -> Planned {
+        ConfigProblem::new("bootstrap_draws", "must be at least 1")
+            .hint("the default is 2000")
+            .when(config.bootstrap_draws == 0)?;
+        ConfigProblem::new("risk_aversion", "must be 0 or more")
+            .hint("the default is 10")
+            .when(!(0.0..=1e3).contains(&config.risk_aversion))?;
         match &config.verdict {
             Some(verdict) => verdict.validate()?,
             None if plan.inputs.contains_key("metrics") => {
@@ -112,10 +91,7 @@ impl StageKind for Compare {
             }
             None => {}
         }
-        Ok(BTreeMap::from([(
-            "metrics".to_owned(),
-            Provided::unknown(PortType::Metrics),
-        )]))
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &CompareConfig, context: &Context) -> Result<Outputs, StageError> {

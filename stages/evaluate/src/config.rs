@@ -190,10 +190,9 @@ impl BacktestConfig {
             ("drawn_paths", self.drawn_paths),
             ("trials", self.trials),
         ] {
-            if value == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1")
-                    .hint("the defaults are 20, 20, 1000, 4 and 1"));
-            }
+            ConfigProblem::new(field, "must be at least 1")
+                .hint("the defaults are 20, 20, 1000, 4 and 1")
+                .when(value == 0)?;
         }
         if let Block::Steps(steps) = self.bootstrap_block
             && !(1.0..=1e9).contains(&steps)
@@ -201,9 +200,9 @@ impl BacktestConfig {
             return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step")
                 .hint("the default is `auto`"));
         }
-        if !(0.0..=1e3).contains(&self.risk_aversion) {
-            return Err(ConfigProblem::new("risk_aversion", "must be 0 or more").hint("the default is 10"));
-        }
+        ConfigProblem::new("risk_aversion", "must be 0 or more")
+            .hint("the default is 10")
+            .when(!(0.0..=1e3).contains(&self.risk_aversion))?;
         Ok(())
     }
 }

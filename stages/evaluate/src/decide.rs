@@ -8,12 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 use stages_env::Split;
 use stages_env::acting::{ActingOrder, Holdings};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// The document of a decision, and the table of its orders.
@@ -131,33 +130,18 @@ impl StageKind for Decide {
         "the decision of a policy at the last snapshot of an environment, with its orders";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "env",
-                ty: PortType::Env,
-                optional: false,
-                list: false,
-                doc: "an environment over market data: `env/options`, `env/stocks` or `env/table`",
-            },
-            InputPort {
-                name: "policy",
-                ty: PortType::Policy,
-                optional: false,
-                list: false,
-                doc: "the policy",
-            },
+            InputPort::one("env", PortType::Env)
+                .doc("an environment over market data: `env/options`, `env/stocks` or `env/table`"),
+            InputPort::one("policy", PortType::Policy).doc("the policy"),
         ],
-        outputs: &[OutputPort {
-            name: "decision",
-            ty: PortType::File,
-            doc: "a directory of `decision.json`, the document of docs/acting.md, and the table `orders.csv`",
-        }],
+        outputs: &[OutputPort::new(
+            "decision",
+            PortType::File,
+            "a directory of `decision.json`, the document of docs/acting.md, and the table `orders.csv`",
+        )],
     };
 
-    fn check(
-        &self,
-        config: &DecideConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &DecideConfig, _: &PlanContext) -> Planned {
         let has_positions = config
             .holdings
             .as_ref()
@@ -178,10 +162,7 @@ impl StageKind for Decide {
             }
             _ => {}
         }
-        Ok(BTreeMap::from([(
-            "decision".to_owned(),
-            Provided::unknown(PortType::File),
-        )]))
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &DecideConfig, context: &Context) -> Result<Outputs, StageError> {

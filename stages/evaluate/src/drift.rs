@@ -11,7 +11,7 @@ use samples::{Pair, samples, split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 use statistics::{
@@ -94,81 +94,37 @@ impl StageKind for Drift {
     const ABOUT: &'static str = "features, data quality and fills of the latest dates against those before";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "features",
-                ty: PortType::Features,
-                optional: true,
-                list: true,
-                doc: "the features: their values, and the share that is missing on each date",
-            },
-            InputPort {
-                name: "bars",
-                ty: PortType::Bars,
-                optional: true,
-                list: false,
-                doc: "bars: the rows of each date, and the share of missing values of each column",
-            },
-            InputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                optional: true,
-                list: false,
-                doc: "option quotes: the same, and the mean relative spread of each date",
-            },
-            InputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                optional: true,
-                list: false,
-                doc: "rates, for their table of data quality: with `rates_before`",
-            },
-            InputPort {
-                name: "bars_before",
-                ty: PortType::Bars,
-                optional: true,
-                list: false,
-                doc: "the bars that `bars` goes on from, the training's, say: the share of rows that break \
+            InputPort::optional_list("features", PortType::Features)
+                .doc("the features: their values, and the share that is missing on each date"),
+            InputPort::optional("bars", PortType::Bars)
+                .doc("bars: the rows of each date, and the share of missing values of each column"),
+            InputPort::optional("chain", PortType::OptionChain)
+                .doc("option quotes: the same, and the mean relative spread of each date"),
+            InputPort::optional("rates", PortType::Rates)
+                .doc("rates, for their table of data quality: with `rates_before`"),
+            InputPort::optional("bars_before", PortType::Bars).doc(
+                "the bars that `bars` goes on from, the training's, say: the share of rows that break \
                     each rule of data quality is compared with theirs",
-            },
-            InputPort {
-                name: "chain_before",
-                ty: PortType::OptionChain,
-                optional: true,
-                list: false,
-                doc: "the same of `chain`",
-            },
-            InputPort {
-                name: "rates_before",
-                ty: PortType::Rates,
-                optional: true,
-                list: false,
-                doc: "the same of `rates`",
-            },
-            InputPort {
-                name: "trajectory",
-                ty: PortType::Trajectory,
-                optional: true,
-                list: false,
-                doc: "a backtest of the policy: value traded a step as a fraction of the account's, and \
+            ),
+            InputPort::optional("chain_before", PortType::OptionChain).doc("the same of `chain`"),
+            InputPort::optional("rates_before", PortType::Rates).doc("the same of `rates`"),
+            InputPort::optional("trajectory", PortType::Trajectory).doc(
+                "a backtest of the policy: value traded a step as a fraction of the account's, and \
                     costs as a fraction of value traded",
-            },
+            ),
         ],
-        outputs: &[OutputPort {
-            name: "metrics",
-            ty: PortType::Metrics,
-            doc: "the number of samples that drifted, the distances of each, and both as the table \
+        outputs: &[OutputPort::new(
+            "metrics",
+            PortType::Metrics,
+            "the number of samples that drifted, the distances of each, and both as the table \
                 `drift.csv`",
-        }],
+        )],
     };
 
-    fn check(
-        &self,
-        config: &DriftConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        if config.recent == 0 {
-            return Err(ConfigProblem::new("recent", "must be at least 1 date").hint("the default is 20"));
-        }
+    fn check(&self, config: &DriftConfig, plan: &PlanContext) -> Planned {
+        ConfigProblem::new("recent", "must be at least 1 date")
+            .hint("the default is 20")
+            .when(config.recent == 0)?;
         if let (Some(from), Some(to)) = (config.from, config.to)
             && to < from
         {
@@ -177,35 +133,27 @@ impl StageKind for Drift {
         let limits = [("warn", Some(config.warn)), ("fail", config.fail)];
         for (name, limits) in limits.iter().filter_map(|(name, limits)| Some((name, (*limits)?))) {
             for (limit, value) in [("psi", limits.psi), ("ks", limits.ks), ("share", limits.share)] {
-                if value.is_nan() || value <= 0.0 {
-                    return Err(ConfigProblem::new(format!("{name}.{limit}"), "must be above 0")
-                        .hint("0.25 for `psi`, 0.3 for `ks`, and 0.02 for `share` are the defaults"));
-                }
+                ConfigProblem::new(format!("{name}.{limit}"), "must be above 0")
+                    .hint("0.25 for `psi`, 0.3 for `ks`, and 0.02 for `share` are the defaults")
+                    .when(value.is_nan() || value <= 0.0)?;
             }
         }
-        if plan.inputs.values().all(Vec::is_empty) {
-            return Err(
-                ConfigProblem::new("", "there is nothing to compare: no input is connected")
-                    .hint("write `needs: { features: [STAGE] }`, or connect `bars`, `chain` or `trajectory`"),
-            );
-        }
+        ConfigProblem::new("", "there is nothing to compare: no input is connected")
+            .hint("write `needs: { features: [STAGE] }`, or connect `bars`, `chain` or `trajectory`")
+            .when(plan.inputs.values().all(Vec::is_empty))?;
         if let Some((given, missing)) = rules::alone(&plan.inputs) {
             return Err(
                 ConfigProblem::new("", format!("`{given}` is connected, and `{missing}` is not"))
                     .hint(format!("connect the data of the night to `{missing}`")),
             );
         }
-        if plan.inputs.contains_key("rates") && !plan.inputs.contains_key("rates_before") {
-            return Err(ConfigProblem::new(
-                "",
-                "`rates` is connected, and `rates_before` is not: there is nothing to compare",
-            )
-            .hint("connect the rates of the training to `rates_before`"));
-        }
-        Ok(BTreeMap::from([(
-            "metrics".to_owned(),
-            Provided::unknown(PortType::Metrics),
-        )]))
+        ConfigProblem::new(
+            "",
+            "`rates` is connected, and `rates_before` is not: there is nothing to compare",
+        )
+        .hint("connect the rates of the training to `rates_before`")
+        .when(plan.inputs.contains_key("rates") && !plan.inputs.contains_key("rates_before"))?;
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &DriftConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -9,10 +9,9 @@ use fold_runs::{FoldRuns, joined};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
-use std::collections::BTreeMap;
 
 /// Configuration of `evaluate/walk_forward`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -46,46 +45,30 @@ impl StageKind for WalkForward {
     const ABOUT: &'static str =
         "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
-        inputs: &[InputPort {
-            name: "trajectory",
-            ty: PortType::Trajectory,
-            optional: false,
-            list: true,
-            doc: "the backtest of each fold: `evaluate[*]`, say; their dates must not overlap",
-        }],
+        inputs: &[InputPort::list("trajectory", PortType::Trajectory)
+            .doc("the backtest of each fold: `evaluate[*]`, say; their dates must not overlap")],
         outputs: &[
-            OutputPort {
-                name: "metrics",
-                ty: PortType::Metrics,
-                doc: "measures over all test dates, with intervals, and of each fold",
-            },
-            OutputPort {
-                name: "trajectory",
-                ty: PortType::Trajectory,
-                doc: "the accounts of all folds, in order of time, each compounding the one before",
-            },
+            OutputPort::new(
+                "metrics",
+                PortType::Metrics,
+                "measures over all test dates, with intervals, and of each fold",
+            ),
+            OutputPort::new(
+                "trajectory",
+                PortType::Trajectory,
+                "the accounts of all folds, in order of time, each compounding the one before",
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &WalkForwardConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        if config.bootstrap_draws == 0 {
-            return Err(
-                ConfigProblem::new("bootstrap_draws", "must be at least 1").hint("the default is 1000")
-            );
-        }
-        if !(1.0..=1e9).contains(&config.bootstrap_block) {
-            return Err(
-                ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is 20")
-            );
-        }
-        Ok(BTreeMap::from([
-            ("metrics".to_owned(), Provided::unknown(PortType::Metrics)),
-            ("trajectory".to_owned(), Provided::unknown(PortType::Trajectory)),
-        ]))
+    fn check(&self, config: &WalkForwardConfig, _: &PlanContext) -> Planned {
+        ConfigProblem::new("bootstrap_draws", "must be at least 1")
+            .hint("the default is 1000")
+            .when(config.bootstrap_draws == 0)?;
+        ConfigProblem::new("bootstrap_block", "must be at least 1 step")
+            .hint("the default is 20")
+            .when(!(1.0..=1e9).contains(&config.bootstrap_block))?;
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &WalkForwardConfig, context: &Context) -> Result<Outputs, StageError> {

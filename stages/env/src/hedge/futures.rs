@@ -111,12 +111,9 @@ pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<F
     let mut held: Option<(&str, f64, Date)> = None;
     let mut out = Vec::with_capacity(times.len());
     for time in times {
-        if time.instant.is_some() {
-            return Err(StageError::new(
-                "the bars at `future` are of days, and there are several snapshots a day",
-            )
-            .hint("leave `future` out: the future is then at its fair price by the chain's forwards"));
-        }
+        StageError::new("the bars at `future` are of days, and there are several snapshots a day")
+            .hint("leave `future` out: the future is then at its fair price by the chain's forwards")
+            .when(time.instant.is_some())?;
         let none = Vec::new();
         let today = by_day.get(&time.date).unwrap_or(&none);
         let own = held.and_then(|(contract, ..)| today.iter().find(|bar| bar.contract == contract));

@@ -57,17 +57,16 @@ impl HedgingConfig {
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.paths == 0 || self.steps == 0 || u64::from(self.paths) * (u64::from(self.steps) + 1) > 1 << 26
-        {
-            return Err(
-                ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26")
-                    .hint("the default is 4096 x 31"),
-            );
-        }
-        if !(2..=1024).contains(&self.ratios) {
-            return Err(ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios")
-                .hint("the default is 21: 0, 0.05, …"));
-        }
+        ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26")
+            .hint("the default is 4096 x 31")
+            .when(
+                self.paths == 0
+                    || self.steps == 0
+                    || u64::from(self.paths) * (u64::from(self.steps) + 1) > 1 << 26,
+            )?;
+        ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios")
+            .hint("the default is 21: 0, 0.05, …")
+            .when(!(2..=1024).contains(&self.ratios))?;
         for (field, value) in [
             ("days", self.days),
             ("moneyness", self.moneyness),
@@ -75,9 +74,8 @@ impl HedgingConfig {
         ] {
             positive(field, value)?;
         }
-        if !(-10.0..=10.0).contains(&self.drift) {
-            return Err(ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %"));
-        }
+        ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %")
+            .when(!(-10.0..=10.0).contains(&self.drift))?;
         Ok(())
     }
 }

@@ -7,10 +7,9 @@ use crate::ipc;
 use crate::open_options::OpenOptions;
 use arrow_array::types::Float64Type;
 use cache::{Artifact, Store};
-use stages_core::{ConfigProblem, Context, Outputs, PlanContext, Ports, Provided, StageError, StageKind};
+use stages_core::{Context, Outputs, PlanContext, Planned, Ports, StageError, StageKind};
 use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
-use std::collections::BTreeMap;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "hedging";
@@ -54,13 +53,9 @@ impl StageKind for Hedging {
         outputs: &[env_artifact::OUTPUT],
     };
 
-    fn check(
-        &self,
-        config: &HedgingConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &HedgingConfig, _: &PlanContext) -> Planned {
         config.validate()?;
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &HedgingConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -86,11 +81,10 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     config.validate()?;
     let name = TABLES[options.split.table()];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
-    if points.len() != config.paths as usize * (config.steps as usize + 1) * POINT {
-        return Err(StageError::new(format!(
-            "`{name}` of the environment does not have the size that `{SPEC}` states"
-        ))
-        .hint("run the environment's stage again with --force"));
-    }
+    StageError::new(format!(
+        "`{name}` of the environment does not have the size that `{SPEC}` states"
+    ))
+    .hint("run the environment's stage again with --force")
+    .when(points.len() != config.paths as usize * (config.steps as usize + 1) * POINT)?;
     Ok(HedgingEnv::new(config, points, options))
 }

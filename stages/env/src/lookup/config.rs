@@ -47,35 +47,26 @@ impl Default for LookupConfig {
 
 impl LookupConfig {
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.features == 0 || self.features > 1 << 16 {
-            return Err(
-                ConfigProblem::new("features", "a row has 1 to 65536 features").hint("the default is 64")
-            );
-        }
-        if self.rows > 1 << 24 || self.rows.saturating_mul(self.features) > 1 << 28 {
-            return Err(ConfigProblem::new("rows", "the tables would not fit into memory")
-                .hint("rows x features may be 2^28 at most, a gigabyte"));
-        }
-        if self.episode_length == 0 || self.episode_length as usize >= self.rows {
-            return Err(ConfigProblem::new(
-                "episode_length",
-                format!(
-                    "an episode has 1 to {} steps, fewer than rows",
-                    self.rows.saturating_sub(1)
-                ),
-            ));
-        }
+        ConfigProblem::new("features", "a row has 1 to 65536 features")
+            .hint("the default is 64")
+            .when(self.features == 0 || self.features > 1 << 16)?;
+        ConfigProblem::new("rows", "the tables would not fit into memory")
+            .hint("rows x features may be 2^28 at most, a gigabyte")
+            .when(self.rows > 1 << 24 || self.rows.saturating_mul(self.features) > 1 << 28)?;
+        ConfigProblem::new(
+            "episode_length",
+            format!(
+                "an episode has 1 to {} steps, fewer than rows",
+                self.rows.saturating_sub(1)
+            ),
+        )
+        .when(self.episode_length == 0 || self.episode_length as usize >= self.rows)?;
         for (field, value) in [("volatility", self.volatility), ("cost", self.cost)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(ConfigProblem::new(field, format!("{value} is not 0 or more")));
-            }
+            ConfigProblem::new(field, format!("{value} is not 0 or more"))
+                .when(!(value.is_finite() && value >= 0.0))?;
         }
-        if !(self.signal.is_finite() && self.signal >= 0.0) {
-            return Err(ConfigProblem::new(
-                "signal",
-                format!("{} is not 0 or more", self.signal),
-            ));
-        }
+        ConfigProblem::new("signal", format!("{} is not 0 or more", self.signal))
+            .when(!(self.signal.is_finite() && self.signal >= 0.0))?;
         Ok(())
     }
 }

@@ -9,9 +9,8 @@ use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, Float32Array};
 use bytes::Bytes;
 use cache::{Artifact, Store};
-use stages_core::{ConfigProblem, Context, Outputs, PlanContext, Ports, Provided, StageError, StageKind};
+use stages_core::{Context, Outputs, PlanContext, Planned, Ports, StageError, StageKind};
 use stages_numerics::random::Random;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The `family` in the artifact's meta.
@@ -54,13 +53,9 @@ impl StageKind for Lookup {
         outputs: &[env_artifact::OUTPUT],
     };
 
-    fn check(
-        &self,
-        config: &LookupConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &LookupConfig, _: &PlanContext) -> Planned {
         config.validate()?;
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &LookupConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -95,12 +90,11 @@ pub(crate) fn from_table(
         returns: ipc::numbers::<Float32Type>(&batch, "return")?,
     };
     config.validate()?;
-    if table.returns.len() != config.rows || table.features.len() != config.rows * config.features {
-        return Err(StageError::new(format!(
-            "`{name}` of the environment does not have the size that `{SPEC}` states"
-        ))
-        .hint("run the environment's stage again with --force"));
-    }
+    StageError::new(format!(
+        "`{name}` of the environment does not have the size that `{SPEC}` states"
+    ))
+    .hint("run the environment's stage again with --force")
+    .when(table.returns.len() != config.rows || table.features.len() != config.rows * config.features)?;
     Ok(LookupEnv::new(config, table, options))
 }
 

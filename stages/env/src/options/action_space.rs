@@ -82,19 +82,15 @@ impl OptionsConfig {
     /// Checks the settings of actions and limits.
     pub(crate) fn check_actions(&self) -> Result<(), ConfigProblem> {
         let ascends = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
-        if self.sizes.is_empty() || !ascends || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite())
-        {
-            return Err(
-                ConfigProblem::new("sizes", "expected one or more positive multiples, ascending")
-                    .hint("sizes: [0.5, 1, 2] are multiples of `sizing`"),
-            );
-        }
-        if !(0.0..=1.0).contains(&self.no_trade) {
-            return Err(ConfigProblem::new(
-                "no_trade",
-                format!("{} is not between 0 and 1", self.no_trade),
-            ));
-        }
+        ConfigProblem::new("sizes", "expected one or more positive multiples, ascending")
+            .hint("sizes: [0.5, 1, 2] are multiples of `sizing`")
+            .when(
+                self.sizes.is_empty()
+                    || !ascends
+                    || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite()),
+            )?;
+        ConfigProblem::new("no_trade", format!("{} is not between 0 and 1", self.no_trade))
+            .when(!(0.0..=1.0).contains(&self.no_trade))?;
         let Limits { delta, vega, margin } = self.limits;
         for (field, limit) in [("delta", delta), ("vega", vega), ("margin", margin)] {
             if let Some(limit) = limit.filter(|limit| !(*limit >= 0.0 && limit.is_finite())) {

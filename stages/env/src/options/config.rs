@@ -428,11 +428,9 @@ impl OptionsConfig {
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return problem("clip", "it must be a positive number");
         }
-        if self.symbols.is_some() && !self.symbol.is_empty() {
-            return Err(
-                ConfigProblem::new("symbols", "there is `symbol` already").hint("remove one of the two")
-            );
-        }
+        ConfigProblem::new("symbols", "there is `symbol` already")
+            .hint("remove one of the two")
+            .when(self.symbols.is_some() && !self.symbol.is_empty())?;
         self.split_rules().validate()
     }
 
@@ -461,40 +459,29 @@ impl SlateConfig {
     fn validate(&self) -> Result<(), ConfigProblem> {
         let distinct =
             |n: usize, same: &dyn Fn(usize, usize) -> bool| (0..n).all(|i| (0..i).all(|j| !same(i, j)));
-        if self.maturities.is_empty()
-            || !distinct(self.maturities.len(), &|i, j| self.maturities[i] == self.maturities[j])
-        {
-            return Err(ConfigProblem::new(
-                "slate.maturities",
-                "expected one or more maturities, each different",
-            ));
-        }
-        if self.deltas.is_empty() || !distinct(self.deltas.len(), &|i, j| self.deltas[i] == self.deltas[j]) {
-            return Err(ConfigProblem::new(
-                "slate.deltas",
-                "expected one or more deltas, each different",
-            ));
-        }
+        ConfigProblem::new("slate.maturities", "expected one or more maturities, each different").when(
+            self.maturities.is_empty()
+                || !distinct(self.maturities.len(), &|i, j| self.maturities[i] == self.maturities[j]),
+        )?;
+        ConfigProblem::new("slate.deltas", "expected one or more deltas, each different").when(
+            self.deltas.is_empty() || !distinct(self.deltas.len(), &|i, j| self.deltas[i] == self.deltas[j]),
+        )?;
         for (i, &delta) in self.deltas.iter().enumerate() {
-            if !(delta > 0.0 && delta < 1.0) {
-                return Err(ConfigProblem::new(
-                    format!("slate.deltas[{i}]"),
-                    format!("{delta} is not between 0 and 1"),
-                )
-                .hint("deltas are absolute, for calls and puts alike: 0.25"));
-            }
+            ConfigProblem::new(format!("slate.deltas[{i}]"), format!("{delta} is not between 0 and 1"))
+                .hint("deltas are absolute, for calls and puts alike: 0.25")
+                .when(!(delta > 0.0 && delta < 1.0))?;
         }
         for (i, &days) in self.maturities.iter().enumerate() {
-            if days < self.min_days {
-                return Err(ConfigProblem::new(
-                    format!("slate.maturities[{i}]"),
-                    format!("{days} days are below slate.min_days, {}", self.min_days),
-                ));
-            }
+            ConfigProblem::new(
+                format!("slate.maturities[{i}]"),
+                format!("{days} days are below slate.min_days, {}", self.min_days),
+            )
+            .when(days < self.min_days)?;
         }
-        if !distinct(self.features.len(), &|i, j| self.features[i] == self.features[j]) {
-            return Err(ConfigProblem::new("slate.features", "a feature is named twice"));
-        }
+        ConfigProblem::new("slate.features", "a feature is named twice")
+            .when(!distinct(self.features.len(), &|i, j| {
+                self.features[i] == self.features[j]
+            }))?;
         Ok(())
     }
 }

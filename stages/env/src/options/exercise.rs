@@ -45,18 +45,14 @@ pub(crate) const EXERCISE: &str = "exercise";
 impl ExerciseConfig {
     /// Checks the settings.
     pub(crate) fn validate(&self, trade_underlying: bool) -> Result<(), ConfigProblem> {
-        if !(0.0..1.0).contains(&self.time_value) {
-            return Err(ConfigProblem::new(
-                "exercise.time_value",
-                format!("{} is not at least 0 and below 1", self.time_value),
-            ));
-        }
-        if self.delivery == Delivery::Physical && !trade_underlying {
-            return Err(
-                ConfigProblem::new("exercise.delivery", "what is not traded cannot be delivered")
-                    .hint("set `trade_underlying: true` where it is a stock or a fund, or `delivery: cash`"),
-            );
-        }
+        ConfigProblem::new(
+            "exercise.time_value",
+            format!("{} is not at least 0 and below 1", self.time_value),
+        )
+        .when(!(0.0..1.0).contains(&self.time_value))?;
+        ConfigProblem::new("exercise.delivery", "what is not traded cannot be delivered")
+            .hint("set `trade_underlying: true` where it is a stock or a fund, or `delivery: cash`")
+            .when(self.delivery == Delivery::Physical && !trade_underlying)?;
         Ok(())
     }
 

@@ -181,13 +181,9 @@ pub(crate) fn validate(
     liquidity: &Liquidity,
     partial: bool,
 ) -> Result<(), ConfigProblem> {
-    if partial && *liquidity == Liquidity::default() {
-        return Err(ConfigProblem::new(
-            "fills.partial",
-            "trades are filled up to limits, and there are none",
-        )
-        .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote"));
-    }
+    ConfigProblem::new("fills.partial", "trades are filled up to limits, and there are none")
+        .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote")
+        .when(partial && *liquidity == Liquidity::default())?;
     if let FillPrice::ShareOfSpread(share) = price
         && !(0.0..=10.0).contains(&share)
     {
@@ -197,12 +193,11 @@ pub(crate) fn validate(
             ),
         );
     }
-    if !(impact.coefficient.is_finite() && impact.coefficient >= 0.0) {
-        return Err(ConfigProblem::new(
-            "fills.impact.coefficient",
-            format!("{} is not 0 or more", impact.coefficient),
-        ));
-    }
+    ConfigProblem::new(
+        "fills.impact.coefficient",
+        format!("{} is not 0 or more", impact.coefficient),
+    )
+    .when(!(impact.coefficient.is_finite() && impact.coefficient >= 0.0))?;
     for (field, share) in [
         ("volume", liquidity.volume),
         ("open_interest", liquidity.open_interest),

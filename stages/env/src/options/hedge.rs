@@ -107,10 +107,9 @@ impl HedgeConfig {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.is_none() && *self != Self::default() {
-            return Err(ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
-                .hint("`underlying` for a stock or a fund, `future` for an index"));
-        }
+        ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
+            .hint("`underlying` for a stock or a fund, `future` for an index")
+            .when(self.is_none() && *self != Self::default())?;
         self.terms().validate()
     }
 }

@@ -49,10 +49,9 @@ pub(super) fn worlds(
             .collect::<Result<_, StageError>>()?;
         let chain = Arc::new(chain);
         for symbol in symbols {
-            if worlds.iter().any(|world| world.symbol == symbol) {
-                return Err(StageError::new(format!("two chains hold the underlying `{symbol}`"))
-                    .hint("the worlds of an environment have different symbols"));
-            }
+            StageError::new(format!("two chains hold the underlying `{symbol}`"))
+                .hint("the worlds of an environment have different symbols")
+                .when(worlds.iter().any(|world| world.symbol == symbol))?;
             let parts = pair(&chain, &greeks, &symbol)?;
             let name = Name {
                 symbol: symbol.clone(),
@@ -273,13 +272,9 @@ impl Features {
                 }
             }
             for column in found {
-                if columns.iter().any(|other| other.name == column.name) {
-                    return Err(StageError::new(format!(
-                        "the feature `{}` comes from two inputs",
-                        column.name
-                    ))
-                    .hint("leave it out of one of the feature stages"));
-                }
+                StageError::new(format!("the feature `{}` comes from two inputs", column.name))
+                    .hint("leave it out of one of the feature stages")
+                    .when(columns.iter().any(|other| other.name == column.name))?;
                 columns.push(column);
             }
         }

@@ -15,15 +15,14 @@ pub(crate) enum Traded {
 /// The instrument of a configured leg.
 pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded, ConfigProblem> {
     let slate = &config.slate;
-    if leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000 {
-        return Err(ConfigProblem::new(
-            format!("{field}.quantity"),
-            format!(
-                "{} is not a quantity between 1 and 1000, positive to buy or negative to sell",
-                leg.quantity
-            ),
-        ));
-    }
+    ConfigProblem::new(
+        format!("{field}.quantity"),
+        format!(
+            "{} is not a quantity between 1 and 1000, positive to buy or negative to sell",
+            leg.quantity
+        ),
+    )
+    .when(leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000)?;
     let count = 2 * slate.maturities.len() * slate.deltas.len();
     match (leg.slot, leg.right) {
         (Some(_), _) if leg.right.is_some() || leg.maturity.is_some() || leg.delta.is_some() => {
@@ -42,19 +41,11 @@ pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Re
             "a leg needs a right: `call`, `put` or `underlying`",
         )),
         (None, Some(Right::Underlying)) => {
-            if !config.trade_underlying {
-                return Err(ConfigProblem::new(
-                    format!("{field}.right"),
-                    "the underlying is not traded here",
-                )
-                .hint("set trade_underlying: true where it is a stock or a fund, not an index"));
-            }
-            if leg.quantity < 0 {
-                return Err(ConfigProblem::new(
-                    format!("{field}.quantity"),
-                    "the underlying cannot be sold short",
-                ));
-            }
+            ConfigProblem::new(format!("{field}.right"), "the underlying is not traded here")
+                .hint("set trade_underlying: true where it is a stock or a fund, not an index")
+                .when(!config.trade_underlying)?;
+            ConfigProblem::new(format!("{field}.quantity"), "the underlying cannot be sold short")
+                .when(leg.quantity < 0)?;
             Ok(Traded::Underlying)
         }
         (None, Some(right)) => {

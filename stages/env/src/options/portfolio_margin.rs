@@ -149,12 +149,8 @@ impl RiskArray {
                 "at least 0 and below 1",
             ),
         ] {
-            if !fits {
-                return Err(ConfigProblem::new(
-                    format!("margin.risk_array.{field}"),
-                    format!("{value} is not {range}"),
-                ));
-            }
+            ConfigProblem::new(format!("margin.risk_array.{field}"), format!("{value} is not {range}"))
+                .when(!fits)?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
 use super::symbol_changes::WorldInput;
-use crate::env_artifact::{self, input};
+use crate::env_artifact;
 use crate::hedge;
 use crate::rates;
 use bytes::Bytes;
@@ -20,10 +20,9 @@ use datasets::schema::SNAPSHOT;
 use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
-    StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
+    StageError, StageEvent, StageKind,
 };
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The `family` in the artifact's meta.
@@ -41,55 +40,21 @@ impl StageKind for Options {
         "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
-            input(
-                "chain",
-                PortType::OptionChain,
-                false,
-                true,
+            InputPort::list("chain", PortType::OptionChain).doc(
                 "quotes, best with implied volatility and forwards; one chain or several, of different \
                 underlyings",
             ),
-            input(
-                "greeks",
-                PortType::Greeks,
-                false,
-                true,
-                "Greeks of the same chains, row by row",
-            ),
-            input(
-                "features",
-                PortType::Features,
-                true,
-                true,
+            InputPort::list("greeks", PortType::Greeks).doc("Greeks of the same chains, row by row"),
+            InputPort::optional_list("features", PortType::Features).doc(
                 "market features; of the underlyings, or of one symbol alone; and features by contract, of \
                 the very chain or of a program, for each slot of the slate",
             ),
-            input(
-                "hidden",
-                PortType::Features,
-                true,
-                true,
-                "features that no policy sees, by which oracles decide",
-            ),
-            input(
-                "rates",
-                PortType::Rates,
-                true,
-                false,
-                "interest on cash; without it, `rate`",
-            ),
-            input(
-                "actions",
-                PortType::CorporateActions,
-                true,
-                false,
-                "corporate actions, by which held contracts are adjusted",
-            ),
-            input(
-                "future",
-                PortType::Bars,
-                true,
-                false,
+            InputPort::optional_list("hidden", PortType::Features)
+                .doc("features that no policy sees, by which oracles decide"),
+            InputPort::optional("rates", PortType::Rates).doc("interest on cash; without it, `rate`"),
+            InputPort::optional("actions", PortType::CorporateActions)
+                .doc("corporate actions, by which held contracts are adjusted"),
+            InputPort::optional("future", PortType::Bars).doc(
                 "daily bars of the contracts of a future, with volume, by which `hedge` hedges; without it, \
                 the future is at its fair price",
             ),
@@ -97,11 +62,7 @@ impl StageKind for Options {
         outputs: &[env_artifact::TABLES],
     };
 
-    fn check(
-        &self,
-        config: &OptionsConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &OptionsConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
         let needed: &[&str] = match config.fills.quotes {
             QuoteKind::BidAsk => &["bid", "ask", "underlying"],
@@ -112,12 +73,9 @@ impl StageKind for Options {
                 return Err(config.slate.least_days());
             }
             for column in needed_columns(&config.fills.impact, &config.fills.liquidity) {
-                if !chain.may_have(column) {
-                    return Err(
-                        ConfigProblem::new("fills", format!("the chain has no column `{column}`"))
-                            .hint("impact and limits of size need it; leave them out for data without it"),
-                    );
-                }
+                ConfigProblem::new("fills", format!("the chain has no column `{column}`"))
+                    .hint("impact and limits of size need it; leave them out for data without it")
+                    .when(!chain.may_have(column))?;
             }
             if let Some(column) = needed.iter().find(|column| !chain.may_have(column)) {
                 let problem =
@@ -138,20 +96,20 @@ impl StageKind for Options {
                 );
             }
         }
-        if plan.inputs.get("future").is_some_and(|future| !future.is_empty())
-            && config.hedge.instrument != HedgeInstrument::Future
-        {
-            return Err(ConfigProblem::new(
-                "hedge.instrument",
-                "`future` has prices of a future, by which nothing is hedged",
-            )
-            .hint("set hedge: { instrument: future }, or leave `future` out"));
-        }
+        ConfigProblem::new(
+            "hedge.instrument",
+            "`future` has prices of a future, by which nothing is hedged",
+        )
+        .hint("set hedge: { instrument: future }, or leave `future` out")
+        .when(
+            plan.inputs.get("future").is_some_and(|future| !future.is_empty())
+                && config.hedge.instrument != HedgeInstrument::Future,
+        )?;
         // Of several chains, each has features of the same names.
         if plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2) {
             env_artifact::check_features(plan, is_key)?;
         }
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -165,13 +123,9 @@ impl StageKind for Options {
         let of_contracts = ContractSets::open(context, "features")?;
         let rates = rates::read(&given)?;
         let future = hedge::read(&given)?;
-        if !future.is_empty() && worlds.len() > 1 {
-            return Err(StageError::new(format!(
-                "`future` is of one underlying, and there are {}",
-                worlds.len()
-            ))
-            .hint("set `symbol` to the one that it is of, or leave `future` out"));
-        }
+        StageError::new(format!("`future` is of one underlying, and there are {}", worlds.len()))
+            .hint("set `symbol` to the one that it is of, or leave `future` out")
+            .when(!future.is_empty() && worlds.len() > 1)?;
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
         let read = AtomicU64::new(0);
         let mut listings = Vec::with_capacity(worlds.len());
@@ -306,13 +260,12 @@ fn settlements(world: &WorldInput, store: &Store, listed: &Listed) -> Result<Set
     let mut intraday = world.names.iter().map(|name| name.chain.is_intraday(store));
     let first = intraday.next().unwrap_or(Ok(false))?;
     for other in intraday {
-        if other? != first {
-            return Err(StageError::new(format!(
-                "one chain of {} has several snapshots a day, and another, of a symbol that it had, has one",
-                world.symbol
-            ))
-            .hint("read both with the same `snapshot`"));
-        }
+        StageError::new(format!(
+            "one chain of {} has several snapshots a day, and another, of a symbol that it had, has one",
+            world.symbol
+        ))
+        .hint("read both with the same `snapshot`")
+        .when(other? != first)?;
     }
     match first {
         true => Settlements::of_instants(&world.symbol, &listed.contracts),

@@ -60,64 +60,46 @@ impl Strategies {
         };
         for (i, strategy) in strategies.iter().enumerate() {
             let field = format!("strategies[{i}]");
-            if strategy.name.is_empty() || this.names.contains(&strategy.name) {
-                return Err(ConfigProblem::new(
-                    format!("{field}.name"),
-                    format!("`{}` is empty or the name of another action", strategy.name),
-                ));
-            }
-            if strategy.legs.is_empty() || strategy.legs.len() > MAX_LEGS {
-                return Err(ConfigProblem::new(
-                    format!("{field}.legs"),
-                    format!("a strategy has 1 to {MAX_LEGS} legs"),
-                ));
-            }
+            ConfigProblem::new(
+                format!("{field}.name"),
+                format!("`{}` is empty or the name of another action", strategy.name),
+            )
+            .when(strategy.name.is_empty() || this.names.contains(&strategy.name))?;
+            ConfigProblem::new(format!("{field}.legs"), format!("a strategy has 1 to {MAX_LEGS} legs"))
+                .when(strategy.legs.is_empty() || strategy.legs.len() > MAX_LEGS)?;
             let mut legs: Vec<Leg> = Vec::new();
             for (j, leg) in strategy.legs.iter().enumerate() {
                 let traded = find(config, leg, &format!("{field}.legs[{j}]"))?;
-                if legs.iter().any(|other| other.traded == traded) {
-                    return Err(ConfigProblem::new(
-                        format!("{field}.legs[{j}]"),
-                        "another leg trades the same slot",
-                    ));
-                }
+                ConfigProblem::new(format!("{field}.legs[{j}]"), "another leg trades the same slot")
+                    .when(legs.iter().any(|other| other.traded == traded))?;
                 legs.push(Leg {
                     traded,
                     quantity: leg.quantity,
                 });
             }
             let lines = legs.iter().filter(|leg| leg.traded != Traded::Underlying).count();
-            if lines > config.lines {
-                return Err(ConfigProblem::new(
-                    format!("{field}.legs"),
-                    format!(
-                        "{lines} option legs need as many lines, and an account has {}",
-                        config.lines
-                    ),
-                )
-                .hint("raise `lines`"));
-            }
+            ConfigProblem::new(
+                format!("{field}.legs"),
+                format!(
+                    "{lines} option legs need as many lines, and an account has {}",
+                    config.lines
+                ),
+            )
+            .hint("raise `lines`")
+            .when(lines > config.lines)?;
             this.names.push(strategy.name.clone());
             this.legs.push(legs);
         }
         if config.hedge.is_by_action() {
             for name in HEDGES {
-                if this.names.iter().any(|other| other == name) {
-                    return Err(ConfigProblem::new(
-                        "strategies",
-                        format!("`{name}` is the name of another action"),
-                    ));
-                }
+                ConfigProblem::new("strategies", format!("`{name}` is the name of another action"))
+                    .when(this.names.iter().any(|other| other == name))?;
                 this.names.push(name.to_owned());
             }
         }
         if config.exercise.early {
-            if this.names.iter().any(|name| name == EXERCISE) {
-                return Err(ConfigProblem::new(
-                    "strategies",
-                    format!("`{EXERCISE}` is the name of another action"),
-                ));
-            }
+            ConfigProblem::new("strategies", format!("`{EXERCISE}` is the name of another action"))
+                .when(this.names.iter().any(|name| name == EXERCISE))?;
             this.exercise = Some(this.names.len());
             this.names.push(EXERCISE.to_owned());
         }
@@ -125,16 +107,15 @@ impl Strategies {
             ActionKind::Menu => MAX_ACTIONS - FIRST_OPEN,
             _ => MAX_STRATEGIES,
         };
-        if this.names.len() - FIRST_OPEN > most {
-            return Err(ConfigProblem::new(
-                "strategies",
-                format!(
-                    "an environment has at most {most} strategies, and here are {}",
-                    this.legs.len()
-                ),
-            )
-            .hint("`actions: multi_discrete` takes more than a menu does"));
-        }
+        ConfigProblem::new(
+            "strategies",
+            format!(
+                "an environment has at most {most} strategies, and here are {}",
+                this.legs.len()
+            ),
+        )
+        .hint("`actions: multi_discrete` takes more than a menu does")
+        .when(this.names.len() - FIRST_OPEN > most)?;
         Ok(this)
     }
 }

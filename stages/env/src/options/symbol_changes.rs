@@ -152,13 +152,12 @@ impl WorldInput {
         let mut all = listed(last)?;
         for name in earlier {
             let of = listed(name)?;
-            if of.multiplier != all.multiplier {
-                return Err(StageError::new(format!(
-                    "the contracts of `{}` have the multiplier {}, those of `{}`, its symbol before, {}",
-                    last.symbol, all.multiplier, name.symbol, of.multiplier
-                ))
-                .hint("state it in the stage that reads the chain: `contract: { multiplier: … }`"));
-            }
+            StageError::new(format!(
+                "the contracts of `{}` have the multiplier {}, those of `{}`, its symbol before, {}",
+                last.symbol, all.multiplier, name.symbol, of.multiplier
+            ))
+            .hint("state it in the stage that reads the chain: `contract: { multiplier: … }`")
+            .when(of.multiplier != all.multiplier)?;
             for (root, mut facts) in of.contracts.classes {
                 facts.symbol.clone_from(&last.symbol);
                 let root = renamed(&root, &name.symbol, &last.symbol);

@@ -101,9 +101,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         options: &OpenOptions,
     ) -> Result<Self, StageError> {
         let num_envs = options.num_envs;
-        if num_envs == 0 {
-            return Err(StageError::new("cannot open 0 environments"));
-        }
+        StageError::new("cannot open 0 environments").when(num_envs == 0)?;
         let simulator = S::open(file, options)?;
         let course = Course::new(simulator.worlds(), options)?;
         let mut states = States::new(num_envs, simulator.width());

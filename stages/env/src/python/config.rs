@@ -91,26 +91,23 @@ impl PythonConfig {
                     .hint("such a name is letters, digits and `_`"),
             );
         }
-        if self.python.is_empty() {
-            return Err(ConfigProblem::new("python", "no interpreter is given")
-                .hint("write `python: ./env`, the directory of an environment with gymnasium and numpy"));
-        }
+        ConfigProblem::new("python", "no interpreter is given")
+            .hint("write `python: ./env`, the directory of an environment with gymnasium and numpy")
+            .when(self.python.is_empty())?;
         for (i, file) in self.files.iter().enumerate() {
             let is_inner = Path::new(file)
                 .components()
                 .all(|part| matches!(part, Component::Normal(_)));
-            if file.is_empty() || !is_inner {
-                return Err(ConfigProblem::new(
-                    format!("files[{i}]"),
-                    format!("`{file}` is not a file below the directory of the modules"),
-                )
-                .hint("name it relative to `path`, without `..`"));
-            }
+            ConfigProblem::new(
+                format!("files[{i}]"),
+                format!("`{file}` is not a file below the directory of the modules"),
+            )
+            .hint("name it relative to `path`, without `..`")
+            .when(file.is_empty() || !is_inner)?;
         }
-        if !(0.1..=1e6).contains(&self.time_limit) {
-            return Err(ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds")
-                .hint("the default is 60"));
-        }
+        ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds")
+            .hint("the default is 60")
+            .when(!(0.1..=1e6).contains(&self.time_limit))?;
         Ok(())
     }
 }

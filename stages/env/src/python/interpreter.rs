@@ -49,28 +49,20 @@ pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>,
                 .hint("check the files' permissions")
         })?;
         // The module of an id may be an installed package.
-        if modules.is_none() && config.call.is_some() {
-            return Err(ConfigProblem::new(
-                "call",
-                format!("there is no module `{module}` in {}", root.display()),
-            )
+        ConfigProblem::new("call", format!("there is no module `{module}` in {}", root.display()))
             .hint(format!(
                 "write `{}.py` there, or name its directory by `path:`",
                 module.replace('.', "/")
-            )));
-        }
+            ))
+            .when(modules.is_none() && config.call.is_some())?;
         let modules = modules.into_iter().flatten();
         found.extend(modules.map(|(name, path)| Source::program(format!("{PROJECT}/{name}"), path)));
     }
     for (i, file) in config.files.iter().enumerate() {
         let path = root.join(file);
-        if !path.is_file() {
-            return Err(ConfigProblem::new(
-                format!("files[{i}]"),
-                format!("there is no file `{}`", path.display()),
-            )
-            .hint("files are named relative to `path`, the directory of the modules"));
-        }
+        ConfigProblem::new(format!("files[{i}]"), format!("there is no file `{}`", path.display()))
+            .hint("files are named relative to `path`, the directory of the modules")
+            .when(!path.is_file())?;
         let name = format!("{PROJECT}/{file}");
         if !found.iter().any(|source| source.name == name) {
             found.push(Source::new(name, path));

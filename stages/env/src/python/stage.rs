@@ -9,7 +9,7 @@ use cache::{ArtifactDigest, BlobRef, Store};
 use serde::Deserialize;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, EventSink, Outputs, PlanContext, Ports, Provided, Source, StageError, StageEvent,
+    ConfigProblem, Context, EventSink, Outputs, PlanContext, Planned, Ports, Source, StageError, StageEvent,
     StageKind,
 };
 use std::collections::BTreeMap;
@@ -39,13 +39,9 @@ impl StageKind for Python {
         outputs: &[env_artifact::OUTPUT],
     };
 
-    fn check(
-        &self,
-        config: &PythonConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &PythonConfig, _: &PlanContext) -> Planned {
         config.validate()?;
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn sources(&self, config: &PythonConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {

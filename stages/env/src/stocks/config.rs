@@ -338,12 +338,8 @@ impl StocksConfig {
     /// The first mistake, with its field.
     pub fn validate(&self) -> Result<(), ConfigProblem> {
         for (i, symbol) in self.symbols.iter().enumerate() {
-            if self.symbols[..i].contains(symbol) {
-                return Err(ConfigProblem::new(
-                    format!("symbols[{i}]"),
-                    format!("`{symbol}` is named twice"),
-                ));
-            }
+            ConfigProblem::new(format!("symbols[{i}]"), format!("`{symbol}` is named twice"))
+                .when(self.symbols[..i].contains(symbol))?;
         }
         positive("capital", self.capital)?;
         let actions = &self.actions;
@@ -353,37 +349,32 @@ impl StocksConfig {
         })?;
         positive("actions.largest", actions.largest)?;
         within("actions.no_trade", actions.no_trade, 0.0, 1.0)?;
-        if !actions.short && actions.gross > 1.0 {
-            return Err(ConfigProblem::new(
-                "actions.gross",
-                format!(
-                    "{} is more than the account has: it does not borrow cash",
-                    actions.gross
-                ),
-            )
-            .hint("set actions: { short: true } for an account of margin"));
-        }
-        if actions.gross * self.margin.initial > 1.0 && actions.short {
-            return Err(ConfigProblem::new(
-                "actions.gross",
-                format!(
-                    "a gross exposure of {} needs more than the initial margin of {} allows, {}",
-                    actions.gross,
-                    self.margin.initial,
-                    1.0 / self.margin.initial
-                ),
-            )
-            .hint("lower it, or margin.initial"));
-        }
-        if actions.shares == 0 {
-            return Err(ConfigProblem::new("actions.shares", "a trade has at least 1 share"));
-        }
-        if actions.lots.is_empty() || actions.lots[0] == 0 || !actions.lots.is_sorted_by(|a, b| a < b) {
-            return Err(ConfigProblem::new(
-                "actions.lots",
-                "expected one or more numbers of lots, ascending from 1 on",
-            ));
-        }
+        ConfigProblem::new(
+            "actions.gross",
+            format!(
+                "{} is more than the account has: it does not borrow cash",
+                actions.gross
+            ),
+        )
+        .hint("set actions: { short: true } for an account of margin")
+        .when(!actions.short && actions.gross > 1.0)?;
+        ConfigProblem::new(
+            "actions.gross",
+            format!(
+                "a gross exposure of {} needs more than the initial margin of {} allows, {}",
+                actions.gross,
+                self.margin.initial,
+                1.0 / self.margin.initial
+            ),
+        )
+        .hint("lower it, or margin.initial")
+        .when(actions.gross * self.margin.initial > 1.0 && actions.short)?;
+        ConfigProblem::new("actions.shares", "a trade has at least 1 share").when(actions.shares == 0)?;
+        ConfigProblem::new(
+            "actions.lots",
+            "expected one or more numbers of lots, ascending from 1 on",
+        )
+        .when(actions.lots.is_empty() || actions.lots[0] == 0 || !actions.lots.is_sorted_by(|a, b| a < b))?;
         let fills = &self.fills;
         within("fills.per_share", fills.per_share, 0.0, f64::MAX)?;
         within("fills.basis_points", fills.basis_points, 0.0, 5000.0)?;
@@ -391,29 +382,26 @@ impl StocksConfig {
         if let Some(most) = fills.participation {
             within("fills.participation", most, 1e-9, 1.0)?;
         }
-        if fills.window < 2 {
-            return Err(ConfigProblem::new(
-                "fills.window",
-                "volume and volatility are measured over at least 2 bars",
-            ));
-        }
+        ConfigProblem::new(
+            "fills.window",
+            "volume and volatility are measured over at least 2 bars",
+        )
+        .when(fills.window < 2)?;
         let margin = &self.margin;
         within("margin.initial", margin.initial, 0.01, 1.0)?;
         within("margin.maintenance", margin.maintenance, 0.0, margin.initial)?;
         within("margin.borrow", margin.borrow, 0.0, 10.0)?;
         within("margin.debit_spread", margin.debit_spread, 0.0, 1.0)?;
-        if self.delisting.after == 0 {
-            return Err(ConfigProblem::new(
-                "delisting.after",
-                "a symbol counts as delisted after at least 1 date without a bar",
-            ));
-        }
+        ConfigProblem::new(
+            "delisting.after",
+            "a symbol counts as delisted after at least 1 date without a bar",
+        )
+        .when(self.delisting.after == 0)?;
         within("delisting.haircut", self.delisting.haircut, 0.0, 1.0)?;
         self.hedge.validate(&self.symbols)?;
         within("ruin", self.ruin, 0.0, 0.99)?;
-        if self.rate.abs() > 1.0 || !self.rate.is_finite() {
-            return Err(ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"));
-        }
+        ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %")
+            .when(self.rate.abs() > 1.0 || !self.rate.is_finite())?;
         positive("clip", f64::from(self.clip))?;
         within("max_gaps", self.max_gaps, 0.0, 1.0)?;
         self.reward.validate(quantities::names(!self.hedge.is_none()))?;
@@ -454,17 +442,14 @@ impl StocksConfig {
                     }
                 }
                 let finrl = &self.finrl;
-                if finrl.hmax == 0 {
-                    return Err(ConfigProblem::new("finrl.hmax", "a trade has at least 1 share"));
-                }
+                ConfigProblem::new("finrl.hmax", "a trade has at least 1 share").when(finrl.hmax == 0)?;
                 for (field, value) in [
                     ("finrl.buy_cost_pct", finrl.buy_cost_pct),
                     ("finrl.sell_cost_pct", finrl.sell_cost_pct),
                 ] {
-                    if !(0.0..1.0).contains(&value) {
-                        return Err(ConfigProblem::new(field, format!("{value} is not a fraction"))
-                            .hint("0.001 is 10 basis points"));
-                    }
+                    ConfigProblem::new(field, format!("{value} is not a fraction"))
+                        .hint("0.001 is 10 basis points")
+                        .when(!(0.0..1.0).contains(&value))?;
                 }
                 positive("finrl.reward_scaling", finrl.reward_scaling)
             }

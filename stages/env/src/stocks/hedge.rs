@@ -143,33 +143,29 @@ impl StocksHedge {
     }
 
     pub(crate) fn validate(&self, symbols: &[String]) -> Result<(), ConfigProblem> {
-        if self.is_none() && *self != Self::default() {
-            return Err(ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
-                .hint("name a symbol of the bars, such as an index fund, or `future`"));
-        }
-        if self.instrument.is_empty() {
-            return Err(ConfigProblem::new("hedge.instrument", "the instrument has no name")
-                .hint("`none` hedges nothing"));
-        }
-        if symbols.contains(&self.instrument) {
-            return Err(ConfigProblem::new(
-                "hedge.instrument",
-                format!(
-                    "`{}` is one of `symbols`, which the portfolio chooses from",
-                    self.instrument
-                ),
-            )
-            .hint("leave it out of `symbols`"));
-        }
-        if (self.window as usize) < LEAST_RETURNS {
-            return Err(ConfigProblem::new(
-                "hedge.window",
-                format!(
-                    "{} dates; betas are estimated over at least {LEAST_RETURNS}",
-                    self.window
-                ),
-            ));
-        }
+        ConfigProblem::new("hedge.instrument", "a hedge needs an instrument")
+            .hint("name a symbol of the bars, such as an index fund, or `future`")
+            .when(self.is_none() && *self != Self::default())?;
+        ConfigProblem::new("hedge.instrument", "the instrument has no name")
+            .hint("`none` hedges nothing")
+            .when(self.instrument.is_empty())?;
+        ConfigProblem::new(
+            "hedge.instrument",
+            format!(
+                "`{}` is one of `symbols`, which the portfolio chooses from",
+                self.instrument
+            ),
+        )
+        .hint("leave it out of `symbols`")
+        .when(symbols.contains(&self.instrument))?;
+        ConfigProblem::new(
+            "hedge.window",
+            format!(
+                "{} dates; betas are estimated over at least {LEAST_RETURNS}",
+                self.window
+            ),
+        )
+        .when((self.window as usize) < LEAST_RETURNS)?;
         self.terms().validate()
     }
 }

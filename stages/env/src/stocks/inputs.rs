@@ -195,9 +195,7 @@ fn all_bars(context: &Context) -> Result<BTreeMap<String, Vec<Bar>>, StageError>
             found.entry(symbol.to_owned()).or_default().extend(rows.map(bar));
         }
     }
-    if found.is_empty() {
-        return Err(StageError::new("the bars are empty"));
-    }
+    StageError::new("the bars are empty").when(found.is_empty())?;
     // The partitions of a symbol are in the order of their dates only where they hold that symbol alone.
     found.values_mut().for_each(|bars| bars.sort_by_key(|bar| bar.date));
     Ok(found)
@@ -237,10 +235,9 @@ fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageErro
     let mut columns: Vec<(String, BySymbol)> = Vec::new();
     for batch in batches {
         let (rows, dates) = (dataset::symbol_rows(batch)?, table::dates(batch, "date")?);
-        if table::snapshots(batch)?.is_some() {
-            return Err(StageError::new("the features have several values a day, and bars one")
-                .hint("make them of daily bars"));
-        }
+        StageError::new("the features have several values a day, and bars one")
+            .hint("make them of daily bars")
+            .when(table::snapshots(batch)?.is_some())?;
         for field in batch.schema().fields() {
             if is_key(field.name()) || *field.data_type() != DataType::Float64 {
                 continue;
@@ -312,10 +309,9 @@ fn add_features(
         for (name, of_column) in &columns {
             let known = world.features.iter().any(|feature| feature.name == *name)
                 || world.symbol_features.iter().any(|feature| feature.name == *name);
-            if known {
-                return Err(StageError::new(format!("the feature `{name}` comes from two inputs"))
-                    .hint("leave it out of one of the feature stages"));
-            }
+            StageError::new(format!("the feature `{name}` comes from two inputs"))
+                .hint("leave it out of one of the feature stages")
+                .when(known)?;
             match &by_date {
                 Some(symbol) => world.features.push(FeatureColumn {
                     name: name.clone(),

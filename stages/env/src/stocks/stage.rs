@@ -3,11 +3,10 @@
 use super::build::build;
 use super::config::{FillAt, Prices, Rules, StocksConfig};
 use super::inputs::panels;
-use crate::env_artifact::{self, input, is_key};
+use crate::env_artifact::{self, is_key};
 use stages_core::{
-    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, InputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
 };
-use std::collections::BTreeMap;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "stocks";
@@ -23,52 +22,23 @@ impl StageKind for Stocks {
         "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
-            input("bars", PortType::Bars, false, false, "daily bars of all symbols"),
-            input(
-                "features",
-                PortType::Features,
-                true,
-                true,
-                "features by symbol and date, or by date under one symbol that is not in the bars",
-            ),
-            input(
-                "hidden",
-                PortType::Features,
-                true,
-                false,
+            InputPort::one("bars", PortType::Bars).doc("daily bars of all symbols"),
+            InputPort::optional_list("features", PortType::Features)
+                .doc("features by symbol and date, or by date under one symbol that is not in the bars"),
+            InputPort::optional("hidden", PortType::Features).doc(
                 "what no observation shows, by symbol and date, for the baseline `oracle`: \
                 `expected_return` of the next day, above interest",
             ),
-            input(
-                "rates",
-                PortType::Rates,
-                true,
-                false,
-                "interest on cash; without it, `rate`",
-            ),
-            input(
-                "actions",
-                PortType::CorporateActions,
-                true,
-                false,
-                "corporate actions: splits of holdings, and dividends; for bars that are not adjusted",
-            ),
-            input(
-                "future",
-                PortType::Bars,
-                true,
-                false,
-                "daily bars of the contracts of a future, with volume, by which `hedge` hedges",
-            ),
+            InputPort::optional("rates", PortType::Rates).doc("interest on cash; without it, `rate`"),
+            InputPort::optional("actions", PortType::CorporateActions)
+                .doc("corporate actions: splits of holdings, and dividends; for bars that are not adjusted"),
+            InputPort::optional("future", PortType::Bars)
+                .doc("daily bars of the contracts of a future, with volume, by which `hedge` hedges"),
         ],
         outputs: &[env_artifact::TABLES],
     };
 
-    fn check(
-        &self,
-        config: &StocksConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &StocksConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
         let needed = [
             (config.fills.at == FillAt::NextOpen, "fills.at", "open"),
@@ -77,23 +47,20 @@ impl StageKind for Stocks {
         ];
         for bars in plan.inputs.get("bars").into_iter().flatten() {
             for (_, field, column) in needed.iter().filter(|(is_needed, ..)| *is_needed) {
-                if !bars.may_have(column) {
-                    return Err(
-                        ConfigProblem::new(*field, format!("the bars have no column `{column}`"))
-                            .hint("leave the setting out for data without it"),
-                    );
-                }
+                ConfigProblem::new(*field, format!("the bars have no column `{column}`"))
+                    .hint("leave the setting out for data without it")
+                    .when(!bars.may_have(column))?;
             }
         }
-        if config.prices == Prices::AdjustedClose
-            && plan.inputs.get("actions").is_some_and(|given| !given.is_empty())
-        {
-            return Err(ConfigProblem::new(
-                "prices",
-                "adjusted closes count corporate actions already, and `actions` is connected",
-            )
-            .hint("set prices: close, or leave `actions` unconnected"));
-        }
+        ConfigProblem::new(
+            "prices",
+            "adjusted closes count corporate actions already, and `actions` is connected",
+        )
+        .hint("set prices: close, or leave `actions` unconnected")
+        .when(
+            config.prices == Prices::AdjustedClose
+                && plan.inputs.get("actions").is_some_and(|given| !given.is_empty()),
+        )?;
         let has_future = plan.inputs.get("future").is_some_and(|given| !given.is_empty());
         if has_future != config.hedge.is_future() {
             let (message, hint) = match has_future {
@@ -110,14 +77,13 @@ impl StageKind for Stocks {
         }
         if config.rules == Rules::Finrl {
             for port in ["rates", "actions"] {
-                if plan.inputs.get(port).is_some_and(|given| !given.is_empty()) {
-                    return Err(ConfigProblem::new("rules", format!("FinRL's rules have no `{port}`"))
-                        .hint("leave the input out, or use rules: market"));
-                }
+                ConfigProblem::new("rules", format!("FinRL's rules have no `{port}`"))
+                    .hint("leave the input out, or use rules: market")
+                    .when(plan.inputs.get(port).is_some_and(|given| !given.is_empty()))?;
             }
         }
         env_artifact::check_features(plan, is_key)?;
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &StocksConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -147,13 +147,12 @@ fn symbols<'s>(source: &'s TableSource, config: &TableConfig) -> Result<Vec<&'s 
             })
             .collect::<Result<_, _>>()?,
     };
-    if chosen.is_empty() || config.is_panel() && chosen.len() > MAX_SYMBOLS {
-        return Err(StageError::new(format!(
-            "there are {} symbols; weights are of 1 to {MAX_SYMBOLS}",
-            chosen.len()
-        ))
-        .hint("choose them at `symbols`"));
-    }
+    StageError::new(format!(
+        "there are {} symbols; weights are of 1 to {MAX_SYMBOLS}",
+        chosen.len()
+    ))
+    .hint("choose them at `symbols`")
+    .when(chosen.is_empty() || config.is_panel() && chosen.len() > MAX_SYMBOLS)?;
     Ok(chosen)
 }
 
@@ -340,9 +339,9 @@ fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, Stage
             splits,
         });
     }
-    if worlds.iter().all(|world| world.splits.test.is_none()) {
-        return Err(StageError::new("no symbol has two rows in the test dates").hint("change `test`"));
-    }
+    StageError::new("no symbol has two rows in the test dates")
+        .hint("change `test`")
+        .when(worlds.iter().all(|world| world.splits.test.is_none()))?;
     Ok(worlds)
 }
 

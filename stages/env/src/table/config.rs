@@ -285,13 +285,12 @@ impl TableConfig {
         self.episode_length.validate()?;
         self.split_rules().validate()?;
         for (field, held) in [("test", &self.test), ("validation", &self.validation)] {
-            if self.is_panel() && held.as_ref().is_some_and(|held| held.worlds.is_some()) {
-                return Err(ConfigProblem::new(
-                    field,
-                    "with `actions.kind: weights` all symbols are one world, which cannot be held out",
-                )
-                .hint("hold out dates: { from: …, to: … }"));
-            }
+            ConfigProblem::new(
+                field,
+                "with `actions.kind: weights` all symbols are one world, which cannot be held out",
+            )
+            .hint("hold out dates: { from: …, to: … }")
+            .when(self.is_panel() && held.as_ref().is_some_and(|held| held.worlds.is_some()))?;
         }
         if self.form() != Form::Price {
             let alone = RewardConfig {
@@ -299,15 +298,15 @@ impl TableConfig {
                 scale: self.reward.scale,
                 ..RewardConfig::default()
             };
-            if self.reward != alone
-                || (self.reward.expression.is_empty() && self.reward != RewardConfig::default())
-            {
-                return Err(ConfigProblem::new(
-                    "reward",
-                    "its settings measure an account, and without `price` there is none",
-                )
-                .hint("write an expression, such as `reward: paid - 0.1 * turnover`"));
-            }
+            ConfigProblem::new(
+                "reward",
+                "its settings measure an account, and without `price` there is none",
+            )
+            .hint("write an expression, such as `reward: paid - 0.1 * turnover`")
+            .when(
+                self.reward != alone
+                    || (self.reward.expression.is_empty() && self.reward != RewardConfig::default()),
+            )?;
         }
         Ok(())
     }
@@ -324,13 +323,9 @@ impl TableConfig {
                     ),
                 );
             }
-            if *actions != default {
-                return Err(ConfigProblem::new(
-                    "actions",
-                    "with `action_rewards` the choices are these columns",
-                )
-                .hint("leave `actions` out"));
-            }
+            ConfigProblem::new("actions", "with `action_rewards` the choices are these columns")
+                .hint("leave `actions` out")
+                .when(*actions != default)?;
             return Ok(());
         }
         let unused = |field: &str, kinds: &str| {
@@ -347,41 +342,35 @@ impl TableConfig {
         if !self.is_panel() && actions.gross != default.gross {
             return Err(unused("actions.gross", "weights"));
         }
-        if actions.positions.len() < 2 {
-            return Err(
-                ConfigProblem::new("actions.positions", "an action has at least 2 choices")
-                    .hint("the default is [-1, 0, 1]"),
-            );
-        }
+        ConfigProblem::new("actions.positions", "an action has at least 2 choices")
+            .hint("the default is [-1, 0, 1]")
+            .when(actions.positions.len() < 2)?;
         for (i, position) in actions.positions.iter().enumerate() {
             let field = format!("actions.positions[{i}]");
-            if !(-MAX_POSITION..=MAX_POSITION).contains(position) {
-                return Err(ConfigProblem::new(
-                    field,
-                    format!("{position} is not between -{MAX_POSITION} and {MAX_POSITION}"),
-                ));
-            }
-            if actions.positions[..i].contains(position) {
-                return Err(
-                    ConfigProblem::new(field, format!("{position} is given twice")).hint("leave one out")
-                );
-            }
+            ConfigProblem::new(
+                &field,
+                format!("{position} is not between -{MAX_POSITION} and {MAX_POSITION}"),
+            )
+            .when(!(-MAX_POSITION..=MAX_POSITION).contains(position))?;
+            ConfigProblem::new(field, format!("{position} is given twice"))
+                .hint("leave one out")
+                .when(actions.positions[..i].contains(position))?;
         }
-        if !(actions.low < actions.high && actions.low >= -MAX_POSITION && actions.high <= MAX_POSITION) {
-            return Err(ConfigProblem::new(
-                "actions.low",
-                format!(
-                    "{} to {} is not a range of positions within -{MAX_POSITION} and {MAX_POSITION}",
-                    actions.low, actions.high
-                ),
-            ));
-        }
-        if !(actions.gross > 0.0 && actions.gross <= MAX_POSITION) {
-            return Err(ConfigProblem::new(
-                "actions.gross",
-                format!("{} is not above 0 and at most {MAX_POSITION}", actions.gross),
-            ));
-        }
+        ConfigProblem::new(
+            "actions.low",
+            format!(
+                "{} to {} is not a range of positions within -{MAX_POSITION} and {MAX_POSITION}",
+                actions.low, actions.high
+            ),
+        )
+        .when(
+            !(actions.low < actions.high && actions.low >= -MAX_POSITION && actions.high <= MAX_POSITION),
+        )?;
+        ConfigProblem::new(
+            "actions.gross",
+            format!("{} is not above 0 and at most {MAX_POSITION}", actions.gross),
+        )
+        .when(!(actions.gross > 0.0 && actions.gross <= MAX_POSITION))?;
         Ok(())
     }
 
@@ -416,13 +405,9 @@ impl TableConfig {
                 check(format!("{field}[{i}]"), name)?;
             }
         }
-        if self.observed(columns.iter().copied()).is_empty() {
-            return Err(ConfigProblem::new(
-                "observe",
-                "the table has no column beside those that steps are paid by",
-            )
-            .hint("name the columns that a decision sees; what a step is paid by may be among them"));
-        }
+        ConfigProblem::new("observe", "the table has no column beside those that steps are paid by")
+            .hint("name the columns that a decision sees; what a step is paid by may be among them")
+            .when(self.observed(columns.iter().copied()).is_empty())?;
         let terms = self.terms(columns.iter().copied());
         if self.is_panel() && !terms.is_empty() {
             return Err(ConfigProblem::new(
@@ -434,16 +419,15 @@ impl TableConfig {
             )
             .hint("columns can be named where an episode has one symbol"));
         }
-        if terms.len() > MAX_TERMS {
-            return Err(ConfigProblem::new(
-                "reward",
-                format!(
-                    "the expressions name {} columns, and {MAX_TERMS} are the most",
-                    terms.len()
-                ),
-            )
-            .hint("combine some in the table"));
-        }
+        ConfigProblem::new(
+            "reward",
+            format!(
+                "the expressions name {} columns, and {MAX_TERMS} are the most",
+                terms.len()
+            ),
+        )
+        .hint("combine some in the table")
+        .when(terms.len() > MAX_TERMS)?;
         let names = quantities::with_terms(self.form(), &terms);
         self.reward.validate(&names)?;
         self.terminal(&names).map(|_| ())

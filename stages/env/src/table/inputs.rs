@@ -89,10 +89,9 @@ fn join(first: &mut TableSource, other: TableSource) -> Result<(), StageError> {
             .hint("leave it out of one of them, or rename it"));
     }
     let is_intraday = |source: &TableSource| source.symbols.iter().any(|rows| has_instants(&rows.times));
-    if is_intraday(first) != is_intraday(&other) {
-        return Err(StageError::new("one input has a row a day, and another has instants")
-            .hint("make them of the same rows"));
-    }
+    StageError::new("one input has a row a day, and another has instants")
+        .hint("make them of the same rows")
+        .when(is_intraday(first) != is_intraday(&other))?;
     let holds =
         |source: &TableSource, symbol: &str| source.symbols.iter().position(|rows| rows.symbol == symbol);
     let of_all = match other.symbols.as_slice() {

@@ -3,11 +3,12 @@
 use super::build::build;
 use super::config::TableConfig;
 use super::inputs::{INPUTS, read};
-use crate::env_artifact::{self, input, is_key};
+use crate::env_artifact::{self, is_key};
 use stages_core::{
-    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, InputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided, StageError,
+    StageKind,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "table";
@@ -23,18 +24,9 @@ impl StageKind for FromTable {
         "an environment from any table: columns to observe, a price or reward columns, and actions on them";
     const PORTS: Ports = Ports {
         inputs: &[
-            input(
-                "table",
-                PortType::Table,
-                true,
-                false,
-                "the rows: by symbol and instant, with columns of numbers",
-            ),
-            input(
-                "features",
-                PortType::Features,
-                true,
-                true,
+            InputPort::optional("table", PortType::Table)
+                .doc("the rows: by symbol and instant, with columns of numbers"),
+            InputPort::optional_list("features", PortType::Features).doc(
                 "further columns by symbol and date, or by date under one symbol that the table does not \
                 have; without `table`, the rows",
             ),
@@ -42,29 +34,20 @@ impl StageKind for FromTable {
         outputs: &[env_artifact::TABLES],
     };
 
-    fn check(
-        &self,
-        config: &TableConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
         let inputs: Vec<&Provided> = INPUTS
             .iter()
             .flat_map(|port| plan.inputs.get(*port).into_iter().flatten())
             .collect();
-        if inputs.is_empty() {
-            return Err(ConfigProblem::new("", "no table is connected").hint(
-                "write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features",
-            ));
-        }
+        ConfigProblem::new("", "no table is connected")
+            .hint("write `needs: { table: STAGE }` for a table, or `needs: { features: STAGE }` for features")
+            .when(inputs.is_empty())?;
         let mut seen = BTreeSet::new();
         for column in inputs.iter().flat_map(|input| input.columns.iter().flatten()) {
-            if !is_key(column) && !seen.insert(column) {
-                return Err(
-                    ConfigProblem::new("", format!("the column `{column}` comes from two inputs"))
-                        .hint("leave it out of one of them, or rename it"),
-                );
-            }
+            ConfigProblem::new("", format!("the column `{column}` comes from two inputs"))
+                .hint("leave it out of one of them, or rename it")
+                .when(!is_key(column) && !seen.insert(column))?;
         }
         let known: Option<Vec<&BTreeSet<String>>> =
             inputs.iter().map(|input| input.columns.as_ref()).collect();
@@ -72,7 +55,7 @@ impl StageKind for FromTable {
             let columns = known.into_iter().flatten().map(String::as_str);
             config.validate_columns(columns.filter(|name| !is_key(name)))?;
         }
-        Ok(env_artifact::provided())
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {

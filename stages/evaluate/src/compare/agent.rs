@@ -56,13 +56,13 @@ impl Agent {
             .entry("trajectory.parquet")
             .ok_or_else(|| StageError::new("a trajectory has no file `trajectory.parquet`"))?;
         let rows = table::from_parquet(store.blob(entry.blob)?)?;
-        if ["world", "episode", "nav"]
-            .iter()
-            .any(|name| rows.column_by_name(name).is_none())
-        {
-            return Err(StageError::new("a backtest is not of worlds, with an account in each")
-                .hint("compare backtests over the test worlds of `env/options`"));
-        }
+        StageError::new("a backtest is not of worlds, with an account in each")
+            .hint("compare backtests over the test worlds of `env/options`")
+            .when(
+                ["world", "episode", "nav"]
+                    .iter()
+                    .any(|name| rows.column_by_name(name).is_none()),
+            )?;
         let (strategies, worlds) = (table::texts(&rows, "strategy")?, table::texts(&rows, "world")?);
         let (paths, episodes) = (table::floats(&rows, "path")?, table::floats(&rows, "episode")?);
         let (nav, times) = (table::floats(&rows, "nav")?, table::snapshot_times(&rows)?);

@@ -45,30 +45,22 @@ impl Default for VerdictConfig {
 impl VerdictConfig {
     /// Checks the settings.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.trials == 0 {
-            return Err(ConfigProblem::new("verdict.trials", "must be at least 1")
-                .hint("the policy itself is one: `${policies.NAME.tried}` counts it"));
-        }
-        if !(1.0..=1e9).contains(&self.block) {
-            return Err(
-                ConfigProblem::new("verdict.block", "must be at least 1 step").hint("the default is 10")
-            );
-        }
-        if !(0.0..1.0).contains(&self.deflated_sharpe) {
-            return Err(
-                ConfigProblem::new("verdict.deflated_sharpe", "must be a probability below 1")
-                    .hint("the default is 0.95"),
-            );
-        }
+        ConfigProblem::new("verdict.trials", "must be at least 1")
+            .hint("the policy itself is one: `${policies.NAME.tried}` counts it")
+            .when(self.trials == 0)?;
+        ConfigProblem::new("verdict.block", "must be at least 1 step")
+            .hint("the default is 10")
+            .when(!(1.0..=1e9).contains(&self.block))?;
+        ConfigProblem::new("verdict.deflated_sharpe", "must be a probability below 1")
+            .hint("the default is 0.95")
+            .when(!(0.0..1.0).contains(&self.deflated_sharpe))?;
         for (name, limit) in [
             ("verdict.max_drawdown", self.max_drawdown),
             ("verdict.max_costs", self.max_costs),
         ] {
-            if limit.is_some_and(|limit| !(0.0..=1e3).contains(&limit)) {
-                return Err(
-                    ConfigProblem::new(name, "must be 0 or more").hint("0.2 is a fifth of the account")
-                );
-            }
+            ConfigProblem::new(name, "must be 0 or more")
+                .hint("0.2 is a fifth of the account")
+                .when(limit.is_some_and(|limit| !(0.0..=1e3).contains(&limit)))?;
         }
         Ok(())
     }

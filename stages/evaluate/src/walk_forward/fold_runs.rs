@@ -65,26 +65,23 @@ impl FoldRuns {
             .entry("trajectory.parquet")
             .ok_or_else(|| StageError::new("a trajectory has no file `trajectory.parquet`"))?;
         let rows = table::from_parquet(store.blob(entry.blob)?)?;
-        if rows.column_by_name("nav").is_none() {
-            return Err(StageError::new(
-                "a backtest has no net asset values: it is of episodes, not of dates",
-            )
+        StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
             .hint(
                 "a walk-forward joins backtests over test dates: of `env/options`, `env/stocks`, \
                         or `env/table` with a price",
-            ));
-        }
+            )
+            .when(rows.column_by_name("nav").is_none())?;
         let (strategies, path) = (table::texts(&rows, "strategy")?, table::floats(&rows, "path")?);
         let worlds = match rows.column_by_name("world") {
             Some(_) => Some(table::texts(&rows, "world")?),
             None => None,
         };
-        if worlds.is_some_and(|worlds| worlds.iter().any(|world| world != worlds.iter().next().flatten())) {
-            return Err(
-                StageError::new("a fold is tested in several worlds, whose dates are the same")
-                    .hint("walk forward over one world, or compare the folds of each"),
-            );
-        }
+        StageError::new("a fold is tested in several worlds, whose dates are the same")
+            .hint("walk forward over one world, or compare the folds of each")
+            .when(
+                worlds
+                    .is_some_and(|worlds| worlds.iter().any(|world| world != worlds.iter().next().flatten())),
+            )?;
         // Of portfolios there are weights instead.
         let actions = match rows.column_by_name("action") {
             Some(_) => Some(table::texts(&rows, "action")?),
@@ -111,9 +108,7 @@ impl FoldRuns {
                 nav: nav.values()[range].to_vec(),
             })
             .collect();
-        if runs.is_empty() {
-            return Err(StageError::new("a backtest has no rows"));
-        }
+        StageError::new("a backtest has no rows").when(runs.is_empty())?;
         Ok(Self(runs))
     }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError,
     StageKind, table,
 };
 use stages_numerics::dispatch::InstructionSet;
@@ -72,30 +72,22 @@ impl StageKind for American {
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         config.time.check()?;
         config.time.check_chain(plan)?;
         check_exercise(Exercise::American, plan, Self::NAME)?;
         dividends::check(&config.dividends)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
-            if !chain.may_have("implied_volatility") {
-                return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
+            ConfigProblem::new("", "the chain at `chain` has no implied volatility")
+                .hint(
                     "put a stage with `uses: greeks/implied_volatility` and `style: american` before this \
                     one and connect its chain",
-                ));
-            }
-            if !chain.may_have("underlying") {
-                return Err(
-                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
-                        "map `underlying` in the stage that reads the chain: early exercise is decided by it",
-                    ),
-                );
-            }
+                )
+                .when(!chain.may_have("implied_volatility"))?;
+            ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
+                .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it")
+                .when(!chain.may_have("underlying"))?;
         }
         let provided = ports::greeks(plan, GREEKS);
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError,
     StageKind, table,
 };
 use stages_numerics::special::{exp, log_ratio};
@@ -93,34 +93,26 @@ impl StageKind for Analytic {
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = ports::PORTS;
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         config.time.check()?;
         config.time.check_chain(plan)?;
         check_exercise(Exercise::European, plan, Self::NAME)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         outputs::check(&config.outputs, config.model)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
-            if !chain.may_have("implied_volatility") {
-                return Err(
-                    ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
-                        "put a stage with `uses: greeks/implied_volatility` before this one and connect \
+            ConfigProblem::new("", "the chain at `chain` has no implied volatility")
+                .hint(
+                    "put a stage with `uses: greeks/implied_volatility` before this one and connect \
                         its chain",
-                    ),
-                );
-            }
+                )
+                .when(!chain.may_have("implied_volatility"))?;
             let forward_will_do = config.model == Model::Black76 && chain.may_have("forward");
-            if !chain.may_have("underlying") && !forward_will_do {
-                return Err(
-                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
-                        "map `underlying` in the stage that reads the chain, or use `model: black_76` after \
+            ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
+                .hint(
+                    "map `underlying` in the stage that reads the chain, or use `model: black_76` after \
                     `greeks/implied_volatility`",
-                    ),
-                );
-            }
+                )
+                .when(!chain.may_have("underlying") && !forward_will_do)?;
         }
         let provided = ports::greeks(plan, &config.columns());
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))

@@ -130,26 +130,18 @@ pub(super) fn beside<'a>(
 
 /// Refuses an empty list, a repeated output, and a derivative by the yield in a model without one.
 pub(super) fn check(outputs: &[Output], model: Model) -> Result<(), ConfigProblem> {
-    if outputs.is_empty() {
-        return Err(ConfigProblem::new("outputs", "no output is listed").hint(
-            "name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones",
-        ));
-    }
+    ConfigProblem::new("outputs", "no output is listed")
+        .hint("name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones")
+        .when(outputs.is_empty())?;
     for (i, output) in outputs.iter().enumerate() {
         let place = format!("outputs[{i}]");
         let name = output.column().name;
-        if outputs[..i].contains(output) {
-            return Err(
-                ConfigProblem::new(place, format!("`{name}` is listed twice")).hint("remove one of them")
-            );
-        }
-        if *output == Output::Phi && model == Model::Black76 {
-            return Err(ConfigProblem::new(
-                place,
-                "`phi` is the derivative by the yield, and Black-76 has none",
-            )
-            .hint("remove `phi`, or use `model: black_scholes_merton`"));
-        }
+        ConfigProblem::new(&place, format!("`{name}` is listed twice"))
+            .hint("remove one of them")
+            .when(outputs[..i].contains(output))?;
+        ConfigProblem::new(place, "`phi` is the derivative by the yield, and Black-76 has none")
+            .hint("remove `phi`, or use `model: black_scholes_merton`")
+            .when(*output == Output::Phi && model == Model::Black76)?;
     }
     Ok(())
 }

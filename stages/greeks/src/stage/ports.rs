@@ -6,26 +6,15 @@ use stages_core::{ConfigProblem, InputPort, OutputPort, PlanContext, PortType, P
 
 pub(super) const PORTS: Ports = Ports {
     inputs: &[
-        InputPort {
-            name: "chain",
-            ty: PortType::OptionChain,
-            optional: false,
-            list: false,
-            doc: "option chain with implied volatility",
-        },
-        InputPort {
-            name: "rates",
-            ty: PortType::Rates,
-            optional: true,
-            list: false,
-            doc: "zero rates, where the chain has no discount factor",
-        },
+        InputPort::one("chain", PortType::OptionChain).doc("option chain with implied volatility"),
+        InputPort::optional("rates", PortType::Rates)
+            .doc("zero rates, where the chain has no discount factor"),
     ],
-    outputs: &[OutputPort {
-        name: "greeks",
-        ty: PortType::Greeks,
-        doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
-    }],
+    outputs: &[OutputPort::new(
+        "greeks",
+        PortType::Greeks,
+        "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
+    )],
 };
 
 /// The columns of a table of Greeks, which has the instants of a chain that may have them.

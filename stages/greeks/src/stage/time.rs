@@ -224,10 +224,9 @@ impl TimeConfig {
         };
         let mut zones = contracts.iter().map(|(_, facts)| facts.terms.or(&of_calendar).zone());
         let first = zones.next().unwrap_or_else(|| of_calendar.zone());
-        if zones.any(|zone| zone != first) {
-            return Err(StageError::new("the chain's contracts have several time zones")
-                .hint("read them in two stages"));
-        }
+        StageError::new("the chain's contracts have several time zones")
+            .hint("read them in two stages")
+            .when(zones.any(|zone| zone != first))?;
         first.ok_or_else(|| {
             StageError::new(
                 "the chain has several snapshots a day, and the time zone of its contracts is not known",

@@ -159,13 +159,12 @@ fn world<S: PartStore>(
     if config.slate.min_days == 0 && !source.settlements.are_instants() {
         return Err(config.slate.least_days().into());
     }
-    if dates.len() < 2 {
-        return Err(StageError::new(format!(
-            "the chain of `{}` has {} snapshots with a price of the underlying; at least 2 are needed",
-            source.symbol,
-            dates.len()
-        )));
-    }
+    StageError::new(format!(
+        "the chain of `{}` has {} snapshots with a price of the underlying; at least 2 are needed",
+        source.symbol,
+        dates.len()
+    ))
+    .when(dates.len() < 2)?;
     if left_out > 0 {
         let all = left_out + dates.len();
         let share = left_out as f64 / all as f64;
@@ -190,12 +189,9 @@ fn world<S: PartStore>(
         ))
         .hint("set hedge: { instrument: underlying }; futures here are on indices"));
     }
-    if !source.future.is_empty() && !has_future {
-        return Err(
-            StageError::new("`future` has prices of a future, by which nothing is hedged")
-                .hint("set hedge: { instrument: future }, or leave `future` out"),
-        );
-    }
+    StageError::new("`future` has prices of a future, by which nothing is hedged")
+        .hint("set hedge: { instrument: future }, or leave `future` out")
+        .when(!source.future.is_empty() && !has_future)?;
     let future = match source.future.is_empty() {
         true => Vec::new(),
         false => hedge::prices(&source.future, times)?,

@@ -224,11 +224,8 @@ impl Part<'_> {
     /// The state after a part with the file `written`.
     pub(crate) fn state_after(&self, before: &PartState, written: &Bytes) -> Result<PartState, StageError> {
         let (volatility, time_value) = last_values(written)?;
-        if volatility.len() != self.listing.contracts.len() {
-            return Err(StageError::new(
-                "the memo of a part's quote histories is of other contracts",
-            ));
-        }
+        StageError::new("the memo of a part's quote histories is of other contracts")
+            .when(volatility.len() != self.listing.contracts.len())?;
         let mut curves = before.curves.clone();
         curves.extend(self.curves.iter().cloned());
         let last = self.snapshots.last().map(Snapshot::time);

@@ -24,16 +24,15 @@ impl Settlements {
     /// A class whose time zone or time of settlement is not known.
     pub fn of_instants(symbol: &str, contracts: &Contracts) -> Result<Self, StageError> {
         for (root, facts) in contracts.iter() {
-            if facts.terms.settles_at(Date(0)).is_none() {
-                return Err(StageError::new(format!(
-                    "the chain has several snapshots a day, and the time of settlement of the contracts of \
+            StageError::new(format!(
+                "the chain has several snapshots a day, and the time of settlement of the contracts of \
                     {root}, or its time zone, is not known"
-                ))
-                .hint(
-                    "state `contract: { settlement_time: \"16:00\", time_zone: America/New_York }`, or \
+            ))
+            .hint(
+                "state `contract: { settlement_time: \"16:00\", time_zone: America/New_York }`, or \
                     theirs, in the stage that reads the chain",
-                ));
-            }
+            )
+            .when(facts.terms.settles_at(Date(0)).is_none())?;
         }
         let terms = contracts
             .iter()

@@ -509,16 +509,15 @@ impl Reader {
         let rows = match &spec.env.normalisation {
             Some(by) => {
                 let expected = spec.env.obs_dim();
-                if by.offset.len() != expected || by.scale.len() != expected || width > expected {
-                    return Err(StageError::new(format!(
-                        "an observation here has {expected} elements, and the normalisation is for {}",
-                        by.offset.len()
-                    ))
-                    .hint(
-                        "a policy can only be evaluated on an environment with the observation that it was \
+                StageError::new(format!(
+                    "an observation here has {expected} elements, and the normalisation is for {}",
+                    by.offset.len()
+                ))
+                .hint(
+                    "a policy can only be evaluated on an environment with the observation that it was \
                         trained on",
-                    ));
-                }
+                )
+                .when(by.offset.len() != expected || by.scale.len() != expected || width > expected)?;
                 normalise::rows(&raw, width, by)
             }
             None => raw,

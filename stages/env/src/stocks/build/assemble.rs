@@ -151,13 +151,12 @@ fn world(
     role: Role,
     risk: &[(Date, f64)],
 ) -> Result<BuiltWorld, StageError> {
-    if source.bars.is_empty() || source.bars.len() > MAX_SYMBOLS {
-        return Err(StageError::new(format!(
-            "there are {} symbols; 1 to {MAX_SYMBOLS} can be traded",
-            source.bars.len()
-        ))
-        .hint("choose them at `symbols`"));
-    }
+    StageError::new(format!(
+        "there are {} symbols; 1 to {MAX_SYMBOLS} can be traded",
+        source.bars.len()
+    ))
+    .hint("choose them at `symbols`")
+    .when(source.bars.is_empty() || source.bars.len() > MAX_SYMBOLS)?;
     let mut warnings = Vec::new();
     let (mut panel, events) = panel(source, config)?;
     hedge::add(&mut panel, &events, source, config)?;

@@ -30,11 +30,11 @@ pub(super) fn add(
         Some(HedgeBars::Future(bars)) => {
             let times: Vec<SnapshotTime> = dates.iter().copied().map(SnapshotTime::of_day).collect();
             let prices = hedge::prices(bars, &times)?;
-            if config.fills.at == FillAt::NextOpen && prices.iter().all(|price| price.open.is_nan()) {
-                return Err(
-                    StageError::new("the bars at `future` have no open").hint("set fills: { at: close }")
-                );
-            }
+            StageError::new("the bars at `future` have no open")
+                .hint("set fills: { at: close }")
+                .when(
+                    config.fills.at == FillAt::NextOpen && prices.iter().all(|price| price.open.is_nan()),
+                )?;
             prices.into_iter().map(of_future).collect()
         }
         None => {
@@ -70,12 +70,11 @@ fn of_symbol(
     };
     let mut known = checked(bars, &source.actions, &config)?;
     known.retain(|bar| dates.binary_search(&bar.date).is_ok());
-    if known.is_empty() {
-        return Err(StageError::new(format!(
-            "`{}`, which hedges, has no bar on a date of `{}`",
-            bars.symbol, source.name
-        )));
-    }
+    StageError::new(format!(
+        "`{}`, which hedges, has no bar on a date of `{}`",
+        bars.symbol, source.name
+    ))
+    .when(known.is_empty())?;
     let changes = adjustments(&source.actions, &bars.symbol, dates)?;
     let mut symbol = Symbol::new(&config, &known, &changes);
     let quote = |(row, &date): (usize, &Date)| {

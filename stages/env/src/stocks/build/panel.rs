@@ -16,13 +16,12 @@ pub(super) fn panel(source: &PanelSource, config: &StocksConfig) -> Result<(Pane
     let mut dates: Vec<Date> = bars.iter().flatten().map(|bar| bar.date).collect();
     dates.sort_unstable();
     dates.dedup();
-    if dates.len() < 2 {
-        return Err(StageError::new(format!(
-            "the bars of `{}` have {} dates; at least 2 are needed",
-            source.name,
-            dates.len()
-        )));
-    }
+    StageError::new(format!(
+        "the bars of `{}` have {} dates; at least 2 are needed",
+        source.name,
+        dates.len()
+    ))
+    .when(dates.len() < 2)?;
     let (t, n) = (dates.len(), bars.len());
     let by_volume = config.fills.by_volume();
     let mut out = Panel {
@@ -90,12 +89,11 @@ pub(super) fn checked(
     if of_symbol.bars.is_empty() {
         return Ok(Vec::new());
     }
-    if adjusted && actions.iter().any(|action| action.symbol == *symbol) {
-        return Err(StageError::new(format!(
-            "`{symbol}` has corporate actions at `actions`, and `prices: adjusted_close` counts them already"
-        ))
-        .hint("set prices: close, or leave `actions` unconnected"));
-    }
+    StageError::new(format!(
+        "`{symbol}` has corporate actions at `actions`, and `prices: adjusted_close` counts them already"
+    ))
+    .hint("set prices: close, or leave `actions` unconnected")
+    .when(adjusted && actions.iter().any(|action| action.symbol == *symbol))?;
     let mut bars: Vec<Bar> = Vec::with_capacity(of_symbol.bars.len());
     for bar in of_symbol
         .bars
@@ -121,20 +119,15 @@ pub(super) fn checked(
         }
         bars.push(bar);
     }
-    if bars.is_empty() {
-        return Err(
-            StageError::new(format!("`{symbol}` has no bar with a price")).hint("leave it out at `symbols`")
-        );
-    }
-    if config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0) {
-        return Err(
-            StageError::new(format!("the bars of `{symbol}` have no open")).hint("set fills: { at: close }")
-        );
-    }
-    if config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0) {
-        return Err(StageError::new(format!("the bars of `{symbol}` have no volume"))
-            .hint("`fills.impact` and `fills.participation` need it; leave them out for data without it"));
-    }
+    StageError::new(format!("`{symbol}` has no bar with a price"))
+        .hint("leave it out at `symbols`")
+        .when(bars.is_empty())?;
+    StageError::new(format!("the bars of `{symbol}` have no open"))
+        .hint("set fills: { at: close }")
+        .when(config.fills.at == FillAt::NextOpen && !bars.iter().any(|bar| bar.open > 0.0))?;
+    StageError::new(format!("the bars of `{symbol}` have no volume"))
+        .hint("`fills.impact` and `fills.participation` need it; leave them out for data without it")
+        .when(config.fills.by_volume() && !bars.iter().any(|bar| bar.volume > 0.0))?;
     Ok(bars)
 }
 

@@ -15,8 +15,8 @@ use datasets::schema::IMPLIED_VOLATILITY;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
-    Provided, RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType,
+    Ports, Provided, RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 
@@ -43,34 +43,19 @@ impl StageKind for ImpliedVolatility {
         "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                optional: false,
-                list: false,
-                doc: "quotes",
-            },
-            InputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                optional: true,
-                list: false,
-                doc: "zero rates; without them the discount factor comes from put-call parity",
-            },
+            InputPort::one("chain", PortType::OptionChain).doc("quotes"),
+            InputPort::optional("rates", PortType::Rates)
+                .doc("zero rates; without them the discount factor comes from put-call parity"),
         ],
-        outputs: &[OutputPort {
-            name: "chain",
-            ty: PortType::OptionChain,
-            doc: "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by \
+        outputs: &[OutputPort::new(
+            "chain",
+            PortType::OptionChain,
+            "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by \
                 row",
-        }],
+        )],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         config.time.check()?;
         config.time.check_chain(plan)?;
         dividends::check(&config.dividends)?;
@@ -83,18 +68,13 @@ impl StageKind for ImpliedVolatility {
         };
         positive("band", config.band)?;
         positive("rate_error", config.rate_error)?;
-        if config.strikes == 0 {
-            return Err(
-                ConfigProblem::new("strikes", "at least one strike is needed").hint("12 is the default")
-            );
-        }
+        ConfigProblem::new("strikes", "at least one strike is needed")
+            .hint("12 is the default")
+            .when(config.strikes == 0)?;
         let [least, greatest] = config.rate_bounds;
-        if least >= greatest || least.is_nan() || greatest.is_nan() {
-            return Err(
-                ConfigProblem::new("rate_bounds", "the least rate is not below the greatest")
-                    .hint("write [-0.05, 0.25]"),
-            );
-        }
+        ConfigProblem::new("rate_bounds", "the least rate is not below the greatest")
+            .hint("write [-0.05, 0.25]")
+            .when(least >= greatest || least.is_nan() || greatest.is_nan())?;
         config.dividend_yield.check("dividend_yield")?;
         config.borrow_rate.check("borrow_rate")?;
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
@@ -112,47 +92,28 @@ impl StageKind for ImpliedVolatility {
                 .hint("leave `style` out, or correct `contract` in the stage that reads the chain"));
             }
             let quoted = chain.may_have("bid") && chain.may_have("ask");
-            if !quoted && !chain.may_have("last") {
-                return Err(ConfigProblem::new(
-                    "",
-                    "the chain at `chain` has neither bid and ask nor last prices",
-                )
-                .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"));
-            }
-            if config.style == Style::American && !chain.may_have("underlying") {
-                return Err(ConfigProblem::new(
-                    "style",
-                    "`american` needs the underlying's price, which the chain lacks",
-                )
-                .hint(
-                    "map `underlying` in the stage that reads the chain: early exercise is decided by it",
-                ));
-            }
-            if config.forward == ForwardSource::Column && !chain.may_have("forward") {
-                return Err(ConfigProblem::new(
-                    "forward",
-                    "`column` needs a column `forward`, which the chain lacks",
-                )
-                .hint("map `forward` in the stage that reads the chain, or leave the setting out"));
-            }
-            if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
-                return Err(ConfigProblem::new(
-                    "forward",
-                    "`rates` needs the underlying's price, which the chain lacks",
-                )
-                .hint("use `forward: parity`"));
-            }
-        }
-        if config.forward == ForwardSource::Rates && !plan.inputs.contains_key("rates") {
-            return Err(ConfigProblem::new(
-                "forward",
-                "`rates` needs the input `rates`, which is not connected",
+            ConfigProblem::new("", "the chain at `chain` has neither bid and ask nor last prices")
+                .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain")
+                .when(!quoted && !chain.may_have("last"))?;
+            ConfigProblem::new(
+                "style",
+                "`american` needs the underlying's price, which the chain lacks",
             )
+            .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it")
+            .when(config.style == Style::American && !chain.may_have("underlying"))?;
+            ConfigProblem::new("forward", "`column` needs a column `forward`, which the chain lacks")
+                .hint("map `forward` in the stage that reads the chain, or leave the setting out")
+                .when(config.forward == ForwardSource::Column && !chain.may_have("forward"))?;
+            ConfigProblem::new("forward", "`rates` needs the underlying's price, which the chain lacks")
+                .hint("use `forward: parity`")
+                .when(config.forward == ForwardSource::Rates && !chain.may_have("underlying"))?;
+        }
+        ConfigProblem::new("forward", "`rates` needs the input `rates`, which is not connected")
             .hint(
                 "connect it, as in `needs: { chain: market.chain, rates: market.rates }`, or use \
                     `forward: parity`",
-            ));
-        }
+            )
+            .when(config.forward == ForwardSource::Rates && !plan.inputs.contains_key("rates"))?;
         let mut provided = chain
             .cloned()
             .unwrap_or_else(|| Provided::unknown(PortType::OptionChain));

@@ -9,8 +9,8 @@ use datasets::schema::{FEATURES, SNAPSHOT};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
-    Provided, Share, StageError, StageKind, contracts, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType,
+    Ports, Provided, Share, StageError, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 
@@ -30,34 +30,25 @@ impl StageKind for Surface {
     const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities \
         also without a quote, features by maturity and delta";
     const PORTS: Ports = Ports {
-        inputs: &[InputPort {
-            name: "chain",
-            ty: PortType::OptionChain,
-            optional: false,
-            list: false,
-            doc: "option chain with implied volatility and forward",
-        }],
+        inputs: &[InputPort::one("chain", PortType::OptionChain)
+            .doc("option chain with implied volatility and forward")],
         outputs: &[
-            OutputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                doc: "the chain with iv_fitted, and with an implied volatility also where there was none, \
+            OutputPort::new(
+                "chain",
+                PortType::OptionChain,
+                "the chain with iv_fitted, and with an implied volatility also where there was none, \
                     row by row",
-            },
-            OutputPort {
-                name: "features",
-                ty: PortType::Features,
-                doc: "one row for each snapshot: volatility at fixed maturities and deltas, such as \
+            ),
+            OutputPort::new(
+                "features",
+                PortType::Features,
+                "one row for each snapshot: volatility at fixed maturities and deltas, such as \
                     `iv_30_put_25`",
-            },
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         config.time.check()?;
         if config.least_quotes < 3 {
             let message = format!("{} quotes do not determine a smile", config.least_quotes);
@@ -85,11 +76,9 @@ impl StageKind for Surface {
         let count = names.len();
         names.sort_unstable();
         names.dedup();
-        if names.len() != count {
-            return Err(
-                ConfigProblem::new("", "a maturity or a delta is named twice").hint("remove one of them")
-            );
-        }
+        ConfigProblem::new("", "a maturity or a delta is named twice")
+            .hint("remove one of them")
+            .when(names.len() != count)?;
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
             for needed in ["implied_volatility", "forward"] {
