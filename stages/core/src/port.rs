@@ -138,9 +138,15 @@ pub struct OutputPort {
 }
 
 impl OutputPort {
-    /// An output with its contents.
-    pub const fn new(name: &'static str, ty: PortType, doc: &'static str) -> Self {
-        Self { name, ty, doc }
+    /// An output of a type.
+    pub const fn new(name: &'static str, ty: PortType) -> Self {
+        Self { name, ty, doc: "" }
+    }
+
+    /// States its contents.
+    #[must_use]
+    pub const fn doc(self, doc: &'static str) -> Self {
+        Self { doc, ..self }
     }
 }
 

@@ -10,10 +10,10 @@ use stages_core::{
 use std::collections::BTreeSet;
 
 /// The output of a stage without inputs.
-pub(crate) const OUTPUT: OutputPort = OutputPort::new("env", PortType::Env, "the environment");
+pub(crate) const OUTPUT: OutputPort = OutputPort::new("env", PortType::Env).doc("the environment");
 /// The output of a stage that makes tables.
 pub(crate) const TABLES: OutputPort =
-    OutputPort::new("env", PortType::Env, "the environment's tables and specification");
+    OutputPort::new("env", PortType::Env).doc("the environment's tables and specification");
 
 /// Returns whether a column is a key rather than a value.
 pub(crate) fn is_key(column: &str) -> bool {

@@ -1,7 +1,7 @@
 //! The stage kind `evaluate/backtest`.
 
 use crate::config::BacktestConfig;
-use crate::market_backtest::backtest;
+use crate::market_backtest::{Evaluation, backtest};
 use crate::policy_input::check_fits;
 use crate::{episodes, hedging_backtest, lookup_backtest, output, policy_input, table};
 use stages_core::{
@@ -25,16 +25,9 @@ impl StageKind for Backtest {
             InputPort::one("policy", PortType::Policy).doc("the policy to evaluate"),
         ],
         outputs: &[
-            OutputPort::new(
-                "metrics",
-                PortType::Metrics,
-                "measures of the policy and of each baseline",
-            ),
-            OutputPort::new(
-                "trajectory",
-                PortType::Trajectory,
-                "the account of the policy and of each baseline, step by step",
-            ),
+            OutputPort::new("metrics", PortType::Metrics).doc("measures of the policy and of each baseline"),
+            OutputPort::new("trajectory", PortType::Trajectory)
+                .doc("the account of the policy and of each baseline, step by step"),
         ],
     };
 
@@ -46,24 +39,26 @@ impl StageKind for Backtest {
     fn run(&self, config: &BacktestConfig, context: &Context) -> Result<Outputs, StageError> {
         let env = &context.input("env")?.artifact;
         let policy = policy_input::load(context)?;
+        let of = Evaluation {
+            config,
+            context,
+            artifact: env,
+            policy: &policy,
+        };
         match env.meta.get("family").and_then(serde_json::Value::as_str) {
-            Some("options") => backtest::<OptionsSimulator>(config, context, env, &policy),
-            Some("stocks") => backtest::<StocksSimulator>(config, context, env, &policy),
-            Some("table") => table::backtest(config, context, env, &policy),
-            Some("lookup") => lookup_backtest::backtest(config, context, env, &policy),
-            Some("hedging") => hedging_backtest::backtest(config, context, env, &policy),
+            Some("options") => backtest::<OptionsSimulator>(of),
+            Some("stocks") => backtest::<StocksSimulator>(of),
+            Some("table") => table::backtest(of),
+            Some("lookup") => lookup_backtest::backtest(of),
+            Some("hedging") => hedging_backtest::backtest(of),
             _ => {
                 let mut env = stages_env::open(&context.store, env, &config.open(&policy))?;
                 check_fits(policy.spec(), env.spec())?;
                 let played =
                     episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
                 let table = output::columns(&episodes::columns(&played))?;
-                output::store(
-                    context,
-                    episodes::measure(&played),
-                    &table,
-                    serde_json::json!({ "of": "episodes" }),
-                )
+                let about = serde_json::json!({ "of": "episodes" });
+                output::store(context, episodes::measure(&played), &table, about)
             }
         }
     }

@@ -134,9 +134,7 @@ impl StageKind for Decide {
                 .doc("an environment over market data: `env/options`, `env/stocks` or `env/table`"),
             InputPort::one("policy", PortType::Policy).doc("the policy"),
         ],
-        outputs: &[OutputPort::new(
-            "decision",
-            PortType::File,
+        outputs: &[OutputPort::new("decision", PortType::File).doc(
             "a directory of `decision.json`, the document of docs/acting.md, and the table `orders.csv`",
         )],
     };

@@ -1,17 +1,15 @@
 //! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, and the
 //! residual risk of each, on the same paths.
 
-use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
+use crate::market_backtest::Evaluation;
 use crate::output;
 use crate::performance::mean_and_deviation;
 use crate::policy_input::{check_fits, mode};
-use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::hedging::HedgingEnv;
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::Policy;
 
 /// One decision.
 struct Decision {
@@ -30,13 +28,9 @@ struct Hedged {
     decisions: Vec<Decision>,
 }
 
-pub(crate) fn backtest(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-) -> Result<Outputs, StageError> {
-    let open = || stages_env::hedging::open(&context.store, artifact, &config.open(policy));
+pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
+    let (config, context, policy) = (of.config, of.context, of.policy);
+    let open = || stages_env::hedging::open(&context.store, of.artifact, &config.open(policy));
     let mut env = open()?;
     check_fits(policy.spec(), env.spec())?;
     let n = env.num_envs();

@@ -1,21 +1,15 @@
 //! Evaluation on `env/lookup`: the policy beside the optimal one, in the same episodes.
 
-use crate::config::BacktestConfig;
+use crate::market_backtest::Evaluation;
 use crate::policy_input::check_fits;
 use crate::{episodes, output};
-use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::lookup::{LookupEnv, Optimal};
 use stages_env::{Actions, BatchEnv, Step};
-use stages_policy::Policy;
 
-pub(crate) fn backtest(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-) -> Result<Outputs, StageError> {
-    let open = || stages_env::lookup::open(&context.store, artifact, &config.open(policy));
+pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
+    let (config, context, policy) = (of.config, of.context, of.policy);
+    let open = || stages_env::lookup::open(&context.store, of.artifact, &config.open(policy));
     let mut env = open()?;
     check_fits(policy.spec(), env.spec())?;
     let played = episodes::play(context, policy, &mut env, config.deterministic, config.seed)?;

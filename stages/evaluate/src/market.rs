@@ -7,21 +7,20 @@ use stages_env::{PortfolioEnv, Simulator};
 use std::ops::Range;
 
 /// An account at a snapshot. Sums run from the start of the episode.
-pub(crate) trait Statement: Copy {
-    /// The time of the snapshot.
-    fn time(&self) -> SnapshotTime;
+pub(crate) struct Statement {
+    pub time: SnapshotTime,
     /// Steps taken in the episode.
-    fn step(&self) -> usize;
+    pub step: usize,
     /// The net asset value.
-    fn nav(&self) -> f64;
+    pub nav: f64,
     /// The sum of spreads paid.
-    fn spread_cost(&self) -> f64;
+    pub spread_cost: f64,
     /// The sum of all costs of trades, spreads included.
-    fn costs(&self) -> f64;
+    pub costs: f64,
     /// The sum of the values of trades.
-    fn traded_value(&self) -> f64;
+    pub traded_value: f64,
     /// Liquidations forced by margin.
-    fn liquidations(&self) -> f64;
+    pub liquidations: f64,
 }
 
 /// The elements of an observation that show the market: [`Simulator::market_row`] has them first.
@@ -39,7 +38,7 @@ pub(crate) struct Layout {
 pub(crate) type Column<S> = (&'static str, fn(&<S as Simulator>::Ledger) -> f64);
 
 /// A market that is evaluated: what its accounts are measured by, and what a policy is compared with.
-pub(crate) trait Market: Simulator<Ledger: Statement> {
+pub(crate) trait Market: Simulator {
     /// The record of a step that is kept beside the accounts before and after it.
     type Record;
 
@@ -49,6 +48,8 @@ pub(crate) trait Market: Simulator<Ledger: Statement> {
     /// The name of the ablation that shuffles the instruments.
     const SHUFFLED: &'static str;
 
+    /// The statement of an account.
+    fn statement(ledger: &Self::Ledger) -> Statement;
     /// Prepares for [`Market::record`]; called before the first step.
     fn begin_records(_env: &mut PortfolioEnv<Self>) {}
     /// The record of the step that environment `i` has taken, after the account `before`; `ended` if it ended
@@ -143,8 +144,8 @@ impl<S: Market> Run<S> {
         Self { path, ..self }
     }
 
-    pub(crate) fn first(&self) -> &S::Ledger {
-        &self.statements[0]
+    pub(crate) fn first(&self) -> Statement {
+        S::statement(&self.statements[0])
     }
 
     pub(crate) fn last(&self) -> &S::Ledger {
@@ -157,8 +158,9 @@ impl<S: Market> Run<S> {
             .statements
             .windows(2)
             .map(|pair| {
-                let more = (spread - 1.0) * (pair[1].spread_cost() - pair[0].spread_cost());
-                step_return(pair[0].nav(), pair[1].nav() - more)
+                let (before, after) = (S::statement(&pair[0]), S::statement(&pair[1]));
+                let more = (spread - 1.0) * (after.spread_cost - before.spread_cost);
+                step_return(before.nav, after.nav - more)
             })
             .collect();
         Returns::of_account(account, &self.risk_free, &self.underlying)

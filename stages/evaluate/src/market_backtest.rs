@@ -24,12 +24,29 @@ pub(crate) trait Compared: Market {
     fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
 }
 
-/// The evaluation of a policy on the test data of a market.
-pub(crate) struct Backtest<'a, S: Market> {
+/// A policy, the environment that it is evaluated in, and the settings.
+#[derive(Clone, Copy)]
+pub(crate) struct Evaluation<'a> {
     pub config: &'a BacktestConfig,
     pub context: &'a Context,
     pub artifact: &'a Artifact,
     pub policy: &'a Policy,
+}
+
+impl Evaluation<'_> {
+    /// Opens so many environments over the test data, as the policy expects them.
+    pub(crate) fn open<S: Market>(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
+        let options = OpenOptions {
+            normalise_as: self.policy.spec().normalisation.clone(),
+            ..OpenOptions::test(num_envs, self.config.seed)
+        };
+        PortfolioEnv::open(&self.context.store, self.artifact, &options)
+    }
+}
+
+/// The evaluation of a policy on the test data of a market.
+pub(crate) struct Backtest<'a, S: Market> {
+    pub of: Evaluation<'a>,
     /// One environment.
     pub one: PortfolioEnv<S>,
     /// The evaluation episodes.
@@ -37,82 +54,52 @@ pub(crate) struct Backtest<'a, S: Market> {
     strategies: Vec<Strategy<S>>,
 }
 
-/// Opens so many environments over the test data, as the policy expects them.
-pub(crate) fn open<S: Market>(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-    num_envs: usize,
-) -> Result<PortfolioEnv<S>, StageError> {
-    let options = OpenOptions {
-        normalise_as: policy.spec().normalisation.clone(),
-        ..OpenOptions::test(num_envs, config.seed)
-    };
-    PortfolioEnv::open(&context.store, artifact, &options)
-}
-
 /// Evaluates a policy.
 ///
 /// # Errors
 /// When it does not fit the environment, an environment fails, or the stage is cancelled.
-pub(crate) fn backtest<S: Compared>(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-) -> Result<Outputs, StageError> {
-    let one: PortfolioEnv<S> = open(config, context, artifact, policy, 1)?;
-    check_fits(policy.spec(), one.spec())?;
+pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, StageError> {
+    let one: PortfolioEnv<S> = of.open(1)?;
+    check_fits(of.policy.spec(), one.spec())?;
+    let (spans, strategies) = (Vec::new(), Vec::new());
     let mut all = Backtest {
-        config,
-        context,
-        artifact,
-        policy,
+        of,
         one,
-        spans: Vec::new(),
-        strategies: Vec::new(),
+        spans,
+        strategies,
     };
-    all.spans = runs::spans(&all.envs(all.one.evaluation_episodes())?);
-    warn_of_few(context, all.spans.iter().map(|span| span.steps).sum());
+    all.spans = runs::spans(&of.open(all.one.evaluation_episodes())?);
+    warn_of_few(of.context, all.spans.iter().map(|span| span.steps).sum());
     all.policy()?;
     S::compare(&mut all)?;
     let known = Known {
         periods: Periods::between(&all.one.test_dates(0)),
         regimes: S::regimes(&all.one),
     };
-    let metrics = measures::measure(config, &all.strategies, &known);
+    let metrics = measures::measure(of.config, &all.strategies, &known);
     all.strategies.retain(|strategy| strategy.role != Role::Ablation);
-    output::store(
-        context,
-        metrics,
-        &trajectory(&all.strategies, &all.one)?,
-        S::about(&all.one),
-    )
+    let trajectory = trajectory(&all.strategies, &all.one)?;
+    output::store(of.context, metrics, &trajectory, S::about(&all.one))
 }
 
 impl<S: Market> Backtest<'_, S> {
-    /// So many environments over the test data.
-    fn envs(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
-        open(self.config, self.context, self.artifact, self.policy, num_envs)
-    }
-
     /// Environments for `paths` runs of a strategy, spread over the episodes, at least one each.
     fn envs_for(&self, paths: usize) -> Result<PortfolioEnv<S>, StageError> {
         let episodes = self.spans.len();
-        self.envs(episodes * paths.div_ceil(episodes))
+        self.of.open(episodes * paths.div_ceil(episodes))
     }
 
     /// Runs the policy: as configured, with each ablation, and in its other mode.
     fn policy(&mut self) -> Result<(), StageError> {
-        let (config, context, policy, episodes) = (self.config, self.context, self.policy, self.spans.len());
+        let (config, context, policy) = (self.of.config, self.of.context, self.of.policy);
+        let episodes = self.spans.len();
         let mut views = vec![None];
         if config.ablations && !S::layout(&self.one).market.is_empty() {
             views.extend([Some(Ablation::OtherWorld), Some(Ablation::Shuffled)]);
             views.extend(policy.architecture().remembers().then_some(Some(Ablation::NoMemory)));
         }
         let mode = (config.deterministic, config.seed);
-        let mut env = self.envs(episodes * views.len())?;
+        let mut env = self.of.open(episodes * views.len())?;
         let mut seen = run_policy(context, policy, (&mut env, &self.spans), &views, mode)?.into_iter();
         self.strategies.extend(views.iter().map(|view| Strategy {
             name: view.map_or("policy", Ablation::name::<S>).to_owned(),
@@ -139,9 +126,9 @@ impl<S: Market> Backtest<'_, S> {
     ) -> Result<(), StageError> {
         let name = name.into();
         let number = self.strategies.len() as u64;
-        self.context.progress(number, None, format!("baseline {name}"));
-        let mut env = self.envs_for(if is_drawn { self.config.random_paths } else { 1 })?;
-        let runs = run_all(self.context, (&mut env, &self.spans), act)?;
+        self.of.context.progress(number, None, format!("baseline {name}"));
+        let mut env = self.envs_for(if is_drawn { self.of.config.random_paths } else { 1 })?;
+        let runs = run_all(self.of.context, (&mut env, &self.spans), act)?;
         self.strategies.push(Strategy {
             name,
             role: Role::Baseline,

@@ -266,7 +266,7 @@ impl<S: Market> Measures<'_, S> {
         let mut total = vec![0.0; causes];
         for run in runs {
             for by in run.profits() {
-                let scale = 1.0 / (run.first().nav() * runs.len() as f64);
+                let scale = 1.0 / (run.first().nav * runs.len() as f64);
                 total.iter_mut().zip(by).for_each(|(total, by)| *total += by * scale);
             }
         }
@@ -297,17 +297,21 @@ impl<S: Market> Measures<'_, S> {
 
 /// Measures of an account beyond its returns.
 fn account<S: Market>(run: &Run<S>, annual: f64) -> [(&'static str, f64); 3] {
-    let (first, last) = (run.first(), run.last());
-    let mean_nav =
-        run.statements.iter().map(|account| account.nav()).sum::<f64>() / run.statements.len() as f64;
+    let (first, last) = (run.first(), S::statement(run.last()));
+    let mean_nav = run
+        .statements
+        .iter()
+        .map(|account| S::statement(account).nav)
+        .sum::<f64>()
+        / run.statements.len() as f64;
     [
         // Value traded a year, as a multiple of the mean net asset value.
         (
             "turnover",
-            last.traded_value() / mean_nav * annual / (run.statements.len() - 1) as f64,
+            last.traded_value / mean_nav * annual / (run.statements.len() - 1) as f64,
         ),
         // All costs of trades, as a fraction of the capital at the start.
-        ("costs", last.costs() / first.nav()),
-        ("liquidations", last.liquidations()),
+        ("costs", last.costs / first.nav),
+        ("liquidations", last.liquidations),
     ]
 }

@@ -3,7 +3,6 @@
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
 use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
-use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_env::BatchEnv as _;
 use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
@@ -11,34 +10,8 @@ use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimula
 /// The prefix of the hidden features that say which regime a snapshot is in.
 const REGIME: &str = "regime_";
 
-impl Statement for Ledger {
-    fn time(&self) -> SnapshotTime {
-        Self::time(self)
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn nav(&self) -> f64 {
-        self.nav
-    }
-
-    fn spread_cost(&self) -> f64 {
-        self.spread_cost
-    }
-
-    fn costs(&self) -> f64 {
-        self.spread_cost + self.commission
-    }
-
-    fn traded_value(&self) -> f64 {
-        self.traded_value
-    }
-
-    fn liquidations(&self) -> f64 {
-        f64::from(self.liquidations)
-    }
+fn costs(ledger: &Ledger) -> f64 {
+    ledger.spread_cost + ledger.commission
 }
 
 /// The profit of a step by Greek, and the position lines that it opened.
@@ -54,6 +27,18 @@ impl Market for OptionsSimulator {
     const PROFITS: &'static [&'static str] =
         &["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
     const SHUFFLED: &'static str = "shuffled_slate";
+
+    fn statement(ledger: &Ledger) -> Statement {
+        Statement {
+            time: ledger.time(),
+            step: ledger.step,
+            nav: ledger.nav,
+            spread_cost: ledger.spread_cost,
+            costs: costs(ledger),
+            traded_value: ledger.traded_value,
+            liquidations: f64::from(ledger.liquidations),
+        }
+    }
 
     fn begin_records(env: &mut OptionsEnv) {
         env.explain();
@@ -72,7 +57,7 @@ impl Market for OptionsSimulator {
         let by = &record.explained;
         let received = |ledger: &Ledger| ledger.interest - ledger.borrow_cost;
         let carry = received(after) - received(before);
-        let costs = before.costs() - after.costs();
+        let costs = costs(before) - costs(after);
         let known = by.delta + by.gamma + by.vega + by.theta + carry + costs;
         let rest = after.nav - before.nav - known;
         vec![by.delta, by.gamma, by.vega, by.theta, carry, costs, rest]
@@ -155,7 +140,7 @@ impl Market for OptionsSimulator {
             ("margin", |l| l.margin),
             ("lines", |l| l.lines as f64),
             ("model_marks", |l| l.model_marks as f64),
-            ("costs", |l| l.spread_cost + l.commission),
+            ("costs", costs),
             ("spread_cost", |l| l.spread_cost),
             ("interest", |l| l.interest),
             ("traded_value", |l| l.traded_value),
@@ -165,7 +150,12 @@ impl Market for OptionsSimulator {
 
 impl Compared for OptionsSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let possible = all.config.baselines.iter().filter_map(|baseline| baseline.of_options());
+        let possible = all
+            .of
+            .config
+            .baselines
+            .iter()
+            .filter_map(|baseline| baseline.of_options());
         for baseline in possible
             .filter(|baseline| all.one.hedges() || !baseline.hedges())
             .collect::<Vec<_>>()
@@ -175,13 +165,13 @@ impl Compared for OptionsSimulator {
                 Ok(())
             })?;
         }
-        let rules = if all.config.rules {
-            rules(all.context, all.artifact)?
+        let rules = if all.of.config.rules {
+            rules(all.of.context, all.of.artifact)?
         } else {
             Vec::new()
         };
         for rule in &rules {
-            all.context.log(rule.describe(&all.one));
+            all.of.context.log(rule.describe(&all.one));
             all.baseline(rule.name.clone(), false, rule.decider())?;
         }
         Ok(())

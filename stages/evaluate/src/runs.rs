@@ -40,7 +40,7 @@ pub(crate) fn run_policy<S: Market>(
         let start: Vec<bool> = (0..n).map(|i| first || view(i) == Some(Ablation::NoMemory)).collect();
         for (i, obs) in step.obs.chunks_exact_mut(d).enumerate() {
             if let Some(ablation) = view(i) {
-                let at = (i % spans.len(), runs[i].last().step());
+                let at = (i % spans.len(), S::statement(runs[i].last()).step);
                 ablation.change(&layout, (&*env, spans, seed), at, obs);
             }
         }

@@ -68,36 +68,6 @@ fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
     out
 }
 
-impl Statement for Ledger {
-    fn time(&self) -> SnapshotTime {
-        SnapshotTime::of_day(self.date)
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn nav(&self) -> f64 {
-        self.nav
-    }
-
-    fn spread_cost(&self) -> f64 {
-        self.all_spreads()
-    }
-
-    fn costs(&self) -> f64 {
-        Self::costs(self)
-    }
-
-    fn traded_value(&self) -> f64 {
-        self.all_traded()
-    }
-
-    fn liquidations(&self) -> f64 {
-        f64::from(self.liquidations)
-    }
-}
-
 /// The record of a step.
 pub(crate) struct Held {
     /// The weights of the positions after it `[N]`.
@@ -128,6 +98,18 @@ impl Market for StocksSimulator {
         "hedge_spread_cost",
     ];
     const SHUFFLED: &'static str = "shuffled_stocks";
+
+    fn statement(ledger: &Ledger) -> Statement {
+        Statement {
+            time: SnapshotTime::of_day(ledger.date),
+            step: ledger.step,
+            nav: ledger.nav,
+            spread_cost: ledger.all_spreads(),
+            costs: ledger.costs(),
+            traded_value: ledger.all_traded(),
+            liquidations: f64::from(ledger.liquidations),
+        }
+    }
 
     fn record(env: &StocksEnv, i: usize, before: &Ledger, ended: bool) -> Held {
         let mut weights = vec![0.0; env.num_symbols()];
@@ -286,7 +268,7 @@ fn step_weights(
 
 impl Compared for StocksSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        for &baseline in &all.config.baselines {
+        for &baseline in &all.of.config.baselines {
             let (name, is_drawn) = (baseline.name(), baseline == BaselineName::Random);
             let rule = match baseline {
                 BaselineName::MinimumVariance => Some(PortfolioRule::MinimumVariance),

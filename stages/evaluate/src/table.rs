@@ -1,58 +1,18 @@
 //! Evaluation on `env/table`: with a price as over any market, with columns of rewards by episodes.
 
-use crate::config::BacktestConfig;
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
-use crate::market_backtest::{self, Backtest, Compared};
+use crate::market_backtest::{self, Backtest, Compared, Evaluation};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
-use cache::Artifact;
-use datasets::SnapshotTime;
-use stages_core::{Context, Outputs, StageError};
+use stages_core::{Outputs, StageError};
 use stages_env::BatchEnv as _;
 use stages_env::table::{Ledger, TableEnv, TableSimulator};
-use stages_policy::Policy;
 
-pub(crate) fn backtest(
-    config: &BacktestConfig,
-    context: &Context,
-    artifact: &Artifact,
-    policy: &Policy,
-) -> Result<Outputs, StageError> {
-    let open = |num_envs| market_backtest::open(config, context, artifact, policy, num_envs);
-    let one: TableEnv = open(1)?;
+pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
+    let one: TableEnv = of.open(1)?;
     match one.has_price() {
-        true => market_backtest::backtest::<TableSimulator>(config, context, artifact, policy),
-        false => table_episodes::backtest(config, context, policy, &open),
-    }
-}
-
-impl Statement for Ledger {
-    fn time(&self) -> SnapshotTime {
-        self.time
-    }
-
-    fn step(&self) -> usize {
-        self.step
-    }
-
-    fn nav(&self) -> f64 {
-        self.nav
-    }
-
-    fn spread_cost(&self) -> f64 {
-        self.costs
-    }
-
-    fn costs(&self) -> f64 {
-        self.costs
-    }
-
-    fn traded_value(&self) -> f64 {
-        self.turnover
-    }
-
-    fn liquidations(&self) -> f64 {
-        0.0
+        true => market_backtest::backtest::<TableSimulator>(of),
+        false => table_episodes::backtest(of, one),
     }
 }
 
@@ -64,6 +24,18 @@ impl Market for TableSimulator {
 
     const PROFITS: &'static [&'static str] = &["prices", "costs"];
     const SHUFFLED: &'static str = "shuffled_symbols";
+
+    fn statement(ledger: &Ledger) -> Statement {
+        Statement {
+            time: ledger.time,
+            step: ledger.step,
+            nav: ledger.nav,
+            spread_cost: ledger.costs,
+            costs: ledger.costs,
+            traded_value: ledger.turnover,
+            liquidations: 0.0,
+        }
+    }
 
     fn record(env: &TableEnv, i: usize, _: &Ledger, ended: bool) -> Positions {
         Positions(if ended { env.final_weights(i) } else { env.held(i) }.to_vec())
@@ -133,8 +105,8 @@ impl Market for TableSimulator {
 
 impl Compared for TableSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let seed = all.config.seed;
-        for rule in Rule::of_prices(all.config, &all.one, choices(all.config, &all.one)) {
+        let seed = all.of.config.seed;
+        for rule in Rule::of_prices(all.of.config, &all.one, choices(all.of.config, &all.one)) {
             let mut steps = 0;
             all.baseline(rule.name(&all.one), rule == Rule::Random, |env, step, _, _| {
                 rule.step(seed, steps, env, step)?;

@@ -1,8 +1,8 @@
 //! Evaluation on `env/table` with columns of rewards, where no account compounds: the sum of rewards over
 //! each evaluation episode, beside that of constant actions and random ones.
 
-use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
+use crate::market_backtest::Evaluation;
 use crate::output;
 use crate::performance::mean_and_deviation;
 use crate::policy_input::{check_fits, mode};
@@ -13,7 +13,6 @@ use stages_core::{Context, Outputs, StageError};
 use stages_env::table::{TableActionKind, TableEnv};
 use stages_env::{BatchEnv as _, Step};
 use stages_numerics::random::Random;
-use stages_policy::Policy;
 use std::sync::Arc;
 
 /// A step of a strategy.
@@ -27,18 +26,13 @@ struct Row {
     total: f64,
 }
 
-pub(crate) fn backtest(
-    config: &BacktestConfig,
-    context: &Context,
-    policy: &Policy,
-    open: &dyn Fn(usize) -> Result<TableEnv, StageError>,
-) -> Result<Outputs, StageError> {
-    let one = open(1)?;
+pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, StageError> {
+    let (config, context, policy) = (of.config, of.context, of.policy);
     check_fits(policy.spec(), one.spec())?;
     let n = one.evaluation_episodes();
     let mut rows = Vec::new();
     let mut names = vec!["policy".to_owned()];
-    let mut env = open(n)?;
+    let mut env = of.open(n)?;
     let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x7265_7761]);
     let ours = play(context, &mut env, 0, &mut rows, |env, step, _| {
@@ -56,7 +50,7 @@ pub(crate) fn backtest(
     }
     rules.push(Rule::Random);
     for rule in rules {
-        let mut env = open(n)?;
+        let mut env = of.open(n)?;
         let strategy = names.len();
         let played = play(context, &mut env, strategy, &mut rows, |env, step, at| {
             rule.step(config.seed, at, env, step)

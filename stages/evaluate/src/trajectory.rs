@@ -35,13 +35,13 @@ pub(crate) fn trajectory<S: Market>(
     let mut add = |name: &str, array: ArrayRef, nullable| columns.push((name.to_owned(), array, nullable));
     add("strategy", texts(&|strategy, _, _| Some(strategy.name.clone())), false);
     add("path", floats(&|run, _| run.path as f64), false);
-    for (name, array) in table::time_columns(rows().map(|(.., ledger)| ledger.time())) {
+    for (name, array) in table::time_columns(rows().map(|(.., ledger)| S::statement(ledger).time)) {
         add(name, array, false);
     }
     add("world", texts(&|_, run, _| Some(run.world.clone())), false);
     add("episode", floats(&|run, _| run.episode as f64), false);
     if S::TABLE.actions {
-        let named = |run: &Run<S>, ledger: &S::Ledger| run.actions.get(ledger.step()).cloned();
+        let named = |run: &Run<S>, ledger: &S::Ledger| run.actions.get(S::statement(ledger).step).cloned();
         let action = texts(&|_, run, ledger| named(run, ledger).filter(|name| !name.is_empty()));
         add("action", action, true);
     }

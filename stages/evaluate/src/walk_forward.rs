@@ -48,16 +48,10 @@ impl StageKind for WalkForward {
         inputs: &[InputPort::list("trajectory", PortType::Trajectory)
             .doc("the backtest of each fold: `evaluate[*]`, say; their dates must not overlap")],
         outputs: &[
-            OutputPort::new(
-                "metrics",
-                PortType::Metrics,
-                "measures over all test dates, with intervals, and of each fold",
-            ),
-            OutputPort::new(
-                "trajectory",
-                PortType::Trajectory,
-                "the accounts of all folds, in order of time, each compounding the one before",
-            ),
+            OutputPort::new("metrics", PortType::Metrics)
+                .doc("measures over all test dates, with intervals, and of each fold"),
+            OutputPort::new("trajectory", PortType::Trajectory)
+                .doc("the accounts of all folds, in order of time, each compounding the one before"),
         ],
     };
 

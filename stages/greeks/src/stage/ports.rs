@@ -10,11 +10,8 @@ pub(super) const PORTS: Ports = Ports {
         InputPort::optional("rates", PortType::Rates)
             .doc("zero rates, where the chain has no discount factor"),
     ],
-    outputs: &[OutputPort::new(
-        "greeks",
-        PortType::Greeks,
-        "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
-    )],
+    outputs: &[OutputPort::new("greeks", PortType::Greeks)
+        .doc("price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain")],
 };
 
 /// The columns of a table of Greeks, which has the instants of a chain that may have them.
