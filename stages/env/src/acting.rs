@@ -1,9 +1,7 @@
 //! One decision at a snapshot, for trading outside: what is held, why choices are masked, and the orders that
 //! an action means.
 
-use crate::actions::Actions;
-use crate::batch::{BatchEnv, StepBuffers};
-use datasets::{Date, SnapshotTime};
+use datasets::Date;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::borrow::Cow;
@@ -264,46 +262,6 @@ pub struct ActingOrders {
     pub cash: f64,
     /// The expected cost: spread, commission and impact.
     pub cost: f64,
-}
-
-/// An environment over market data of which one decision is asked. All of it is of its environment 0.
-pub trait Acting: BatchEnv {
-    /// The worlds, each with the snapshots of the split that it was opened with; before [`Acting::begin_at`].
-    fn worlds(&self) -> Vec<ActingWorld>;
-
-    /// The time of a snapshot.
-    fn time(&self, snapshot: usize) -> SnapshotTime;
-
-    /// Starts an episode at a snapshot, which no snapshot ends.
-    fn begin_at(&mut self, snapshot: usize);
-
-    /// Writes observation and action mask of the state as it is.
-    fn show(&mut self, out: StepBuffers<'_>);
-
-    /// The holdings.
-    fn holdings(&self) -> Holdings;
-
-    /// Replaces what is held: an account without a past.
-    ///
-    /// # Errors
-    /// When the environment does not know a position, or has no room for it.
-    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError>;
-
-    /// Cash at the start of an episode; `None` where there is no cash.
-    fn capital(&self) -> Option<f64>;
-
-    /// The names of the choices of each component, in the order of the action mask; empty for continuous
-    /// actions.
-    fn choices(&self) -> Vec<String>;
-
-    /// The reason why each choice is masked, in the same order; `None` where it is allowed.
-    fn masked(&self) -> Vec<Option<&'static str>>;
-
-    /// The orders that an action means, as though they were filled at this snapshot; nothing is changed.
-    ///
-    /// # Errors
-    /// When the action is of another kind or shape.
-    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError>;
 }
 
 /// A number that is one.

@@ -8,11 +8,13 @@ use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_env::acting::{Acting, ActingOrders, ActingWorld, Holdings};
-use stages_env::options::OptionsEnv;
-use stages_env::stocks::StocksEnv;
-use stages_env::table::TableEnv;
-use stages_env::{ActionSpace, Actions, OpenOptions, Split, Step};
+use stages_env::acting::{ActingOrders, ActingWorld, Holdings};
+use stages_env::options::OptionsSimulator;
+use stages_env::stocks::StocksSimulator;
+use stages_env::table::TableSimulator;
+use stages_env::{
+    ActingSimulator, ActionSpace, Actions, BatchEnv as _, OpenOptions, PortfolioEnv, Split, Step,
+};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
 use std::borrow::Cow;
@@ -124,15 +126,17 @@ pub struct Acted {
     pub orders: ActingOrders,
 }
 
-/// Opens an environment over market data.
-fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn Acting>, StageError> {
-    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
-        Some("options") => Ok(Box::new(OptionsEnv::open(store, artifact, options)?)),
-        Some("stocks") => Ok(Box::new(StocksEnv::open(store, artifact, options)?)),
-        Some("table") => Ok(Box::new(TableEnv::open(store, artifact, options)?)),
-        _ => Err(StageError::new("the environment has no data of dates")
-            .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
-    }
+/// Calls a function for the market of an environment.
+macro_rules! in_market {
+    ($artifact:expr, $function:ident($($argument:expr),*)) => {
+        match $artifact.meta.get("family").and_then(serde_json::Value::as_str) {
+            Some("options") => $function::<OptionsSimulator>($($argument),*),
+            Some("stocks") => $function::<StocksSimulator>($($argument),*),
+            Some("table") => $function::<TableSimulator>($($argument),*),
+            _ => Err(StageError::new("the environment has no data of dates")
+                .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
+        }
+    };
 }
 
 /// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no
@@ -144,15 +148,22 @@ pub fn dates(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<
     if stages_env::evaluation_episodes(store, artifact, split)? == Some(0) {
         return Ok(None);
     }
+    in_market!(artifact, dates_of(store, artifact, split))
+}
+
+fn dates_of<S: ActingSimulator>(
+    store: &Store,
+    artifact: &Artifact,
+    split: Split,
+) -> Result<Option<(Date, Date)>, StageError> {
     let options = OpenOptions {
         split,
         ..OpenOptions::test(1, 0)
     };
-    let env = open(store, artifact, &options)?;
-    let worlds = env.worlds();
-    let first = worlds.iter().map(|world| env.time(world.first).date).min();
-    let last = worlds.iter().map(|world| env.time(world.last).date).max();
-    Ok(first.zip(last))
+    let env = PortfolioEnv::<S>::open(store, artifact, &options)?;
+    let (worlds, date) = (env.acting_worlds(), |snapshot| env.simulator().time(snapshot).date);
+    let first = worlds.iter().map(|world| date(world.first)).min();
+    Ok(first.zip(worlds.iter().map(|world| date(world.last)).max()))
 }
 
 /// Decides at the last snapshot up to `options.until`.
@@ -166,12 +177,20 @@ pub fn act(
     policy: &Policy,
     options: &ActingOptions,
 ) -> Result<Acted, StageError> {
+    in_market!(artifact, act_in(store, artifact, policy, options))
+}
+
+fn act_in<S: ActingSimulator>(
+    store: &Store,
+    artifact: &Artifact,
+    policy: &Policy,
+    options: &ActingOptions,
+) -> Result<Acted, StageError> {
     let opened = OpenOptions {
         normalise_as: policy.spec().normalisation.clone(),
         ..OpenOptions::test(1, 0)
     };
-    let mut env = open(store, artifact, &opened)?;
-    let env = env.as_mut();
+    let mut env = PortfolioEnv::<S>::open(store, artifact, &opened)?;
     if let Some(difference) = policy.spec().difference(env.spec()) {
         return Err(StageError::new(format!(
             "the files make another observation, or other actions, than the policy was trained with: \
@@ -179,8 +198,8 @@ pub fn act(
         ))
         .hint("give files with the columns and symbols of those that it was trained on"));
     }
-    let world = world(&env.worlds(), options.world.as_deref())?;
-    let (first, last) = played(env, &world, options)?;
+    let world = world(&env.acting_worlds(), options.world.as_deref())?;
+    let (first, last) = played(env.simulator(), &world, options)?;
     env.begin_at(first);
     let mut step = Step::new(env.spec(), 1);
     let mut state = policy.start(1);
@@ -197,7 +216,7 @@ pub fn act(
         if step.terminated[0] {
             return Err(StageError::new(format!(
                 "the account that the policy would have is ruined at {}",
-                env.time(snapshot + 1)
+                env.simulator().time(snapshot + 1)
             ))
             .hint("let it begin later with `--from`"));
         }
@@ -218,7 +237,7 @@ pub fn act(
     let actions = state.actions();
     let action = chosen(&space, actions);
     let mut orders = env.orders(actions)?;
-    let (choices, components) = (choices(policy, env, &state), components(policy, &state, actions));
+    let (choices, components) = (choices(policy, &env, &state), components(policy, &state, actions));
     let value = state.output().value.first().copied().unwrap_or_default();
     let mut drawn = None;
     if let Some(seed) = options.sample {
@@ -229,12 +248,12 @@ pub fn act(
         drawn = Some(chosen(&space, actions));
         orders = env.orders(actions)?;
     }
-    let time = env.time(last);
+    let time = env.simulator().time(last);
     Ok(Acted {
         world: world.name,
         time: time.to_string(),
         date: time.date,
-        played_from: env.time(first).to_string(),
+        played_from: env.simulator().time(first).to_string(),
         played: last - first,
         account_is: options.account.name().into(),
         account: env.holdings(),
@@ -273,7 +292,7 @@ fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, St
 
 /// The first and the last snapshot that are played.
 fn played(
-    env: &dyn Acting,
+    market: &impl ActingSimulator,
     world: &ActingWorld,
     options: &ActingOptions,
 ) -> Result<(usize, usize), StageError> {
@@ -287,12 +306,12 @@ fn played(
     let last = snapshots
         .clone()
         .rev()
-        .find(|&t| is_known(env.time(t)))
+        .find(|&t| is_known(market.time(t)))
         .ok_or_else(|| {
             StageError::new(format!(
                 "the environment has no snapshot up to {}: its first one with all features is of {}",
                 options.until,
-                env.time(world.first)
+                market.time(world.first)
             ))
             .hint("give more data before it; features need as much as their longest window")
         })?;
@@ -300,7 +319,7 @@ fn played(
         None => world.first,
         Some(from) => snapshots
             .clone()
-            .find(|&t| env.time(t).date >= from)
+            .find(|&t| market.time(t).date >= from)
             .unwrap_or(last)
             .min(last),
     };
@@ -322,9 +341,9 @@ fn chosen(space: &ActionSpace, actions: Actions<'_>) -> Chosen {
 }
 
 /// Every choice with its probability, or why it is masked.
-fn choices(policy: &Policy, env: &dyn Acting, state: &PolicyState) -> Vec<Choice> {
+fn choices<S: ActingSimulator>(policy: &Policy, env: &PortfolioEnv<S>, state: &PolicyState) -> Vec<Choice> {
     let (choices, output) = (policy.architecture().head.choices(), state.output());
-    let (names, masked) = (env.choices(), env.masked());
+    let (names, masked) = (env.simulator().choices(), env.masked());
     let components = env.spec().action_space.names();
     let of_component = choices.iter().enumerate();
     let numbers = of_component.flat_map(|(k, &count)| (0..count as usize).map(move |index| (k, index)));

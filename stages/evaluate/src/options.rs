@@ -41,14 +41,14 @@ impl Market for OptionsSimulator {
     }
 
     fn begin_records(env: &mut OptionsEnv) {
-        env.explain();
+        env.keep_notes();
     }
 
     fn record(env: &OptionsEnv, i: usize, before: &Ledger, ended: bool) -> Opened {
         let now = before.time();
         let opened = env.positions(i).iter().filter(|line| line.opened == now).count();
         Opened {
-            explained: env.explained(i),
+            explained: env.note(i),
             opened: if ended { 0 } else { opened },
         }
     }
@@ -115,7 +115,7 @@ impl Market for OptionsSimulator {
     }
 
     fn about(env: &OptionsEnv) -> serde_json::Value {
-        serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.capital() })
+        serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.config().capital })
     }
 
     const TABLE: Table<Self> = Table {
@@ -157,7 +157,7 @@ impl Compared for OptionsSimulator {
             .iter()
             .filter_map(|baseline| baseline.of_options());
         for baseline in possible
-            .filter(|baseline| all.one.hedges() || !baseline.hedges())
+            .filter(|baseline| all.one.simulator().hedges() || !baseline.hedges())
             .collect::<Vec<_>>()
         {
             all.baseline(baseline.name(), baseline == Baseline::Random, |env, step, _, _| {

@@ -119,7 +119,7 @@ impl Market for StocksSimulator {
         }
         Held {
             weights,
-            instrument: match env.hedges() {
+            instrument: match env.simulator().hedges() {
                 true => env.hedge_return(before.snapshot),
                 false => 0.0,
             },
@@ -174,10 +174,10 @@ impl Market for StocksSimulator {
 
     /// Under FinRL's rules there is none: its observation is raw, prices and account in one.
     fn layout(env: &StocksEnv) -> Layout {
-        if env.rules() == Rules::Finrl {
+        if env.config().rules == Rules::Finrl {
             return Layout::default();
         }
-        let shown = env.market_row(env.snapshot(0)).len();
+        let shown = env.simulator().market_row(env.snapshot(0)).len();
         let by_date = |name: &&String| name.starts_with("market.");
         let first = env.spec().observation[..shown].iter().filter(by_date).count();
         Layout {
@@ -188,12 +188,12 @@ impl Market for StocksSimulator {
     }
 
     fn about(env: &StocksEnv) -> serde_json::Value {
-        let rules = match env.rules() {
+        let rules = match env.config().rules {
             Rules::Market => "market",
             Rules::Finrl => "finrl",
         };
         let symbols = &env.spec().action_space.names()[..env.num_symbols()];
-        serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": env.capital() })
+        serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": env.config().capital })
     }
 
     const TABLE: Table<Self> = Table {
@@ -230,7 +230,7 @@ impl Market for StocksSimulator {
             ("reduced", |l| f64::from(l.reduced)),
             ("liquidations", |l| f64::from(l.liquidations)),
         ];
-        if env.hedges() {
+        if env.simulator().hedges() {
             columns.extend([
                 ("hedge_units", (|l| hedge(l, |h| h.units)) as fn(&Ledger) -> f64),
                 ("hedge_value", |l| hedge(l, |h| h.value)),

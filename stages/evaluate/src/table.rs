@@ -66,7 +66,7 @@ impl Market for TableSimulator {
     }
 
     fn layout(env: &TableEnv) -> Layout {
-        let shown = env.market_row(env.snapshot(0)).len();
+        let shown = env.simulator().market_row(env.snapshot(0)).len();
         Layout {
             market: 0..shown,
             instruments: 0..shown,

@@ -9,11 +9,10 @@ use cache::{Artifact, ArtifactDigest, Store};
 use datasets::Date;
 use serde_json::Value;
 use stages_core::table;
-use stages_env::acting::Acting;
 use stages_env::options::OptionsEnv;
 use stages_env::stocks::StocksEnv;
 use stages_env::table::TableEnv;
-use stages_env::{OpenOptions, Step};
+use stages_env::{ActingSimulator, BatchEnv as _, OpenOptions, PortfolioEnv, Step};
 use stages_policy::{Mode, Policy, policy};
 use std::collections::BTreeMap;
 
@@ -101,12 +100,12 @@ struct Spent(f64, u32, f64);
 
 /// Every decision of a policy over the test dates, by its date. The orders that each means cost what its step
 /// does.
-fn decisions<E: Acting>(
+fn decisions<S: ActingSimulator>(
     project: &Project,
     ended: &Ended,
-    open: impl Fn(&Store, &Artifact, &OpenOptions) -> E,
-    date: impl Fn(&E) -> Date,
-    spent: impl Fn(&E) -> Spent,
+    open: impl Fn(&Store, &Artifact, &OpenOptions) -> PortfolioEnv<S>,
+    date: impl Fn(&PortfolioEnv<S>) -> Date,
+    spent: impl Fn(&PortfolioEnv<S>) -> Spent,
 ) -> BTreeMap<Date, Reference> {
     let (store, made) = artifact(project, ended, "train.policy");
     let policy = Policy::load(&store.blob(made.entry(policy::ENTRY).unwrap().blob).unwrap()).unwrap();

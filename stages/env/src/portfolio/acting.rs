@@ -1,28 +1,30 @@
-//! One decision, for trading outside: [`Acting`] for every market.
+//! One decision, for trading outside.
 
 use super::env::{PortfolioEnv, begin};
 use super::simulator::Simulator;
 use super::state::{EnvState, EnvView};
-use crate::acting::{Acting, ActingOrders, ActingWorld, Holdings};
+use crate::acting::{ActingOrders, ActingWorld, Holdings};
 use crate::actions::Actions;
 use crate::batch::StepBuffers;
 use crate::ranges::StepRows;
 use crate::split::SnapshotRange;
-use datasets::SnapshotTime;
 use stages_core::StageError;
 
-/// A market of which one decision is asked: [`Acting`] has what each function gives.
+/// A market of which one decision is asked.
 pub trait ActingSimulator: Simulator {
+    /// The holdings.
     fn holdings(&self, env: EnvView<'_, Self::Parts>) -> Holdings;
-    /// Replaces what is held.
+    /// Replaces what is held: an account without a past.
     ///
     /// # Errors
     /// When a position is not known, or has no room.
     fn hold(&self, env: &mut EnvState<'_, Self::Parts>, holdings: &Holdings) -> Result<(), StageError>;
-    fn capital(&self) -> Option<f64>;
+    /// The names of the choices of each component, in the order of the action mask; empty for continuous
+    /// actions.
     fn choices(&self) -> Vec<String>;
+    /// The reason why each choice is masked, in the same order; `None` where it is allowed.
     fn masked(&self, env: &EnvState<'_, Self::Parts>) -> Vec<Option<&'static str>>;
-    /// Carries out an action in a copy of the environment.
+    /// Carries out an action in a copy of the environment, as though it were filled at this snapshot.
     ///
     /// # Errors
     /// When the action is of another kind or shape.
@@ -33,8 +35,11 @@ pub trait ActingSimulator: Simulator {
     ) -> Result<ActingOrders, StageError>;
 }
 
-impl<S: ActingSimulator> Acting for PortfolioEnv<S> {
-    fn worlds(&self) -> Vec<ActingWorld> {
+/// One decision is that of environment 0.
+impl<S: ActingSimulator> PortfolioEnv<S> {
+    /// The worlds, each with the snapshots of the split that it was opened with; before
+    /// [`PortfolioEnv::begin_at`].
+    pub fn acting_worlds(&self) -> Vec<ActingWorld> {
         let world = |range: &SnapshotRange| ActingWorld {
             name: self.simulator.worlds().name(range.first).to_owned(),
             first: range.first,
@@ -43,17 +48,15 @@ impl<S: ActingSimulator> Acting for PortfolioEnv<S> {
         self.course.ranges.iter().map(world).collect()
     }
 
-    fn time(&self, snapshot: usize) -> SnapshotTime {
-        self.simulator.time(snapshot)
-    }
-
-    fn begin_at(&mut self, snapshot: usize) {
+    /// Starts an episode at a snapshot, which no snapshot ends.
+    pub fn begin_at(&mut self, snapshot: usize) {
         self.course.begin_at(snapshot);
         begin(&self.simulator, &self.course, 0, &mut self.states.rows().env(0));
         self.forget();
     }
 
-    fn show(&mut self, mut out: StepBuffers<'_>) {
+    /// Writes observation and action mask of the state as it is.
+    pub fn show(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
         let mut out = StepRows::new(out, self.simulator.spec());
         let mut states = self.states.rows();
@@ -61,11 +64,16 @@ impl<S: ActingSimulator> Acting for PortfolioEnv<S> {
         self.simulator.mask(&states.env(0), out.action_mask.row(0));
     }
 
-    fn holdings(&self) -> Holdings {
+    /// [`ActingSimulator::holdings`].
+    pub fn holdings(&self) -> Holdings {
         self.simulator.holdings(self.states.view(0))
     }
 
-    fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
+    /// [`ActingSimulator::hold`].
+    ///
+    /// # Errors
+    /// When the environment does not know a position, or has no room for it.
+    pub fn hold(&mut self, holdings: &Holdings) -> Result<(), StageError> {
         let mut states = self.states.rows();
         let mut env = states.env(0);
         self.simulator.hold(&mut env, holdings)?;
@@ -73,19 +81,16 @@ impl<S: ActingSimulator> Acting for PortfolioEnv<S> {
         Ok(())
     }
 
-    fn capital(&self) -> Option<f64> {
-        self.simulator.capital()
-    }
-
-    fn choices(&self) -> Vec<String> {
-        self.simulator.choices()
-    }
-
-    fn masked(&self) -> Vec<Option<&'static str>> {
+    /// [`ActingSimulator::masked`].
+    pub fn masked(&self) -> Vec<Option<&'static str>> {
         self.simulator.masked(&self.states.clone().rows().env(0))
     }
 
-    fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+    /// [`ActingSimulator::orders`]; nothing is changed.
+    ///
+    /// # Errors
+    /// When the action is of another kind or shape.
+    pub fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
         self.simulator.orders(&mut self.states.clone().rows().env(0), action)
     }
 }

@@ -180,19 +180,24 @@ impl<S: Simulator> PortfolioEnv<S> {
     }
 
     /// Keeps the explanation of every step from now on.
-    pub(crate) fn keep_notes(&mut self) {
+    pub fn keep_notes(&mut self) {
         self.notes = vec![S::Note::default(); self.finals.len()];
     }
 
     /// The explanation of the last step of environment `i`; nothing unless [`PortfolioEnv::keep_notes`]
     /// was called.
-    pub(crate) fn note(&self, i: usize) -> S::Note {
+    pub fn note(&self, i: usize) -> S::Note {
         self.notes.get(i).copied().unwrap_or_default()
     }
 
     /// Forgets the ends of episodes.
     pub(super) fn forget(&mut self) {
         self.finals.fill(None);
+    }
+
+    /// The market.
+    pub fn simulator(&self) -> &S {
+        &self.simulator
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
@@ -261,22 +266,6 @@ impl<S: Simulator> PortfolioEnv<S> {
         (range.first..=range.last)
             .map(|t| self.simulator.time(t).date)
             .collect()
-    }
-
-    /// The interest on 1 of cash from a snapshot to the next.
-    pub fn risk_free_return(&self, snapshot: usize) -> f64 {
-        self.simulator.risk_free_return(snapshot)
-    }
-
-    /// The return of the underlying, or of the market, from a snapshot to the next, with dividends; 0 at the
-    /// end of a world.
-    pub fn underlying_return(&self, snapshot: usize) -> f64 {
-        self.simulator.underlying_return(snapshot)
-    }
-
-    /// The part of an observation that is the market's at a snapshot, the same for every account.
-    pub fn market_row(&self, snapshot: usize) -> &[f32] {
-        self.simulator.market_row(snapshot)
     }
 }
 

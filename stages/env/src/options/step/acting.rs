@@ -1,4 +1,4 @@
-//! One decision, for trading outside: [`Acting`](crate::acting::Acting) for options.
+//! One decision, for trading outside, of options.
 
 use super::action_mask;
 use super::acts::Act;
@@ -159,10 +159,6 @@ impl ActingSimulator for OptionsSimulator {
         env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
         action_mask::update(market, &self.costs, now, env, closable);
         Ok(())
-    }
-
-    fn capital(&self) -> Option<f64> {
-        Some(self.market.config.capital)
     }
 
     fn choices(&self) -> Vec<String> {

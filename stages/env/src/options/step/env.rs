@@ -2,12 +2,11 @@
 
 use super::acts::Act;
 use super::baseline::Baseline;
-use super::explain::Explained;
 use super::ledger::Position;
 use super::market::Market;
 use super::simulator::OptionsSimulator;
 use crate::batch::StepBuffers;
-use crate::options::config::MAX_ACTIONS;
+use crate::options::config::{MAX_ACTIONS, OptionsConfig};
 use crate::options::order::Decision;
 use crate::portfolio::PortfolioEnv;
 
@@ -50,17 +49,6 @@ impl OptionsEnv {
         );
     }
 
-    /// Keeps the profit by Greek of every step from now on.
-    pub fn explain(&mut self) {
-        self.keep_notes();
-    }
-
-    /// The profit by Greek of the last step of environment `i`; zeros unless [`OptionsEnv::explain`] was
-    /// called.
-    pub fn explained(&self, i: usize) -> Explained {
-        self.note(i)
-    }
-
     /// The number of lines that environment `i` holds.
     pub fn lines(&self, i: usize) -> usize {
         self.states.view(i).account.lines as usize
@@ -85,12 +73,6 @@ impl OptionsEnv {
         slate.iter().map(|&id| u32::try_from(id).ok()).collect()
     }
 
-    /// The snapshots of the evaluation episode of environment `i`, and the days that they are on.
-    pub fn test_periods(&self, i: usize) -> (usize, usize) {
-        let dates = self.test_dates(i);
-        (dates.len(), dates.chunk_by(|a, b| a == b).count())
-    }
-
     /// The features that are not observed, where environment `i` is; NaN where one has no value. For oracles,
     /// never for policies.
     pub fn hidden(&self, i: usize) -> &[f32] {
@@ -102,18 +84,8 @@ impl OptionsEnv {
         &self.market().tables.spec.hidden
     }
 
-    /// Returns whether positions can be hedged.
-    pub fn hedges(&self) -> bool {
-        !self.market().config.hedge.is_none()
-    }
-
-    /// Cash at the start of an episode.
-    pub fn capital(&self) -> f64 {
-        self.market().config.capital
-    }
-
-    /// Units of the underlying in a contract.
-    pub fn multiplier(&self) -> f64 {
-        self.market().multiplier
+    /// The configuration.
+    pub fn config(&self) -> &OptionsConfig {
+        &self.market().config
     }
 }

@@ -1,4 +1,4 @@
-//! One decision, for trading outside: [`Acting`](crate::acting::Acting) for stocks.
+//! One decision, for trading outside, of stocks.
 
 use super::acts::{ActKind, Acts};
 use super::finrl;
@@ -92,10 +92,6 @@ impl ActingSimulator for StocksSimulator {
         self.market.mark(env.account, env.positions, units);
         env.account.peak = holdings.peak.unwrap_or(env.account.nav).max(env.account.nav);
         Ok(())
-    }
-
-    fn capital(&self) -> Option<f64> {
-        Some(self.market.config.capital)
     }
 
     fn choices(&self) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::orders::Intent;
 use super::simulator::StocksSimulator;
 use crate::batch::StepBuffers;
 use crate::portfolio::PortfolioEnv;
-use crate::stocks::config::{Rules, StocksConfig};
+use crate::stocks::config::StocksConfig;
 use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
@@ -79,11 +79,6 @@ impl StocksEnv {
         );
     }
 
-    /// The rules.
-    pub fn rules(&self) -> Rules {
-        self.market().config.rules
-    }
-
     /// The number of symbols N, the same in each world.
     pub fn num_symbols(&self) -> usize {
         self.market().tables.n
@@ -103,11 +98,6 @@ impl StocksEnv {
     /// both.
     pub fn symbol_return(&self, snapshot: usize, symbol: usize) -> Option<f64> {
         self.market().tables.total_return(snapshot, symbol)
-    }
-
-    /// True if the portfolio is hedged.
-    pub fn hedges(&self) -> bool {
-        !self.market().config.hedge.is_none()
     }
 
     /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it
@@ -140,10 +130,5 @@ impl StocksEnv {
     /// The configuration.
     pub fn config(&self) -> &StocksConfig {
         &self.market().config
-    }
-
-    /// Cash at the start of an episode.
-    pub fn capital(&self) -> f64 {
-        self.market().config.capital
     }
 }

@@ -187,7 +187,7 @@ fn finrl_is_labelled() {
     assert!(artifact.meta["note"].as_str().unwrap().contains("for comparison"));
     let env = StocksEnv::open(&store, &artifact, &OpenOptions::test(1, 1)).unwrap();
     assert!(env.spec().name.contains("FinRL"));
-    assert_eq!(env.rules(), Rules::Finrl);
+    assert_eq!(env.config().rules, Rules::Finrl);
 }
 
 /// FNV-1a over the observations, rewards, ends and masks of 300 steps.

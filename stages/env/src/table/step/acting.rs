@@ -1,4 +1,4 @@
-//! One decision, for trading outside: [`Acting`](crate::acting::Acting) for tables.
+//! One decision, for trading outside, of tables.
 
 use super::acts::{Acts, Intent};
 use super::simulator::TableSimulator;
@@ -91,10 +91,6 @@ impl ActingSimulator for TableSimulator {
         };
         env.positions.copy_from_slice(&held);
         Ok(())
-    }
-
-    fn capital(&self) -> Option<f64> {
-        None
     }
 
     fn choices(&self) -> Vec<String> {

@@ -7,7 +7,6 @@ use crate::batch::StepBuffers;
 use crate::portfolio::PortfolioEnv;
 use crate::table::config::{TableActionKind, TableConfig};
 use crate::table::quantities::Form;
-use datasets::SnapshotTime;
 use stages_core::StageError;
 
 /// B environments over the rows of a table. Weights are positions: with a price, as fractions of the net
@@ -68,10 +67,5 @@ impl TableEnv {
     /// The number of symbols N of an episode.
     pub fn num_symbols(&self) -> usize {
         self.simulator.tables.n
-    }
-
-    /// The instant of a row.
-    pub fn time(&self, row: usize) -> SnapshotTime {
-        self.simulator.tables.times[row]
     }
 }

@@ -132,7 +132,10 @@ fn inputs_are_joined_by_symbol_and_date() {
     let mut index = one(&[("vix", &[0.0; 60])]);
     index.symbols[0].values[0] = (0..60).map(|i| f64::from(i) / 100.0).collect();
     let env = run(&index, &[0]).unwrap();
-    assert_eq!((env.market_row(7)[0], env.market_row(67)[0]), (0.07, 0.07));
+    assert_eq!(
+        (env.simulator().market_row(7)[0], env.simulator().market_row(67)[0]),
+        (0.07, 0.07)
+    );
     let mut others = random(2, 60, 2);
     others.symbols.iter_mut().for_each(|rows| rows.symbol.insert(0, 'X'));
     let err = run(&others, &[1]).err().unwrap();
