@@ -107,6 +107,15 @@ pub(crate) fn numbers<T: ArrowPrimitiveType>(
     Ok(array.values().clone())
 }
 
+/// The numbers of a row in a column that [`numbers`] reads; 0 without such a column.
+pub(crate) fn width(batch: &RecordBatch, name: &str) -> usize {
+    let column = batch.column_by_name(name);
+    column.map_or(0, |column| match column.as_fixed_size_list_opt() {
+        Some(list) => list.value_length() as usize,
+        None => 1,
+    })
+}
+
 /// The start of each row of a column made by [`lists`] of [`matrix`], with the end of the last (in items of
 /// `width` numbers), and the numbers, without a copy.
 pub(crate) fn list_numbers<T: ArrowPrimitiveType>(

@@ -7,8 +7,8 @@
 
 use crate::ipc;
 use arrow_array::types::UInt32Type;
-use arrow_array::{ArrayRef, ArrowPrimitiveType, RecordBatch, UInt32Array};
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, UInt32Array};
+use arrow_schema::{DataType, TimeUnit};
 use datasets::Date;
 use stages_core::StageError;
 use stages_core::dataset::Period;
@@ -58,20 +58,16 @@ pub(crate) fn file(table: &str, part: &str) -> String {
 }
 
 impl Part {
-    /// The values of a column in the part, with their number a row; `of` gives a world's values and its
-    /// number of rows.
-    pub(crate) fn gather<'w, T: Copy + 'w>(&self, of: impl Fn(usize) -> (&'w [T], usize)) -> (Vec<T>, usize) {
-        let (mut values, mut width) = (Vec::new(), 0);
-        for (world, rows) in &self.rows {
-            let (all, t) = of(*world);
-            width = all.len() / t.max(1);
-            values.extend_from_slice(&all[rows.start * width..rows.end * width]);
+    /// All of `rows` rows of one world.
+    pub(crate) fn whole(rows: usize) -> Self {
+        Self {
+            name: String::new(),
+            rows: vec![(0, 0..rows)],
         }
-        (values, width)
     }
 
     /// The column of worlds.
-    pub(crate) fn world_column(&self) -> (&'static str, ArrayRef) {
+    fn world_column(&self) -> (&'static str, ArrayRef) {
         let numbers = self.rows.iter();
         let numbers = numbers.flat_map(|(world, rows)| std::iter::repeat_n(*world as u32, rows.len()));
         (WORLD, Arc::new(UInt32Array::from_iter_values(numbers)))
@@ -106,35 +102,130 @@ pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsI
     Ok(found)
 }
 
-/// A column of a file, without a copy.
-pub(crate) struct Column<T: ArrowNativeType> {
-    values: ScalarBuffer<T>,
-    width: usize,
+/// Rows of a table in memory, a vector for each column. One list of columns says how they are written and
+/// read.
+pub(crate) trait TableRows: Sized + Sync + 'static {
+    /// The columns, in the order of the file.
+    const COLUMNS: &'static [&'static dyn TableColumn<Self>];
+
+    /// The dates of the rows, in days since 1970-01-01.
+    fn dates(&self) -> &[i32];
+
+    /// The columns of a part's file, from the rows of all worlds; a column without values is left out.
+    fn arrays(worlds: &[&Self], part: &Part) -> Result<Vec<(&'static str, ArrayRef)>, StageError> {
+        let mut arrays = Vec::with_capacity(Self::COLUMNS.len());
+        for (i, column) in Self::COLUMNS.iter().enumerate() {
+            if let Some(array) = column.array(worlds, part)? {
+                arrays.push((column.name(), array));
+            }
+            if i == 0 && worlds.len() > 1 {
+                arrays.push(part.world_column());
+            }
+        }
+        Ok(arrays)
+    }
+
+    /// Appends rows of a part's file, whose columns have the numbers a row that `width` gives by name.
+    fn append(
+        &mut self,
+        file: &RecordBatch,
+        rows: &Range<usize>,
+        width: impl Fn(&str) -> usize,
+    ) -> Result<(), StageError> {
+        let mut columns = Self::COLUMNS.iter();
+        columns.try_for_each(|column| column.append(self, file, rows, width(column.name())))
+    }
 }
 
-impl<T: ArrowNativeType> Column<T> {
-    /// The column of that name with `width` numbers a row; where the width is 0, an empty one.
+/// A column of rows.
+pub(crate) trait TableColumn<R>: Sync {
+    /// The name in the file.
+    fn name(&self) -> &'static str;
+    /// The values of a part; `None` where there are none.
+    fn array(&self, worlds: &[&R], part: &Part) -> Result<Option<ArrayRef>, StageError>;
+    /// Appends the values of rows of a file, `width` numbers each; none where that is 0.
     ///
     /// # Errors
     /// When the file has no such column.
-    pub(crate) fn new<P: ArrowPrimitiveType<Native = T>>(
-        batch: &RecordBatch,
-        name: &str,
+    fn append(
+        &self,
+        to: &mut R,
+        file: &RecordBatch,
+        rows: &Range<usize>,
         width: usize,
-    ) -> Result<Self, StageError> {
-        let values = match width {
-            0 => Vec::new().into(),
-            _ => ipc::numbers::<P>(batch, name)?,
-        };
-        match values.len() == batch.num_rows() * width {
-            true => Ok(Self { values, width }),
-            false => Err(mismatch()),
-        }
+    ) -> Result<(), StageError>;
+}
+
+/// The form of a column's values in a file.
+pub(crate) enum Form {
+    /// A number a row.
+    One,
+    /// An instant a row, in microseconds since 1970 UTC.
+    Instant,
+    /// As many numbers a row as there are: a list of fixed size.
+    Row,
+}
+
+/// A column of numbers.
+pub(crate) struct Numbers<R, P: ArrowPrimitiveType> {
+    pub name: &'static str,
+    pub form: Form,
+    pub get: fn(&R) -> &Vec<P::Native>,
+    pub get_mut: fn(&mut R) -> &mut Vec<P::Native>,
+}
+
+/// The columns of a kind of rows: of each the form and type, its name in the file, and its field.
+macro_rules! columns {
+    ($rows:ty: $($form:ident $number:ident $name:expr, $field:ident;)+) => {
+        &[$(&$crate::parts::Numbers::<$rows, arrow_array::types::$number> {
+            name: $name,
+            form: $crate::parts::Form::$form,
+            get: |rows| &rows.$field,
+            get_mut: |rows| &mut rows.$field,
+        }),+]
+    };
+}
+pub(crate) use columns;
+
+impl<R: TableRows, P: ArrowPrimitiveType> TableColumn<R> for Numbers<R, P> {
+    fn name(&self) -> &'static str {
+        self.name
     }
 
-    /// The values of some rows.
-    pub(crate) fn rows(&self, rows: &Range<usize>) -> &[T] {
-        &self.values[rows.start * self.width..rows.end * self.width]
+    fn array(&self, worlds: &[&R], part: &Part) -> Result<Option<ArrayRef>, StageError> {
+        let (mut values, mut width) = (Vec::new(), 0);
+        for (world, rows) in &part.rows {
+            let (all, of) = ((self.get)(worlds[*world]), worlds[*world]);
+            width = all.len() / of.dates().len().max(1);
+            values.extend_from_slice(&all[rows.start * width..rows.end * width]);
+        }
+        let plain = |values: Vec<P::Native>| PrimitiveArray::<P>::from_iter_values(values);
+        Ok(match self.form {
+            _ if width == 0 => None,
+            Form::One => Some(Arc::new(plain(values))),
+            Form::Instant => {
+                let zone = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+                Some(Arc::new(plain(values).with_data_type(zone)))
+            }
+            Form::Row => Some(ipc::matrix::<P>(values, width)?),
+        })
+    }
+
+    fn append(
+        &self,
+        to: &mut R,
+        file: &RecordBatch,
+        rows: &Range<usize>,
+        width: usize,
+    ) -> Result<(), StageError> {
+        if width > 0 {
+            let values = ipc::numbers::<P>(file, self.name)?;
+            if values.len() != file.num_rows() * width {
+                return Err(mismatch());
+            }
+            (self.get_mut)(to).extend_from_slice(&values[rows.start * width..rows.end * width]);
+        }
+        Ok(())
     }
 }
 
@@ -146,6 +237,24 @@ pub(crate) fn mismatch() -> StageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::types::Int32Type;
+
+    #[derive(Default)]
+    struct Pairs {
+        dates: Vec<i32>,
+        values: Vec<i32>,
+    }
+
+    impl TableRows for Pairs {
+        const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Pairs:
+            One Date32Type "date", dates;
+            Row Int32Type "values", values;
+        ];
+
+        fn dates(&self) -> &[i32] {
+            &self.dates
+        }
+    }
 
     fn day(text: &str) -> i32 {
         text.parse::<Date>().unwrap().0
@@ -181,9 +290,21 @@ mod tests {
                 ("2020-03-01_2020-03-31", vec![(1, 1..2)]),
             ]
         );
-        let values = [[0, 1, 2, 3, 4, 5, 6, 7].as_slice(), &[8, 9, 10, 11]];
-        let of = |world: usize| (values[world], values[world].len() / 2);
-        assert_eq!(parts[2].gather(of), (vec![4, 5, 6, 7, 8, 9], 2));
+        let rows = |dates: &[i32], values: &[i32]| Pairs {
+            dates: dates.to_vec(),
+            values: values.to_vec(),
+        };
+        let (a, b) = (rows(&early, &[0, 1, 2, 3, 4, 5, 6, 7]), rows(&late, &[8, 9, 10, 11]));
+        let arrays = Pairs::arrays(&[&a, &b], &parts[2]).unwrap();
+        let batch = RecordBatch::try_from_iter(arrays).unwrap();
+        assert_eq!(
+            ipc::numbers::<Int32Type>(&batch, "values").unwrap()[..],
+            [4, 5, 6, 7, 8, 9]
+        );
+        let mut read = Pairs::default();
+        read.append(&batch, &(2..3), |name| if name == "date" { 1 } else { 2 })
+            .unwrap();
+        assert_eq!((read.dates, read.values), (late[..1].to_vec(), vec![8, 9]));
         // A day more leaves all parts but its own.
         let later = [early.as_slice(), &[day("2020-03-03")]].concat();
         assert_eq!(cut(&[&later, &late])[..3], parts[..3]);

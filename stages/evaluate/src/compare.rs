@@ -65,9 +65,7 @@ impl StageKind for Compare {
                     is blind",
             ),
         ],
-        outputs: &[OutputPort::new(
-            "metrics",
-            PortType::Metrics,
+        outputs: &[OutputPort::new("metrics", PortType::Metrics).doc(
             "the figures of both and their differences, with intervals over worlds, and over worlds \
                 and seeds",
         )],

@@ -113,9 +113,7 @@ impl StageKind for Drift {
                     costs as a fraction of value traded",
             ),
         ],
-        outputs: &[OutputPort::new(
-            "metrics",
-            PortType::Metrics,
+        outputs: &[OutputPort::new("metrics", PortType::Metrics).doc(
             "the number of samples that drifted, the distances of each, and both as the table \
                 `drift.csv`",
         )],

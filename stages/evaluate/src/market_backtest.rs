@@ -68,7 +68,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
         spans,
         strategies,
     };
-    all.spans = runs::spans(&of.open(all.one.evaluation_episodes())?);
+    all.spans = runs::spans::<S>(&of.open(all.one.evaluation_episodes())?);
     warn_of_few(of.context, all.spans.iter().map(|span| span.steps).sum());
     all.policy()?;
     S::compare(&mut all)?;

@@ -1,7 +1,7 @@
 //! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
 
 use crate::config::{BacktestConfig, Block};
-use crate::market::{Market, Role, Run, Statement as _, Strategy};
+use crate::market::{Market, Role, Run, Strategy};
 use crate::output::Metrics;
 use crate::panel::{Episode, Estimate, Panel, Sums};
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};

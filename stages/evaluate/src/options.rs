@@ -4,8 +4,8 @@ use crate::market::{Column, Layout, Market, Run, Statement, Table};
 use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
-use stages_env::BatchEnv as _;
 use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
+use stages_env::{BatchEnv as _, Simulator as _};
 
 /// The prefix of the hidden features that say which regime a snapshot is in.
 const REGIME: &str = "regime_";

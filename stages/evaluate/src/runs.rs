@@ -2,7 +2,7 @@
 //! last.
 
 use crate::ablation::Ablation;
-use crate::market::{Market, Run, Span, Statement as _};
+use crate::market::{Market, Run, Span};
 use crate::policy_input::mode;
 use stages_core::{Context, StageError};
 use stages_env::{ActionSpace, Actions, BatchEnv as _, PortfolioEnv, Step};
@@ -10,7 +10,7 @@ use stages_numerics::random::Random;
 use stages_policy::Policy;
 
 /// The evaluation episodes of an environment, by number.
-pub(crate) fn spans(env: &PortfolioEnv<impl Market>) -> Vec<Span> {
+pub(crate) fn spans<S: Market>(env: &PortfolioEnv<S>) -> Vec<Span> {
     (0..env.evaluation_episodes())
         .map(|i| Span {
             world: env.world(i).to_owned(),

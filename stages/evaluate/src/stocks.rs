@@ -10,7 +10,7 @@ use crate::regression::regress;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_env::stocks::{HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
-use stages_env::{BatchEnv as _, Step};
+use stages_env::{BatchEnv as _, Simulator as _, Step};
 
 /// The profit of a step by the lines of the hedge; none without one.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {

@@ -1,6 +1,6 @@
 //! The table of the accounts of all strategies, step by step.
 
-use crate::market::{Market, Role, Run, Statement as _, Strategy};
+use crate::market::{Market, Role, Run, Strategy};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
 use stages_env::{PortfolioEnv, Simulator};

@@ -15,12 +15,12 @@
 use super::config::OptionsConfig;
 use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
-use crate::hedge::FuturePrice;
 use crate::ipc;
+use crate::parts::{Part, TableColumn, TableRows, columns};
 use crate::portfolio::WorldFile;
 use crate::spec::EnvSpec;
 use crate::split::Splits;
-use arrow_array::types::{Float32Type, Float64Type, Int32Type};
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
@@ -36,10 +36,6 @@ const SNAPSHOTS: &str = "snapshots.arrow";
 const PATHS: &str = "paths.arrow";
 /// The column of the instants of settlement.
 pub(crate) const SETTLEMENT: &str = "settlement";
-/// The column of the carry of forwards, where a future is traded.
-pub(crate) const CARRY: &str = "carry";
-/// The column of the prices of a future that is read from bars.
-pub(crate) const FUTURE: &str = "future";
 /// The column of the shares that a unit of a contract delivers.
 pub(crate) const DELIVERABLE: &str = "deliverable";
 
@@ -171,39 +167,30 @@ pub(crate) struct SnapshotRows {
     pub hidden: Vec<f32>,
 }
 
+impl TableRows for SnapshotRows {
+    const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![SnapshotRows:
+        One Date32Type "date", dates;
+        Instant TimestampMicrosecondType SNAPSHOT.name, instants;
+        One Float64Type "underlying", underlying;
+        One Float64Type "rate", rate;
+        One Float64Type "carry", carry;
+        Row Float64Type "future", future;
+        Row Float32Type "features", features;
+        Row Int32Type "contract", slate;
+        Row Int32Type "at_the_money", at_the_money;
+        Row Float32Type "slate_features", slate_features;
+        Row Float32Type "hidden", hidden;
+    ];
+
+    fn dates(&self) -> &[i32] {
+        &self.dates
+    }
+}
+
 impl SnapshotRows {
     /// The file.
-    pub(crate) fn encode(self) -> Result<Vec<u8>, StageError> {
-        let t = self.dates.len().max(1);
-        let array = |values: Vec<f64>| -> ArrayRef { Arc::new(Float64Array::from(values)) };
-        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(self.dates)))];
-        if !self.instants.is_empty() {
-            columns.push((SNAPSHOT.name, instants(self.instants)));
-        }
-        columns.push(("underlying", array(self.underlying)));
-        columns.push(("rate", array(self.rate)));
-        if !self.carry.is_empty() {
-            columns.push((CARRY, array(self.carry)));
-        }
-        if !self.future.is_empty() {
-            let prices = ipc::matrix::<Float64Type>(self.future, FuturePrice::WIDTH)?;
-            columns.push((FUTURE, prices));
-        }
-        let width = self.features.len() / t;
-        if width > 0 {
-            columns.push(("features", ipc::matrix::<Float32Type>(self.features, width)?));
-        }
-        for (name, values) in [("contract", self.slate), ("at_the_money", self.at_the_money)] {
-            let width = values.len() / t;
-            columns.push((name, ipc::matrix::<Int32Type>(values, width)?));
-        }
-        for (name, values) in [("slate_features", self.slate_features), ("hidden", self.hidden)] {
-            let width = values.len() / t;
-            if width > 0 {
-                columns.push((name, ipc::matrix::<Float32Type>(values, width)?));
-            }
-        }
-        ipc::write(columns)
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
+        ipc::write(Self::arrays(&[self], &Part::whole(self.dates.len()))?)
     }
 }
 

@@ -10,18 +10,17 @@
 //! So a day more changes the file of its own month and `env.json`. [`build`](super::build) writes them,
 //! [`step`](super::step) reads them.
 
-use super::config::StocksConfig;
+use super::config::{FillAt, StocksConfig};
 use crate::ipc;
-use crate::parts::{Column, Part, mismatch};
+use crate::parts::{Part, TableColumn, TableRows, columns, mismatch};
 use crate::portfolio::World;
 use crate::spec::EnvSpec;
-use arrow_array::types::{Date32Type, Float32Type, Float64Type, UInt8Type};
-use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
+use arrow_array::RecordBatch;
+use arrow_array::types::Float64Type;
 use arrow_buffer::ScalarBuffer;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The directory of the parts.
 pub(crate) const PANEL: &str = "panel";
@@ -62,6 +61,24 @@ impl Spec {
     pub(crate) fn symbols(&self) -> usize {
         self.worlds.first().map_or(0, |world| world.symbols.len())
     }
+
+    /// The numbers of a row in a column; 0 where the environment has none.
+    fn width(&self, column: &str) -> usize {
+        let (n, config) = (self.symbols(), &self.config);
+        let (is_there, width) = match column {
+            "status" | "mark" => (true, n),
+            "open" => (config.fills.at == FillAt::NextOpen, n),
+            "liquidity" => (config.fills.by_volume(), 2 * n),
+            "risk" => (config.finrl.turbulence_threshold.is_some(), 1),
+            "hedge" => (!config.hedge.is_none(), HedgeQuote::WIDTH),
+            "beta" => (config.hedge.has_betas(), n),
+            "features" => (true, self.features.len()),
+            "symbol_features" => (true, n * self.symbol_features.len()),
+            "hidden" => (true, n * self.hidden.len()),
+            _ => (true, 1),
+        };
+        if is_there { width } else { 0 }
+    }
 }
 
 /// Dates, T of N symbols, as the columns of the files have them.
@@ -95,42 +112,31 @@ pub(crate) struct Panel {
     pub events: Vec<Event>,
 }
 
+impl TableRows for Panel {
+    const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Panel:
+        One Date32Type "date", dates;
+        One Float64Type "rate", rate;
+        Row UInt8Type "status", status;
+        Row Float64Type "mark", mark;
+        Row Float64Type "open", open;
+        Row Float64Type "liquidity", liquidity;
+        Row Float64Type "risk", risk;
+        Row Float64Type "hedge", hedge;
+        Row Float64Type "beta", beta;
+        Row Float32Type "features", features;
+        Row Float32Type "symbol_features", symbol_features;
+        Row Float32Type "hidden", hidden;
+    ];
+
+    fn dates(&self) -> &[i32] {
+        &self.dates
+    }
+}
+
 impl Panel {
     /// The file of a part, of the panels of all worlds.
     pub(crate) fn encode(worlds: &[&Self], part: &Part) -> Result<Vec<u8>, StageError> {
-        let t = |world: usize| worlds[world].dates.len();
-        let floats = |of: fn(&Self) -> &[f64]| part.gather(|world| (of(worlds[world]), t(world)));
-        let singles = |of: fn(&Self) -> &[f32]| part.gather(|world| (of(worlds[world]), t(world)));
-        let (dates, _) = part.gather(|world| (&worlds[world].dates, t(world)));
-        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(dates)))];
-        if worlds.len() > 1 {
-            columns.push(part.world_column());
-        }
-        let (rate, _) = floats(|panel| &panel.rate);
-        columns.push(("rate", Arc::new(Float64Array::from(rate))));
-        let (status, width) = part.gather(|world| (&worlds[world].status, t(world)));
-        columns.push(("status", ipc::matrix::<UInt8Type>(status, width)?));
-        for (name, (values, width)) in [
-            ("mark", floats(|panel| &panel.mark)),
-            ("open", floats(|panel| &panel.open)),
-            ("liquidity", floats(|panel| &panel.liquidity)),
-            ("risk", floats(|panel| &panel.risk)),
-            ("hedge", floats(|panel| &panel.hedge)),
-            ("beta", floats(|panel| &panel.beta)),
-        ] {
-            if width > 0 {
-                columns.push((name, ipc::matrix::<Float64Type>(values, width)?));
-            }
-        }
-        for (name, (values, width)) in [
-            ("features", singles(|panel| &panel.features)),
-            ("symbol_features", singles(|panel| &panel.symbol_features)),
-            ("hidden", singles(|panel| &panel.hidden)),
-        ] {
-            if width > 0 {
-                columns.push((name, ipc::matrix::<Float32Type>(values, width)?));
-            }
-        }
+        let mut columns = Self::arrays(worlds, part)?;
         let (mut events, mut lengths) = (Vec::new(), Vec::new());
         for (world, rows) in &part.rows {
             for t in rows.clone() {
@@ -149,95 +155,49 @@ impl Panel {
         let count = self.events[start..].partition_point(|event| event.t as usize == t);
         &self.events[start..start + count]
     }
-
-    /// Appends rows of a file.
-    pub(crate) fn append(&mut self, file: &PanelFile, rows: &Range<usize>) {
-        let start = self.dates.len();
-        for t in rows.clone() {
-            let of_date =
-                &file.events[Event::WIDTH * file.event_starts[t]..Event::WIDTH * file.event_starts[t + 1]];
-            let t = (start + t - rows.start) as u32;
-            let of_date = of_date.chunks_exact(Event::WIDTH);
-            self.events
-                .extend(of_date.filter_map(|values| Event::decode(t, values)));
-        }
-        self.dates.extend_from_slice(file.dates.rows(rows));
-        self.status.extend_from_slice(file.status.rows(rows));
-        self.rate.extend_from_slice(file.rate.rows(rows));
-        self.mark.extend_from_slice(file.mark.rows(rows));
-        self.open.extend_from_slice(file.open.rows(rows));
-        self.liquidity.extend_from_slice(file.liquidity.rows(rows));
-        self.risk.extend_from_slice(file.risk.rows(rows));
-        self.hedge.extend_from_slice(file.hedge.rows(rows));
-        self.beta.extend_from_slice(file.beta.rows(rows));
-        self.features.extend_from_slice(file.features.rows(rows));
-        self.symbol_features.extend_from_slice(file.symbol_features.rows(rows));
-        self.hidden.extend_from_slice(file.hidden.rows(rows));
-    }
 }
 
-/// The columns of a part's file, as of [`Panel`], without a copy.
-pub(crate) struct PanelFile {
-    dates: Column<i32>,
-    status: Column<u8>,
-    rate: Column<f64>,
-    mark: Column<f64>,
-    open: Column<f64>,
-    liquidity: Column<f64>,
-    risk: Column<f64>,
-    hedge: Column<f64>,
-    beta: Column<f64>,
-    features: Column<f32>,
-    symbol_features: Column<f32>,
-    hidden: Column<f32>,
+/// A part's file, without a copy.
+pub(crate) struct PanelFile<'a> {
+    batch: &'a RecordBatch,
     /// The start of each date's events, with the end of the last's, and their values.
     event_starts: Vec<usize>,
     events: ScalarBuffer<f64>,
 }
 
-impl PanelFile {
-    /// The columns of the given widths.
-    pub(crate) fn new(batch: &RecordBatch, widths: &Widths) -> Result<Self, StageError> {
-        let n = widths.symbols;
-        let by_date = |wanted: bool, width: usize| if wanted { width } else { 0 };
-        let floats = |name, width| Column::new::<Float64Type>(batch, name, width);
-        let singles = |name, width| Column::new::<Float32Type>(batch, name, width);
+impl<'a> PanelFile<'a> {
+    /// The file of an environment of `n` symbols.
+    pub(crate) fn new(batch: &'a RecordBatch, n: usize) -> Result<Self, StageError> {
         let (event_starts, events) = ipc::list_numbers::<Float64Type>(batch, "events", Event::WIDTH)?;
-        let file = Self {
-            dates: Column::new::<Date32Type>(batch, "date", 1)?,
-            status: Column::new::<UInt8Type>(batch, "status", n)?,
-            rate: floats("rate", 1)?,
-            mark: floats("mark", n)?,
-            open: floats("open", by_date(widths.has_open, n))?,
-            liquidity: floats("liquidity", by_date(widths.has_liquidity, 2 * n))?,
-            risk: floats("risk", by_date(widths.has_risk, 1))?,
-            hedge: floats("hedge", by_date(widths.has_hedge, HedgeQuote::WIDTH))?,
-            beta: floats("beta", by_date(widths.has_beta, n))?,
-            features: singles("features", widths.features)?,
-            symbol_features: singles("symbol_features", n * widths.symbol_features)?,
-            hidden: singles("hidden", n * widths.hidden)?,
+        let has_symbol = |values: &[f64]| values[0] >= 0.0 && values[0] < n as f64;
+        if !events.chunks_exact(Event::WIDTH).all(has_symbol) {
+            return Err(mismatch());
+        }
+        Ok(Self {
+            batch,
             event_starts,
             events,
-        };
-        let has_symbol = |values: &[f64]| values[0] >= 0.0 && values[0] < n as f64;
-        match file.events.chunks_exact(Event::WIDTH).all(has_symbol) {
-            true => Ok(file),
-            false => Err(mismatch()),
-        }
+        })
     }
-}
 
-/// The widths of a panel's columns.
-pub(crate) struct Widths {
-    pub symbols: usize,
-    pub features: usize,
-    pub symbol_features: usize,
-    pub hidden: usize,
-    pub has_open: bool,
-    pub has_liquidity: bool,
-    pub has_risk: bool,
-    pub has_hedge: bool,
-    pub has_beta: bool,
+    /// Appends rows to a panel of an environment of `spec`.
+    pub(crate) fn append_to(
+        &self,
+        panel: &mut Panel,
+        spec: &Spec,
+        rows: &Range<usize>,
+    ) -> Result<(), StageError> {
+        let start = panel.dates.len();
+        for t in rows.clone() {
+            let (first, end) = (self.event_starts[t], self.event_starts[t + 1]);
+            let of_date = self.events[Event::WIDTH * first..Event::WIDTH * end].chunks_exact(Event::WIDTH);
+            let t = (start + t - rows.start) as u32;
+            panel
+                .events
+                .extend(of_date.filter_map(|values| Event::decode(t, values)));
+        }
+        panel.append(self.batch, rows, |column| spec.width(column))
+    }
 }
 
 /// The instrument that hedges on a date.

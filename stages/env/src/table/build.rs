@@ -8,8 +8,9 @@ use super::quantities::Form;
 use super::source::{SymbolRows, TableSource};
 use super::tables::{Rows, Spec, TABLE};
 use crate::env_artifact::Built;
+use crate::ipc;
 use crate::normalise;
-use crate::parts;
+use crate::parts::{self, TableRows as _};
 use crate::portfolio::{SPEC, World, encode_spec, of_world};
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, SplitRules, split};
@@ -118,7 +119,7 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
     };
     let of_parts: Vec<(String, Vec<u8>)> = parts
         .par_iter()
-        .map(|part| Ok((parts::file(TABLE, &part.name), Rows::encode(&rows, part)?)))
+        .map(|part| Ok((parts::file(TABLE, &part.name), ipc::write(Rows::arrays(&rows, part)?)?)))
         .collect::<Result<_, StageError>>()?;
     let mut files = vec![(SPEC.to_owned(), encode_spec(&spec)?)];
     files.extend(of_parts);

@@ -11,16 +11,10 @@
 //! [`step`](super::step) reads them. What stands in a row is known at its instant.
 
 use super::config::TableConfig;
-use crate::ipc;
-use crate::parts::{Column, Part};
+use crate::parts::{TableColumn, TableRows, columns};
 use crate::portfolio::World;
 use crate::spec::EnvSpec;
-use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type};
-use arrow_array::{ArrayRef, Date32Array, RecordBatch};
 use serde::{Deserialize, Serialize};
-use stages_core::StageError;
-use std::ops::Range;
-use std::sync::Arc;
 
 /// The directory of the parts.
 pub(crate) const TABLE: &str = "table";
@@ -54,6 +48,17 @@ impl Spec {
     pub(crate) fn paying_width(&self) -> usize {
         self.symbols() * self.paying.len()
     }
+
+    /// The numbers of a row in a column; 0 where the environment has none.
+    pub(crate) fn width(&self, column: &str) -> usize {
+        match column {
+            "instant" => usize::from(self.is_intraday),
+            "observed" => self.symbols() * self.observed.len(),
+            "paying" => self.paying_width(),
+            "terms" => self.terms.len(),
+            _ => 1,
+        }
+    }
 }
 
 /// The rows of a world, T of them.
@@ -71,61 +76,16 @@ pub(crate) struct Rows {
     pub terms: Vec<f64>,
 }
 
-impl Rows {
-    /// The file of a part, of the rows of all worlds.
-    pub(crate) fn encode(worlds: &[&Self], part: &Part) -> Result<Vec<u8>, StageError> {
-        let t = |world: usize| worlds[world].dates.len();
-        let (dates, _) = part.gather(|world| (&worlds[world].dates, t(world)));
-        let mut columns: Vec<(&str, ArrayRef)> = vec![("date", Arc::new(Date32Array::from(dates)))];
-        if worlds.len() > 1 {
-            columns.push(part.world_column());
-        }
-        let (instants, width) = part.gather(|world| (&worlds[world].instants, t(world)));
-        if width > 0 {
-            columns.push(("instant", ipc::matrix::<Int64Type>(instants, 1)?));
-        }
-        let (observed, width) = part.gather(|world| (&worlds[world].observed, t(world)));
-        columns.push(("observed", ipc::matrix::<Float32Type>(observed, width)?));
-        for (name, (values, width)) in [
-            ("paying", part.gather(|world| (&worlds[world].paying, t(world)))),
-            ("terms", part.gather(|world| (&worlds[world].terms, t(world)))),
-        ] {
-            if width > 0 {
-                columns.push((name, ipc::matrix::<Float64Type>(values, width)?));
-            }
-        }
-        ipc::write(columns)
-    }
+impl TableRows for Rows {
+    const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Rows:
+        One Date32Type "date", dates;
+        Row Int64Type "instant", instants;
+        Row Float32Type "observed", observed;
+        Row Float64Type "paying", paying;
+        Row Float64Type "terms", terms;
+    ];
 
-    /// Appends rows of a file.
-    pub(crate) fn append(&mut self, file: &RowsFile, rows: &Range<usize>) {
-        self.dates.extend_from_slice(file.dates.rows(rows));
-        self.instants.extend_from_slice(file.instants.rows(rows));
-        self.observed.extend_from_slice(file.observed.rows(rows));
-        self.paying.extend_from_slice(file.paying.rows(rows));
-        self.terms.extend_from_slice(file.terms.rows(rows));
-    }
-}
-
-/// The columns of a part's file, as of [`Rows`], without a copy.
-pub(crate) struct RowsFile {
-    dates: Column<i32>,
-    instants: Column<i64>,
-    observed: Column<f32>,
-    paying: Column<f64>,
-    terms: Column<f64>,
-}
-
-impl RowsFile {
-    /// The columns that an environment of `spec` has.
-    pub(crate) fn new(batch: &RecordBatch, spec: &Spec) -> Result<Self, StageError> {
-        let observed = spec.symbols() * spec.observed.len();
-        Ok(Self {
-            dates: Column::new::<Date32Type>(batch, "date", 1)?,
-            instants: Column::new::<Int64Type>(batch, "instant", usize::from(spec.is_intraday))?,
-            observed: Column::new::<Float32Type>(batch, "observed", observed)?,
-            paying: Column::new::<Float64Type>(batch, "paying", spec.paying_width())?,
-            terms: Column::new::<Float64Type>(batch, "terms", spec.terms.len())?,
-        })
+    fn dates(&self) -> &[i32] {
+        &self.dates
     }
 }

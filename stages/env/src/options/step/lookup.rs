@@ -12,20 +12,17 @@ use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::tables::{
-    CARRY, DELIVERABLE, DEPTHS, Entry, FUTURE, RISKS, SETTLEMENT, SIZES, Spec, World, part_files,
+    DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SIZES, SnapshotRows, Spec, World, part_files,
 };
-use crate::parts::mismatch;
+use crate::parts::{TableRows as _, mismatch};
 use crate::portfolio::{SPEC, Worlds, decode_spec};
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int32Type, TimestampMicrosecondType, UInt32Type,
-};
+use arrow_array::types::{Date32Type, Float32Type, Float64Type, TimestampMicrosecondType, UInt32Type};
 use arrow_buffer::ScalarBuffer;
 use bytes::Bytes;
-use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::{BTreeMap, HashMap};
@@ -139,7 +136,7 @@ impl Tables {
                     &ipc::read(&paths, file(&paths)?)?,
                 )?;
             }
-            reader.worlds.push(world, reader.dates.len() - start)?;
+            reader.worlds.push(world, reader.rows.dates.len() - start)?;
         }
         let this = reader.finish(spec)?;
         this.check()?;
@@ -268,17 +265,8 @@ struct Reader {
     slots: usize,
     pairs: usize,
     worlds: Worlds,
-    hidden: Vec<f32>,
-    dates: Vec<i32>,
-    instants: Vec<i64>,
-    underlying: Vec<f64>,
-    rate: Vec<f64>,
-    carry: Vec<f64>,
-    future: Vec<f64>,
-    slate: Vec<i32>,
-    at_the_money: Vec<i32>,
-    /// `[T, F + K G]`.
-    raw: Vec<f32>,
+    /// The snapshots, whose slates have the contracts' numbers.
+    rows: SnapshotRows,
     contracts: Vec<Contract>,
     settlements: Vec<i64>,
     /// The numbers of shares that units deliver, each once.
@@ -304,69 +292,35 @@ impl Reader {
     /// The parts that follow are of another world, whose contracts are others. Returns its first snapshot.
     fn begin_world(&mut self) -> usize {
         self.alive.clear();
-        self.dates.len()
+        self.rows.dates.len()
     }
 
     /// Takes the next part.
     fn take(&mut self, snapshots: &RecordBatch, paths: &RecordBatch) -> Result<(), StageError> {
-        let (start, n) = (self.dates.len(), snapshots.num_rows());
-        let dates = ipc::numbers::<Date32Type>(snapshots, "date")?;
-        let Some(&last) = dates.last() else {
+        let (start, n) = (self.rows.dates.len(), snapshots.num_rows());
+        let (slots, pairs) = (self.slots, self.pairs);
+        self.rows.append(snapshots, &(0..n), |column| match column {
+            "date" | "underlying" | "rate" => 1,
+            "contract" => slots,
+            "at_the_money" => pairs,
+            other => ipc::width(snapshots, other),
+        })?;
+        let Some(&last) = self.rows.dates.last().filter(|_| n > 0) else {
             return Err(mismatch());
         };
-        self.dates.extend_from_slice(&dates);
-        if snapshots.column_by_name(SNAPSHOT.name).is_some() {
-            self.instants
-                .extend_from_slice(&ipc::numbers::<TimestampMicrosecondType>(snapshots, SNAPSHOT.name)?);
-        }
-        if !self.instants.is_empty() && self.instants.len() != self.dates.len() {
+        if !self.rows.instants.is_empty() && self.rows.instants.len() != self.rows.dates.len() {
             return Err(mismatch());
-        }
-        self.underlying
-            .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "underlying")?);
-        self.rate
-            .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "rate")?);
-        if snapshots.column_by_name(CARRY).is_some() {
-            self.carry
-                .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, CARRY)?);
-        }
-        if snapshots.column_by_name(FUTURE).is_some() {
-            self.future
-                .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, FUTURE)?);
-            if self.future.len() != FuturePrice::WIDTH * self.dates.len() {
-                return Err(mismatch());
-            }
         }
         self.part_of.resize(start + n, self.parts.len() as u32);
 
-        let last = (last, self.instants.last().copied());
+        let last = (last, self.rows.instants.last().copied());
         let numbers = self.contracts(paths, start, n, last)?;
-        let number = |place: i32| match usize::try_from(place) {
-            Err(_) => Ok(-1),
-            Ok(place) => numbers.get(place).map(|&id| id as i32).ok_or_else(mismatch),
-        };
-        let slate = ipc::numbers::<Int32Type>(snapshots, "contract")?;
-        let pairs = ipc::numbers::<Int32Type>(snapshots, "at_the_money")?;
-        if slate.len() != n * self.slots || pairs.len() != n * self.pairs {
-            return Err(mismatch());
-        }
-        for &place in slate.iter() {
-            self.slate.push(number(place)?);
-        }
-        for &place in pairs.iter() {
-            self.at_the_money.push(number(place)?);
-        }
-
-        let shown = |name| match snapshots.column_by_name(name) {
-            Some(_) => ipc::numbers::<Float32Type>(snapshots, name),
-            None => Ok(Vec::new().into()),
-        };
-        let (ours, theirs) = (shown("features")?, shown("slate_features")?);
-        self.hidden.extend_from_slice(&shown("hidden")?);
-        let (f, g) = (ours.len() / n, theirs.len() / n);
-        for t in 0..n {
-            self.raw.extend_from_slice(&ours[t * f..(t + 1) * f]);
-            self.raw.extend_from_slice(&theirs[t * g..(t + 1) * g]);
+        let slate = self.rows.slate[start * slots..].iter_mut();
+        for place in slate.chain(&mut self.rows.at_the_money[start * pairs..]) {
+            *place = match usize::try_from(*place) {
+                Err(_) => -1,
+                Ok(place) => *numbers.get(place).ok_or_else(mismatch)? as i32,
+            };
         }
         Ok(())
     }
@@ -490,22 +444,27 @@ impl Reader {
     }
 
     fn finish(self, spec: Spec) -> Result<Tables, StageError> {
-        let Self {
-            dates,
-            rate,
-            raw,
-            carry,
-            ..
-        } = self;
+        let all = self.rows;
+        let t = all.dates.len();
         let is_future = spec.config.hedge.instrument == HedgeInstrument::Future;
-        if carry.len() != if is_future { dates.len() } else { 0 } {
+        let has_future = !all.future.is_empty();
+        if all.carry.len() != if is_future { t } else { 0 }
+            || has_future && all.future.len() != FuturePrice::WIDTH * t
+            || all.hidden.len() != t * spec.hidden.len()
+        {
             return Err(mismatch());
         }
         // Without a forward, an index grows at the short rate.
         let known = |(carry, rate): (f64, &f64)| if carry.is_nan() { *rate } else { carry };
-        let carry: Vec<f64> = carry.into_iter().zip(&rate).map(known).collect();
-        let days = days_ahead(&self.worlds, &dates, &self.instants);
-        let width = raw.len() / dates.len().max(1);
+        let carry: Vec<f64> = all.carry.into_iter().zip(&all.rate).map(known).collect();
+        let days = days_ahead(&self.worlds, &all.dates, &all.instants);
+        let (f, g) = (all.features.len() / t.max(1), all.slate_features.len() / t.max(1));
+        let width = f + g;
+        let mut raw = Vec::with_capacity(t * width);
+        for t in 0..t {
+            raw.extend_from_slice(&all.features[t * f..(t + 1) * f]);
+            raw.extend_from_slice(&all.slate_features[t * g..(t + 1) * g]);
+        }
         let rows = match &spec.env.normalisation {
             Some(by) => {
                 let expected = spec.env.obs_dim();
@@ -522,34 +481,31 @@ impl Reader {
             }
             None => raw,
         };
-        if self.hidden.len() != dates.len() * spec.hidden.len() {
-            return Err(mismatch());
-        }
         let mut deliverables = Box::new([1.0; 256]);
         deliverables[..self.deliverables.len()].copy_from_slice(&self.deliverables);
         Ok(Tables {
             adjusted: adjusted(
                 &spec,
                 &self.worlds,
-                dates.len(),
+                t,
                 &self.contracts,
                 &self.deliverables,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
-            accrual: growth(&days, &rate),
+            accrual: growth(&days, &all.rate),
             growth: growth(&days, &carry),
-            future: self.future,
+            future: all.future,
             days,
             spec,
             worlds: self.worlds,
-            hidden: self.hidden,
-            dates,
-            instants: self.instants,
+            hidden: all.hidden,
+            dates: all.dates,
+            instants: all.instants,
             settlements: self.settlements,
             deliverables,
-            underlying: self.underlying,
-            slate: self.slate,
-            at_the_money: self.at_the_money,
+            underlying: all.underlying,
+            slate: all.slate,
+            at_the_money: all.at_the_money,
             rows,
             contracts: self.contracts,
             part_of: self.part_of,

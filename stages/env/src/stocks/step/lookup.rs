@@ -5,8 +5,8 @@ use crate::parts::{by_world, mismatch};
 use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
 use crate::rates::growth;
 use crate::spec::Normalisation;
-use crate::stocks::config::{FillAt, Rules};
-use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, Spec, Widths, status};
+use crate::stocks::config::Rules;
+use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, Spec, status};
 use bytes::Bytes;
 use stages_core::StageError;
 
@@ -59,28 +59,17 @@ impl Tables {
         normalise_as(&mut spec.env, normalisation);
         let n = spec.symbols();
         let config = &spec.config;
-        let widths = Widths {
-            symbols: n,
-            features: spec.features.len(),
-            symbol_features: spec.symbol_features.len(),
-            hidden: spec.hidden.len(),
-            has_open: config.fills.at == FillAt::NextOpen,
-            has_liquidity: config.fills.by_volume(),
-            has_risk: config.finrl.turbulence_threshold.is_some(),
-            has_hedge: !config.hedge.is_none(),
-            has_beta: config.hedge.has_betas(),
-        };
         let batches = part_batches(file, PANEL, &spec.parts)?;
-        let files: Vec<PanelFile> = batches
+        let files: Vec<PanelFile<'_>> = batches
             .iter()
-            .map(|batch| PanelFile::new(batch, &widths))
+            .map(|batch| PanelFile::new(batch, n))
             .collect::<Result<_, _>>()?;
         let (mut all, mut worlds) = (Panel::default(), Worlds::default());
         let mut days: Vec<f64> = Vec::new();
         for (world, rows) in spec.worlds.iter().zip(by_world(&batches, spec.worlds.len())?) {
             let start = all.dates.len();
             for (file, rows) in &rows {
-                all.append(&files[*file], rows);
+                files[*file].append_to(&mut all, &spec, rows)?;
             }
             if world.symbols.len() != n {
                 return Err(mismatch());

@@ -1,6 +1,7 @@
 //! Nothing that is stamped later changes what an environment shows or does.
 
 use super::*;
+use crate::Simulator as _;
 use crate::stocks::HedgeBars;
 use crate::stocks::synthetic::eventful;
 use datasets::{Date, DateRange};

@@ -1,6 +1,7 @@
 //! Observations: their names, their normalisation, and what symbols without data show.
 
 use super::*;
+use crate::Simulator as _;
 use crate::stocks::Target;
 use crate::stocks::synthetic::{eventful, panel};
 

@@ -1,11 +1,11 @@
 //! The open tables of an environment, in which a step looks up its values.
 
 use crate::normalise;
-use crate::parts::{by_world, mismatch};
+use crate::parts::{TableRows as _, by_world, mismatch};
 use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
 use crate::spec::Normalisation;
 use crate::table::quantities::Form;
-use crate::table::tables::{Rows, RowsFile, Spec, TABLE};
+use crate::table::tables::{Rows, Spec, TABLE};
 use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
@@ -46,10 +46,6 @@ impl Tables {
         }
         let form = spec.config.form();
         let batches = part_batches(file, TABLE, &spec.parts)?;
-        let files: Vec<RowsFile> = batches
-            .iter()
-            .map(|batch| RowsFile::new(batch, &spec))
-            .collect::<Result<_, _>>()?;
         let of_worlds = by_world(&batches, spec.worlds.len())?;
         let mut this = Self {
             n,
@@ -65,7 +61,7 @@ impl Tables {
         for (world, in_files) in this.spec.worlds.iter().zip(of_worlds) {
             let mut rows = Rows::default();
             for (file, of_file) in &in_files {
-                rows.append(&files[*file], of_file);
+                rows.append(&batches[*file], of_file, |column| this.spec.width(column))?;
             }
             let t = rows.dates.len();
             if world.symbols.len() != n {

@@ -1,6 +1,7 @@
 //! Batches: restarts, threads, neighbours, normalisation, and nothing of the future.
 
 use super::*;
+use crate::Simulator as _;
 use crate::actions::Actions;
 use crate::portfolio::decode_spec;
 use crate::testing::{step_discrete, steps_again_after_a_restart};

@@ -1,6 +1,7 @@
 //! The stage: its artifact, its inputs, and what a plan refuses.
 
 use super::*;
+use crate::Simulator as _;
 use crate::testing::{context, growth};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Store;

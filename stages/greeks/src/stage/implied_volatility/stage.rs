@@ -47,9 +47,7 @@ impl StageKind for ImpliedVolatility {
             InputPort::optional("rates", PortType::Rates)
                 .doc("zero rates; without them the discount factor comes from put-call parity"),
         ],
-        outputs: &[OutputPort::new(
-            "chain",
-            PortType::OptionChain,
+        outputs: &[OutputPort::new("chain", PortType::OptionChain).doc(
             "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by \
                 row",
         )],

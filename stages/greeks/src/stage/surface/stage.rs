@@ -33,15 +33,11 @@ impl StageKind for Surface {
         inputs: &[InputPort::one("chain", PortType::OptionChain)
             .doc("option chain with implied volatility and forward")],
         outputs: &[
-            OutputPort::new(
-                "chain",
-                PortType::OptionChain,
+            OutputPort::new("chain", PortType::OptionChain).doc(
                 "the chain with iv_fitted, and with an implied volatility also where there was none, \
                     row by row",
             ),
-            OutputPort::new(
-                "features",
-                PortType::Features,
+            OutputPort::new("features", PortType::Features).doc(
                 "one row for each snapshot: volatility at fixed maturities and deltas, such as \
                     `iv_30_put_25`",
             ),
