@@ -26,31 +26,13 @@ impl Book {
                 call: random.uniform() < 0.5,
             })
             .collect();
-        let column = |f: fn(&Contract) -> f64| list.iter().map(f).collect::<Vec<f64>>();
-        let columns = [
-            column(|o| o.spot),
-            column(|o| o.strike),
-            column(|o| o.years),
-            column(|o| o.rate),
-            column(|o| o.dividend_yield),
-            column(|o| o.volatility),
-        ];
+        let columns = std::array::from_fn(|k| list.iter().map(|option| option.numbers()[k]).collect());
         let call = list.iter().map(|o| o.call).collect();
         Self { list, columns, call }
     }
 
     /// The first `n` of them.
     pub(super) fn first(&self, n: usize) -> Columns<'_> {
-        let [spot, strike, years, rate, dividend_yield, volatility] =
-            self.columns.each_ref().map(|c| &c[..n]);
-        Columns {
-            spot,
-            strike,
-            years,
-            rate,
-            dividend_yield,
-            volatility,
-            call: &self.call[..n],
-        }
+        Columns::new(self.columns.each_ref().map(|column| &column[..n]), &self.call[..n])
     }
 }

@@ -36,7 +36,45 @@ pub struct Columns<'a> {
     pub call: &'a [bool],
 }
 
-impl Columns<'_> {
+impl<'a> Columns<'a> {
+    /// The columns of spots, strikes, years, rates, yields and volatilities.
+    pub fn new(
+        [spot, strike, years, rate, dividend_yield, volatility]: [&'a [f64]; 6],
+        call: &'a [bool],
+    ) -> Self {
+        Self {
+            spot,
+            strike,
+            years,
+            rate,
+            dividend_yield,
+            volatility,
+            call,
+        }
+    }
+
+    /// The columns of numbers, in the order of [`Contract::numbers`].
+    fn numbers(&self) -> [&'a [f64]; 6] {
+        [
+            self.spot,
+            self.strike,
+            self.years,
+            self.rate,
+            self.dividend_yield,
+            self.volatility,
+        ]
+    }
+
+    /// Checks that the columns have one length.
+    ///
+    /// # Panics
+    /// When they differ.
+    pub(super) fn check(&self) {
+        let n = self.len();
+        let same = self.numbers().iter().all(|column| column.len() == n) && self.call.len() == n;
+        assert!(same, "columns of options differ in length");
+    }
+
     /// The number of options.
     pub fn len(&self) -> usize {
         self.spot.len()
@@ -49,15 +87,7 @@ impl Columns<'_> {
 
     /// Option `i`.
     pub fn option(&self, i: usize) -> Contract {
-        Contract {
-            spot: self.spot[i],
-            strike: self.strike[i],
-            years: self.years[i],
-            rate: self.rate[i],
-            dividend_yield: self.dividend_yield[i],
-            volatility: self.volatility[i],
-            call: self.call[i],
-        }
+        Contract::new(self.numbers().map(|column| column[i]), self.call[i])
     }
 }
 
@@ -85,16 +115,11 @@ pub fn greeks_into(
     out: &mut GreekColumns,
 ) {
     let n = columns.len();
-    let lengths = [
-        columns.strike.len(),
-        columns.years.len(),
-        columns.rate.len(),
-        columns.dividend_yield.len(),
-        columns.volatility.len(),
-        columns.call.len(),
-    ];
-    let same = lengths.iter().all(|&length| length == n) && out.iter().all(|column| column.len() == n);
-    assert!(same, "columns of options differ in length");
+    columns.check();
+    assert!(
+        out.iter().all(|column| column.len() == n),
+        "columns of options differ in length"
+    );
     let mut tasks: Vec<[&mut [f64]; 9]> = Vec::with_capacity(n.div_ceil(TASK));
     let mut rest = out.each_mut().map(|column| column.chunks_mut(TASK));
     for _ in 0..n.div_ceil(TASK) {
@@ -241,15 +266,7 @@ fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspac
 fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
     for (i, &call) in calls.iter().enumerate() {
         if !is_regular(s[i], k[i], t[i], sigma[i]) {
-            let option = Contract {
-                spot: s[i],
-                strike: k[i],
-                years: t[i],
-                rate: r[i],
-                dividend_yield: q[i],
-                volatility: sigma[i],
-                call,
-            };
+            let option = Contract::new([s, k, t, r, q, sigma].map(|column| column[i]), call);
             let values: Greeks = limit(&option, model);
             for (column, value) in out.iter_mut().zip(values.to_array()) {
                 column[i] = value;

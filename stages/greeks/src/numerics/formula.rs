@@ -28,6 +28,38 @@ pub struct Contract {
     pub call: bool,
 }
 
+impl Contract {
+    /// The contract of these numbers: spot, strike, years, rate, yield and volatility.
+    pub fn new([spot, strike, years, rate, dividend_yield, volatility]: [f64; 6], call: bool) -> Self {
+        Self {
+            spot,
+            strike,
+            years,
+            rate,
+            dividend_yield,
+            volatility,
+            call,
+        }
+    }
+
+    /// Spot, strike, years, rate, yield and volatility.
+    pub fn numbers(&self) -> [f64; 6] {
+        [
+            self.spot,
+            self.strike,
+            self.years,
+            self.rate,
+            self.dividend_yield,
+            self.volatility,
+        ]
+    }
+
+    /// 1 of a call, -1 of a put.
+    pub fn sign(&self) -> f64 {
+        if self.call { 1.0 } else { -1.0 }
+    }
+}
+
 /// A pricing model.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
@@ -47,21 +79,7 @@ pub enum Model {
 /// are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry, are NaN: they have
 /// none. NaN too where an input is NaN or below 0.
 pub fn black_scholes_merton(option: &Contract) -> Greeks {
-    if is_regular(option.spot, option.strike, option.years, option.volatility) {
-        let w = if option.call { 1.0 } else { -1.0 };
-        Greeks::from_array(lane(
-            option.spot,
-            option.strike,
-            option.years,
-            option.rate,
-            option.dividend_yield,
-            option.volatility,
-            w,
-            0.0,
-        ))
-    } else {
-        limit(option, Model::BlackScholesMerton)
-    }
+    greeks(option, Model::BlackScholesMerton)
 }
 
 /// Black-76: `spot` is the forward price; the yield is not read.
@@ -70,21 +88,23 @@ pub fn black_76(option: &Contract) -> Greeks {
         dividend_yield: option.rate,
         ..*option
     };
-    if is_regular(option.spot, option.strike, option.years, option.volatility) {
-        let w = if option.call { 1.0 } else { -1.0 };
-        Greeks::from_array(lane(
-            option.spot,
-            option.strike,
-            option.years,
-            option.rate,
-            option.rate,
-            option.volatility,
-            w,
-            1.0,
-        ))
-    } else {
-        limit(&option, Model::Black76)
+    greeks(&option, Model::Black76)
+}
+
+fn greeks(option: &Contract, model: Model) -> Greeks {
+    let [s, k, t, r, q, sigma] = option.numbers();
+    if !is_regular(s, k, t, sigma) {
+        return limit(option, model);
     }
+    let place = position(s, k, t, r, q, sigma);
+    let values = weights(t, r, q, place[0], place[1]);
+    let on_forward = if model == Model::Black76 { 1.0 } else { 0.0 };
+    Greeks::from_array(assemble(
+        [s, k, t, r, q, sigma, option.sign()],
+        place,
+        values,
+        on_forward,
+    ))
 }
 
 /// Tests whether the formula holds: all positive and not NaN.
@@ -155,14 +175,6 @@ pub(super) fn assemble(
     ]
 }
 
-/// The formula for one option.
-#[inline(always)]
-fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: f64) -> [f64; 9] {
-    let place = position(s, k, t, r, q, sigma);
-    let values = weights(t, r, q, place[0], place[1]);
-    assemble([s, k, t, r, q, sigma, w], place, values, on_forward)
-}
-
 /// Further Greeks, in the units of [`Greeks`]: all of them follow from those, d1 and d2.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Further {
@@ -186,15 +198,7 @@ pub struct Further {
 
 /// [`Further`] of Black-Scholes-Merton; NaN where time or volatility is not positive.
 pub fn further(option: &Contract) -> Further {
-    let Contract {
-        spot: s,
-        strike: k,
-        years: t,
-        rate: r,
-        dividend_yield: q,
-        volatility: sigma,
-        ..
-    } = *option;
+    let [s, k, t, r, q, sigma] = option.numbers();
     let none = if is_regular(s, k, t, sigma) { 0.0 } else { f64::NAN };
     let g = black_scholes_merton(option);
     let [d1, d2, by_sd, _] = position(s, k, t, r, q, sigma);
@@ -219,19 +223,11 @@ pub fn further(option: &Contract) -> Further {
 /// its derivatives. On the kink itself gamma, vanna, volga and charm have no limit and are NaN, as is theta
 /// at expiry; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
-    let Contract {
-        spot: s,
-        strike: k,
-        years: t,
-        rate: r,
-        dividend_yield: q,
-        volatility: sigma,
-        call,
-    } = *option;
+    let [s, k, t, r, q, sigma] = option.numbers();
     if !(s >= 0.0 && k >= 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
         return Greeks::NONE;
     }
-    let w = if call { 1.0 } else { -1.0 };
+    let w = option.sign();
     let (dq, dr) = (exp(-q * t), exp(-r * t));
     let (sq, kr) = (s * dq, k * dr);
     let distance = if r == q { w * (s - k) * dq } else { w * (sq - kr) };

@@ -11,7 +11,6 @@ use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
-use crate::numerics::batch::Columns;
 use crate::numerics::formula::{Contract, Greeks};
 use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
@@ -22,11 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError,
-    StageKind, table,
+    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
 };
 use stages_numerics::dispatch::InstructionSet;
-use stages_numerics::special::log_ratio;
 use std::collections::BTreeMap;
 
 /// Configuration of `greeks/american`.
@@ -78,17 +75,13 @@ impl StageKind for American {
         check_exercise(Exercise::American, plan, Self::NAME)?;
         dividends::check(&config.dividends)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
-        if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
-            ConfigProblem::new("", "the chain at `chain` has no implied volatility")
-                .hint(
-                    "put a stage with `uses: greeks/implied_volatility` and `style: american` before this \
-                    one and connect its chain",
-                )
-                .when(!chain.may_have("implied_volatility"))?;
-            ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
-                .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it")
-                .when(!chain.may_have("underlying"))?;
-        }
+        ports::check_columns(
+            plan,
+            "put a stage with `uses: greeks/implied_volatility` and `style: american` before this one and \
+            connect its chain",
+            |_| true,
+            "map `underlying` in the stage that reads the chain: early exercise is decided by it",
+        )?;
         let provided = ports::greeks(plan, GREEKS);
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
     }
@@ -144,42 +137,20 @@ fn chain_greeks(
     config: &AmericanConfig,
     curves: &Curves,
 ) -> Result<(RecordBatch, [u64; Reason::ALL.len()]), StageError> {
-    let n = batch.num_rows();
-    let calls = table::bools(batch, "call")?;
-    let strike = table::floats_or_nan(batch, "strike")?;
-    let mut volatility = table::floats_or_nan(batch, "implied_volatility")
-        .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
-    let spot = table::floats_if_any(batch, "underlying")?;
     let set = (&config.dividend_yield, &config.borrow_rate);
-    let PricingTerms {
-        times,
-        expiries,
-        forward,
-        years,
-        rate,
-        mut dividend_yield,
-    } = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
+    let mut terms = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
     let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
-    for i in 0..n {
-        let t = years[i];
-        let cash = dividends::ahead(&config.dividends, times[i].date, expiries[i], t);
-        if !cash.is_empty() {
+    for i in 0..batch.num_rows() {
+        let (date, expiry) = (terms.times[i].date, terms.expiries[i]);
+        let cash = dividends::ahead(&config.dividends, date, expiry, terms.years[i]);
+        if cash.is_empty() {
+            terms.take_yield(i);
+        } else {
             // The columns' method passes it by.
-            with_cash.push((i, cash, std::mem::replace(&mut volatility[i], f64::NAN)));
-        } else if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
-            dividend_yield[i] = rate[i] - log_ratio(forward[i], spot[i]) / t;
+            with_cash.push((i, cash, std::mem::replace(&mut terms.volatility[i], f64::NAN)));
         }
     }
-    let call: Vec<bool> = (0..n).map(|i| calls.value(i)).collect();
-    let columns = Columns {
-        spot: &spot,
-        strike: &strike,
-        years: &years,
-        rate: &rate,
-        dividend_yield: &dividend_yield,
-        volatility: &volatility,
-        call: &call,
-    };
+    let columns = terms.columns();
     let mut values = greeks(&columns, Scheme::STANDARD, InstructionSet::detect());
     let on_grids: Vec<(usize, (Greeks, Reason))> = with_cash
         .into_par_iter()

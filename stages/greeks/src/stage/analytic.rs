@@ -8,7 +8,7 @@ use super::ports;
 use super::stated::PricingTerms;
 use super::time::TimeConfig;
 use super::yields::Yield;
-use crate::numerics::batch::{Columns, greeks};
+use crate::numerics::batch::greeks;
 use crate::numerics::formula::Model;
 use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
@@ -18,10 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError,
-    StageKind, table,
+    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
 };
-use stages_numerics::special::{exp, log_ratio};
+use stages_numerics::special::exp;
 use std::collections::BTreeMap;
 
 /// Configuration of `greeks/analytic`.
@@ -99,21 +98,13 @@ impl StageKind for Analytic {
         check_exercise(Exercise::European, plan, Self::NAME)?;
         ports::check_rates(config.rate, &config.dividend_yield, &config.borrow_rate)?;
         outputs::check(&config.outputs, config.model)?;
-        if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
-            ConfigProblem::new("", "the chain at `chain` has no implied volatility")
-                .hint(
-                    "put a stage with `uses: greeks/implied_volatility` before this one and connect \
-                        its chain",
-                )
-                .when(!chain.may_have("implied_volatility"))?;
-            let forward_will_do = config.model == Model::Black76 && chain.may_have("forward");
-            ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
-                .hint(
-                    "map `underlying` in the stage that reads the chain, or use `model: black_76` after \
-                    `greeks/implied_volatility`",
-                )
-                .when(!chain.may_have("underlying") && !forward_will_do)?;
-        }
+        ports::check_columns(
+            plan,
+            "put a stage with `uses: greeks/implied_volatility` before this one and connect its chain",
+            |chain| config.model != Model::Black76 || !chain.may_have("forward"),
+            "map `underlying` in the stage that reads the chain, or use `model: black_76` after \
+            `greeks/implied_volatility`",
+        )?;
         let provided = ports::greeks(plan, &config.columns());
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
     }
@@ -158,47 +149,18 @@ pub(super) fn chain_greeks(
     config: &AnalyticConfig,
     curves: &Curves,
 ) -> Result<RecordBatch, StageError> {
-    let n = batch.num_rows();
-    let calls = table::bools(batch, "call")?;
-    let strike = table::floats_or_nan(batch, "strike")?;
-    let volatility = table::floats_or_nan(batch, "implied_volatility")
-        .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
-    let mut spot = table::floats_if_any(batch, "underlying")?;
     let set = (&config.dividend_yield, &config.borrow_rate);
-    let PricingTerms {
-        forward,
-        years,
-        rate,
-        mut dividend_yield,
-        ..
-    } = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
-    for i in 0..n {
-        let t = years[i];
+    let mut terms = PricingTerms::of(batch, &config.time, curves, config.rate, set)?;
+    for i in 0..batch.num_rows() {
         match config.model {
-            Model::BlackScholesMerton => {
-                if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
-                    dividend_yield[i] = rate[i] - log_ratio(forward[i], spot[i]) / t;
-                }
-            }
+            Model::BlackScholesMerton => terms.take_yield(i),
+            Model::Black76 if terms.forward[i] > 0.0 => terms.spot[i] = terms.forward[i],
             Model::Black76 => {
-                spot[i] = if forward[i] > 0.0 {
-                    forward[i]
-                } else {
-                    spot[i] * exp((rate[i] - dividend_yield[i]) * t)
-                };
+                terms.spot[i] *= exp((terms.rate[i] - terms.dividend_yield[i]) * terms.years[i]);
             }
         }
     }
-    let call: Vec<bool> = (0..n).map(|i| calls.value(i)).collect();
-    let columns = Columns {
-        spot: &spot,
-        strike: &strike,
-        years: &years,
-        rate: &rate,
-        dividend_yield: &dividend_yield,
-        volatility: &volatility,
-        call: &call,
-    };
+    let columns = terms.columns();
     let values = outputs::select(&config.outputs, &columns, greeks(&columns, config.model), config.model);
     let columns = config.outputs.iter().map(|output| output.column());
     outputs::beside(batch, columns.zip(&values))

@@ -32,3 +32,22 @@ pub(super) fn check_rates(
     dividend_yield.check("dividend_yield")?;
     borrow_rate.check("borrow_rate")
 }
+
+/// Refuses a chain without implied volatilities, and one without prices of the underlying where a model
+/// `needs` them; each with a hint.
+pub(super) fn check_columns(
+    plan: &PlanContext,
+    volatility_hint: &str,
+    needs: impl FnOnce(&Provided) -> bool,
+    underlying_hint: &str,
+) -> Result<(), ConfigProblem> {
+    let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) else {
+        return Ok(());
+    };
+    ConfigProblem::new("", "the chain at `chain` has no implied volatility")
+        .hint(volatility_hint)
+        .when(!chain.may_have("implied_volatility"))?;
+    ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
+        .hint(underlying_hint)
+        .when(!chain.may_have("underlying") && needs(chain))
+}

@@ -4,10 +4,11 @@
 use super::curves::Curves;
 use super::time::TimeConfig;
 use super::yields::Yield;
+use crate::numerics::batch::Columns;
 use arrow_array::RecordBatch;
 use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
-use stages_numerics::special::log;
+use stages_numerics::special::{log, log_ratio};
 use std::ops::Range;
 
 /// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an
@@ -87,11 +88,16 @@ pub(super) fn yields(
     Ok(yields)
 }
 
-/// The terms by which a model prices the rows of a chain, beside strike and volatility: those that the chain
-/// states, or else those of the settings.
+/// The terms by which a model prices the rows of a chain: those that the chain states, or else those of the
+/// settings.
 pub(super) struct PricingTerms {
     pub times: Vec<SnapshotTime>,
     pub expiries: Vec<Date>,
+    call: Vec<bool>,
+    strike: Vec<f64>,
+    pub volatility: Vec<f64>,
+    /// NaN where the chain has none.
+    pub spot: Vec<f64>,
     /// NaN where the chain states none.
     pub forward: Vec<f64>,
     pub years: Vec<f64>,
@@ -114,15 +120,16 @@ impl PricingTerms {
         rate: f64,
         (dividend_yield, borrow_rate): (&Yield, &Yield),
     ) -> Result<Self, StageError> {
+        let calls = table::bools(chain, "call")?;
+        let strike = table::floats_or_nan(chain, "strike")?;
+        let volatility = table::floats_or_nan(chain, "implied_volatility")
+            .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
+        let spot = table::floats_if_any(chain, "underlying")?;
         let times = table::snapshot_times(chain)?;
         let expiries = table::dates(chain, "expiry")?;
         let roots = table::texts(chain, "root")?;
-        let Stated {
-            forward,
-            discount,
-            mut years,
-        } = Stated::of(chain)?;
-        let mut rates = discount;
+        let stated = Stated::of(chain)?;
+        let (mut years, mut rates) = (stated.years, stated.discount);
         for i in 0..chain.num_rows() {
             if years[i].is_nan() {
                 years[i] = time.years(times[i], expiries[i], roots.value(i));
@@ -140,11 +147,31 @@ impl PricingTerms {
         Ok(Self {
             times,
             expiries,
-            forward,
+            call: (0..chain.num_rows()).map(|i| calls.value(i)).collect(),
+            strike,
+            volatility,
+            spot,
+            forward: stated.forward,
             years,
             rate: rates,
             dividend_yield: yields(chain, dividend_yield, borrow_rate)?,
         })
+    }
+
+    /// Takes the yield of row `i` from its forward, where it has one.
+    pub fn take_yield(&mut self, i: usize) {
+        let (forward, spot, years) = (self.forward[i], self.spot[i], self.years[i]);
+        if forward > 0.0 && spot > 0.0 && years > 0.0 {
+            self.dividend_yield[i] = self.rate[i] - log_ratio(forward, spot) / years;
+        }
+    }
+
+    /// The columns of a batch kernel.
+    pub fn columns(&self) -> Columns<'_> {
+        let market = [&self.years, &self.rate, &self.dividend_yield, &self.volatility];
+        let [years, rate, dividend_yield, volatility] = market;
+        let numbers = [&self.spot, &self.strike, years, rate, dividend_yield, volatility];
+        Columns::new(numbers.map(Vec::as_slice), &self.call)
     }
 }
 

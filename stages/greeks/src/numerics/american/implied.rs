@@ -212,18 +212,10 @@ fn start(price: f64, option: &Contract) -> Begin {
     let probe = |volatility| Contract { volatility, ..*option };
     let put = match Case::of(&probe(0.2)) {
         Case::European => {
-            let Contract {
-                spot,
-                strike,
-                years,
-                rate,
-                dividend_yield,
-                call,
-                ..
-            } = *option;
+            let [spot, strike, years, rate, dividend_yield, _] = option.numbers();
             let forward = spot * exp((rate - dividend_yield) * years);
             let (volatility, status) =
-                european_volatility(price, forward, strike, exp(-rate * years), years, call);
+                european_volatility(price, forward, strike, exp(-rate * years), years, option.call);
             return Begin::Done(volatility, status);
         }
         Case::Boundary(put) => put,
@@ -234,8 +226,7 @@ fn start(price: f64, option: &Contract) -> Begin {
         Case::None(_) | Case::Certain => return none(Status::NoForward),
     };
     let scale = option.spot.max(option.strike);
-    let w = if option.call { 1.0 } else { -1.0 };
-    let intrinsic = (w * (option.spot - option.strike)).max(0.0);
+    let intrinsic = (option.sign() * (option.spot - option.strike)).max(0.0);
     let floor = match Case::of(&probe(0.0)) {
         Case::Certain => super::price::certain(&probe(0.0)).price,
         _ => intrinsic,

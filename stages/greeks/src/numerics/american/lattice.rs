@@ -21,15 +21,7 @@ fn peizer_pratt(z: f64, n: f64) -> f64 {
 /// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility
 /// are positive.
 pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
-    let Contract {
-        spot,
-        strike,
-        years,
-        rate,
-        dividend_yield,
-        volatility,
-        call,
-    } = *option;
+    let [spot, strike, years, rate, dividend_yield, volatility] = option.numbers();
     let positive = |x: f64| x > 0.0 && x.is_finite();
     if !(positive(spot) && positive(strike) && positive(years) && positive(volatility)) {
         return f64::NAN;
@@ -45,7 +37,7 @@ pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american
     let down = (growth - p * up) / (1.0 - p);
     let discount = exp(-rate * dt);
     let (win, lose) = (discount * p, discount * (1.0 - p));
-    let w = if call { 1.0 } else { -1.0 };
+    let w = option.sign();
     let payoff = |s: f64| (w * (s - strike)).max(0.0);
     let spots = |step: usize| {
         let ratio = up / down;

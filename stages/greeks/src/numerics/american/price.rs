@@ -54,15 +54,8 @@ pub(super) enum Case {
 
 impl Case {
     pub fn of(option: &Contract) -> Self {
-        let Contract {
-            spot,
-            strike,
-            years,
-            rate,
-            dividend_yield,
-            volatility,
-            call,
-        } = *option;
+        let [spot, strike, years, rate, dividend_yield, volatility] = option.numbers();
+        let call = option.call;
         let usable = |x: f64| x > 0.0 && x.is_finite();
         let known = |x: f64| (0.0..f64::INFINITY).contains(&x);
         if !usable(spot) || !usable(strike) || !known(years) || !known(volatility) {
@@ -118,15 +111,11 @@ impl Put {
 
 /// Price and Greeks of one American option, and why it has none.
 pub fn american(option: &Contract) -> (Greeks, Reason) {
-    let columns = Columns {
-        spot: &[option.spot],
-        strike: &[option.strike],
-        years: &[option.years],
-        rate: &[option.rate],
-        dividend_yield: &[option.dividend_yield],
-        volatility: &[option.volatility],
-        call: &[option.call],
-    };
+    let numbers = option.numbers();
+    let columns = Columns::new(
+        numbers.each_ref().map(std::slice::from_ref),
+        std::slice::from_ref(&option.call),
+    );
     let out = greeks(&columns, Scheme::STANDARD, InstructionSet::detect());
     let values = std::array::from_fn(|i| out.greeks[i][0]);
     (Greeks::from_array(values), out.reasons[0])
@@ -163,18 +152,7 @@ fn rows(
     want: Want,
 ) -> Vec<(Greeks, Reason)> {
     let n = columns.len();
-    let lengths = [
-        columns.strike.len(),
-        columns.years.len(),
-        columns.rate.len(),
-        columns.dividend_yield.len(),
-        columns.volatility.len(),
-        columns.call.len(),
-    ];
-    assert!(
-        lengths.iter().all(|&length| length == n),
-        "columns of options differ in length"
-    );
+    columns.check();
     let quadrature = Quadrature::of(scheme);
     let mut out = vec![(Greeks::NONE, Reason::Input); n];
     out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| {
@@ -217,8 +195,7 @@ fn task(
             by_grid(option, want)
         };
         // In the option's own units rounding may leave it a last bit below.
-        let sign = if option.call { 1.0 } else { -1.0 };
-        let intrinsic = sign * (option.spot - option.strike);
+        let intrinsic = option.sign() * (option.spot - option.strike);
         if greeks.price < intrinsic {
             greeks.price = intrinsic;
         }
@@ -400,16 +377,8 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
 /// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at
 /// expiry, or where the gain's slope is 0.
 pub(super) fn certain(option: &Contract) -> Greeks {
-    let Contract {
-        spot,
-        strike,
-        years,
-        rate: r,
-        dividend_yield: q,
-        call,
-        ..
-    } = *option;
-    let w = if call { 1.0 } else { -1.0 };
+    let [spot, strike, years, r, q, _] = option.numbers();
+    let w = option.sign();
     let gain = |t: f64| w * (spot * exp(-q * t) - strike * exp(-r * t));
     let between = log((q * spot) / (r * strike)) / (q - r);
     let mut best = 0.0;

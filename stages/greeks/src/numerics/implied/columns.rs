@@ -86,19 +86,10 @@ pub fn implied_volatilities_into(
     status: &mut [u8],
 ) {
     let n = prices.price.len();
-    let lengths = [
-        prices.forward.len(),
-        prices.strike.len(),
-        prices.discount.len(),
-        prices.years.len(),
-        prices.call.len(),
-        volatility.len(),
-        status.len(),
-    ];
-    assert!(
-        lengths.iter().all(|&length| length == n),
-        "columns of prices differ in length"
-    );
+    let p = prices;
+    let numbers = [p.price, p.forward, p.strike, p.discount, p.years, volatility];
+    let same = numbers.iter().all(|column| column.len() == n) && [prices.call.len(), status.len()] == [n; 2];
+    assert!(same, "columns of prices differ in length");
     volatility
         .par_chunks_mut(TASK)
         .zip(status.par_chunks_mut(TASK))

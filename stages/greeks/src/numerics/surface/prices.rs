@@ -49,16 +49,8 @@ impl Nodes {
             .iter()
             .zip(&self.strikes)
             .map(|(variance, strike)| {
-                let option = Contract {
-                    spot: 1.0,
-                    strike: *strike,
-                    years: 1.0,
-                    rate: 0.0,
-                    dividend_yield: 0.0,
-                    volatility: variance.sqrt(),
-                    call: *strike >= 1.0,
-                };
-                black_76(&option).price
+                let numbers = [1.0, *strike, 1.0, 0.0, 0.0, variance.sqrt()];
+                black_76(&Contract::new(numbers, *strike >= 1.0)).price
             })
             .collect();
         self.convex(prices)

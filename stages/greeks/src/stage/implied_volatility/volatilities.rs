@@ -119,15 +119,16 @@ fn american_volatilities(
     const CHUNK: usize = 64;
     let contract = |i: usize, terms: &Terms| {
         let rate = -log(terms.discount) / terms.years;
-        Contract {
-            spot: quotes.spots[i],
-            strike: quotes.strikes[i],
-            years: terms.years,
+        let dividend_yield = rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years;
+        let numbers = [
+            quotes.spots[i],
+            quotes.strikes[i],
+            terms.years,
             rate,
-            dividend_yield: rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years,
-            volatility: f64::NAN,
-            call: quotes.calls[i],
-        }
+            dividend_yield,
+            f64::NAN,
+        ];
+        Contract::new(numbers, quotes.calls[i])
     };
     terms
         .par_chunks(CHUNK)

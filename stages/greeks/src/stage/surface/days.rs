@@ -90,15 +90,8 @@ impl<'a> Chain<'a> {
             return None;
         }
         // Of an American option, the European one of its volatility.
-        let option = Contract {
-            spot: 1.0,
-            strike: self.strikes[i] / forward,
-            years: self.years[i],
-            rate: 0.0,
-            dividend_yield: 0.0,
-            volatility,
-            call: self.calls[i],
-        };
+        let numbers = [1.0, self.strikes[i] / forward, self.years[i], 0.0, 0.0, volatility];
+        let option = Contract::new(numbers, self.calls[i]);
         let price = black_76(&option).price;
         let discount = if self.discounts[i] > 0.0 {
             self.discounts[i]
