@@ -49,7 +49,7 @@ pub use candidates::CandidateBatch;
 pub use env_artifact::Built;
 pub use open::{EnvFamily, evaluation_episodes, open, open_any, register};
 pub use open_options::{OpenOptions, Split};
-pub use portfolio::{ActingSimulator, PortfolioEnv, Simulator};
+pub use portfolio::{ActingSimulator, BaselineName, PortfolioEnv, Simulator};
 pub use saved_state::{StateReader, StateWriter};
 pub use spec::{Difference, EnvSpec, Normalisation};
 pub use written::FILE_TYPE;

@@ -14,11 +14,11 @@ use cache::{ArtifactBuilder, Store};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_env::options::{
-    Baseline, Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, OptionsEnv, Order, Orders,
-    Quote, Settlements, build,
+    Day, Decision, InMemory, Instrument, MarketSource, OptionsConfig, OptionsEnv, Order, Orders, Quote,
+    Settlements, build,
 };
 use stages_env::stocks::{self, Bar, PanelSource, Prices, StocksConfig, SymbolBars};
-use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_env::{BaselineName, BatchEnv, OpenOptions, Step};
 use stages_numerics::black_scholes::greeks;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -298,7 +298,7 @@ fn spx_2019(data: &Path) {
     let mut out = Step::new(env.spec(), 8);
     env.reset(out.buffers());
     for _ in 0..100 {
-        env.step_baseline(Baseline::Random, out.buffers());
+        env.step_baseline(BaselineName::Random, out.buffers());
         assert!(out.obs.iter().chain(&out.reward).all(|x| x.is_finite()));
     }
     assert!(
@@ -383,7 +383,7 @@ fn dow_36(data: &Path) {
     };
     let expected = config.capital * listed.iter().map(growth).sum::<f64>() / listed.len() as f64;
     for _ in 0..env.test_steps(0) {
-        env.step_baseline(stocks::Baseline::EqualWeightHeld, out.buffers());
+        env.step_baseline(BaselineName::EqualWeightHeld, out.buffers());
         assert!(out.obs.iter().chain(&out.reward).all(|x| x.is_finite()));
     }
     let ledger = env.final_ledger(0).unwrap();

@@ -1,6 +1,6 @@
 //! Intervals by resampling blocks, since returns that follow one another are not independent.
 
-use crate::performance::quantile;
+use crate::performance::interval_95;
 use stages_numerics::random::Random;
 
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
@@ -25,7 +25,7 @@ pub fn stationary(
         blocks(&mut random, n, mean_block, |at| sample.push(values[at]));
         results.push(statistic(&sample));
     }
-    (quantile(&results, 0.025), quantile(&results, 0.975))
+    interval_95(&results)
 }
 
 /// Calls `take` with the indices of one resample of `n` values.

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_env::OpenOptions;
-use stages_env::{options, stocks};
+use stages_env::{BaselineName, OpenOptions};
 use stages_policy::Policy;
 
 /// Configuration of `evaluate/backtest`.
@@ -43,93 +42,6 @@ pub struct BacktestConfig {
     /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
     /// policy holds a position on average.
     pub bootstrap_block: Block,
-}
-
-/// A rule that needs no training.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BaselineName {
-    /// Never trades.
-    Cash,
-    /// `env/options`: holds the underlying with all its capital, or, where that does not trade, its
-    /// synthetic. `env/table` with one symbol an episode: a position of 1.
-    Underlying,
-    /// `env/options`: sells a straddle at the money at the slate's first maturity, holds it to expiry and
-    /// then sells the next.
-    ShortStraddle,
-    /// `env/options`: the same, hedged to zero delta at every snapshot; where the environment hedges.
-    HedgedShortStraddle,
-    /// `env/stocks`, `env/table` with weights: buys the same value of every symbol on the first date, and
-    /// holds.
-    EqualWeightHeld,
-    /// `env/stocks`, `env/table` with weights: has the same value of every symbol, anew on each date.
-    EqualWeight,
-    /// `env/stocks`: the long-only weights of least variance, by a shrunk covariance of the last 252 dates,
-    /// every 21 dates.
-    MinimumVariance,
-    /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the
-    /// last 21, every 21 dates.
-    Momentum,
-    /// `env/stocks` with the input `hidden`: holds the symbols of the greatest expected return, each at
-    /// `actions.largest`, and exchanges one where that pays.
-    Oracle,
-    /// Takes an allowed action, or weights, at random.
-    Random,
-}
-
-impl BaselineName {
-    /// All baselines.
-    const ALL: [Self; 10] = [
-        Self::Cash,
-        Self::Underlying,
-        Self::ShortStraddle,
-        Self::HedgedShortStraddle,
-        Self::EqualWeightHeld,
-        Self::EqualWeight,
-        Self::MinimumVariance,
-        Self::Momentum,
-        Self::Oracle,
-        Self::Random,
-    ];
-
-    /// The name in metrics.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Cash => "cash",
-            Self::Underlying => "underlying",
-            Self::ShortStraddle => "short_straddle",
-            Self::HedgedShortStraddle => "hedged_short_straddle",
-            Self::EqualWeightHeld => "equal_weight_held",
-            Self::EqualWeight => "equal_weight",
-            Self::MinimumVariance => "minimum_variance",
-            Self::Momentum => "momentum",
-            Self::Oracle => "oracle",
-            Self::Random => "random",
-        }
-    }
-
-    /// The baseline of `env/options`.
-    pub(crate) fn of_options(self) -> Option<options::Baseline> {
-        match self {
-            Self::Cash => Some(options::Baseline::Cash),
-            Self::Underlying => Some(options::Baseline::Underlying),
-            Self::ShortStraddle => Some(options::Baseline::ShortStraddle),
-            Self::HedgedShortStraddle => Some(options::Baseline::HedgedShortStraddle),
-            Self::Random => Some(options::Baseline::Random),
-            _ => None,
-        }
-    }
-
-    /// The baseline of `env/stocks`, where it looks at no history.
-    pub(crate) fn of_stocks(self) -> Option<stocks::Baseline> {
-        match self {
-            Self::Cash => Some(stocks::Baseline::Cash),
-            Self::EqualWeightHeld => Some(stocks::Baseline::EqualWeightHeld),
-            Self::EqualWeight => Some(stocks::Baseline::EqualWeight),
-            Self::Random => Some(stocks::Baseline::Random),
-            _ => None,
-        }
-    }
 }
 
 /// The mean length of the bootstrap's blocks.

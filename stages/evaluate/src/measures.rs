@@ -3,7 +3,7 @@
 use crate::config::{BacktestConfig, Block};
 use crate::market::{Market, Role, Run, Strategy};
 use crate::output::Metrics;
-use crate::panel::{Episode, Estimate, Panel, Sums};
+use crate::panel::{Episode, Panel, Sums};
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use crate::regression::regress;
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
@@ -159,9 +159,7 @@ impl<S: Market> Measures<'_, S> {
         }
         let (alpha, beta) = regress(returns);
         for (name, of, scale) in [("alpha", alpha, self.annual), ("beta", beta, 1.0)] {
-            let (low, high) = of.interval();
-            let (value, low, high) = (of.value * scale, low * scale, high * scale);
-            metrics.estimate(&format!("{prefix}{name}"), Estimate { value, low, high });
+            metrics.estimate(&format!("{prefix}{name}"), of.scaled(scale));
         }
         let pooled: Vec<f64> = returns.iter().flat_map(|run| &run.excess).copied().collect();
         metrics.add(

@@ -4,8 +4,8 @@ use crate::market::{Column, Layout, Market, Run, Statement, Table};
 use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
-use stages_env::options::{Baseline, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
-use stages_env::{BatchEnv as _, Simulator as _};
+use stages_env::options::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
+use stages_env::{BaselineName, BatchEnv as _, Simulator as _};
 
 /// The prefix of the hidden features that say which regime a snapshot is in.
 const REGIME: &str = "regime_";
@@ -150,17 +150,12 @@ impl Market for OptionsSimulator {
 
 impl Compared for OptionsSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let possible = all
-            .of
-            .config
-            .baselines
-            .iter()
-            .filter_map(|baseline| baseline.of_options());
-        for baseline in possible
-            .filter(|baseline| all.one.simulator().hedges() || !baseline.hedges())
-            .collect::<Vec<_>>()
-        {
-            all.baseline(baseline.name(), baseline == Baseline::Random, |env, step, _, _| {
+        let hedges = all.one.simulator().hedges();
+        let possible = |baseline: &&BaselineName| {
+            BASELINES.contains(baseline) && (hedges || **baseline != BaselineName::HedgedShortStraddle)
+        };
+        for &baseline in all.of.config.baselines.iter().filter(possible) {
+            all.baseline(baseline.name(), baseline == BaselineName::Random, |env, step, _, _| {
                 env.step_baseline(baseline, step.buffers());
                 Ok(())
             })?;

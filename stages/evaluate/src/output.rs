@@ -1,6 +1,7 @@
 //! The outputs of an evaluation: metrics as JSON lines, the trajectory as Parquet.
 
 use crate::panel::Estimate;
+use crate::trajectory;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use cache::{ArtifactBuilder, canonical_json};
 use serde_json::{Map, Value, json};
@@ -68,13 +69,13 @@ pub(crate) fn columns(columns: &[(&str, Vec<f64>)]) -> Result<RecordBatch, Stage
 pub(crate) fn store(
     context: &Context,
     metrics: Metrics,
-    trajectory: &RecordBatch,
+    rows: &RecordBatch,
     about: Value,
 ) -> Result<Outputs, StageError> {
     let store = &context.store;
     let mut outputs = store_metrics(context, metrics)?;
     let mut builder = ArtifactBuilder::new(store, PortType::Trajectory.name(), about);
-    builder.bytes("trajectory.parquet", &table::to_parquet(trajectory)?)?;
+    builder.bytes(trajectory::FILE, &table::to_parquet(rows)?)?;
     outputs.insert("trajectory".to_owned(), builder.finish()?);
     Ok(outputs)
 }

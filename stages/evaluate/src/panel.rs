@@ -2,7 +2,7 @@
 //! computed from them, paired.
 
 use crate::bootstrap::blocks;
-use crate::performance::{quantile, ratio};
+use crate::performance::{interval_95, ratio};
 use rayon::prelude::*;
 use stages_numerics::random::Random;
 
@@ -85,6 +85,17 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// A figure with the interval of its values in resamples; one of NaN where the figure has no value.
+    pub(crate) fn of(value: f64, drawn: &[f64]) -> Self {
+        let (low, high) = match value.is_finite() {
+            true => interval_95(drawn),
+            false => (f64::NAN, f64::NAN),
+        };
+        Self { value, low, high }
+    }
+}
+
 /// The sums of each strategy over all data, by world, and in each resample.
 pub(crate) struct Panel {
     whole: Vec<Sums>,
@@ -152,11 +163,7 @@ impl Panel {
             .map(|sums| statistic(sums))
             .filter(|x| x.is_finite())
             .collect();
-        let (low, high) = match value.is_finite() {
-            true => (quantile(&drawn, 0.025), quantile(&drawn, 0.975)),
-            false => (f64::NAN, f64::NAN),
-        };
-        Estimate { value, low, high }
+        Estimate::of(value, &drawn)
     }
 
     /// The mean over worlds of a statistic of each world, with its interval over worlds; an interval of NaN
@@ -175,11 +182,7 @@ impl Panel {
             .map(|_| mean((0..n).map(|_| values[random.below(n as u64) as usize]).sum()))
             .collect();
         let value = mean(values.iter().sum());
-        let (low, high) = match n > 1 && value.is_finite() {
-            true => (quantile(&drawn, 0.025), quantile(&drawn, 0.975)),
-            false => (f64::NAN, f64::NAN),
-        };
-        Estimate { value, low, high }
+        Estimate::of(value, if n > 1 { &drawn } else { &[] })
     }
 
     /// The sums of each strategy over all data.

@@ -284,6 +284,11 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
 }
 
+/// The 2.5 % and 97.5 % quantiles.
+pub(crate) fn interval_95(values: &[f64]) -> (f64, f64) {
+    (quantile(values, 0.025), quantile(values, 0.975))
+}
+
 pub(crate) fn ratio(a: f64, b: f64) -> f64 {
     if b == 0.0 { f64::NAN } else { a / b }
 }

@@ -1,6 +1,7 @@
 //! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and of
 //! changing variance.
 
+use crate::panel;
 use crate::performance::Returns;
 
 /// A coefficient with its 95 % interval.
@@ -16,6 +17,13 @@ impl Estimate {
     /// The 95 % interval.
     pub fn interval(self) -> (f64, f64) {
         (self.value - 1.96 * self.error, self.value + 1.96 * self.error)
+    }
+
+    /// The estimate times a factor, with its interval.
+    pub(crate) fn scaled(self, factor: f64) -> panel::Estimate {
+        let (low, high) = self.interval();
+        let [value, low, high] = [self.value, low, high].map(|end| end * factor);
+        panel::Estimate { value, low, high }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Evaluation on `env/stocks`.
 
-use crate::config::BaselineName;
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
 use crate::market_backtest::{Backtest, Compared};
 use crate::oracle::Oracle;
@@ -9,8 +8,8 @@ use crate::portfolio_rules::PortfolioRule;
 use crate::regression::regress;
 use datasets::SnapshotTime;
 use stages_core::StageError;
-use stages_env::stocks::{HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
-use stages_env::{BatchEnv as _, Simulator as _, Step};
+use stages_env::stocks::{BASELINES, HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
+use stages_env::{BaselineName, BatchEnv as _, Simulator as _, Step};
 
 /// The profit of a step by the lines of the hedge; none without one.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
@@ -275,7 +274,7 @@ impl Compared for StocksSimulator {
                 BaselineName::Momentum => Some(PortfolioRule::Momentum),
                 _ => None,
             };
-            if let Some(baseline) = baseline.of_stocks() {
+            if BASELINES.contains(&baseline) {
                 all.baseline(name, is_drawn, |env, step, _, _| {
                     env.step_baseline(baseline, step.buffers());
                     Ok(())

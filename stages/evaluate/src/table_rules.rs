@@ -1,11 +1,11 @@
 //! The rules that a policy over a table is compared with.
 
-use crate::config::{BacktestConfig, BaselineName};
+use crate::config::BacktestConfig;
 use arrow_array::ArrayRef;
 use datasets::SnapshotTime;
 use stages_core::{StageError, table};
 use stages_env::table::{TableEnv, Target};
-use stages_env::{ActionBuffer, ActionSpace, BatchEnv as _};
+use stages_env::{ActionBuffer, ActionSpace, BaselineName, BatchEnv as _};
 use stages_numerics::random::Random;
 
 /// The most choices that are each compared with.

@@ -2,9 +2,13 @@
 
 use crate::market::{Market, Role, Run, Strategy};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use cache::{Artifact, Store};
 use stages_core::{StageError, table};
 use stages_env::{PortfolioEnv, Simulator};
 use std::sync::Arc;
+
+/// The file of a trajectory.
+pub(crate) const FILE: &str = "trajectory.parquet";
 
 /// A text of each row.
 type TextOf<'a, S> = dyn Fn(&Strategy<S>, &Run<S>, &<S as Simulator>::Ledger) -> Option<String> + 'a;
@@ -77,4 +81,15 @@ pub(crate) fn trajectory<S: Market>(
         add(name, Arc::new(weights), true);
     }
     Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}
+
+/// The table of a backtest's trajectory.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn read(store: &Store, artifact: &Artifact) -> Result<RecordBatch, StageError> {
+    let entry = artifact
+        .entry(FILE)
+        .ok_or_else(|| StageError::new(format!("a trajectory has no file `{FILE}`")))?;
+    table::from_parquet(store.blob(entry.blob)?)
 }

@@ -17,6 +17,7 @@
 //! batch calls no function by pointer.
 
 mod acting;
+mod baseline;
 mod course;
 mod env;
 mod files;
@@ -25,6 +26,7 @@ mod state;
 mod worlds;
 
 pub use acting::ActingSimulator;
+pub use baseline::BaselineName;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
 pub(crate) use files::{

@@ -56,4 +56,4 @@ pub use hedge::{Neutral, StocksHedge};
 pub use quantities::QUANTITIES;
 pub(crate) use stage::FAMILY;
 pub use stage::Stocks;
-pub use step::{Baseline, HedgeLedger, Ledger, StocksEnv, StocksSimulator, Target};
+pub use step::{BASELINES, HedgeLedger, Ledger, StocksEnv, StocksSimulator, Target};

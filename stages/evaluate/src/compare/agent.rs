@@ -2,6 +2,7 @@
 
 use crate::panel::Sums;
 use crate::performance::{Periods, Returns, ratio, step_return};
+use crate::trajectory;
 use arrow_array::Array;
 use cache::{Artifact, Store};
 use datasets::SnapshotTime;
@@ -52,10 +53,7 @@ impl Agent {
     /// # Errors
     /// When it is not that of a policy and of cash in worlds.
     pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
-        let entry = artifact
-            .entry("trajectory.parquet")
-            .ok_or_else(|| StageError::new("a trajectory has no file `trajectory.parquet`"))?;
-        let rows = table::from_parquet(store.blob(entry.blob)?)?;
+        let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
             .hint("compare backtests over the test worlds of `env/options`")
             .when(

@@ -2,7 +2,6 @@
 //! its intervals.
 
 use crate::panel::{Estimate, Sums};
-use crate::performance::quantile;
 use rayon::prelude::*;
 use stages_numerics::random::Random;
 
@@ -73,11 +72,7 @@ impl Resampling {
         let value = difference(&worlds, &seeds, &others);
         let estimate = |of: &(dyn Fn(&Draw) -> f64 + Sync)| {
             let drawn: Vec<f64> = self.draws.par_iter().map(of).filter(|x| x.is_finite()).collect();
-            let (low, high) = match value.is_finite() {
-                true => (quantile(&drawn, 0.025), quantile(&drawn, 0.975)),
-                false => (f64::NAN, f64::NAN),
-            };
-            Estimate { value, low, high }
+            Estimate::of(value, &drawn)
         };
         let ahead = worlds
             .iter()

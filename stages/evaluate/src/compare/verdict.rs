@@ -3,7 +3,7 @@
 use crate::bootstrap;
 use crate::output::Metrics;
 use crate::panel::Estimate;
-use crate::performance::{LEAST_OBSERVATIONS, mean_and_deviation, quantile};
+use crate::performance::{LEAST_OBSERVATIONS, interval_95, mean_and_deviation};
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,7 @@ fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) 
             sum / steps
         })
         .collect();
-    (quantile(&drawn, 0.025), quantile(&drawn, 0.975))
+    interval_95(&drawn)
 }
 
 impl Judgement {

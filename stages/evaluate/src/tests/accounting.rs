@@ -6,7 +6,7 @@ use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use arrow_array::StringArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use stages_env::options::Baseline;
+use stages_env::options::BASELINES;
 use stages_env::options::synthetic::intraday_market;
 
 /// The rows of one run.
@@ -172,7 +172,7 @@ fn cash_is_interest_and_dates_are_shared() {
         assert_eq!(summary[format!("baseline/cash/{name}")].as_f64(), Some(0.0));
     }
     let policy = &runs(&table, "policy")[0];
-    for strategy in Baseline::ALL {
+    for strategy in BASELINES {
         for run in runs(&table, strategy.name()) {
             assert_eq!(run.column("underlying"), policy.column("underlying"));
         }

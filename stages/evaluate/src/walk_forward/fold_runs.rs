@@ -1,6 +1,7 @@
 //! The runs of folds, as their backtests tell them, and as one in order of time.
 
 use crate::performance::step_return;
+use crate::trajectory;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
@@ -61,10 +62,7 @@ impl FoldRuns {
     /// # Errors
     /// When it is not that of a market's account.
     pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
-        let entry = artifact
-            .entry("trajectory.parquet")
-            .ok_or_else(|| StageError::new("a trajectory has no file `trajectory.parquet`"))?;
-        let rows = table::from_parquet(store.blob(entry.blob)?)?;
+        let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
             .hint(
                 "a walk-forward joins backtests over test dates: of `env/options`, `env/stocks`, \

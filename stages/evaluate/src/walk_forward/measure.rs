@@ -5,6 +5,7 @@ use super::WalkForwardConfig;
 use super::fold_runs::{Fold, Run, Strategy};
 use crate::bootstrap;
 use crate::output::Metrics;
+use crate::panel::Estimate;
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation, sharpe};
 use stages_core::StageError;
 
@@ -58,12 +59,8 @@ pub(super) fn measure(
         if let [only] = series.as_slice() {
             let interval = |of: &dyn Fn(&[f64]) -> f64| interval(config, &only.excess, of);
             let annual = |excess: &[f64]| mean_and_deviation(excess).0 * periods.annual(excess.len());
-            let (low, high) = interval(&|excess| sharpe(excess, periods));
-            metrics.add(format!("{prefix}sharpe_low"), low);
-            metrics.add(format!("{prefix}sharpe_high"), high);
-            let (low, high) = interval(&annual);
-            metrics.add(format!("{prefix}excess_return_low"), low);
-            metrics.add(format!("{prefix}excess_return_high"), high);
+            metrics.interval(&format!("{prefix}sharpe"), interval(&|excess| sharpe(excess, periods)));
+            metrics.interval(&format!("{prefix}excess_return"), interval(&annual));
         }
     }
     for baseline in strategies.iter().filter(|strategy| strategy.name != policy.name) {
@@ -74,11 +71,8 @@ pub(super) fn measure(
             |t: usize| theirs.iter().map(|series| series.account[t]).sum::<f64>() / theirs.len() as f64;
         let differences: Vec<f64> = (0..steps).map(|t| ours[0].account[t] - mean(t)).collect();
         let annual = |values: &[f64]| mean_and_deviation(values).0 * periods.annual(values.len());
-        let (low, high) = interval(config, &differences, &annual);
-        let name = &baseline.name;
-        metrics.add(format!("versus/{name}/excess_return"), annual(&differences));
-        metrics.add(format!("versus/{name}/excess_return_low"), low);
-        metrics.add(format!("versus/{name}/excess_return_high"), high);
+        let of = interval(config, &differences, &annual);
+        metrics.estimate(&format!("versus/{}/excess_return", baseline.name), of);
     }
     for (at, fold) in folds.iter().enumerate() {
         let of_fold = |runs: &Vec<Run>| returns(&runs[at..=at], &cash[at..=at]);
@@ -111,13 +105,13 @@ fn periods(runs: &[Run]) -> Periods {
     Periods::between(&dates)
 }
 
-/// The 95 % interval of a statistic, by the stationary bootstrap.
-fn interval(config: &WalkForwardConfig, values: &[f64], statistic: &dyn Fn(&[f64]) -> f64) -> (f64, f64) {
-    bootstrap::stationary(
-        values,
-        config.bootstrap_block,
-        config.bootstrap_draws,
-        config.seed,
-        statistic,
-    )
+/// A statistic with its 95 % interval, by the stationary bootstrap.
+fn interval(config: &WalkForwardConfig, values: &[f64], statistic: &dyn Fn(&[f64]) -> f64) -> Estimate {
+    let (block, draws) = (config.bootstrap_block, config.bootstrap_draws);
+    let (low, high) = bootstrap::stationary(values, block, draws, config.seed, statistic);
+    Estimate {
+        value: statistic(values),
+        low,
+        high,
+    }
 }

@@ -1,14 +1,14 @@
 //! The batch of environments, and what an action means.
 
 use super::acts::Act;
-use super::baseline::Baseline;
+use super::baseline::decide;
 use super::ledger::Position;
 use super::market::Market;
 use super::simulator::OptionsSimulator;
 use crate::batch::StepBuffers;
 use crate::options::config::{MAX_ACTIONS, OptionsConfig};
 use crate::options::order::Decision;
-use crate::portfolio::PortfolioEnv;
+use crate::portfolio::{BaselineName, PortfolioEnv};
 
 /// B environments that trade options on one underlying.
 pub type OptionsEnv = PortfolioEnv<OptionsSimulator>;
@@ -41,10 +41,10 @@ impl OptionsEnv {
     }
 
     /// Takes the decision of a baseline in every environment.
-    pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
+    pub fn step_baseline(&mut self, baseline: BaselineName, out: StepBuffers<'_>) {
         let seed = self.course.seed;
         self.run(
-            &|simulator, i, env| Act::Decision(baseline.decide(&simulator.market, seed, i, env.account)),
+            &|simulator, i, env| Act::Decision(decide(baseline, &simulator.market, seed, i, env.account)),
             out,
         );
     }

@@ -22,7 +22,7 @@ mod state;
 mod trade;
 mod weights;
 
-pub use baseline::Baseline;
+pub use baseline::BASELINES;
 pub use env::OptionsEnv;
 pub use explain::Explained;
 pub use ledger::{Ledger, Position};

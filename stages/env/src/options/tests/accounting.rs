@@ -2,13 +2,14 @@
 
 use super::rewards::SlowReward;
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::options::legs::Traded;
 use crate::options::strategies::{FIRST_OPEN, Leg, Strategies};
 use crate::options::synthetic::{intraday_market, market};
 use crate::options::{
-    Baseline, CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument,
-    HedgeOrder, HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position,
-    RewardConfig, RewardKind, Sizing, SlateConfig,
+    CvarPenalty, Delivery, Depth, ExerciseConfig, FillPrice, Fills, HedgeConfig, HedgeInstrument, HedgeOrder,
+    HedgeRule, Impact, ImpactKind, Ledger, Liquidity, MarginConfig, MarginKind, Position, RewardConfig,
+    RewardKind, Sizing, SlateConfig,
 };
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.

@@ -1,10 +1,11 @@
 //! Hedging: worked examples, rules, costs, margin.
 
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::options::synthetic::market;
 use crate::options::{
-    Baseline, Day, Decision, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Instrument, Ledger, Order,
-    Orders, Quote, Settlements, Sizing, SlateConfig,
+    Day, Decision, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule, Instrument, Ledger, Order, Orders,
+    Quote, Settlements, Sizing, SlateConfig,
 };
 use datasets::Date;
 

@@ -1,8 +1,9 @@
 //! Rewards against their formulas, from the accounts alone.
 
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::options::synthetic::market;
-use crate::options::{Baseline, Ledger, QUANTITIES, RewardConfig, RewardKind};
+use crate::options::{Ledger, QUANTITIES, RewardConfig, RewardKind};
 
 /// The reward by its definition, from the accounts before and after each step of an episode.
 pub(super) struct SlowReward {

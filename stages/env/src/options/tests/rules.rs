@@ -1,11 +1,12 @@
 //! Masks, marks, margin, determinism, saved states.
 
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::options::synthetic::market;
 use crate::options::tables::Entry;
 use crate::options::{
-    Baseline, Decision, EpisodeLength, Fills, HeldOut, Instrument, Leg, Order, Orders, QuoteKind, Reason,
-    RewardConfig, Right, SlateConfig, Strategy,
+    Decision, EpisodeLength, Fills, HeldOut, Instrument, Leg, Order, Orders, QuoteKind, Reason, RewardConfig,
+    Right, SlateConfig, Strategy,
 };
 use datasets::{Date, DateRange};
 

@@ -1,11 +1,11 @@
 //! The batch of environments, and what an action or a target means.
 
-use super::baseline::Baseline;
+use super::baseline::decide;
 use super::market::Market;
 use super::orders::Intent;
 use super::simulator::StocksSimulator;
 use crate::batch::StepBuffers;
-use crate::portfolio::PortfolioEnv;
+use crate::portfolio::{BaselineName, PortfolioEnv};
 use crate::stocks::config::StocksConfig;
 use crate::stocks::tables::status;
 use datasets::Date;
@@ -71,10 +71,10 @@ impl StocksEnv {
     }
 
     /// Takes the decision of a baseline in every environment. The rule of `hedge` hedges it.
-    pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
+    pub fn step_baseline(&mut self, baseline: BaselineName, out: StepBuffers<'_>) {
         let (rule, seed) = (self.simulator.hedge_rule(), self.course.seed);
         self.run(
-            &|simulator, i, env| (baseline.decide(&simulator.market, seed, i, env), rule),
+            &|simulator, i, env| (decide(baseline, &simulator.market, seed, i, env), rule),
             out,
         );
     }

@@ -17,7 +17,7 @@ mod simulator;
 mod state;
 mod trade;
 
-pub use baseline::Baseline;
+pub use baseline::BASELINES;
 pub use env::{StocksEnv, Target};
 pub use ledger::{HedgeLedger, Ledger};
 pub use simulator::StocksSimulator;

@@ -1,8 +1,9 @@
 //! Refusals, with their place and their remedy.
 
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::stocks::synthetic::panel;
-use crate::stocks::{Baseline, Prices, Stocks, Target};
+use crate::stocks::{Prices, Stocks, Target};
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_core::{PlanContext, PortType, Provided, StageKind};
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! The rules by hand-made examples; docs/stocks.md has the first one.
 
 use super::*;
+use crate::BaselineName as Baseline;
 use crate::actions::Actions;
 use crate::stocks::synthetic::panel;
-use crate::stocks::{Bar, Baseline, SymbolBars, Target};
+use crate::stocks::{Bar, SymbolBars, Target};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 
@@ -215,7 +216,7 @@ fn baselines() {
     assert_eq!(a, b);
     assert!(a.1.traded_value > ledger.traded_value);
     assert_eq!(
-        Baseline::ALL.map(Baseline::name),
+        crate::stocks::BASELINES.map(Baseline::name),
         ["cash", "equal_weight_held", "equal_weight", "random"]
     );
 }

@@ -84,7 +84,7 @@ fn training_is_on_training_worlds_alone() {
     env.reset(out.buffers());
     let mut visited = std::collections::BTreeSet::new();
     for _ in 0..100 {
-        env.step_baseline(crate::stocks::Baseline::Cash, out.buffers());
+        env.step_baseline(crate::BaselineName::Cash, out.buffers());
         visited.extend((0..64).map(|i| env.world(i).to_owned()));
     }
     assert_eq!(visited.into_iter().collect::<Vec<_>>(), ["A", "B"]);
