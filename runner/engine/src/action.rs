@@ -1,7 +1,7 @@
 //! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
-use crate::executor::{Executor, Job, JobWork, Limits, PythonWork};
+use crate::executor::{Executor, Job, JobWork, Limits, Program};
 use crate::key::Recipe;
 use crate::options::Options;
 use crate::prepare::Prepared;
@@ -191,34 +191,22 @@ fn work(node: &Node, prepared: &Prepared, options: &Options) -> JobWork {
             let mut env = command.env.clone();
             let secrets = command.secrets.iter();
             env.extend(secrets.filter_map(|name| Some((name.clone(), options.env.get(name)?.clone()))));
-            JobWork::Command {
-                command: command.command.clone(),
-                python: command.python.clone().map(|call| PythonWork {
-                    call,
-                    code: Recipe {
-                        inputs: BTreeMap::new(),
-                        ..prepared.recipe.clone()
-                    }
-                    .key(),
-                }),
-                outputs: command.outputs.clone(),
-                types: command.types.clone(),
-                points: command.points.clone(),
+            let code = Recipe {
+                inputs: BTreeMap::new(),
+                ..prepared.recipe.clone()
+            };
+            JobWork::Command(Box::new(Program {
+                command: Arc::clone(command),
                 env,
-                secrets: command.secrets.clone(),
-                shell: command.shell,
                 isolation: options.isolation.of(command.isolation),
-                network: command.network,
-                tools: command.tools.clone(),
-                log_limit: command.log_limit,
-                container: command.container.clone(),
+                code: code.key(),
                 memory: node.resources.memory,
                 host_env: HOST_ENV
                     .iter()
                     .filter_map(|&name| Some((name.to_owned(), options.env.get(name)?.clone())))
                     .collect(),
                 base: node.base.to_path_buf(),
-            }
+            }))
         }
     }
 }

@@ -420,6 +420,42 @@ pub fn timestamp(time: DateTime<Utc>) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// Points in time as [`timestamp`] writes them, for `#[serde(with)]`.
+pub mod stamp {
+    use super::{DateTime, Utc, timestamp};
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    /// Serialises a time.
+    ///
+    /// # Errors
+    /// As the serialiser.
+    pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&timestamp(*time))
+    }
+
+    /// Serialises a time that may be missing.
+    ///
+    /// # Errors
+    /// As the serialiser.
+    pub fn optional<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serialize(time, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Deserialises a time.
+    ///
+    /// # Errors
+    /// If the text is no time in RFC 3339.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(time.to_utc())
+    }
+}
+
 mod finite {
     use serde::{Deserialize, Deserializer, Serializer};
 

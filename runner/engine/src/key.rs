@@ -55,11 +55,6 @@ pub struct Recipe {
 pub struct Config(String);
 
 impl Config {
-    /// Serialises a value whose keys are already sorted, as those of a sorted map are.
-    pub fn sorted(value: &impl Serialize) -> Self {
-        Self(serde_json::to_string(value).unwrap_or_default())
-    }
-
     /// Parses it to a value.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()

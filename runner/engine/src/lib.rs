@@ -30,7 +30,7 @@ pub mod text;
 
 pub use collect::{Collected, Made, Progress};
 pub use cost::CostWarning;
-pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
+pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, stamp, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::{Failure, no_thread};
 pub use options::{Control, Options, Past, Run};

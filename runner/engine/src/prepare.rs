@@ -4,10 +4,8 @@ use crate::executor::DRIVER_VERSION;
 use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest, ToolDigest};
 use crate::remote_sources as remote;
 use cache::{ActionKey, ArtifactDigest, FetchFiles, FetchedFile, Store, Workspace};
-use runner_pipeline::{Command, Node, Shell, Tool, Work};
-use serde::Serialize;
-use serde_json::Value;
-use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent, typed_output};
+use runner_pipeline::{Command, Node, Tool, Work};
+use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -110,70 +108,12 @@ fn tool_digest(store: &Store, tool: &Tool, reread: bool) -> Result<ToolDigest, S
     })
 }
 
-/// The fields of a command that are part of its key, by name; those added later only if they are not the
-/// default.
-#[derive(Serialize)]
-struct CommandConfig<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<&'a str>,
-    env: &'a BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    network: Option<bool>,
-    outputs: &'a BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    points: &'a BTreeMap<String, Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    python: Option<PythonConfig<'a>>,
-    run: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shell: Option<Shell>,
-    /// With the version of the checks.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    types: BTreeMap<&'a str, String>,
-}
-
-/// The fields of a call that are part of the key, by name.
-#[derive(Serialize)]
-struct PythonConfig<'a> {
-    call: &'a str,
-    driver: u32,
-    packages: &'a BTreeMap<String, String>,
-    path: &'a str,
-    seed: u64,
-    with: &'a BTreeMap<String, Value>,
-}
-
 fn command_config(command: &Command) -> Config {
-    let config = CommandConfig {
-        container: command.container.as_deref(),
-        env: &command.env,
-        network: command.network.then_some(true),
-        outputs: &command.outputs,
-        points: &command.points,
-        python: command.python.as_ref().map(|python| PythonConfig {
-            call: &python.call,
-            driver: DRIVER_VERSION,
-            packages: &python.packages,
-            path: &python.root,
-            seed: python.seed,
-            with: &python.with,
-        }),
-        run: &command.command,
-        shell: Some(command.shell).filter(|shell| *shell != Shell::default()),
-        types: command
-            .types
-            .iter()
-            .map(|(name, ty)| {
-                let version = typed_output::version(*ty).unwrap_or_default();
-                (name.as_str(), format!("{} v{version}", ty.name()))
-            })
-            .collect(),
-    };
-    match config.python {
-        // Its settings are values of any form.
-        Some(_) => Config::from(&serde_json::to_value(&config).unwrap_or_default()),
-        None => Config::sorted(&config),
+    let mut config = command.key_config();
+    if let Some(python) = config.get_mut("python") {
+        python["driver"] = DRIVER_VERSION.into();
     }
+    Config::from(&config)
 }
 
 /// Computes the recipe of a node with these input digests. Fetches its sources on servers, and reads its
@@ -237,7 +177,7 @@ pub(crate) fn prepare_with(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_pipeline::Isolation;
+    use runner_pipeline::{Isolation, Shell};
     use serde_json::json;
     use stages_core::PortType;
 

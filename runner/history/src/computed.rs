@@ -60,9 +60,9 @@ impl ComputedMetrics {
     /// Reads the last values of the metrics of every stage that a run computed, and adds them to the index.
     fn read(&self, id: &str, index: Option<&RefCell<Index>>) -> Option<HashMap<ActionKey, LastMetrics>> {
         let file = EventFile::of(&self.runs, id)?;
-        let run = load(&self.runs, id).ok()?;
+        let mut run = load(&self.runs, id).ok()?;
         if let Some(index) = index {
-            index.borrow_mut().add_with_metrics(&file, &run);
+            index.borrow_mut().add_with_metrics(&file, &mut run);
         }
         Some(run.computed().map(|(key, stage)| (key, stage.last_metrics())).collect())
     }
@@ -76,9 +76,9 @@ const READ_BYTES: f64 = 400_000.0;
 pub fn index_run(runs: &Path, ended: &Run) {
     let is_cheap = |file: &EventFile| ended.seconds >= 1.0 && file.bytes as f64 <= ended.seconds * READ_BYTES;
     if let Some(file) = EventFile::of(runs, &ended.id).filter(is_cheap)
-        && let Ok(run) = load(runs, &ended.id)
+        && let Ok(mut run) = load(runs, &ended.id)
         && let Some(mut index) = Index::open(runs)
     {
-        index.add_with_metrics(&file, &run);
+        index.add_with_metrics(&file, &mut run);
     }
 }

@@ -9,25 +9,26 @@
 //! HOME/index/runs.sqlite
 //!   run       a run that ended: size and time of its event log, its head, its seconds by stage, and two shared texts
 //!   shared    texts that many runs have in common, by digest: the stages as resolved, and how they ended
-//!   action    action key -> the run and stage that computed it, its duration, and the last value of each metric once queried
-//!   name      name of a run -> its id; complete while `state` has the text of `HOME/index/names.stamp`
+//!   action    action key -> the run that computed it, and the last value of each metric once queried
 //! ```
 
-use super::stored::{Head, StageOutcome, Template};
-use super::{LastMetrics, Run};
+use super::past::StageEnd;
+use super::{LastMetrics, ResolvedStage, Run, StageRun};
 use cache::{ActionKey, shared};
 use runner_engine::RunStatus;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The version of the tables and of the texts in them. An index of another version is rebuilt.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// The longest wait for a lock of another process.
 const TIMEOUT: Duration = Duration::from_millis(250);
@@ -39,13 +40,9 @@ CREATE TABLE run (
     resolved INTEGER NOT NULL, ended INTEGER NOT NULL, seconds BLOB NOT NULL, checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE action (
-    key BLOB NOT NULL, run TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL NOT NULL, metrics TEXT,
-    checksum INTEGER NOT NULL,
-    PRIMARY KEY (key, run)
+    key BLOB NOT NULL, run TEXT NOT NULL, metrics TEXT, checksum INTEGER NOT NULL, PRIMARY KEY (key, run)
 ) WITHOUT ROWID;
 CREATE INDEX action_of_run ON action (run);
-CREATE TABLE name (name TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (stamp TEXT NOT NULL, checksum INTEGER NOT NULL);
 ";
 
 /// The event log of a run on disk.
@@ -113,18 +110,20 @@ impl Index {
 
     /// The indexed runs among those with these event logs, by id. `files` are sorted by id.
     pub fn runs(&self, files: &[EventFile]) -> HashMap<String, Run> {
-        self.answer(|db| {
-            let mut templates = Templates::new(db);
-            rows(db, files)?
-                .into_iter()
-                .filter_map(|row| {
-                    let template = templates.whole(row.resolved, row.ended).transpose()?;
-                    let run = template.map(|template| Some((row.id.clone(), row.run(template, &self.runs)?)));
-                    run.transpose()
-                })
-                .collect()
-        })
-        .unwrap_or_default()
+        let runs = self.answer(|db| {
+            let mut known: HashMap<(i64, i64), Option<Vec<StageRun>>> = HashMap::new();
+            let mut runs = HashMap::new();
+            for row in rows(db, files)? {
+                let stages = match known.entry((row.resolved, row.ended)) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(stages(db, row.resolved, row.ended)?),
+                };
+                let run = stages.as_ref().and_then(|stages| row.run(stages, &self.runs));
+                runs.extend(run.map(|run| (row.id, run)));
+            }
+            Ok(runs)
+        });
+        runs.unwrap_or_default()
     }
 
     /// The pipeline and the number of the stage outcomes of the indexed runs among these, by id. Runs with
@@ -141,18 +140,18 @@ impl Index {
     }
 
     /// The stage outcomes with a number from [`Self::outcome_numbers`].
-    pub(crate) fn outcomes(&self, number: i64) -> Option<Vec<StageOutcome>> {
+    pub(crate) fn outcomes(&self, number: i64) -> Option<Vec<StageEnd>> {
         self.answer(|db| text(db, number))?
     }
 
     /// Adds runs that were read from these event logs. Running ones are skipped.
-    pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r Run)>) {
-        let runs: Vec<_> = runs
+    pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r mut Run)>) {
+        let mut runs: Vec<_> = runs
             .into_iter()
             .filter(|(_, run)| run.status != RunStatus::Running && run.damaged == 0)
             .collect();
         if !runs.is_empty() {
-            self.change(|change| runs.iter().try_for_each(|(file, run)| add(change, file, run)));
+            self.change(|change| runs.iter_mut().try_for_each(|(file, run)| add(change, file, run)));
         }
     }
 
@@ -174,13 +173,10 @@ impl Index {
             return;
         }
         self.change(|change| {
-            let stamp = stamp(change)?;
             for id in ids {
                 change.execute("DELETE FROM run WHERE id = ?1", [id])?;
                 change.execute("DELETE FROM action WHERE run = ?1", [id])?;
-                change.execute("DELETE FROM name WHERE run = ?1", [id])?;
             }
-            stamp.map_or(Ok(()), |stamp| set_stamp(change, &stamp))?;
             let unused =
                 "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
             change.execute(unused, []).map(drop)
@@ -189,73 +185,33 @@ impl Index {
 
     /// The newest run that computed an action, and the last value of each of its metrics if known.
     pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
-        let found: Option<(String, Option<String>, bool)> = self.answer(|db| {
-            let sql = "SELECT run, metrics, stage, kind, seconds, checksum FROM action WHERE key = ?1 ORDER \
-                BY run DESC LIMIT 1";
+        let (run, metrics, checksum) = self.answer(|db| {
+            let sql = "SELECT run, metrics, checksum FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
             db.query_row(sql, [key.as_bytes()], |row| {
-                let (run, metrics): (String, Option<String>) = (row.get(0)?, row.get(1)?);
-                let (stage, kind): (String, String) = (row.get(2)?, row.get(3)?);
-                let sum = action_sum(key, &run, &stage, &kind, row.get(4)?, metrics.as_deref());
-                let is_intact = row.get::<_, i64>(5)? == sum;
-                Ok((run, metrics, is_intact))
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, Option<String>>(1)?,
+                    row.get::<_, i64>(2)?,
+                ))
             })
             .optional()
-        })?;
-        let (run, metrics, is_intact) = found?;
-        if !is_intact {
-            return None;
-        }
-        Some((run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
+        })??;
+        let is_intact = checksum == action_sum(key, &run, metrics.as_deref());
+        is_intact.then(|| (run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
     }
 
-    /// Adds a run that was read with metrics.
-    pub fn add_with_metrics(&mut self, file: &EventFile, run: &Run) {
-        self.add([(file, run)]);
+    /// Adds a run that was read from this event log, with the last metrics of the actions that it computed.
+    pub fn add_with_metrics(&mut self, file: &EventFile, run: &mut Run) {
+        self.add([(file, &mut *run)]);
         self.change(|change| {
             let mut update = change
                 .prepare("UPDATE action SET metrics = ?3, checksum = ?4 WHERE key = ?1 AND run = ?2")?;
             for (key, stage) in run.computed() {
                 let metrics = json(&stage.last_metrics())?;
-                let sum = action_sum(key, &run.id, &stage.id, &stage.kind, stage.seconds, Some(&metrics));
+                let sum = action_sum(key, &run.id, Some(&metrics));
                 update.execute(params![key.as_bytes(), run.id, metrics, sum])?;
             }
             Ok(())
-        });
-    }
-
-    /// The run with that name; the outer `None` if the names in the index are not those of `stamp`.
-    pub fn named(&self, name: &str, stamp: &str) -> Option<Option<String>> {
-        self.answer(|db| {
-            if !has_stamp(db, stamp)? {
-                return Ok(None);
-            }
-            let sql = "SELECT run FROM name WHERE name = ?1";
-            db.query_row(sql, [name], |row| row.get(0)).optional().map(Some)
-        })?
-    }
-
-    /// Replaces all names by those of `stamp`.
-    pub fn set_names<'n>(&mut self, names: impl Iterator<Item = (&'n str, &'n str)>, stamp: &str) {
-        self.change(|change| {
-            change.execute("DELETE FROM name", [])?;
-            for (name, run) in names {
-                change.execute("INSERT OR REPLACE INTO name VALUES (?1, ?2)", [name, run])?;
-            }
-            set_stamp(change, stamp)
-        });
-    }
-
-    /// Changes the name of one run, if the index has the names of the stamp `before`.
-    pub fn rename(&mut self, run: &str, name: Option<&str>, before: &str, after: &str) {
-        self.change(|change| {
-            if !has_stamp(change, before)? {
-                return Ok(());
-            }
-            change.execute("DELETE FROM name WHERE run = ?1", [run])?;
-            if let Some(name) = name {
-                change.execute("INSERT OR REPLACE INTO name VALUES (?1, ?2)", [name, run])?;
-            }
-            set_stamp(change, after)
         });
     }
 
@@ -351,58 +307,13 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))
 }
 
-fn has_stamp(db: &Connection, wanted: &str) -> rusqlite::Result<bool> {
-    Ok(stamp(db)?.as_deref() == Some(wanted))
-}
-
-/// The stamp of the names in the index; `None` if they do not match their checksum.
-fn stamp(db: &Connection) -> rusqlite::Result<Option<String>> {
-    let found: Option<(String, i64)> = db
-        .query_row("SELECT stamp, checksum FROM state", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let Some((stamp, sum)) = found else { return Ok(None) };
-    Ok((sum == names_sum(db, &stamp)?).then_some(stamp))
-}
-
-/// The checksum of all names and the stamp.
-fn names_sum(db: &Connection, stamp: &str) -> rusqlite::Result<i64> {
-    let mut parts = vec![stamp.to_owned()];
-    let mut select = db.prepare("SELECT name, run FROM name ORDER BY name")?;
-    let mut rows = select.query([])?;
-    while let Some(row) = rows.next()? {
-        parts.extend([row.get::<_, String>(0)?, row.get(1)?]);
-    }
-    let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
-    Ok(sum(&parts))
-}
-
 /// The checksum of a row of `action`.
-fn action_sum(
-    key: ActionKey,
-    run: &str,
-    stage: &str,
-    kind: &str,
-    seconds: f64,
-    metrics: Option<&str>,
-) -> i64 {
-    let seconds = seconds.to_bits().to_le_bytes();
-    let texts = [run, stage, kind].map(str::as_bytes);
+fn action_sum(key: ActionKey, run: &str, metrics: Option<&str>) -> i64 {
     let has_metrics = [u8::from(metrics.is_some())];
     let metrics = metrics.unwrap_or_default().as_bytes();
-    sum(&[
-        key.as_bytes(),
-        texts[0],
-        texts[1],
-        texts[2],
-        &seconds,
-        &has_metrics,
-        metrics,
-    ])
+    sum(&[key.as_bytes(), run.as_bytes(), &has_metrics, metrics])
 }
 
-/// The checksum of some texts.
 fn sum(parts: &[&[u8]]) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -414,28 +325,24 @@ fn sum(parts: &[&[u8]]) -> i64 {
     i64::from_le_bytes(sum)
 }
 
-fn set_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<()> {
-    db.execute("DELETE FROM state", [])?;
-    let sum = names_sum(db, stamp)?;
-    db.execute("INSERT INTO state VALUES (?1, ?2)", params![stamp, sum])
-        .map(drop)
-}
-
-fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Result<()> {
-    let resolved: Vec<_> = run.stages.iter().map(|stage| &*stage.of).collect();
-    let outcomes: Vec<StageOutcome> = run.stages.iter().map(StageOutcome::of).collect();
+fn add(change: &Transaction<'_>, file: &EventFile, run: &mut Run) -> rusqlite::Result<()> {
+    let mut stages = std::mem::take(&mut run.stages);
+    let head = json(run);
+    let seconds: Vec<f64> = stages.iter_mut().map(|stage| std::mem::take(&mut stage.seconds)).collect();
+    let metrics: Vec<_> = stages.iter_mut().map(|stage| std::mem::take(&mut stage.metrics)).collect();
+    let texts = (json(&stages.iter().map(|stage| &*stage.of).collect::<Vec<_>>()), outcomes(&stages));
+    for ((stage, seconds), metrics) in stages.iter_mut().zip(&seconds).zip(metrics) {
+        (stage.seconds, stage.metrics) = (*seconds, metrics);
+    }
+    run.stages = stages;
     let mut row = Row {
         id: file.id.clone(),
         bytes: file.bytes,
         modified: file.modified,
-        head: json(&Head::of(run))?,
-        resolved: share(change, &json(&resolved)?)?,
-        ended: share(change, &json(&outcomes)?)?,
-        seconds: run
-            .stages
-            .iter()
-            .flat_map(|stage| stage.seconds.to_le_bytes())
-            .collect(),
+        head: head?,
+        resolved: share(change, &texts.0?)?,
+        ended: share(change, &texts.1?)?,
+        seconds: seconds.iter().flat_map(|seconds| seconds.to_le_bytes()).collect(),
         checksum: 0,
     };
     row.checksum = row.sum();
@@ -452,19 +359,21 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Resul
             row.checksum
         ],
     )?;
-    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)")?;
-    for (key, stage) in run.computed() {
-        let sum = action_sum(key, &run.id, &stage.id, &stage.kind, stage.seconds, None);
-        insert.execute(params![
-            key.as_bytes(),
-            run.id,
-            stage.id,
-            stage.kind,
-            stage.seconds,
-            sum
-        ])?;
+    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, NULL, ?3)")?;
+    for (key, _) in run.computed() {
+        insert.execute(params![key.as_bytes(), run.id, action_sum(key, &run.id, None)])?;
     }
     Ok(())
+}
+
+/// How stages ended, as text: without what the pipeline says of them.
+fn outcomes(stages: &[StageRun]) -> rusqlite::Result<String> {
+    const OF_PIPELINE: [&str; 7] = ["stage", "point", "kind", "version", "config", "needs", "types"];
+    let mut all = serde_json::to_value(stages).unwrap_or_default();
+    for stage in all.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        stage.retain(|name, _| !OF_PIPELINE.contains(&name.as_str()));
+    }
+    json(&all)
 }
 
 /// The number of a shared text, which is inserted if new.
@@ -508,18 +417,22 @@ impl Row {
         ])
     }
 
-    fn head(&self) -> Option<Head> {
+    fn head(&self) -> Option<Run> {
         serde_json::from_str(&self.head).ok()
     }
 
-    /// `None` if the row does not match the template.
-    fn run(&self, template: &Template, runs: &Path) -> Option<Run> {
-        let seconds = self
-            .seconds
-            .chunks_exact(8)
-            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
-        let run = self.head()?.run(&self.id, runs.join(&self.id), template, seconds)?;
-        (self.seconds.len() == run.stages.len() * 8).then_some(run)
+    /// The run, whose directory is in `runs`; `stages` are those of its shared texts.
+    fn run(&self, stages: &[StageRun], runs: &Path) -> Option<Run> {
+        let seconds = self.seconds.chunks_exact(8);
+        let mut run = Run {
+            dir: runs.join(&self.id),
+            stages: stages.to_vec(),
+            ..self.head()?
+        };
+        for (stage, bytes) in run.stages.iter_mut().zip(seconds) {
+            stage.seconds = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        (self.seconds.len() == stages.len() * 8).then_some(run)
     }
 }
 
@@ -550,34 +463,17 @@ fn rows(db: &Connection, files: &[EventFile]) -> rusqlite::Result<Vec<Row>> {
     rows.filter(|row| row.as_ref().map_or(true, is_current)).collect()
 }
 
-/// Parsed shared texts, each read once.
-struct Templates<'d> {
-    db: &'d Connection,
-    whole: HashMap<(i64, i64), Option<Template>>,
-}
-
-impl<'d> Templates<'d> {
-    fn new(db: &'d Connection) -> Self {
-        Self {
-            db,
-            whole: HashMap::new(),
-        }
+/// The stages of two shared texts; `None` if one is missing or damaged.
+fn stages(db: &Connection, resolved: i64, ended: i64) -> rusqlite::Result<Option<Vec<StageRun>>> {
+    let resolved: Option<Vec<ResolvedStage>> = text(db, resolved)?;
+    let (Some(resolved), Some(mut stages)) = (resolved, text::<Vec<StageRun>>(db, ended)?) else {
+        return Ok(None);
+    };
+    let fits = resolved.len() == stages.len();
+    for (stage, of) in stages.iter_mut().zip(resolved) {
+        stage.of = Arc::new(of);
     }
-
-    /// The stages with this resolution and these outcomes; `None` if a text is damaged.
-    fn whole(&mut self, resolved: i64, ended: i64) -> rusqlite::Result<Option<&Template>> {
-        let template = match self.whole.entry((resolved, ended)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let texts = (text(self.db, resolved)?, text(self.db, ended)?);
-                new.insert(match texts {
-                    (Some(resolved), Some(outcomes)) => Template::new(resolved, outcomes),
-                    _ => None,
-                })
-            }
-        };
-        Ok(template.as_ref())
-    }
+    Ok(fits.then_some(stages))
 }
 
 /// A parsed shared text; `None` if it is missing or does not match its digest.

@@ -22,6 +22,7 @@ mod builder;
 pub mod compare;
 mod computed;
 mod decision;
+mod document;
 pub mod earlier;
 pub mod figures;
 mod find;
@@ -41,7 +42,6 @@ pub mod query;
 mod reader;
 mod retention;
 pub mod schedule;
-mod stored;
 mod writer;
 
 pub use builder::Builder;

@@ -5,21 +5,17 @@ mod new_run;
 
 pub use new_run::{begin, check};
 
-use super::index::{self, Index};
+use super::document;
 use super::model::Run;
 use super::reader::{folders, has_events};
-use cache::{checksummed, regular_file, shared};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, TryLockError};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// The file of [`stamp`], in the directory of the index.
-const STAMP: &str = "names.stamp";
 
 /// The marks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,61 +121,12 @@ pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
     })
 }
 
-/// The id of the run with that name, from the index if that is current.
+/// The id of the run with that name.
 ///
 /// # Errors
 /// When the directory of runs cannot be read.
 pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
-    let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
-    let stamp = stamp(runs);
-    let mut index = Index::open(runs);
-    if let Some(found) = index.as_ref().and_then(|index| index.named(name, &stamp))
-        && found.as_ref().is_none_or(is_called)
-    {
-        return Ok(found);
-    }
-    let all = AllMarks::read(runs)?;
-    if let Some(index) = &mut index {
-        let names = all
-            .of
-            .iter()
-            .filter_map(|(id, marks)| Some((marks.name.as_deref()?, id.as_str())));
-        index.set_names(names, &stamp);
-    }
-    Ok(all.named(name).map(ToOwned::to_owned))
-}
-
-/// A text that changes with every rename of a run: the names in the index are current while the index has the
-/// same text.
-fn stamp(runs: &Path) -> String {
-    let path = index::folder(runs).map(|folder| folder.join(STAMP));
-    path.and_then(|path| String::from_utf8(regular_file::read(&path).ok()?).ok())
-        .unwrap_or_default()
-}
-
-fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
-    let Some(folder) = index::folder(runs) else {
-        return Ok(());
-    };
-    shared::create_dir_all(&folder)?;
-    write(&folder.join(STAMP), stamp.as_bytes())
-}
-
-/// Replaces a file, or whatever but a directory has its place, atomically.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    // A leftover, perhaps no regular file.
-    let _ = std::fs::remove_file(&new);
-    let written = File::create_new(&new).and_then(|mut file| {
-        shared::share_file(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
+    Ok(AllMarks::read(runs)?.named(name).map(ToOwned::to_owned))
 }
 
 fn path(runs: &Path, id: &str) -> PathBuf {
@@ -191,20 +138,8 @@ fn path(runs: &Path, id: &str) -> PathBuf {
 /// # Errors
 /// When the file cannot be read, or is damaged.
 pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
-    let path = path(runs, id);
-    let failed = |err: &dyn std::error::Error| {
-        Failure::caused(format!("cannot read `{}`", path.display()), err).hint(format!(
-            "mark the run again, such as `runner runs keep {id}`: that replaces the file"
-        ))
-    };
-    match regular_file::read(&path) {
-        Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
-            Err(failed(&std::io::Error::other("its checksum is wrong")))
-        }
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|err| failed(&err)),
-        Err(err) if err.kind() == ErrorKind::NotFound => Ok(Marks::default()),
-        Err(err) => Err(failed(&err)),
-    }
+    let hint = format!("mark the run again, such as `runner runs keep {id}`: that replaces the file");
+    Ok(document::read(&path(runs, id), &hint)?.unwrap_or_default())
 }
 
 /// Changes the marks of a run and returns the new ones. Damaged marks are replaced.
@@ -223,30 +158,12 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     }
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
-    let is_renamed = marks.name != before.name;
-    let (seen, stamp) = (stamp(runs), format!("{id} {:?}", std::time::SystemTime::now()));
-    let save = || {
-        // Before the file: if the process is killed after this, the index is known to be stale.
-        if is_renamed {
-            let _ = set_stamp(runs, &stamp);
-        }
-        let mut text = serde_json::to_string(&marks)?;
-        checksummed::add_checksum(&mut text);
-        write(&path, (text + "\n").as_bytes())
-    };
-    match save() {
-        Ok(()) => {
-            if is_renamed && let Some(mut index) = Index::open(runs) {
-                index.rename(id, marks.name.as_deref(), &seen, &stamp);
-            }
-            Ok(marks)
-        }
-        Err(err) => Err(
-            Failure::caused(format!("cannot write `{}`", path.display()), &err).hint(
-                "free some disk space, make the directory writable, or move away what has the file's place",
-            ),
-        ),
-    }
+    document::write(&path, &marks).map_err(|err| {
+        Failure::caused(format!("cannot write `{}`", path.display()), &err).hint(
+            "free some disk space, make the directory writable, or move away what has the file's place",
+        )
+    })?;
+    Ok(marks)
 }
 
 /// The longest wait for another process that changes marks, and the interval of the attempts.

@@ -3,9 +3,9 @@
 use super::ResolvedStage;
 use cache::{ActionKey, ArtifactDigest, BlobRef, Outputs};
 use chrono::{DateTime, Utc};
-use runner_engine::{LookaheadVerdict, RunStatus, StageStatus, timestamp};
+use runner_engine::{LookaheadVerdict, RunStatus, StageStatus, stamp};
 use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Its id, which sorts by time.
     pub id: String,
@@ -29,23 +29,23 @@ pub struct Run {
     /// Name and version of the program.
     pub program: String,
     /// The night of the pipeline's schedule that it is of.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub night: Option<String>,
     /// Its status.
     pub status: RunStatus,
     /// The start time.
-    #[serde(serialize_with = "as_timestamp")]
+    #[serde(with = "stamp")]
     pub started: DateTime<Utc>,
     /// Its duration in seconds; up to its last event if it did not end.
     pub seconds: f64,
     /// Its stages in topological order.
     pub stages: Vec<StageRun>,
     /// The outcome of the check for look-ahead that followed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lookahead: Option<LookaheadVerdict>,
     /// The number of lines of its event log that do not match their checksum and are left out, and its
     /// `pipeline.json` if that does not.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub damaged: u64,
 }
 
@@ -53,15 +53,12 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&timestamp(*time))
-}
-
 /// A stage of a run. The fields of the resolved stage are empty if `pipeline.json` is missing.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StageRun {
     /// The resolved stage.
-    #[serde(flatten, serialize_with = "of_pipeline")]
+    #[serde(flatten, serialize_with = "of_pipeline", deserialize_with = "unknown")]
     pub of: Arc<ResolvedStage>,
     /// Its action key, once known.
     pub key: Option<ActionKey>,
@@ -97,23 +94,7 @@ pub struct StageRun {
 impl StageRun {
     /// A stage that has not started.
     pub fn new(of: Arc<ResolvedStage>) -> Self {
-        Self {
-            of,
-            key: None,
-            status: None,
-            started: false,
-            reason: None,
-            seconds: 0.0,
-            computed_seconds: None,
-            peak_memory: None,
-            outputs: Outputs::default(),
-            log: None,
-            error: None,
-            hint: None,
-            memo: None,
-            doing: None,
-            metrics: BTreeMap::new(),
-        }
+        Self { of, ..Self::default() }
     }
 
     /// The last value of each metric that it reported in this run, if finite.
@@ -151,8 +132,13 @@ fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S:
     map.end()
 }
 
+/// The stage of the pipeline, which the serialised form does not have in full.
+fn unknown<'de, D: Deserializer<'de>>(_: D) -> Result<Arc<ResolvedStage>, D::Error> {
+    Ok(Arc::default())
+}
+
 /// A metric's value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// The step.
     pub step: u64,

@@ -2,7 +2,6 @@
 
 use super::index::{EventFile, Index};
 use super::reader::last_files;
-use super::stored::StageOutcome;
 use cache::{ActionKey, checksummed, regular_file};
 use memchr::{memchr, memmem, memrchr};
 use runner_engine::{Past, StageStatus};
@@ -127,18 +126,18 @@ impl Past for PastRuns {
     }
 }
 
-fn successful(outcome: StageOutcome) -> Option<(String, ActionKey)> {
-    let is_well = matches!(outcome.status, Some(StageStatus::Cached | StageStatus::Ran));
-    Some((outcome.id, outcome.key.filter(|_| is_well)?))
+fn successful(end: StageEnd) -> Option<(String, ActionKey)> {
+    let is_well = matches!(end.status, Some(StageStatus::Cached | StageStatus::Ran));
+    Some((end.stage, end.key.filter(|_| is_well)?))
 }
 
-/// The fields of a `stage_finished` event that are used here.
+/// The fields that are used here of a `stage_finished` event, and of an outcome in the index.
 #[derive(Deserialize)]
-struct Finished<'a> {
-    #[serde(borrow)]
-    stage: Cow<'a, str>,
+pub(crate) struct StageEnd {
+    #[serde(alias = "id")]
+    stage: String,
     key: Option<ActionKey>,
-    status: StageStatus,
+    status: Option<StageStatus>,
 }
 
 #[derive(Deserialize)]
@@ -170,10 +169,8 @@ fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, A
         .into_iter()
         .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
         .filter(|line| checksummed::matches_checksum(line))
-        .filter_map(|line| serde_json::from_slice::<Finished>(line).ok())
-        .filter(|finished| matches!(finished.status, StageStatus::Cached | StageStatus::Ran))
-        .filter(|finished| only.is_none_or(|stage| finished.stage == stage))
-        .filter_map(|finished| Some((finished.stage.into_owned(), finished.key?)))
+        .filter_map(|line| successful(serde_json::from_slice(line).ok()?))
+        .filter(|(of, _)| only.is_none_or(|stage| of == stage))
         .collect()
 }
 

@@ -1,8 +1,8 @@
 //! `pipeline.json`: the resolved pipeline of a run.
 
 use runner_engine::key::{RUN, RUN_VERSION};
-use runner_pipeline::{Command, Isolation, Node, Pipeline, Resources, Shell, Work};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use runner_pipeline::{Command, Node, Pipeline, Resources, Work};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -52,7 +52,8 @@ pub struct ResolvedStage {
 }
 
 /// The configuration of a resolved stage, converted to JSON on demand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 pub enum Settings {
     /// The configuration of a stage kind, or as read from a file.
     Values(Value),
@@ -65,7 +66,7 @@ impl Settings {
     pub fn value(&self) -> Cow<'_, Value> {
         match self {
             Self::Values(value) => Cow::Borrowed(value),
-            Self::Program(_) => Cow::Owned(serde_json::to_value(self).unwrap_or_default()),
+            Self::Program(command) => Cow::Owned(serde_json::to_value(command).unwrap_or_default()),
         }
     }
 }
@@ -73,51 +74,6 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self::Values(Value::Null)
-    }
-}
-
-/// The fields of an external program that are stored.
-#[derive(Serialize)]
-struct Program<'a> {
-    command: &'a str,
-    env: &'a BTreeMap<String, String>,
-    files: Vec<&'a str>,
-    outputs: &'a BTreeMap<String, String>,
-    secrets: &'a [String],
-    #[serde(skip_serializing_if = "is_default")]
-    shell: Shell,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    isolation: Option<Isolation>,
-    #[serde(skip_serializing_if = "is_default")]
-    network: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    container: Option<&'a str>,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-impl Serialize for Settings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Values(value) => value.serialize(serializer),
-            Self::Program(command) => Program {
-                command: &command.command,
-                env: &command.env,
-                files: command.files.iter().map(|file| file.name.as_str()).collect(),
-                outputs: &command.outputs,
-                secrets: &command.secrets,
-                shell: command.shell,
-                isolation: command.isolation,
-                network: command.network,
-                tools: command.tools.iter().map(ToString::to_string).collect(),
-                container: command.container.as_deref(),
-            }
-            .serialize(serializer),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `process.json`: the process of a run, for those who want to stop it.
 
+use super::document;
 use super::reader::is_running;
-use cache::{checksummed, regular_file};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -9,22 +9,13 @@ use std::path::Path;
 pub(crate) const FILE: &str = "process.json";
 
 #[derive(Serialize, Deserialize)]
-struct Process {
-    pid: u32,
-}
-
-/// The text of the file.
-pub(crate) fn text(pid: u32) -> String {
-    let mut text = serde_json::json!(Process { pid }).to_string();
-    checksummed::add_checksum(&mut text);
-    text
+pub(crate) struct Process {
+    pub pid: u32,
 }
 
 /// The number of the process of a run, while it is running on this machine.
 pub fn process(runs: &Path, id: &str) -> Option<u32> {
-    let bytes = regular_file::read(&runs.join(id).join(FILE)).ok()?;
-    let process: Process =
-        checksummed::matches_checksum(&bytes).then(|| serde_json::from_slice(&bytes).ok())??;
+    let process: Process = document::read(&runs.join(id).join(FILE), "").ok()??;
     // The lock on its events tells that the process is alive, so that its number is not another's by now.
     is_running(runs, id).then_some(process.pid)
 }
@@ -41,7 +32,8 @@ mod tests {
         drop(writer);
         assert_eq!(process(dir.path(), "a"), None);
         let writer = crate::Writer::create(dir.path(), "b").unwrap();
-        std::fs::write(dir.path().join("b").join(FILE), text(7).replace('7', "8")).unwrap();
+        let text = document::text(&Process { pid: 7 }).unwrap();
+        std::fs::write(dir.path().join("b").join(FILE), text.replace('7', "8")).unwrap();
         assert_eq!(process(dir.path(), "b"), None);
         drop(writer);
     }

@@ -1,13 +1,14 @@
 //! Reads runs.
 
 use super::builder::Builder;
+use super::document;
 use super::index::{EventFile, Index};
 use super::{ResolvedPipeline, Run};
 use cache::{checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
-use std::fs::{File, TryLockError};
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::fs::{DirEntry, File, TryLockError};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 /// The number of runs that are read and added to the index at once.
@@ -19,23 +20,12 @@ const CHUNK: usize = 1000;
 /// # Errors
 /// When `runs` cannot be read. It need not exist.
 pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
-    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", runs.display()), &err);
-    let entries = match std::fs::read_dir(runs) {
-        Ok(entries) => entries,
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(err) => return Err(failed(err)),
+    // Links to directories count. A leading dot marks a run that is being removed.
+    let is_run = |(name, entry): &(String, DirEntry)| {
+        entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.')
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        // Links to directories count. A leading dot marks a run that is being removed.
-        if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok(names)
+    let entries = document::entries(runs)?.into_iter().filter(is_run);
+    Ok(entries.map(|(name, _)| name).collect())
 }
 
 /// True if a run has an event log.
@@ -122,13 +112,13 @@ fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Ve
     let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();
     let missing: Vec<usize> = (0..files.len()).filter(|&i| found[i].is_none()).collect();
     for chunk in missing.chunks(CHUNK) {
-        let read: Vec<Option<Run>> = chunk.par_iter().map(|&i| brief(runs, &files[i].id)).collect();
+        let mut read: Vec<Option<Run>> = chunk.par_iter().map(|&i| brief(runs, &files[i].id)).collect();
         if let Some(index) = &mut index {
             index.add(
                 chunk
                     .iter()
-                    .zip(&read)
-                    .filter_map(|(&i, run)| Some((&files[i], run.as_ref()?))),
+                    .zip(&mut read)
+                    .filter_map(|(&i, run)| Some((&files[i], run.as_mut()?))),
             );
         }
         for (&i, run) in chunk.iter().zip(read) {
@@ -208,13 +198,10 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
 /// When it is damaged.
 pub fn resolved_pipeline(dir: &Path) -> Result<Option<ResolvedPipeline>, Failure> {
     let path = dir.join("pipeline.json");
-    let Ok(bytes) = regular_file::read(&path) else {
-        return Ok(None);
-    };
-    let intact = checksummed::matches_checksum(&bytes).then(|| serde_json::from_slice(&bytes).ok());
-    match intact.flatten() {
-        Some(pipeline) => Ok(Some(pipeline)),
-        None => Err(Failure::machine(format!("`{}` is damaged", path.display()))),
+    match regular_file::open(&path) {
+        Ok(_) => document::read(&path, "")
+            .map_err(|_| Failure::machine(format!("`{}` is damaged", path.display()))),
+        Err(_) => Ok(None),
     }
 }
 

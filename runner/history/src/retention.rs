@@ -1,5 +1,6 @@
 //! Removes runs from the history.
 
+use super::document;
 use super::index::Index;
 use super::reader::is_running;
 use super::{AllMarks, Run};
@@ -63,13 +64,8 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     if let Some(mut index) = Index::open(runs) {
         index.forget(ids);
     }
-    let entries = match std::fs::read_dir(runs) {
-        Ok(entries) => entries,
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(err) => return Err(failed(runs, &err)),
-    };
-    for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+    for (name, entry) in document::entries(runs)? {
+        if name.starts_with(REMOVED) {
             match std::fs::remove_dir_all(entry.path()) {
                 // Another process may remove it at the same time.
                 Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&entry.path(), &err)),

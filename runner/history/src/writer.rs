@@ -1,7 +1,8 @@
 //! Writes the directory of a run.
 
 use super::builder::Builder;
-use super::process;
+use super::document;
+use super::process::{self, Process};
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped, no_thread};
@@ -34,8 +35,7 @@ impl Resolving {
         let (path, of_run) = channel::<PathBuf>();
         let work = move || {
             let resolved = resolve();
-            let mut text = serde_json::to_string(&resolved)?;
-            checksummed::add_checksum(&mut text);
+            let text = document::text(&resolved)?;
             match of_run.recv() {
                 Ok(path) => std::fs::write(path, text).map(|()| Some(resolved)),
                 Err(_) => Ok(None),
@@ -86,7 +86,10 @@ impl Writer {
             .map_err(failed(&path))?;
         events.lock().map_err(failed(&path))?;
         let path = dir.join(process::FILE);
-        std::fs::write(&path, process::text(std::process::id())).map_err(failed(&path))?;
+        let pid = std::process::id();
+        document::text(&Process { pid })
+            .and_then(|text| std::fs::write(&path, text))
+            .map_err(failed(&path))?;
         Ok(Self {
             builder: Builder::new(id, &dir),
             dir,

@@ -16,7 +16,7 @@ use super::stage_dir::StageDir;
 use super::undeclared::{undeclared, warning};
 use super::watch::Ended;
 use crate::text;
-use cache::{ArtifactDigest, BlobRef, Store, WorkerReport};
+use cache::{ArtifactDigest, BlobRef, Store};
 use runner_pipeline::{Isolation, command_text, is_plain_path, plain_path};
 use runner_sandbox::Isolated;
 use stages_core::error::Cause;
@@ -64,14 +64,14 @@ impl Run<'_> {
         let (isolated, refuses_network) = self.isolation(sandbox, store)?;
         let group = self.group(isolated, sandbox, store)?;
         let is_limited = isolated == Isolated::Container || group.is_some();
-        let memory_limit = self.memory.filter(|_| is_limited);
+        let memory_limit = self.program.memory.filter(|_| is_limited);
         events.emit(StageEvent::Isolation {
             isolation: isolated.name().to_owned(),
-            network: self.network || !refuses_network,
+            network: self.command.network || !refuses_network,
             memory: memory_limit,
         });
         if isolated == Isolated::None
-            && self.isolation != Isolation::None
+            && self.program.isolation != Isolation::None
             && let Some(reason) = sandbox.refusal()
         {
             events.emit(StageEvent::Warning {
@@ -91,11 +91,11 @@ impl Run<'_> {
         fetch(self.inputs, store, events)?;
         let mut inputs = InputFiles::new(isolated.has_own_root());
         let paths = self.write_inputs(&mut inputs, &dir, store, &stop)?;
-        for name in self.outputs.values().filter(|name| name.contains('/')) {
+        for name in self.command.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
-        let calling = match self.python {
-            Some(python) => Some(Calling::new(self, python, &paths, &dir, store)?),
+        let calling = match &self.command.python {
+            Some(call) => Some(Calling::new(self, call, &paths, &dir, store)?),
             None => None,
         };
         let reports = match calling {
@@ -129,20 +129,19 @@ impl Run<'_> {
             outputs,
             log,
             peak_memory: ended.peak_memory,
-            numerics_class: None,
             isolation: Some(isolated.name().to_owned()),
             memory_limit,
             executed: ended.executed.map(|all| all.into_iter().collect()),
-            upstream: WorkerReport::default(),
+            ..Done::default()
         })
     }
 
     /// The isolation in force, and whether it refuses the network.
     fn isolation(&self, sandbox: &Sandbox, store: &Store) -> Result<(Isolated, bool), StageError> {
-        let namespaces = self.host_env.get(NAMESPACES).is_none_or(|value| value != "none");
-        match self.container {
+        let namespaces = self.program.host_env.get(NAMESPACES).is_none_or(|value| value != "none");
+        match &self.command.container {
             Some(_) => Ok((Isolated::Container, true)),
-            None => sandbox.isolation(self.isolation, namespaces, store),
+            None => sandbox.isolation(self.program.isolation, namespaces, store),
         }
     }
 
@@ -154,7 +153,7 @@ impl Run<'_> {
         sandbox: &Sandbox,
         store: &Store,
     ) -> Result<Option<PathBuf>, StageError> {
-        match (isolated, self.memory) {
+        match (isolated, self.program.memory) {
             (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
             _ => sandbox.group(store),
         }
@@ -164,12 +163,12 @@ impl Run<'_> {
     fn text(&self, paths: &BTreeMap<&str, Vec<PathBuf>>, dir: &StageDir) -> String {
         let seen = |path: &Path| dir.seen(path).display().to_string();
         let work = dir.host("work");
-        command_text(self.command, |space, name| match space {
+        command_text(&self.command.command, |space, name| match space {
             "needs" => {
                 let paths: Vec<String> = paths.get(name)?.iter().map(|path| seen(path)).collect();
                 Some(paths.join(" "))
             }
-            _ => self.outputs.get(name).map(|file| seen(&work.join(file))),
+            _ => self.command.outputs.get(name).map(|file| seen(&work.join(file))),
         })
     }
 
@@ -181,7 +180,7 @@ impl Run<'_> {
         store: &Store,
         stop: Stop<'_>,
     ) -> Result<BTreeMap<&str, Vec<PathBuf>>, StageError> {
-        if self.container.is_some() || self.python.is_some() || !self.inputs.is_empty() {
+        if self.command.container.is_some() || self.command.python.is_some() || !self.inputs.is_empty() {
             dir.create("needs")?;
         }
         let mut needs = BTreeMap::new();
@@ -189,7 +188,7 @@ impl Run<'_> {
             let base = dir.host("needs").join(port);
             let mut paths = Vec::new();
             for (i, input) in artifacts.iter().enumerate() {
-                let base = match self.points.get(port).and_then(|names| names.get(i)) {
+                let base = match self.command.points.get(port).and_then(|names| names.get(i)) {
                     Some(name) if is_plain_path(name) => base.join(name),
                     Some(name) => base.join(format!("{}_{i}", plain_path(name))),
                     None if artifacts.len() == 1 => base.clone(),
@@ -214,7 +213,7 @@ impl Run<'_> {
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
             let error = timed_out(limit);
-            return Err(match self.python {
+            return Err(match &self.command.python {
                 // The driver writes where it was.
                 Some(_) => self.with_log(error, isolated),
                 None => error,
@@ -225,7 +224,7 @@ impl Run<'_> {
         }
         let executed = ended.executed.as_ref();
         if let Some((message, hint)) =
-            executed.and_then(|all| warning(&undeclared(all, self.tools), self.search_path()))
+            executed.and_then(|all| warning(&undeclared(all, &self.command.tools), self.search_path()))
         {
             events.emit(StageEvent::Warning {
                 message,
@@ -233,7 +232,7 @@ impl Run<'_> {
             });
         }
         // A shell may not mind that one of its children was killed, but then the result depends on the limit.
-        if let Some(limit) = self.memory.filter(|_| ended.out_of_memory) {
+        if let Some(limit) = self.program.memory.filter(|_| ended.out_of_memory) {
             let error = StageError::new(format!("was killed for memory: its limit is {}", text::size(limit)));
             let error = error.hint("raise `memory:` in the stage's `resources:`");
             return Err(self.with_log(error, isolated));
@@ -241,13 +240,13 @@ impl Run<'_> {
         if status.success() {
             return Ok(());
         }
-        let of_container = |code| container::reason(code, self.shell).filter(|_| self.container.is_some());
-        let reported = self.python.and_then(|_| Calling::error(dir, &|| Ok(())));
+        let of_container = |code| container::reason(code, self.command.shell).filter(|_| self.command.container.is_some());
+        let reported = self.command.python.as_ref().and_then(|_| Calling::error(dir, &|| Ok(())));
         if let Some(error) = reported {
             return Err(self.with_log(error, isolated));
         }
-        let program = match self.python {
-            Some(python) => format!("the interpreter that calls `{}`", python.call.call),
+        let program = match &self.command.python {
+            Some(python) => format!("the interpreter that calls `{}`", python.call),
             None => "the command".to_owned(),
         };
         let what = format!("{program} {}", describe(status));
@@ -270,7 +269,7 @@ impl Run<'_> {
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
         let mut outputs =
             match calling {
-                Some(calling) => calling.take_in(self, dir, store, stop, events).map_err(|err| match err
+                Some(calling) => calling.take_in(dir, store, stop, events).map_err(|err| match err
                     .cause
                 {
                     Cause::Failed => self.with_log(err, isolated),
@@ -278,7 +277,7 @@ impl Run<'_> {
                 })?,
                 None => BTreeMap::new(),
             };
-        for (name, file) in self.outputs {
+        for (name, file) in &self.command.outputs {
             if outputs.contains_key(name) {
                 continue;
             }
@@ -292,7 +291,7 @@ impl Run<'_> {
                     isolated,
                 ));
             }
-            let digest = match self.types.get(name) {
+            let digest = match self.command.types.get(name) {
                 None => take_in(store, name, &path, dir, stop)?,
                 Some(ty) => {
                     let files = TypedFiles::read(name, &path, dir, stop)?;

@@ -5,7 +5,7 @@
 //! daemon, so that ending the client is not enough: a [`Watchdog`] removes the container, also when the
 //! engine is killed.
 
-use runner_pipeline::Shell;
+use runner_pipeline::{Command, Shell};
 use rustix::process::{getgid, getuid};
 use stages_core::StageError;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// The programs that run containers, in the order of preference.
@@ -32,17 +32,12 @@ const REMOVE: &str =
 pub(super) struct Container<'a> {
     /// The image, with its digest.
     pub image: &'a str,
-    /// The shell that reads `text`.
-    pub shell: Shell,
-    /// The command.
+    /// The stage.
+    pub command: &'a Command,
+    /// The text for its shell.
     pub text: &'a str,
-    /// Its environment.
+    /// Its environment. The client has secrets in its own, so that their values are on no command line.
     pub env: &'a BTreeMap<String, String>,
-    /// The variables of `env` that the client has in its own environment, so that their values are on no
-    /// command line.
-    pub secrets: &'a [String],
-    /// True if it reaches the network.
-    pub network: bool,
     /// The limit of its memory in bytes.
     pub memory: Option<u64>,
     /// The stage's directory on the host.
@@ -99,7 +94,7 @@ impl Container<'_> {
             // Files of the stage belong to the user inside too.
             arguments.push("--userns=keep-id".into());
         }
-        if !self.network {
+        if !self.command.network {
             arguments.push("--network=none".into());
         }
         arguments.extend(self.memory.map(|bytes| format!("--memory={bytes}b")));
@@ -112,14 +107,14 @@ impl Container<'_> {
             arguments.push(format!("--mount=type=bind,source={stage}/{from},target={to}{options}"));
         }
         for (name, value) in self.env {
-            arguments.push(match self.secrets.contains(name) {
+            arguments.push(match self.command.secrets.contains(name) {
                 true => format!("--env={name}"),
                 false => format!("--env={name}={value}"),
             });
         }
-        arguments.push(format!("--entrypoint={}", self.shell.name()));
+        arguments.push(format!("--entrypoint={}", self.command.shell.name()));
         arguments.push(self.image.to_owned());
-        arguments.extend(self.shell.arguments().iter().map(|&argument| argument.to_owned()));
+        arguments.extend(self.command.shell.arguments().iter().map(|&argument| argument.to_owned()));
         arguments.push(self.text.to_owned());
         Ok(arguments)
     }
@@ -148,7 +143,7 @@ pub(super) struct Watchdog {
 impl Watchdog {
     /// Watches the container whose id will be in `id_file`. `env` is the environment of the client.
     pub fn start(client: &Path, id_file: &Path, env: &BTreeMap<String, String>) -> Result<Self, StageError> {
-        let child = Command::new("/bin/sh")
+        let child = process::Command::new("/bin/sh")
             .args(["-c", REMOVE, "sh"])
             .args([client, id_file])
             .env_clear()
@@ -191,16 +186,14 @@ mod tests {
 
     fn container<'a>(
         env: &'a BTreeMap<String, String>,
-        secrets: &'a [String],
+        command: &'a Command,
         stage: &'a Path,
     ) -> Container<'a> {
         Container {
             image: "example.org/i@sha256:0",
-            shell: Shell::Bash,
+            command,
             text: "echo \"$A\"",
             env,
-            secrets,
-            network: false,
             memory: Some(1 << 20),
             stage,
             id_file: Path::new("/s/id"),
@@ -210,9 +203,13 @@ mod tests {
     #[test]
     fn the_command_line_of_a_client() {
         let env = [("A", "1"), ("S", "hidden")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let (env, secrets) = (BTreeMap::from(env), vec!["S".to_owned()]);
-        let container = container(&env, &secrets, Path::new("/s/stage"));
-        let arguments = container.arguments(Path::new("/usr/bin/docker")).unwrap().join("\n");
+        let env = BTreeMap::from(env);
+        let mut command = Command {
+            secrets: vec!["S".to_owned()],
+            ..Command::default()
+        };
+        let arguments = container(&env, &command, Path::new("/s/stage"));
+        let arguments = arguments.arguments(Path::new("/usr/bin/docker")).unwrap().join("\n");
         let arguments = arguments.replace(
             &format!("--user={}:{}", getuid().as_raw(), getgid().as_raw()),
             "--user=U:G",
@@ -243,10 +240,10 @@ mod tests {
         -c
         echo "$A"
         "#);
+        command.network = true;
         let open = Container {
-            network: true,
             memory: None,
-            ..container
+            ..container(&env, &command, Path::new("/s/stage"))
         };
         let arguments = open.arguments(Path::new("/usr/bin/docker")).unwrap();
         let limits =

@@ -38,8 +38,8 @@ impl Run<'_> {
         if isolated == Isolated::Namespaces {
             let host = Host {
                 path: self.search_path(),
-                home: self.host_env.get("HOME").map(Path::new),
-                base: self.base,
+                home: self.program.host_env.get("HOME").map(Path::new),
+                base: &self.program.base,
                 files: self.files,
                 visible: &self.visible(),
             };

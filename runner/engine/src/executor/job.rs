@@ -1,12 +1,11 @@
 //! The job of an action, its result, and the trait of executors.
 
 use super::limits::Limits;
-use super::python::PythonWork;
 use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
-use runner_pipeline::{Isolation, Shell, Tool};
+use runner_pipeline::{Command, Isolation};
 use serde::{Deserialize, Serialize};
-use stages_core::{EventSink, Outputs, PortType, Settings, Source, StageError};
+use stages_core::{EventSink, Outputs, Settings, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,7 +63,6 @@ impl Job {
 /// The work of an action.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a job has one")]
 pub enum JobWork {
     /// A stage kind.
     Kind {
@@ -75,43 +73,29 @@ pub enum JobWork {
         /// Its configuration, defaults filled in.
         config: Settings,
     },
-    /// An external program.
-    Command {
-        /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
-        command: String,
-        /// The function that it calls; the text is then the engine's.
-        #[serde(default)]
-        python: Option<PythonWork>,
-        /// Its outputs: name to file name.
-        outputs: BTreeMap<String, String>,
-        /// The types of those outputs that have one.
-        types: BTreeMap<String, PortType>,
-        /// The directories of collected inputs, by port.
-        points: BTreeMap<String, Vec<String>>,
-        /// Its environment besides what every program gets.
-        env: BTreeMap<String, String>,
-        /// The environment variables whose values are masked in logs.
-        secrets: Vec<String>,
-        /// The shell that reads the text.
-        shell: Shell,
-        /// The isolation that is asked for: the stage's, or the user's default.
-        isolation: Isolation,
-        /// True if the program reaches the network.
-        network: bool,
-        /// The programs that it may run besides the system's.
-        tools: Vec<Tool>,
-        /// The maximum size of its log in bytes.
-        log_limit: u64,
-        /// The image that it runs in, `IMAGE@sha256:…`.
-        container: Option<String>,
-        /// The limit of its memory in bytes.
-        memory: Option<u64>,
-        /// The variables of the engine's environment by which it finds programs and containers; no program is
-        /// given them.
-        host_env: BTreeMap<String, String>,
-        /// The directory of the pipeline, for hints.
-        base: PathBuf,
-    },
+    /// An external program, which no worker is asked to run: it has processes of its own.
+    #[serde(skip)]
+    Command(Box<Program>),
+}
+
+/// An external program, with what a run adds to its stage.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The stage.
+    pub command: Arc<Command>,
+    /// Its environment besides what every program gets: `env:`, and the values of its secrets.
+    pub env: BTreeMap<String, String>,
+    /// The isolation that is asked for: the stage's, or the user's default.
+    pub isolation: Isolation,
+    /// The key of the same stage without inputs, in the keys of memos.
+    pub code: ActionKey,
+    /// The limit of its memory in bytes.
+    pub memory: Option<u64>,
+    /// The variables of the engine's environment by which it finds programs and containers; no program is
+    /// given them.
+    pub host_env: BTreeMap<String, String>,
+    /// The directory of the pipeline, for hints.
+    pub base: PathBuf,
 }
 
 /// The result of an action.
@@ -146,7 +130,7 @@ impl JobWork {
     pub fn kind(&self) -> &str {
         match self {
             Self::Kind { name, .. } => name,
-            Self::Command { .. } => RUN,
+            Self::Command(_) => RUN,
         }
     }
 }

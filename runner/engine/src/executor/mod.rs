@@ -27,9 +27,8 @@ mod worker_process;
 
 pub(crate) use command::NAMESPACES;
 pub use in_process::InProcess;
-pub use job::{Done, Executor, Job, JobWork};
+pub use job::{Done, Executor, Job, JobWork, Program};
 pub use limits::Limits;
 pub(crate) use python::DRIVER_VERSION;
-pub use python::PythonWork;
 pub use worker::worker;
 pub use worker_process::WorkerProcess;

@@ -28,7 +28,7 @@ const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 impl Run<'_> {
     /// Runs the text, in the sandbox or a container.
     pub(super) fn run(&self, run: &Running<'_>, text: String) -> Result<Ended, StageError> {
-        match self.container {
+        match &self.command.container {
             Some(image) => self.run_in_container(run, image, &text),
             None => self.run_in_sandbox(run, text),
         }
@@ -36,7 +36,7 @@ impl Run<'_> {
 
     /// The path of the shell.
     fn shell_path(&self) -> Result<PathBuf, StageError> {
-        let name = self.shell.name();
+        let name = self.command.shell.name();
         let tool = self
             .tools
             .iter()
@@ -48,7 +48,7 @@ impl Run<'_> {
         };
         tool.map(|tool| tool.path.clone()).or_else(system).ok_or_else(|| {
             let error = StageError::new(format!("`{name}` is not installed"));
-            match self.shell {
+            match self.command.shell {
                 Shell::Bash => error.hint("install it, or write `shell: sh`"),
                 Shell::Sh => error,
             }
@@ -57,15 +57,15 @@ impl Run<'_> {
 
     /// The files that the program sees besides the system's own.
     pub(super) fn visible(&self) -> Vec<PathBuf> {
-        let own = self.tools.iter().flat_map(|tool| [&tool.path, &tool.bin]);
-        let more = self.tools.iter().flat_map(|tool| &tool.visible);
+        let own = self.command.tools.iter().flat_map(|tool| [&tool.path, &tool.bin]);
+        let more = self.command.tools.iter().flat_map(|tool| &tool.visible);
         own.chain(more).cloned().collect()
     }
 
     /// Links the tools that are single executables into the stage's directory. Returns the PATH.
     fn link_tools(&self, dir: &StageDir) -> Result<String, StageError> {
         let mut path = Vec::new();
-        let executables: Vec<&Tool> = self.tools.iter().filter(|tool| !tool.is_environment()).collect();
+        let executables: Vec<&Tool> = self.command.tools.iter().filter(|tool| !tool.is_environment()).collect();
         if !executables.is_empty() {
             let links = dir.create("tools")?;
             path.push(dir.seen(&links).display().to_string());
@@ -74,7 +74,7 @@ impl Run<'_> {
                 symlink(&tool.bin, &link).map_err(failed("link", &link))?;
             }
         }
-        let environments = self.tools.iter().filter(|tool| tool.is_environment());
+        let environments = self.command.tools.iter().filter(|tool| tool.is_environment());
         path.extend(environments.map(|tool| tool.bin.display().to_string()));
         path.push(SYSTEM_PATH.to_owned());
         Ok(path.join(":"))
@@ -94,11 +94,11 @@ impl Run<'_> {
             ("TMPDIR", tmp),
         ];
         let mut env: BTreeMap<String, String> = base.map(|(name, value)| (name.to_owned(), value)).into();
-        if self.python.is_some() {
+        if self.command.python.is_some() {
             // The order of sets of text is that of their hashes.
             env.insert("PYTHONHASHSEED".to_owned(), "0".to_owned());
         }
-        env.extend(self.env.clone());
+        env.extend(self.program.env.clone());
         env
     }
 
@@ -110,7 +110,7 @@ impl Run<'_> {
             surroundings: match run.isolated {
                 Isolated::Namespaces | Isolated::Landlock => Surroundings {
                     isolated: run.isolated,
-                    network: self.network,
+                    network: self.command.network,
                     visible: self.visible(),
                     group: run.group.clone(),
                 },
@@ -120,18 +120,18 @@ impl Run<'_> {
                 },
             },
             stage: run.dir.stage(),
-            memory: self.memory,
+            memory: self.program.memory,
             program: program.to_owned(),
             arguments,
             env: self.environment(run.dir, &path),
             directory: run.dir.seen(&run.dir.host("work")),
         };
-        check_versions(self.tools, |program, name| {
+        check_versions(&self.command.tools, |program, name| {
             run.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
         })?;
-        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
+        let arguments = std::iter::once(self.command.shell.name()).chain(self.command.shell.arguments().iter().copied());
         let arguments = arguments.map(str::to_owned).chain([text]).collect();
-        run.wait(&spec(&shell, arguments), self.log, self.log_limit, self.masker())
+        run.wait(&spec(&shell, arguments), self.log, self.command.log_limit, self.masker())
     }
 
     /// Runs the text in a container of this image.
@@ -140,24 +140,22 @@ impl Run<'_> {
         let id_file = run.dir.beside("container");
         let mut env = self.environment(run.dir, "");
         // The image has its own.
-        if !self.env.contains_key("PATH") {
+        if !self.program.env.contains_key("PATH") {
             env.remove("PATH");
         }
         let container = Container {
             image,
-            shell: self.shell,
+            command: self.command,
             text,
             env: &env,
-            secrets: self.secrets,
-            network: self.network,
-            memory: self.memory,
+            memory: self.program.memory,
             stage: &run.dir.stage(),
             id_file: &id_file,
         };
         let arguments = container.arguments(&client)?;
-        let mut env = self.host_env.clone();
-        let secrets = self.secrets.iter();
-        env.extend(secrets.filter_map(|name| Some((name.clone(), self.env.get(name)?.clone()))));
+        let mut env = self.program.host_env.clone();
+        let secrets = self.command.secrets.iter();
+        env.extend(secrets.filter_map(|name| Some((name.clone(), self.program.env.get(name)?.clone()))));
         let watchdog = Watchdog::start(&client, &id_file, &env)?;
         let spec = Spec {
             stage: run.dir.stage(),
@@ -167,7 +165,7 @@ impl Run<'_> {
             directory: run.dir.host("work"),
             ..Spec::default()
         };
-        let ended = run.wait(&spec, self.log, self.log_limit, self.masker())?;
+        let ended = run.wait(&spec, self.log, self.command.log_limit, self.masker())?;
         // Of a client that was asked to end, the container may be left.
         if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
             let _ = watchdog.disarm();
@@ -176,12 +174,12 @@ impl Run<'_> {
     }
 
     pub(super) fn search_path(&self) -> &str {
-        self.host_env.get("PATH").map_or("", String::as_str)
+        self.program.host_env.get("PATH").map_or("", String::as_str)
     }
 
     /// Masks the values of its secrets.
     fn masker(&self) -> Option<Masker> {
-        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
+        let hidden = self.command.secrets.iter().filter_map(|name| self.program.env.get(name));
         Masker::new(hidden.map(String::as_str))
     }
 }

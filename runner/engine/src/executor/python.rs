@@ -14,12 +14,12 @@ use super::command_run::Run;
 use super::files::{Stop, failed};
 use super::outputs::{TypedFiles, read_file};
 use super::stage_dir::StageDir;
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey, Store};
+use cache::{Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey, Store};
 use runner_pipeline::PythonCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::typed_output::{WrittenFile, is_data_set};
-use stages_core::{EventSink, Input, PortType, StageError, StageEvent, memo_key};
+use stages_core::{EventSink, PortType, StageError, StageEvent, memo_key};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -32,15 +32,6 @@ const DRIVER: &str = include_str!("python_driver.py");
 pub(crate) const DRIVER_VERSION: u32 = 1;
 
 const NAME: &str = "python stage v1";
-
-/// The function of a `uses: python` stage, and the key of its code: that of the stage without its inputs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PythonWork {
-    /// The call.
-    pub call: PythonCall,
-    /// The key of the same stage without inputs.
-    pub code: ActionKey,
-}
 
 /// The way in which a function is called by partition, as the driver reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,7 +58,8 @@ struct Cached {
 
 /// A prepared call.
 pub(super) struct Calling<'a> {
-    work: &'a PythonWork,
+    run: &'a Run<'a>,
+    call: &'a PythonCall,
     /// The partitions, where an earlier run of the same code told that there are any.
     cached: Option<Cached>,
     /// The text for the shell.
@@ -78,8 +70,8 @@ impl<'a> Calling<'a> {
     /// Looks for cached partitions, and writes the driver and its request. `paths` are those of the inputs on
     /// the host.
     pub fn new(
-        run: &Run<'a>,
-        work: &'a PythonWork,
+        run: &'a Run<'a>,
+        call: &'a PythonCall,
         paths: &BTreeMap<&str, Vec<PathBuf>>,
         dir: &StageDir,
         store: &Store,
@@ -91,7 +83,7 @@ impl<'a> Calling<'a> {
         }
         let cached = match run.fresh {
             true => None,
-            false => cached(run, work, store)?,
+            false => cached(run, store)?,
         };
         let write = |name: &str, bytes: &[u8]| {
             let path = own.join(name);
@@ -118,17 +110,17 @@ impl<'a> Calling<'a> {
                     .zip(paths)
                     .map(|(input, path)| described(&input.artifact, path, &seen))
                     .collect();
-                let points = run.points.get(port);
+                let points = run.command.points.get(port);
                 (port.as_str(), json!({ "artifacts": artifacts, "points": points }))
             })
             .collect();
         let directory = dir.host("work");
-        let outputs: BTreeMap<&str, Value> = run
+        let outputs: BTreeMap<&str, Value> = run.command
             .outputs
             .iter()
             .map(|(name, file)| {
                 // A policy and an environment are files for the function, and metrics are JSON.
-                let ty = run.types.get(name);
+                let ty = run.command.types.get(name);
                 let table = ty.filter(|ty| is_data_set(**ty)).map(|ty| ty.name());
                 let form = (ty == Some(&PortType::Metrics)).then_some("json");
                 (
@@ -137,7 +129,6 @@ impl<'a> Calling<'a> {
                 )
             })
             .collect();
-        let call = &work.call;
         let request = json!({
             "call": call.call,
             "root": seen(&directory.join(&call.root)).trim_end_matches('/'),
@@ -160,7 +151,7 @@ impl<'a> Calling<'a> {
             seen(&own.join("driver.py")),
             seen(&own.join("request.json"))
         );
-        Ok(Self { work, cached, text })
+        Ok(Self { run, call, cached, text })
     }
 
     /// The error that the driver reports, if it does.
@@ -183,19 +174,19 @@ impl<'a> Calling<'a> {
     /// whose memos are written once all are in order.
     pub fn take_in(
         &self,
-        run: &Run<'_>,
         dir: &StageDir,
         store: &Store,
         stop: Stop<'_>,
         events: &dyn EventSink,
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
+        let run = self.run;
         let typed = || {
-            run.types
+            run.command.types
                 .iter()
-                .filter_map(|(name, ty)| Some((name, *ty, run.outputs.get(name)?)))
+                .filter_map(|(name, ty)| Some((name, *ty, run.command.outputs.get(name)?)))
         };
         if read_file(&dir.host("home/.runner/done"), dir, stop)?.is_none() {
-            let call = &self.work.call.call;
+            let call = &self.call.call;
             return Err(
                 StageError::new(format!("`{call}` ended the interpreter before it returned"))
                     .hint("return the outputs, and raise an exception where there are none: no `sys.exit`"),
@@ -234,7 +225,7 @@ impl<'a> Calling<'a> {
         for i in by_date(artifact) {
             stop()?;
             let entry = &artifact.entries[i];
-            let key = |what: &str| self.work.part_key(run.inputs, &by.of, entry, before, what);
+            let key = |what: &str| run.part_key(&by.of, entry, before, what);
             let part = format!("{i:06}");
             let hit = known(i);
             hits += u64::from(hit.is_some());
@@ -285,7 +276,7 @@ impl<'a> Calling<'a> {
             store.put_memo(key, value)?;
         }
         let value = store.put(json!(by).to_string().as_bytes())?;
-        store.put_memo(self.work.way_key(), value)?;
+        store.put_memo(run.way_key(), value)?;
         let total = artifact.entries.len() as u64;
         events.emit(StageEvent::Memo { hits, total });
         Ok(outputs)
@@ -300,22 +291,22 @@ fn output_name(name: &str) -> String {
     format!("output {name}")
 }
 
-impl PythonWork {
+impl Run<'_> {
     /// The memo of the way in which the function is called.
     fn way_key(&self) -> MemoKey {
-        memo_key(NAME, &[self.code.as_bytes(), b"way"])
+        memo_key(NAME, &[self.program.code.as_bytes(), b"way"])
     }
 
     /// The memo of one output, or the state, of one partition.
     fn part_key(
         &self,
-        inputs: &BTreeMap<String, Vec<Input>>,
         of: &str,
         entry: &cache::Entry,
         before: Option<BlobDigest>,
         what: &str,
     ) -> MemoKey {
-        let others: BTreeMap<&str, Vec<String>> = inputs
+        let others: BTreeMap<&str, Vec<String>> = self
+            .inputs
             .iter()
             .filter(|(port, _)| *port != of)
             .map(|(port, inputs)| {
@@ -330,7 +321,7 @@ impl PythonWork {
         memo_key(
             NAME,
             &[
-                self.code.as_bytes(),
+                self.program.code.as_bytes(),
                 b"part",
                 others.as_bytes(),
                 of.as_bytes(),
@@ -352,8 +343,8 @@ fn partitioned<'r>(run: &'r Run<'_>, by: &ByPartition) -> Result<&'r Artifact, S
 }
 
 /// The cached partitions, if an earlier run of the same code told that it is called by partition.
-fn cached(run: &Run<'_>, work: &PythonWork, store: &Store) -> Result<Option<Cached>, StageError> {
-    let Some(way) = store.memo(work.way_key())? else {
+fn cached(run: &Run<'_>, store: &Store) -> Result<Option<Cached>, StageError> {
+    let Some(way) = store.memo(run.way_key())? else {
         return Ok(None);
     };
     let Ok(by) = serde_json::from_slice::<ByPartition>(&store.blob(way.blob)?) else {
@@ -366,9 +357,9 @@ fn cached(run: &Run<'_>, work: &PythonWork, store: &Store) -> Result<Option<Cach
     let mut before: Option<BlobDigest> = None;
     for i in by_date(artifact) {
         let entry = &artifact.entries[i];
-        let memo = |what: &str| store.memo(work.part_key(run.inputs, &by.of, entry, before, what));
+        let memo = |what: &str| store.memo(run.part_key(&by.of, entry, before, what));
         let mut outputs = BTreeMap::new();
-        for name in run.types.keys() {
+        for name in run.command.types.keys() {
             if let Some(blob) = memo(&output_name(name))? {
                 outputs.insert(name.clone(), blob);
             }
@@ -377,7 +368,7 @@ fn cached(run: &Run<'_>, work: &PythonWork, store: &Store) -> Result<Option<Cach
             true => memo(STATE)?,
             false => None,
         };
-        let is_whole = outputs.len() == run.types.len() && state.is_some() == by.state;
+        let is_whole = outputs.len() == run.command.types.len() && state.is_some() == by.state;
         if is_whole {
             before = state.map(|blob| blob.blob);
             parts[i] = Some(Known { outputs, state });

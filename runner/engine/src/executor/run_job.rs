@@ -5,7 +5,7 @@ use super::failure::panicked;
 use super::isolation::Sandbox;
 use super::job::{Done, Job, JobWork};
 use super::limits::Limits;
-use cache::{Artifact, Store, WorkerReport};
+use cache::{Artifact, Store};
 use runner_sandbox::peak_memory;
 use stages_core::typed_output::FileType;
 use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
@@ -65,46 +65,15 @@ pub(super) fn run_job(
         }
     }
     match &job.work {
-        JobWork::Command {
-            command,
-            python,
-            outputs,
-            types,
-            points,
-            env,
-            secrets,
-            shell,
-            isolation,
-            network,
-            tools,
-            log_limit,
-            container,
-            memory,
-            host_env,
-            base,
-        } => {
+        JobWork::Command(program) => {
             let run = Run {
-                command,
-                python: python.as_ref(),
-                fresh: job.fresh,
-                outputs,
-                types,
-                file_types,
-                points,
-                env,
-                secrets,
-                shell: *shell,
-                isolation: *isolation,
-                network: *network,
-                tools,
-                log_limit: *log_limit,
+                command: &program.command,
+                program,
                 inputs: &inputs,
                 files: &job.sources,
                 log: &job.log,
-                container: container.as_deref(),
-                memory: *memory,
-                host_env,
-                base,
+                fresh: job.fresh,
+                file_types,
             };
             run.execute(sandbox, store, events.as_ref(), limits)
         }
@@ -156,10 +125,7 @@ pub(super) fn run_job(
                 },
                 peak_memory: peak_memory(),
                 numerics_class: context.numerics_class.get().cloned(),
-                isolation: None,
-                memory_limit: None,
-                executed: None,
-                upstream: WorkerReport::default(),
+                ..Done::default()
             })
         }
     }

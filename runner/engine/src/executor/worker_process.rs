@@ -83,7 +83,7 @@ impl Drop for Worker {
 
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
-        if matches!(job.work, JobWork::Command { .. }) {
+        if matches!(job.work, JobWork::Command(_)) {
             return run_job(job, &self.store, &[], self.file_types, events, limits, &self.sandbox);
         }
         let failed = |what: &str, err: std::io::Error| {

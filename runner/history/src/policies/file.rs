@@ -2,14 +2,13 @@
 
 use super::model::{Judged, Move, NamedPolicy, ROLLBACK, Reason, Registration, Verdict, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
-use crate::marks::write;
-use cache::{ActionKey, ArtifactDigest, checksummed, regular_file, shared};
+use crate::document;
+use cache::{ActionKey, ArtifactDigest, shared};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::Failure;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The registry of a home.
@@ -57,17 +56,12 @@ impl Registry {
     /// # Errors
     /// If the directory cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Failure> {
-        let entries = match std::fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(err) => return Err(Failure::caused(format!("cannot read `{}`", self.dir.display()), &err)),
-        };
-        let name =
-            |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
-        let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
-        names.retain(|name| check_policy_name(name).is_ok());
-        names.sort();
-        Ok(names)
+        let entries = document::entries(&self.dir)?;
+        let names = entries.iter().filter_map(|(name, _)| name.strip_suffix(".json"));
+        Ok(names
+            .filter(|name| check_policy_name(name).is_ok())
+            .map(ToOwned::to_owned)
+            .collect())
     }
 
     /// The policies of a name; `None` if it has none.
@@ -75,19 +69,8 @@ impl Registry {
     /// # Errors
     /// If its file cannot be read, or is damaged: a policy that is not the one meant would be used.
     pub fn read(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
-        let path = self.path(name);
-        let failed = |err: &dyn std::error::Error| {
-            Failure::caused(format!("cannot read `{}`", path.display()), err)
-                .hint("restore it from a backup, or move it away and register again")
-        };
-        match regular_file::read(&path) {
-            Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
-                Err(failed(&std::io::Error::other("its checksum is wrong")))
-            }
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|err| failed(&err)),
-            Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
-            Err(err) => Err(failed(&err)),
-        }
+        let hint = "restore it from a backup, or move it away and register again";
+        document::read(&self.path(name), hint)
     }
 
     /// The version of a reference, as of before a scheduled date if one is given; `None` if there is no such
@@ -332,9 +315,7 @@ impl Registry {
         let mut policy = before.clone();
         let outcome = change(&mut policy)?;
         if policy != before {
-            let mut text = serde_json::to_string(&policy).map_err(|err| failed(err.into()))?;
-            checksummed::add_checksum(&mut text);
-            write(&path, (text + "\n").as_bytes()).map_err(failed)?;
+            document::write(&path, &policy).map_err(failed)?;
         }
         lock.unlock().map_err(failed)?;
         Ok(outcome)

@@ -4,7 +4,7 @@ use super::reference::Pick;
 use cache::{ActionKey, ArtifactDigest};
 use chrono::{DateTime, Utc};
 use datasets::Date;
-use runner_engine::text;
+use runner_engine::{stamp, text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -259,21 +259,3 @@ impl NamedPolicy {
 
 /// The name of a rollback among reasons.
 pub(super) const ROLLBACK: &str = "rollback";
-
-/// Times as in events.
-mod stamp {
-    use chrono::{DateTime, Utc};
-    use runner_engine::timestamp;
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&timestamp(*time))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
-        Ok(time.to_utc())
-    }
-}

@@ -1,8 +1,8 @@
 //! The state of a night.
 
 use chrono::{DateTime, Utc};
-use runner_engine::timestamp;
-use serde::{Deserialize, Serialize, Serializer};
+use runner_engine::stamp;
+use serde::{Deserialize, Serialize};
 
 /// The state of a night.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,15 +50,15 @@ pub struct Night {
     /// Its name.
     pub night: String,
     /// The instant at which it was due.
-    #[serde(serialize_with = "as_timestamp")]
+    #[serde(with = "stamp")]
     pub due: DateTime<Utc>,
     /// Its state.
     pub status: NightStatus,
     /// The start of its last run.
-    #[serde(serialize_with = "as_optional_timestamp", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "stamp::optional", skip_serializing_if = "Option::is_none")]
     pub started: Option<DateTime<Utc>>,
     /// The time at which it came to its state, if it is a final one.
-    #[serde(serialize_with = "as_optional_timestamp", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "stamp::optional", skip_serializing_if = "Option::is_none")]
     pub ended: Option<DateTime<Utc>>,
     /// Its last run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,18 +75,4 @@ pub struct Night {
     /// not have been done.
     #[serde(skip)]
     pub is_of_run: bool,
-}
-
-fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&timestamp(*time))
-}
-
-fn as_optional_timestamp<S: Serializer>(
-    time: &Option<DateTime<Utc>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => as_timestamp(time, serializer),
-        None => serializer.serialize_none(),
-    }
 }

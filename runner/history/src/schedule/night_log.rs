@@ -6,6 +6,7 @@
 
 use super::due::Due;
 use super::night::{Night, NightStatus};
+use crate::document;
 use crate::reader::{is_running, list, load};
 use cache::{checksummed, regular_file, shared};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -88,20 +89,9 @@ fn folder(home: &Path) -> PathBuf {
 /// # Errors
 /// When the directory cannot be read. It need not exist.
 pub fn names(home: &Path) -> Result<Vec<String>, Failure> {
-    let folder = folder(home);
-    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", folder.display()), &err);
-    let entries = match std::fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(err) => return Err(failed(err)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-        names.extend(name.strip_suffix(".jsonl").map(ToOwned::to_owned));
-    }
-    names.sort();
-    Ok(names)
+    let entries = document::entries(&folder(home))?;
+    let names = entries.iter().filter_map(|(name, _)| name.strip_suffix(".jsonl"));
+    Ok(names.map(ToOwned::to_owned).collect())
 }
 
 /// The lock of a schedule, until it is dropped: whoever holds it runs the nights.
@@ -332,9 +322,7 @@ impl NightLog {
     }
 
     fn write(&mut self, line: &Line) -> std::io::Result<()> {
-        let mut text = serde_json::to_string(line)?;
-        checksummed::add_checksum(&mut text);
-        text.push('\n');
+        let mut text = document::text(line)? + "\n";
         if self.is_torn {
             text.insert(0, '\n');
         }

@@ -1,8 +1,8 @@
 //! The external program of a `run:` stage: its text, what it sees, and how it is isolated.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use stages_core::{PortType, Source};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use stages_core::{PortType, Source, typed_output};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,64 +10,116 @@ use std::path::{Path, PathBuf};
 /// The default of `log:`, in bytes.
 pub const LOG_LIMIT: u64 = 64 << 20;
 
-/// A `run:` stage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+/// A `run:` stage. Its serialised form is that of a run's record: fields that the first version did not have
+/// are left out where they are the default.
+///
+/// A setting is a field here. It is part of the key unless [`Command::NOT_IN_KEY`] names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Command {
     /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands
     /// for `${`.
     pub command: String,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
     /// Files of the pipeline's directory that it reads: relative names, globs expanded.
+    #[serde(serialize_with = "names")]
     pub files: Vec<Source>,
     /// Its outputs: name to file name in its working directory.
     pub outputs: BTreeMap<String, String>,
-    /// The types of those outputs that are data sets; part of the key.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Names of environment variables passed on from outside.
+    pub secrets: Vec<String>,
+    /// The shell that reads the text.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shell: Shell,
+    /// The isolation that the stage asks for; `None` leaves it to the user's default.
+    #[serde(skip_serializing_if = "is_default")]
+    pub isolation: Option<Isolation>,
+    /// True if the program reaches the network.
+    #[serde(skip_serializing_if = "is_default")]
+    pub network: bool,
+    /// The programs outside the system's directories that it runs.
+    #[serde(skip_serializing_if = "is_default", serialize_with = "texts")]
+    pub tools: Vec<Tool>,
+    /// The image that it runs in, `IMAGE@sha256:…`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub container: Option<String>,
+    /// The maximum size of its log in bytes: the first and the last half are kept.
+    #[serde(skip)]
+    pub log_limit: u64,
+    /// The types of those outputs that are data sets; with the version of their checks in the key.
+    #[serde(skip)]
     pub types: BTreeMap<String, PortType>,
     /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs:
-    /// `seed=1`. Part of the key.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// `seed=1`; in the key.
+    #[serde(skip)]
     pub points: BTreeMap<String, Vec<String>>,
-    /// Environment variables, part of the key.
-    pub env: BTreeMap<String, String>,
-    /// Names of environment variables passed on from outside, not part of the key.
-    pub secrets: Vec<String>,
-    /// The shell that reads the text; part of the key.
-    pub shell: Shell,
-    /// The isolation that the stage asks for; `None` leaves it to the user's default. Not part of the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<Isolation>,
-    /// True if the program reaches the network; part of the key.
-    pub network: bool,
-    /// The programs outside the system's directories that it runs; part of the key.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool>,
-    /// The maximum size of its log in bytes: the first and the last half are kept. Not part of the key.
-    pub log_limit: u64,
-    /// The image that it runs in, `IMAGE@sha256:…`; part of the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// The function that it calls, in place of a text for the shell.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The function that it calls, in place of a text for the shell; in the key.
+    #[serde(skip)]
     pub python: Option<PythonCall>,
 }
 
-/// The function of a `uses: python` stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+impl Command {
+    /// The recorded fields that are not part of the configuration in the key. Files and tools are in the key
+    /// by their contents.
+    const NOT_IN_KEY: [&str; 4] = ["files", "secrets", "isolation", "tools"];
+
+    /// The configuration in the key.
+    pub fn key_config(&self) -> Value {
+        let Ok(Value::Object(mut config)) = serde_json::to_value(self) else {
+            return Value::Null;
+        };
+        config.retain(|name, _| !Self::NOT_IN_KEY.contains(&name.as_str()));
+        if let Some(text) = config.remove("command") {
+            config.insert("run".to_owned(), text);
+        }
+        if !self.points.is_empty() {
+            config.insert("points".to_owned(), json!(self.points));
+        }
+        let types = self.types.iter().map(|(name, ty)| {
+            let version = typed_output::version(*ty).unwrap_or_default();
+            (name.clone(), json!(format!("{} v{version}", ty.name())))
+        });
+        if !self.types.is_empty() {
+            config.insert("types".to_owned(), types.collect::<Map<_, _>>().into());
+        }
+        if let Some(python) = &self.python {
+            config.insert("python".to_owned(), json!(python));
+        }
+        Value::Object(config)
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn names<S: Serializer>(files: &[Source], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(files.iter().map(|file| &file.name))
+}
+
+fn texts<S: Serializer>(tools: &[Tool], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(tools.iter().map(ToString::to_string))
+}
+
+/// The function of a `uses: python` stage. What is serialised is in the key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PythonCall {
-    /// `MODULE:FUNCTION`; part of the key.
+    /// `MODULE:FUNCTION`.
     pub call: String,
     /// The directory of its modules in the stage's working directory; empty for that itself.
+    #[serde(rename = "path")]
     pub root: String,
-    /// Its keyword arguments besides the inputs; part of the key.
+    /// Its keyword arguments besides the inputs.
     pub with: BTreeMap<String, Value>,
-    /// The seed of the context; part of the key.
+    /// The seed of the context.
     pub seed: u64,
     /// The interpreter's name on the stage's PATH.
+    #[serde(skip)]
     pub program: String,
-    /// The versions of the installed packages, by name; part of the key.
+    /// The versions of the installed packages, by name.
     pub packages: BTreeMap<String, String>,
     /// The directories that they are installed in.
+    #[serde(skip)]
     pub sites: Vec<PathBuf>,
 }
 
@@ -75,18 +127,18 @@ impl Default for Command {
     fn default() -> Self {
         Self {
             command: String::new(),
+            env: BTreeMap::new(),
             files: Vec::new(),
             outputs: BTreeMap::new(),
-            types: BTreeMap::new(),
-            points: BTreeMap::new(),
-            env: BTreeMap::new(),
             secrets: Vec::new(),
             shell: Shell::default(),
             isolation: None,
             network: false,
             tools: Vec::new(),
-            log_limit: LOG_LIMIT,
             container: None,
+            log_limit: LOG_LIMIT,
+            types: BTreeMap::new(),
+            points: BTreeMap::new(),
             python: None,
         }
     }
@@ -163,7 +215,7 @@ impl Isolation {
 }
 
 /// A program that a `run:` stage declares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
     /// Its name in the key: as the pipeline names it, relative to the pipeline; of an absolute path the last
     /// part.
@@ -176,14 +228,11 @@ pub struct Tool {
     pub bin: PathBuf,
     /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an
     /// environment. In the key: for an executable instead of its content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// True for an environment that sees the packages of its interpreter's installation; in the key.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_packages: bool,
     /// The files whose contents stand for it in the key: the executable (whose name is empty), or the
     /// environment's lock file.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
 

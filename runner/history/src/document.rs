@@ -1,0 +1,62 @@
+//! The small JSON files of the history, each with a checksum, and the directories that they are in.
+
+use cache::{checksummed, regular_file, shared};
+use runner_engine::Failure;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{DirEntry, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
+
+/// Reads a document; `None` if there is none at `path`.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path, hint: &str) -> Result<Option<T>, Failure> {
+    let bytes = match regular_file::read(path) {
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+        bytes => bytes,
+    };
+    let parse = |bytes: Vec<u8>| match checksummed::matches_checksum(&bytes) {
+        true => Ok(serde_json::from_slice(&bytes)?),
+        false => Err(io::Error::other("its checksum is wrong")),
+    };
+    let document = bytes.and_then(parse).map(Some);
+    document.map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err).hint(hint))
+}
+
+/// A document as text.
+pub(crate) fn text(value: &impl Serialize) -> io::Result<String> {
+    let mut text = serde_json::to_string(value)?;
+    checksummed::add_checksum(&mut text);
+    Ok(text)
+}
+
+/// Replaces a document, and flushes it.
+pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let text = text(value)? + "\n";
+    let new = path.with_extension("new");
+    // A leftover, perhaps no regular file.
+    let _ = std::fs::remove_file(&new);
+    let written = File::create_new(&new).and_then(|mut file| {
+        shared::share_file(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+/// The entries of a directory with their names, sorted; none if it does not exist.
+pub(crate) fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>),
+    };
+    let entries =
+        entries.map_err(|err| Failure::caused(format!("cannot read `{}`", dir.display()), &err))?;
+    let named = |entry: DirEntry| (entry.file_name().to_string_lossy().into_owned(), entry);
+    let mut named: Vec<_> = entries.into_iter().map(named).collect();
+    named.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(named)
+}
