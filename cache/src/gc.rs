@@ -95,15 +95,11 @@ impl Store {
             .filter(|blob| plan.is_young_file(&blob.meta))
             .map(|blob| blob.id)
             .collect();
-        let mut cached = BTreeSet::new();
-        for (path, meta, keys) in self.hit_cache_files()? {
-            if plan.is_young_file(&meta) {
-                cached.extend(keys);
-            } else if !plan.dry_run {
-                self.remove(&path)?;
-            }
+        if !plan.dry_run {
+            // The hits of the last runs, by earlier versions.
+            let _ = std::fs::remove_dir_all(self.folder("recent"));
         }
-        self.gc_actions(plan, &cached, &mut keep, &mut report)?;
+        self.gc_actions(plan, &mut keep, &mut report)?;
         self.gc_memos(plan, &mut keep, &mut report)?;
         for blob in blobs {
             let bytes = blob.meta.len();
@@ -144,13 +140,11 @@ impl Store {
     fn gc_actions(
         &self,
         plan: &GcPlan,
-        cached: &BTreeSet<ActionKey>,
         keep: &mut BTreeSet<BlobDigest>,
         report: &mut GcReport,
     ) -> Result<()> {
         for action in self.list::<ActionKey>("actions")? {
-            let wanted = plan.keep_actions.contains(&action.id) || cached.contains(&action.id);
-            if (wanted || plan.is_young_file(&action.meta))
+            if (plan.keep_actions.contains(&action.id) || plan.is_young_file(&action.meta))
                 && let Checksummed::Intact(stored, _) = checksummed::read::<StoredAction>(&action.path)?
             {
                 keep.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));

@@ -10,7 +10,6 @@
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
-//! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
 //! ├── derived/ab/cdef…        derived files, such as the interpreters of environments (bytes and their checksum)
 //! ├── remote                  the index of blobs that the upstream holds according to earlier requests and
 //! │                           that are not here
@@ -35,7 +34,7 @@
 //! | --- | --- |
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`], [`remote_file`] |
-//! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
+//! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
 mod artifact;
@@ -53,7 +52,6 @@ mod fetched_file;
 mod file_lock;
 mod fs;
 mod gc;
-mod hit_cache;
 mod listing;
 mod lock;
 mod lookup;
@@ -88,7 +86,6 @@ pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::{Error, Result};
 pub use fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 pub use gc::{GcPlan, GcReport};
-pub use hit_cache::HitCache;
 pub use lock::{ActionLock, StoreGuard};
 pub use outputs::Outputs;
 pub use partial_blob::PartialBlob;

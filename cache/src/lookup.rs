@@ -157,12 +157,6 @@ impl Store {
 
     pub(crate) fn write_action(&self, stored: &StoredAction) -> Result<()> {
         let path = self.action_path(stored.record.key);
-        if let Checksummed::Intact(old, _) = checksummed::read::<StoredHit>(&path)?
-            && !old.record.outputs.iter().eq(&stored.record.outputs)
-        {
-            // Hit caches name the earlier result of the key.
-            self.invalidate_hit_caches()?;
-        }
         checksummed::write_durable(self.root(), &path, stored)
     }
 

@@ -12,8 +12,8 @@ use std::path::Path;
 /// one.
 const FORMAT: &str = "1";
 
-const FOLDERS: [&str; 10] = [
-    "blobs", "actions", "memos", "recent", "derived", "stat", "scratch", "damaged", "locks", "tmp",
+const FOLDERS: [&str; 9] = [
+    "blobs", "actions", "memos", "derived", "stat", "scratch", "damaged", "locks", "tmp",
 ];
 
 impl Store {

@@ -84,9 +84,6 @@ impl Store {
                 break;
             }
         }
-        if !report.damaged.is_empty() {
-            self.invalidate_hit_caches()?;
-        }
         if let Some(reached) = reached {
             checksummed::replace(self.root(), &cursor, &reached)?;
         }

@@ -38,9 +38,6 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// When the local store fails.
     fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>>;
 
-    /// True if the upstream holds the blob according to the existence cache; sends no request.
-    fn is_known(&self, blob: BlobRef) -> bool;
-
     /// The length of a blob in bytes; `None` when the upstream does not hold it.
     ///
     /// # Errors

@@ -111,9 +111,6 @@ impl Store {
             ..VerifyReport::default()
         };
         self.verify_records(&mut report)?;
-        if !report.is_clean() {
-            self.invalidate_hit_caches()?;
-        }
         Ok(report)
     }
 

@@ -116,10 +116,6 @@ impl Upstream for Remote {
         self.client().contains(blobs)
     }
 
-    fn is_known(&self, blob: BlobRef) -> bool {
-        self.client().known().has(blob)
-    }
-
     fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
         self.client().blob_size(digest)
     }

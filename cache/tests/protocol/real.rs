@@ -34,8 +34,6 @@ enum Op {
     Reopen,
     /// The leftover of a killed process.
     Leave,
-    Remember,
-    Recent,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +70,6 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => Just(Op::Flush),
         3 => Just(Op::Reopen),
         1 => Just(Op::Leave),
-        1 => Just(Op::Remember),
-        1 => Just(Op::Recent),
     ];
     prop::collection::vec(op, 1..60)
 }
@@ -212,23 +208,6 @@ impl Bench {
             Op::Reopen => self.reopen(),
             Op::Leave => {
                 std::fs::write(self.store.root().join("tmp/new-left"), b"half a bl").unwrap();
-            }
-            Op::Remember => {
-                let ids: Vec<u8> = self.actions.keys().copied().collect();
-                let hits: Vec<_> = ids
-                    .into_iter()
-                    .filter_map(|id| Some((action_key(id), self.look_up(id)?)))
-                    .collect();
-                self.store.save_hit_cache(b"pipeline", &hits).unwrap();
-            }
-            Op::Recent => {
-                let cache = self.store.load_hit_cache(b"pipeline");
-                for id in 0..N {
-                    if let Some(hit) = cache.get(action_key(id)) {
-                        let there = |&(blob, size): &(_, u64)| self.store.has(BlobRef { blob, size });
-                        assert!(hit.blobs.iter().all(there), "a hit of a run that has lost a blob");
-                    }
-                }
             }
         }
     }

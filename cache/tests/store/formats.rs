@@ -60,8 +60,6 @@ fn every_bit_of_every_format_is_inside_a_checksum() {
     let root = home.store.root();
     let record = home.action("a");
     let key = action_key("a");
-    let hit = home.store.hit(key).unwrap().unwrap();
-    home.store.save_hit_cache(b"run", &[(key, hit)]).unwrap();
     home.store.save_derived(b"name", b"derived".to_vec()).unwrap();
     let memo = home.memo("m");
     let remote = RemoteIndex {
@@ -104,11 +102,6 @@ fn every_bit_of_every_format_is_inside_a_checksum() {
             name: "memo record",
             path: only_file(&home, "memos"),
             read: Box::new(|| home.store.memo(memo_key("m")).unwrap().map(text)),
-        },
-        Format {
-            name: "hit cache",
-            path: only_file(&home, "recent"),
-            read: Box::new(|| home.store.load_hit_cache(b"run").get(key).map(text)),
         },
         Format {
             name: "derived file",

@@ -7,7 +7,6 @@ mod damage;
 mod files;
 mod formats;
 mod gc;
-mod hit_cache;
 mod home;
 mod obstacles;
 mod scrub;

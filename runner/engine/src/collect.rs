@@ -2,7 +2,7 @@
 
 use crate::executor::WorkerProcess;
 use crate::{Control, Event, Failure, Options, Run, StageStatus, exit, scheduler};
-use cache::{ActionKey, ArtifactDigest, HitCache, Store};
+use cache::{ActionKey, ArtifactDigest, Store};
 use runner_pipeline::Pipeline;
 use stages_core::typed_output::FileType;
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl Collected {
             options: &options,
             control,
         };
-        let summary = scheduler::run(&run, &HitCache::default(), &mut |events| {
+        let summary = scheduler::run(&run, &mut |events| {
             for event in events {
                 match event.event {
                     Event::StageStarted { stage, .. } => progress(&format!("{stage} runs")),

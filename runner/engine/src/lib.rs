@@ -38,6 +38,6 @@ pub use plan::{Planned, Prediction, plan};
 pub use prepare::{Prepared, prepare, sources};
 pub use remote_sources::{described as described_source, fetch as fetch_sources};
 pub use reporter::{Pace, Reporter};
-pub use run_pipeline::{Outcome, StoreSession, run_pipeline};
+pub use run_pipeline::{Outcome, run_pipeline};
 pub use scheduler::run;
 pub use summary::Summary;

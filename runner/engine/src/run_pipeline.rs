@@ -6,7 +6,7 @@ use crate::options::Run;
 use crate::reporter::Reporter;
 use crate::scheduler;
 use crate::summary::Summary;
-use cache::{HitCache, Store, StoreGuard};
+use cache::Store;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -21,45 +21,6 @@ const SCRUB_LEAST: Duration = Duration::from_millis(1);
 /// The interval of [`Reporter::tick`].
 const TICK: Duration = Duration::from_secs(1);
 
-/// An open store: garbage collection waits until this is dropped, and a part of the store is scrubbed
-/// meanwhile. It can be opened while the pipeline is still being parsed.
-pub struct StoreSession {
-    name: Vec<u8>,
-    hit_cache: HitCache,
-    scrub: Scrub,
-    _guard: StoreGuard,
-}
-
-impl StoreSession {
-    /// Opens the session. `name` identifies the kind of run, so that each kind finds the hits of its last
-    /// run.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub fn open(store: &Store, name: Vec<u8>) -> cache::Result<Self> {
-        let _guard = store.guard()?;
-        Ok(Self {
-            hit_cache: store.load_hit_cache(&name),
-            name,
-            // Damage that it finds is repaired like any other: when the file is needed, or by the next run.
-            scrub: Scrub::start(store, SCRUB_LEAST),
-            _guard,
-        })
-    }
-
-    /// Saves the hits for the next run of this name, if they differ from the last run's.
-    fn save_hits(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
-        if self.hit_cache.is_of(&summary.hits) {
-            return Ok(());
-        }
-        match store.save_hit_cache(&self.name, &summary.hits) {
-            // The next run reads the records instead.
-            Err(err) if err.is_denied() => Ok(()),
-            saved => saved,
-        }
-    }
-}
-
 /// The outcome of a run.
 pub struct Outcome {
     /// The summary of the run.
@@ -68,7 +29,8 @@ pub struct Outcome {
     pub damaged: usize,
 }
 
-/// Runs a pipeline: reports its events, saves its hits, scrubs a part of the store and flushes it.
+/// Runs a pipeline: reports its events, scrubs a part of the store and flushes it. Garbage
+/// collection waits meanwhile.
 ///
 /// The reporters run in their own thread and do not delay the run. They receive events in order, and are
 /// flushed when no more events are pending.
@@ -76,11 +38,10 @@ pub struct Outcome {
 /// # Errors
 /// If the store cannot be written, or a reporter panics. A failed stage is not an error but part of the
 /// [`Summary`].
-pub fn run_pipeline(
-    run: &Run<'_>,
-    session: &mut StoreSession,
-    reporters: &mut [&mut (dyn Reporter + Send)],
-) -> Result<Outcome, Failure> {
+pub fn run_pipeline(run: &Run<'_>, reporters: &mut [&mut (dyn Reporter + Send)]) -> Result<Outcome, Failure> {
+    let _guard = run.store.guard()?;
+    // Damage that it finds is repaired like any other: when the file is needed, or by the next run.
+    let mut first = Scrub::start(run.store, SCRUB_LEAST);
     let (sender, batches) = channel::<Vec<Stamped>>();
     let summary = std::thread::scope(|scope| {
         let report = move || {
@@ -100,18 +61,17 @@ pub fn run_pipeline(
             }
         };
         let reported = Builder::new().spawn_scoped(scope, report).map_err(no_thread)?;
-        let summary = scheduler::run(run, &session.hit_cache, &mut |events| drop(sender.send(events)));
+        let summary = scheduler::run(run, &mut |events| drop(sender.send(events)));
         drop(sender);
         let panicked = |_| Failure::machine("a reporter of the run's events panicked");
         reported.join().map(|()| summary).map_err(panicked)
     })?;
-    session.save_hits(run.store, &summary)?;
     // A long run scrubs more of the store, while the store is flushed.
     let budget =
         Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
     let mut scrub = Scrub::start(run.store, budget);
     run.store.flush()?;
-    let damaged = session.scrub.finish() + scrub.finish();
+    let damaged = first.finish() + scrub.finish();
     Ok(Outcome { summary, damaged })
 }
 

@@ -15,7 +15,7 @@ use crate::plan;
 use crate::prepare::{Prepared, prepare, reads_files};
 use crate::resources::{Pool, Share};
 use crate::summary::Summary;
-use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, HitCache, Store};
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use runner_pipeline::{Node, Pipeline};
 use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -100,8 +100,6 @@ struct Scheduler<'a, 'scope, 'env> {
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
-    /// The hits of the last run of this kind: checked before the records.
-    hit_cache: &'env HitCache,
     report: &'a mut dyn FnMut(Vec<Stamped>),
     /// Events not reported yet: they are sent in batches, before the scheduler blocks.
     batch: Vec<Stamped>,
@@ -126,7 +124,7 @@ struct Scheduler<'a, 'scope, 'env> {
 }
 
 /// Runs the chosen nodes of a pipeline. `report` receives events in order, in batches.
-pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
+pub fn run(run: &Run<'_>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
     let &Run {
         pipeline,
         chosen,
@@ -157,7 +155,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
         move || control.cancel.is_cancelled() || control.kill.is_cancelled()
     });
     let (sender, receiver) = channel();
-    let (mut slots, machine_failed) = std::thread::scope(|scope| {
+    let (slots, machine_failed) = std::thread::scope(|scope| {
         let mut scheduler = Scheduler {
             scope,
             pipeline,
@@ -165,7 +163,6 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
             executor,
             options,
             limits: &limits,
-            hit_cache,
             report,
             batch: vec![first],
             sender,
@@ -212,16 +209,11 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
             (pipeline.nodes[i].id.clone(), status)
         })
         .collect();
-    let hits = chosen
-        .iter()
-        .filter_map(|&i| Some((slots[i].key?, slots[i].hit.take()?)))
-        .collect();
     let mut summary = Summary {
         status: RunStatus::Done,
         machine_failed,
         seconds: started.elapsed().as_secs_f64(),
         stages,
-        hits,
     };
     let unfinished = summary.count(StageStatus::Failed) + summary.count(StageStatus::Skipped) > 0;
     if unfinished && (control.cancel.is_cancelled() || control.kill.is_cancelled()) {

@@ -2,7 +2,6 @@
 
 use crate::event::{RunStatus, StageStatus};
 use crate::exit;
-use cache::{ActionKey, Hit};
 
 /// The summary of a run.
 #[derive(Clone, Debug)]
@@ -15,8 +14,6 @@ pub struct Summary {
     pub seconds: f64,
     /// The status of each stage, in order.
     pub stages: Vec<(String, StageStatus)>,
-    /// The results of the stages that are cached or ran.
-    pub hits: Vec<(ActionKey, Hit)>,
 }
 
 impl Summary {

@@ -53,8 +53,7 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>),
     };
-    let entries =
-        entries.map_err(|err| Failure::caused(format!("cannot read `{}`", dir.display()), &err))?;
+    let entries = entries.map_err(|err| Failure::caused(format!("cannot read `{}`", dir.display()), &err))?;
     let named = |entry: DirEntry| (entry.file_name().to_string_lossy().into_owned(), entry);
     let mut named: Vec<_> = entries.into_iter().map(named).collect();
     named.sort_by(|(left, _), (right, _)| left.cmp(right));

@@ -328,9 +328,18 @@ fn sum(parts: &[&[u8]]) -> i64 {
 fn add(change: &Transaction<'_>, file: &EventFile, run: &mut Run) -> rusqlite::Result<()> {
     let mut stages = std::mem::take(&mut run.stages);
     let head = json(run);
-    let seconds: Vec<f64> = stages.iter_mut().map(|stage| std::mem::take(&mut stage.seconds)).collect();
-    let metrics: Vec<_> = stages.iter_mut().map(|stage| std::mem::take(&mut stage.metrics)).collect();
-    let texts = (json(&stages.iter().map(|stage| &*stage.of).collect::<Vec<_>>()), outcomes(&stages));
+    let seconds: Vec<f64> = stages
+        .iter_mut()
+        .map(|stage| std::mem::take(&mut stage.seconds))
+        .collect();
+    let metrics: Vec<_> = stages
+        .iter_mut()
+        .map(|stage| std::mem::take(&mut stage.metrics))
+        .collect();
+    let texts = (
+        json(&stages.iter().map(|stage| &*stage.of).collect::<Vec<_>>()),
+        outcomes(&stages),
+    );
     for ((stage, seconds), metrics) in stages.iter_mut().zip(&seconds).zip(metrics) {
         (stage.seconds, stage.metrics) = (*seconds, metrics);
     }
@@ -370,7 +379,12 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &mut Run) -> rusqlite::R
 fn outcomes(stages: &[StageRun]) -> rusqlite::Result<String> {
     const OF_PIPELINE: [&str; 7] = ["stage", "point", "kind", "version", "config", "needs", "types"];
     let mut all = serde_json::to_value(stages).unwrap_or_default();
-    for stage in all.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+    for stage in all
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         stage.retain(|name, _| !OF_PIPELINE.contains(&name.as_str()));
     }
     json(&all)

@@ -61,4 +61,4 @@ pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
 pub use process::process;
 pub use reader::{last, list, load, resolved_pipeline, survey};
 pub use retention::{removable, remove, size};
-pub use writer::{Resolving, Writer};
+pub use writer::Writer;

@@ -159,9 +159,8 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
     document::write(&path, &marks).map_err(|err| {
-        Failure::caused(format!("cannot write `{}`", path.display()), &err).hint(
-            "free some disk space, make the directory writable, or move away what has the file's place",
-        )
+        Failure::caused(format!("cannot write `{}`", path.display()), &err)
+            .hint("free some disk space, make the directory writable, or move away what has the file's place")
     })?;
     Ok(marks)
 }

@@ -2,7 +2,7 @@
 
 use runner_engine::key::{RUN, RUN_VERSION};
 use runner_pipeline::{Command, Node, Pipeline, Resources, Work};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -52,8 +52,7 @@ pub struct ResolvedStage {
 }
 
 /// The configuration of a resolved stage, converted to JSON on demand.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 pub enum Settings {
     /// The configuration of a stage kind, or as read from a file.
     Values(Value),
@@ -66,7 +65,7 @@ impl Settings {
     pub fn value(&self) -> Cow<'_, Value> {
         match self {
             Self::Values(value) => Cow::Borrowed(value),
-            Self::Program(command) => Cow::Owned(serde_json::to_value(command).unwrap_or_default()),
+            Self::Program(command) => Cow::Owned(serde_json::to_value(&**command).unwrap_or_default()),
         }
     }
 }
@@ -74,6 +73,15 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self::Values(Value::Null)
+    }
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Values(value) => value.serialize(serializer),
+            Self::Program(command) => command.as_ref().serialize(serializer),
+        }
     }
 }
 

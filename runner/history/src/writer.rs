@@ -5,46 +5,14 @@ use super::document;
 use super::process::{self, Process};
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
-use runner_engine::{Failure, Pace, Reporter, Stamped, no_thread};
+use runner_engine::{Failure, Pace, Reporter, Stamped};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
-
-/// The outcome of a [`Resolving`]; `None` if no run was created.
-type Resolved = std::io::Result<Option<ResolvedPipeline>>;
-
-/// A pipeline that a thread resolves for the history of a run, while its store is opened: in a large one this
-/// takes longer than to find out that nothing is to be done.
-pub struct Resolving {
-    thread: JoinHandle<Resolved>,
-    path: Sender<PathBuf>,
-}
-
-impl Resolving {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// When the system refuses one.
-    pub fn new(resolve: impl FnOnce() -> ResolvedPipeline + Send + 'static) -> Result<Self, Failure> {
-        let (path, of_run) = channel::<PathBuf>();
-        let work = move || {
-            let resolved = resolve();
-            let text = document::text(&resolved)?;
-            match of_run.recv() {
-                Ok(path) => std::fs::write(path, text).map(|()| Some(resolved)),
-                Err(_) => Ok(None),
-            }
-        };
-        let thread = thread::Builder::new().spawn(work).map_err(no_thread)?;
-        Ok(Self { thread, path })
-    }
-}
 
 /// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a
 /// running run from a killed one.
@@ -54,10 +22,7 @@ pub struct Writer {
     /// Lines that are not yet written.
     lines: String,
     builder: Builder,
-    /// The thread that writes `pipeline.json`.
-    pipeline: Option<JoinHandle<Resolved>>,
-    /// The pipeline, after that.
-    resolved: Option<ResolvedPipeline>,
+    pipeline: Option<ResolvedPipeline>,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
@@ -96,17 +61,17 @@ impl Writer {
             events,
             lines: String::new(),
             pipeline: None,
-            resolved: None,
             pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
 
-    /// Takes the pipeline, of which the thread that resolves it writes `pipeline.json`.
-    pub fn pipeline(&mut self, pipeline: Resolving) {
-        // The thread waits for the path.
-        let _ = pipeline.path.send(self.dir.join("pipeline.json"));
-        self.pipeline = Some(pipeline.thread);
+    /// Takes the pipeline, and writes `pipeline.json`.
+    pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
+        let written =
+            document::text(&pipeline).and_then(|text| std::fs::write(self.dir.join("pipeline.json"), text));
+        self.failed = self.failed.take().or(written.err());
+        self.pipeline = Some(pipeline);
     }
 
     /// The run's directory.
@@ -120,16 +85,8 @@ impl Writer {
     }
 
     /// Closes the event log and returns the run; `None` when it has no events.
-    pub fn finish(mut self) -> Option<Run> {
-        let _ = self.join();
-        self.builder.finish(self.resolved)
-    }
-
-    fn join(&mut self) -> std::io::Result<()> {
-        if let Some(Ok(resolved)) = self.pipeline.take().map(JoinHandle::join) {
-            self.resolved = resolved?;
-        }
-        Ok(())
+    pub fn finish(self) -> Option<Run> {
+        self.builder.finish(self.pipeline)
     }
 
     /// Checks that the pipeline and every event were written.
@@ -137,7 +94,7 @@ impl Writer {
     /// # Errors
     /// The first write error.
     pub fn check(&mut self) -> Result<(), Failure> {
-        match self.join().err().or(self.failed.take()) {
+        match self.failed.take() {
             None => Ok(()),
             Some(err) => Err(
                 Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)

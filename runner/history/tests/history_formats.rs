@@ -6,7 +6,7 @@
 use cache::ActionKey;
 use runner_engine::{Reporter as _, RunStatus, Stamped};
 use runner_history::index::Index;
-use runner_history::{ResolvedPipeline, Resolving, Writer, list, load, marks, survey};
+use runner_history::{ResolvedPipeline, Writer, list, load, marks, survey};
 use std::path::{Path, PathBuf};
 
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
@@ -27,7 +27,7 @@ fn run() -> (tempfile::TempDir, PathBuf) {
     }))
     .unwrap();
     let mut writer = Writer::create(&runs, ID).unwrap();
-    writer.pipeline(Resolving::new(move || pipeline).unwrap());
+    writer.pipeline(pipeline);
     for line in [
         format!(
             r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{ID}","pipeline":"p","file":"/p.yaml","params":{{"lr":0.1}},"stages":["train"],"program":"runner"}}"#
@@ -120,9 +120,9 @@ fn every_bit_of_the_index_is_inside_a_checksum() {
     let (home, runs) = run();
     let key: ActionKey = KEY.parse().unwrap();
     list(&runs).unwrap();
-    let wanted = load(&runs, ID).unwrap();
+    let mut wanted = load(&runs, ID).unwrap();
     let file = runner_history::index::EventFile::of(&runs, ID).unwrap();
-    Index::open(&runs).unwrap().add_with_metrics(&file, &wanted);
+    Index::open(&runs).unwrap().add_with_metrics(&file, &mut wanted);
     assert_eq!(marks::named(&runs, "best").unwrap().as_deref(), Some(ID));
     let computed = Index::open(&runs).unwrap().computed(key).unwrap();
     assert_eq!(computed.1.as_ref().unwrap()["charts/SPS"], 10.5);

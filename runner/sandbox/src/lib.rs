@@ -63,5 +63,5 @@ pub use isolated_by::Isolated;
 pub use probe::{Probed, probe};
 pub use protocol::{Said, Spec, Surroundings};
 pub use server::sandbox;
-pub use usage::{USAGE, family_memory, machine_memory, peak_memory, tree_cpu, tree_memory};
+pub use usage::{USAGE, family_memory, machine_memory, peak_memory, peak_memory_of, tree_cpu, tree_memory};
 pub use visible::is_visible;

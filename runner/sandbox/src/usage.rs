@@ -11,6 +11,11 @@ pub fn peak_memory() -> Option<u64> {
     status_field("self", "VmHWM:")
 }
 
+/// The peak resident memory of another process in bytes, if the system reports it.
+pub fn peak_memory_of(pid: u32) -> Option<u64> {
+    status_field(&pid.to_string(), "VmHWM:")
+}
+
 /// The resident memory of a process and all its descendants.
 pub fn tree_memory(pid: u32) -> u64 {
     memory(tree(pid))

@@ -6,13 +6,13 @@ mod planning;
 
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
-use runner_sandbox::{Isolated, probe};
+use runner_sandbox::{Isolated, peak_memory_of, probe};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One measurement: the minimum of several, since other load on the machine only adds time.
 #[derive(Serialize)]
@@ -29,6 +29,9 @@ pub(super) struct Row {
 /// The size of the large file in bytes: 1 GB.
 const LARGE: usize = 1_000_000_000;
 const PIECE: usize = 4 << 20;
+
+/// The interval at which the memory of a run is looked at.
+const LOOK: Duration = Duration::from_micros(500);
 
 struct Bench {
     dir: tempfile::TempDir,
@@ -108,26 +111,20 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// Runs this program and returns the peak memory that it reports.
-    fn exec(&self, home: &Path, arguments: &[&str]) -> Result<Option<f64>, Failure> {
-        let output = self.output(home, arguments)?;
-        let text = String::from_utf8_lossy(&output.stderr);
-        let peak = text
-            .lines()
-            .find_map(|line| line.trim().strip_prefix(super::exec::PEAK_MEMORY));
-        Ok(peak
-            .and_then(|bytes| bytes.trim().parse::<f64>().ok())
-            .map(|bytes| bytes / f64::from(1 << 20)))
+    fn command(&self, home: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env("RUNNER_HOME", home).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs this program.
+    fn exec(&self, home: &Path, arguments: &[&str]) -> Result<(), Failure> {
+        self.output(home, arguments).map(drop)
     }
 
     /// Runs this program and returns its output.
     fn output(&self, home: &Path, arguments: &[&str]) -> Result<Output, Failure> {
-        let output = Command::new(&self.program)
-            .args(arguments)
-            .env("RUNNER_HOME", home)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(failed)?;
+        let output = self.command(home, arguments).output().map_err(failed)?;
         if output.status.success() {
             return Ok(output);
         }
@@ -135,9 +132,41 @@ impl Bench {
         Err(Failure::usage(format!("a benchmarked run failed: {text}")))
     }
 
+    /// The peak resident memory of this program in MiB, if the system reports it.
+    fn peak(&self, home: &Path, arguments: &[&str]) -> Result<Option<f64>, Failure> {
+        let mut child = self
+            .command(home, arguments)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let mut peak = None;
+        while child.try_wait().map_err(failed)?.is_none() {
+            peak = peak_memory_of(child.id()).or(peak);
+            std::thread::sleep(LOOK);
+        }
+        Ok(peak.map(|bytes| bytes as f64 / f64::from(1 << 20)))
+    }
+
+    /// Adds a row: what was measured, its time, and its floor with a description.
+    fn add(&mut self, what: impl Into<String>, milliseconds: f64, floor: f64, about: impl Into<String>) {
+        self.rows.push(Row {
+            what: what.into(),
+            milliseconds,
+            peak_mebibytes: None,
+            floor_milliseconds: floor,
+            floor: about.into(),
+        });
+    }
+
+    /// Adds the peak memory to the last row.
+    fn with_peak(&mut self, peak: Option<f64>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.peak_mebibytes = peak;
+        }
+    }
+
     fn start(&self) -> Result<f64, Failure> {
-        let run = || self.exec(&self.home("none"), &["--version"]).map(|_| ());
-        best(20, || Ok(()), run)
+        best(20, || Ok(()), || self.exec(&self.home("none"), &["--version"]))
     }
 
     fn nothing_to_do(&mut self) -> Result<(), Failure> {
@@ -147,8 +176,8 @@ impl Bench {
             let file = file.display().to_string();
             let home = self.home(&stages.to_string());
             self.exec(&home, &["exec", "-q", &file])?;
-            let peak = self.exec(&home, &["exec", "-v", &file])?;
-            let time = best(20, || Ok(()), || self.exec(&home, &["exec", "-q", &file]).map(|_| ()))?;
+            let peak = self.peak(&home, &["exec", "-q", &file])?;
+            let time = best(20, || Ok(()), || self.exec(&home, &["exec", "-q", &file]))?;
             let blobs = list(&home.join("blobs")).map_err(failed)?;
             let look = || {
                 let _ = fs::read(&file);
@@ -156,13 +185,13 @@ impl Bench {
                 Ok(())
             };
             let floor = start + best(10, || Ok(()), look)?;
-            self.rows.push(Row {
-                what: format!("exec, {stages} stages, nothing to do"),
-                milliseconds: time,
-                peak_mebibytes: peak,
-                floor_milliseconds: floor,
-                floor: format!("start this program, read the pipeline file, stat {} blobs", blobs.len()),
-            });
+            self.add(
+                format!("exec, {stages} stages, nothing to do"),
+                time,
+                floor,
+                format!("start this program, read the pipeline file, stat {} blobs", blobs.len()),
+            );
+            self.with_peak(peak);
         }
         Ok(())
     }
@@ -180,20 +209,12 @@ impl Bench {
                 let text = pipeline(1000, Some(999)).replace("changed", &format!("changed{round}"));
                 fs::write(&file, text).map_err(failed)
             },
-            || {
-                self.exec(&home, &["exec", "-q", &file.display().to_string()])
-                    .map(|_| ())
-            },
+            || self.exec(&home, &["exec", "-q", &file.display().to_string()]),
         )?;
         let last = self.rows.last().map_or(0.0, |row| row.milliseconds);
         let floor = last + best(20, || Ok(()), || self.shell(0))?;
-        self.rows.push(Row {
-            what: "exec, 1,000 stages, one changed".to_owned(),
-            milliseconds: time,
-            peak_mebibytes: None,
-            floor_milliseconds: floor,
-            floor: "nothing to do, and the command by `bash -euo pipefail -c`".to_owned(),
-        });
+        let about = "nothing to do, and the command by `bash -euo pipefail -c`";
+        self.add("exec, 1,000 stages, one changed", time, floor, about);
         Ok(())
     }
 
@@ -225,7 +246,6 @@ impl Bench {
                 || {
                     let home = homes.next().unwrap_or_default();
                     self.exec(&home, &["exec", "-q", "--isolation", isolation, &file])
-                        .map(|_| ())
                 },
             )?;
             times.push(time);
@@ -245,13 +265,12 @@ impl Bench {
         let floor = best(5, || Ok(()), all)?;
         let isolated = probe().strongest();
         for (name, time) in [isolated, Isolated::None].into_iter().zip(times) {
-            self.rows.push(Row {
-                what: format!("exec, 100 trivial `run:` stages, nothing cached, isolation {name}"),
-                milliseconds: time,
-                peak_mebibytes: None,
-                floor_milliseconds: floor,
-                floor: format!("the commands by `bash -euo pipefail -c`, {cores} at a time"),
-            });
+            self.add(
+                format!("exec, 100 trivial `run:` stages, nothing cached, isolation {name}"),
+                time,
+                floor,
+                format!("the commands by `bash -euo pipefail -c`, {cores} at a time"),
+            );
         }
         Ok(())
     }
@@ -288,36 +307,17 @@ impl Bench {
         let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
         // The modification time of a file changed within the last seconds does not reliably show the next
         // change.
-        std::thread::sleep(std::time::Duration::from_secs(3));
+        std::thread::sleep(Duration::from_secs(3));
         store.rehash_file(&path)?;
         let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(|_| ())?))?;
         let look = best(20, || Ok(()), || fs::metadata(&path).map(|_| ()).map_err(failed))?;
-        let mut add = |what: &str, milliseconds, floor_milliseconds, floor: String| {
-            self.rows.push(Row {
-                what: what.to_owned(),
-                milliseconds,
-                peak_mebibytes: None,
-                floor_milliseconds,
-                floor,
-            });
-        };
         let gigabytes = |milliseconds: f64| LARGE as f64 / milliseconds / 1e6;
-        add(
-            "hash a new file of 1 GB",
-            new,
-            read.max(hash),
-            format!(
-                "the slower of a plain read ({:.1} GB/s) and BLAKE3 in memory, all cores ({:.1} GB/s)",
-                gigabytes(read),
-                gigabytes(hash)
-            ),
+        let (reads, hashes) = (gigabytes(read), gigabytes(hash));
+        let about = format!(
+            "the slower of a plain read ({reads:.1} GB/s) and BLAKE3 in memory, all cores ({hashes:.1} GB/s)"
         );
-        add(
-            "the same file, unchanged",
-            again,
-            look,
-            "one read of its metadata".to_owned(),
-        );
+        self.add("hash a new file of 1 GB", new, read.max(hash), about);
+        self.add("the same file, unchanged", again, look, "one read of its metadata");
         fs::remove_file(&path).map_err(failed)
     }
 
@@ -357,24 +357,10 @@ impl Bench {
         let again = best(20, || Ok(()), || Ok(store.blob(blob.blob).map(|_| ())?))?;
         let file = store.blob_path(blob.blob);
         let open = best(20, || Ok(()), || File::open(&file).map(|_| ()).map_err(failed))?;
-        for (what, milliseconds, floor_milliseconds, floor) in [
-            ("store a table of 1 GB", put, write, "write a file of 1 GB"),
-            (
-                "open it for the first time in a process",
-                first,
-                0.0,
-                "none: its bytes are checked, which is the hash above",
-            ),
-            ("open it again", again, open, "open a file"),
-        ] {
-            self.rows.push(Row {
-                what: what.to_owned(),
-                milliseconds,
-                peak_mebibytes: None,
-                floor_milliseconds,
-                floor: floor.to_owned(),
-            });
-        }
+        self.add("store a table of 1 GB", put, write, "write a file of 1 GB");
+        let about = "none: its bytes are checked, which is the hash above";
+        self.add("open it for the first time in a process", first, 0.0, about);
+        self.add("open it again", again, open, "open a file");
         Ok(())
     }
 }

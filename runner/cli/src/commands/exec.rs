@@ -8,17 +8,17 @@ use crate::commands::plan::PlanArgs;
 use crate::complete::{candidates, completed};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
-use cache::Store;
 use cache::shared::is_writable;
+use cache::{Store, StoreGuard};
 use clap::{Args, ValueEnum};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{
-    Control, Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text,
+    Control, Event, Failure, Options, Reporter, StageStatus, Stamped, Summary, exit, run_pipeline, text,
 };
-use runner_history::policies::{self, Judged, Registered, Registry};
-use runner_history::{self as history, ResolvedPipeline, Resolving, Run, marks};
-use runner_pipeline::Isolation;
-use runner_pipeline::{Pipeline, Promote, Work};
+use runner_history::policies::{self, Judged, Registered};
+use runner_history::{self as history, ResolvedPipeline, Run, marks};
+use runner_lookahead::Verdict;
+use runner_pipeline::{Isolation, Promote, Work};
 use runner_report::notify::{self, Message};
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use runner_report::track::Tracking;
@@ -27,9 +27,7 @@ use runner_sandbox::peak_memory;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread::Builder;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Run the stages of a pipeline that are not cached.
@@ -107,9 +105,6 @@ pub(crate) enum RunCheck {
     Lookahead,
 }
 
-/// The prefix of the engine's peak memory, printed at the end with `-v`.
-pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
-
 /// The size limit, in bytes, of artifacts that are fetched from a remote store for display at the end of a
 /// run.
 const SHOWN: u64 = 1 << 20;
@@ -124,12 +119,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         started: &mut |_| Ok(()),
         is_shown,
     };
-    let executed = run(session, args, caller)?;
-    let code = executed.code;
-    // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of
-    // a run.
-    std::mem::forget(executed);
-    Ok(code)
+    run(session, args, caller).map(|(code, _)| code)
 }
 
 /// The caller of a run.
@@ -142,68 +132,78 @@ pub(crate) struct Caller<'a> {
     pub is_shown: bool,
 }
 
-/// A run that has ended.
-pub(crate) struct Executed {
-    /// The exit code.
-    pub code: u8,
-    /// The run; `None` for a dry run.
-    pub run: Option<Run>,
-    /// The values that are freed after it.
-    _rest: Option<(Arc<Pipeline>, Summary)>,
-}
-
-/// Runs a pipeline.
-pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Result<Executed, Failure> {
+/// Runs a pipeline. Returns the exit code, and the run; `None` for a dry run.
+pub(crate) fn run(
+    session: &Session,
+    args: &ExecArgs,
+    caller: Caller<'_>,
+) -> Result<(u8, Option<Run>), Failure> {
     let began = Instant::now();
-    let is_shown = caller.is_shown;
-    let given = || PipelineArgs {
-        pipeline: args.pipeline.clone().unwrap_or_default(),
-        selection: args.selection.clone(),
-    };
     if args.dry_run {
         let args = PlanArgs {
-            pipeline: given(),
+            pipeline: given(args),
             save: None,
             resolved: false,
             no_remote: args.no_remote,
             offline: args.offline,
         };
         plan::plan(session, &args)?;
-        return Ok(Executed {
-            code: exit::DONE,
-            run: None,
-            _rest: None,
-        });
+        return Ok((exit::DONE, None));
     }
+    let is_shown = caller.is_shown;
+    let (prepared, writer) = prepare(session, args, caller)?;
+    let executed = execute(session, args, &prepared, writer)?;
+    conclude(session, args, &prepared, executed, is_shown.then_some(began))
+}
+
+/// The pipeline of the arguments.
+fn given(args: &ExecArgs) -> PipelineArgs {
+    PipelineArgs {
+        pipeline: args.pipeline.clone().unwrap_or_default(),
+        selection: args.selection.clone(),
+    }
+}
+
+/// A run whose directory exists.
+struct Prepared {
+    project: Project,
+    /// The id.
+    run: String,
+    /// The history that it is written to.
+    runs: PathBuf,
+    /// That history, if it is a temporary one.
+    unrecorded: Option<TempDir>,
+    options: Options,
+    control: Control,
+    /// Garbage collection waits until the run is displayed.
+    _guard: StoreGuard,
+}
+
+/// Reads the pipeline, and begins the run in the history.
+fn prepare(
+    session: &Session,
+    args: &ExecArgs,
+    caller: Caller<'_>,
+) -> Result<(Prepared, history::Writer), Failure> {
     let saved = args.plan.as_deref().map(SavedPlan::read).transpose()?;
-    let of_pipeline = saved.as_ref().map_or_else(given, |saved| saved.arguments.pipeline());
-    let name = hit_cache_name(session, &of_pipeline);
-    // The store session is opened while the pipeline is read, since this checks every blob of the last run.
-    let (project, early) = std::thread::scope(|scope| {
-        let early = Builder::new().spawn_scoped(scope, || early_session(session, &of_pipeline, &name));
-        let project = session.project(&of_pipeline).and_then(|project| {
-            let (pipeline, chosen) = (Arc::clone(&project.pipeline), project.chosen.clone());
-            let resolving = Resolving::new(move || ResolvedPipeline::new(&pipeline, &chosen))?;
-            Ok((project, resolving))
-        });
-        (project, early.ok().and_then(|early| early.join().ok().flatten()))
-    });
-    let (project, resolving) = project?;
+    let pipeline = saved
+        .as_ref()
+        .map_or_else(|| given(args), |saved| saved.arguments.pipeline());
+    let project = session.project(&pipeline)?;
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
     marks::check(&project.runs, args.name.as_deref(), &args.tag)?;
     let unrecorded = unrecorded(session, &project)?;
-    let runs = unrecorded.as_ref().map_or(project.runs.as_path(), |dir| dir.path());
-    // Garbage collection waits until the run is finished and displayed.
-    let mut store_session = match early {
-        Some((store, early)) if store.root() == project.store.root() => early,
-        _ => StoreSession::open(&project.store, name)?,
-    };
-    let run = history::new_run(runs)?;
+    let runs = unrecorded
+        .as_ref()
+        .map_or(project.runs.as_path(), TempDir::path)
+        .to_owned();
+    let guard = project.store.guard()?;
+    let run = history::new_run(&runs)?;
     let mut options = project.options(session, &run);
     options.logs = runs.join(&run).join("logs");
-    options.night = of_pipeline.selection.settings.night.clone();
+    options.night = pipeline.selection.settings.night.clone();
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
@@ -214,15 +214,54 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
     if let Some(saved) = &saved {
         options.planned = saved.check(&project, &options)?;
     }
+    let control = caller.control.map_or_else(interrupt::control, Ok)?;
+    let mut writer = history::Writer::create(&runs, &run)?;
+    marks::begin(&runs, &run, args.name.as_deref(), &args.tag)?;
+    (caller.started)(&run)?;
+    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    let prepared = Prepared {
+        project,
+        run,
+        runs,
+        unrecorded,
+        options,
+        control,
+        _guard: guard,
+    };
+    Ok((prepared, writer))
+}
+
+/// A run whose stages have ended.
+struct Executed {
+    /// The run; `None` if it has no events.
+    run: Option<Run>,
+    summary: Summary,
+    /// The number of damaged files that were found in the store.
+    damaged: usize,
+    verdict: Option<Verdict>,
+    tracking: Option<Tracking>,
+    /// The outcome of the lines on standard output.
+    printed: Result<(), Failure>,
+}
+
+/// Runs the stages, and the check that follows them.
+fn execute(
+    session: &Session,
+    args: &ExecArgs,
+    prepared: &Prepared,
+    mut writer: history::Writer,
+) -> Result<Executed, Failure> {
+    let Prepared {
+        project,
+        run,
+        runs,
+        options,
+        control,
+        ..
+    } = prepared;
     let executor = WorkerProcess::new(&project.store, crate::registry::FILE_TYPES)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
-    let control = caller.control.map_or_else(interrupt::control, Ok)?;
-    let mut writer = history::Writer::create(runs, &run)?;
-    marks::begin(runs, &run, args.name.as_deref(), &args.tag)?;
-    (caller.started)(&run)?;
-    writer.pipeline(resolving);
-    let mut warn = |line: &str| output::say(&format!("warning: {line}"));
-    let tracking = Tracking::start(&project.pipeline.track, runs, &run, &mut warn);
+    let tracking = Tracking::start(&project.pipeline.track, runs, run, &mut output::warn);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
@@ -236,16 +275,14 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
             chosen: &project.chosen,
             store: &project.store,
             executor: &executor,
-            options: &options,
-            control: &control,
+            options,
+            control,
         },
-        &mut store_session,
         &mut reporters,
     )?;
-    let summary = outcome.summary;
     let verdict = match args.check {
-        Some(RunCheck::Lookahead) if summary.exit_code() == exit::DONE => {
-            let verdict = check::after_run(session, &project, &options, &control)?;
+        Some(RunCheck::Lookahead) if outcome.summary.exit_code() == exit::DONE => {
+            let verdict = check::after_run(session, project, options, control)?;
             let event = Stamped::now(Event::LookaheadChecked {
                 run: run.clone(),
                 verdict: check::stored(&verdict),
@@ -261,95 +298,88 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         _ => None,
     };
     writer.check()?;
-    let Some(ended) = writer.finish() else {
-        return Ok(Executed {
-            code: summary.exit_code(),
-            run: None,
-            _rest: Some((project.pipeline, summary)),
-        });
+    Ok(Executed {
+        run: writer.finish(),
+        summary: outcome.summary,
+        damaged: outcome.damaged,
+        verdict,
+        tracking,
+        printed: lines
+            .map_or(Ok(()), JsonLines::finish)
+            .map_err(|err| output::unwritable(&err)),
+    })
+}
+
+/// Concludes a run in the history, tells of it, and prints its results if a time `shown` is given, at which
+/// the command began.
+fn conclude(
+    session: &Session,
+    args: &ExecArgs,
+    prepared: &Prepared,
+    executed: Executed,
+    shown: Option<Instant>,
+) -> Result<(u8, Option<Run>), Failure> {
+    let Executed {
+        run,
+        summary,
+        verdict,
+        mut printed,
+        ..
+    } = executed;
+    let Prepared { project, runs, .. } = prepared;
+    let Some(ended) = run else {
+        return Ok((summary.exit_code(), None));
     };
-    let registered = match unrecorded {
-        None => policies::register(
-            &Registry::new(project.store.root()),
-            &project.pipeline,
-            &ended,
-            SystemTime::now().into(),
-        ),
-        Some(_) => Ok(Vec::new()),
-    };
-    let judged = match (&registered, &project.pipeline.promote) {
-        (Ok(registered), Some(promote)) if unrecorded.is_none() => {
-            let registry = Registry::new(project.store.root());
-            policies::promote(
-                &registry,
-                promote,
-                registered,
-                &ended,
-                &project.store,
-                SystemTime::now().into(),
-            )
-            .map(|judged| Some((promote, judged?)))
-        }
-        _ => Ok(None),
-    };
+    let is_recorded = prepared.unrecorded.is_none();
+    let concluded = is_recorded.then(|| policies::conclude(&project.pipeline, &ended, runs, &project.store));
+    let (registered, judged) = concluded.map_or((Ok(Vec::new()), Ok(None)), |concluded| {
+        (concluded.registered, concluded.judged)
+    });
+    let judged = judged.map(|judged| project.pipeline.promote.as_ref().zip(judged));
     // For display, only small artifacts are fetched from a remote store, and never tables.
-    let shown = project.store.with_fetch_limit(SHOWN);
+    let store = project.store.with_fetch_limit(SHOWN);
     let page = if args.report || verdict.is_some() {
-        report::write(&ended, runs, &shown).map(Some)
+        report::write(&ended, runs, &store).map(Some)
     } else if summary.count(StageStatus::Ran) > 0 {
         let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
-        report::write_within(&ended, runs, &shown, budget)
+        report::write_within(&ended, runs, &store, budget)
     } else {
         Ok(None)
     };
-    if unrecorded.is_none() {
-        history::index_run(runs, &ended);
-    }
-    if outcome.damaged > 0 {
+    if executed.damaged > 0 {
         output::say(&format!(
             "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner \
             cache verify` checks the whole store; the disk or the memory may be failing",
-            text::count(outcome.damaged, "file")
+            text::count(executed.damaged, "file")
         ));
     }
-    let mut printed = lines
-        .map_or(Ok(()), JsonLines::finish)
-        .map_err(|err| output::unwritable(&err));
-    if is_shown {
-        let mut tables = table(&ended, &summary) + &results_table(&ended, &shown);
-        if let Some(verdict) = &verdict {
-            tables.push_str(&check::page(verdict));
+    let mut print = |text: &str| {
+        let before = std::mem::replace(&mut printed, Ok(()));
+        printed = before.and(output::print(text));
+    };
+    if shown.is_some() {
+        let mut tables = table(&ended, &summary) + &results_table(&ended, &store);
+        tables.extend(verdict.as_ref().map(check::page));
+        print(&tables);
+        registered.iter().for_each(|registered| print(&as_text(registered)));
+        for (promote, judged) in judged.iter().flatten() {
+            print(&verdict_text(promote, judged));
         }
-        printed = output::print(&tables);
-    }
-    if is_shown && let Ok(registered) = &registered {
-        printed = printed.and(output::print(&as_text(registered)));
-    }
-    if is_shown && let Ok(Some((promote, judged))) = &judged {
-        printed = printed.and(output::print(&verdict_text(promote, judged)));
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
-        output::say(&format!("{PEAK_MEMORY}{bytes}"));
+        output::say(&format!("peak memory of the engine in bytes: {bytes}"));
     }
-    for line in tracking
-        .map(|tracking| tracking.finish(&ended, &shown))
-        .unwrap_or_default()
-    {
-        warn(&format!("{line}\n   hint: `runner track {run}` writes it later"));
+    let untracked = executed.tracking.map(|tracking| tracking.finish(&ended, &store));
+    for line in untracked.into_iter().flatten() {
+        output::warn(&format!("{line}\n   hint: `runner track {}` writes it later", ended.id));
     }
-    tell(&project, &ended, judged.as_ref().ok().and_then(Option::as_ref), &shown);
-    let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
-    if is_shown {
-        let page = if unrecorded.is_some() { None } else { Some(&page) };
-        printed = printed.and(output::print(&last_lines(
-            session,
-            &run,
-            &summary,
-            began.elapsed(),
-            page,
-        )));
+    tell(project, &ended, judged.as_ref().ok().and_then(Option::as_ref), &store);
+    let uploaded = remote::finish_uploads(session, &project.store, &ended.id, &prepared.control);
+    if let Some(began) = shown {
+        let page = is_recorded.then_some(&page);
+        print(&last_lines(session, &ended.id, &summary, began.elapsed(), page));
     }
     uploaded?;
     let code = match (summary.exit_code(), &verdict) {
@@ -357,17 +387,13 @@ pub(crate) fn run(session: &Session, args: &ExecArgs, caller: Caller<'_>) -> Res
         (code, _) => code,
     };
     // The run's own failure comes first.
-    match printed
+    let all = printed
         .and(page.map(drop))
         .and(registered.map(drop))
-        .and(judged.map(drop))
-    {
+        .and(judged.map(drop));
+    match all {
         Err(err) if code == exit::DONE => Err(err),
-        _ => Ok(Executed {
-            code,
-            run: Some(ended),
-            _rest: Some((project.pipeline, summary)),
-        }),
+        _ => Ok((code, Some(ended))),
     }
 }
 
@@ -458,26 +484,6 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
             .hint("select stages that do not need them, or review the `run:` lines and omit the option"))
         }
     }
-}
-
-/// The name of the hit cache: runs of the same file, stages and settings share one.
-fn hit_cache_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
-    let file = session.current.join(&args.pipeline);
-    let Selection { stages, settings, .. } = &args.selection;
-    format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
-}
-
-/// Opens the store of a pipeline that is still being read, and a session on it. `None` if there is no store
-/// yet.
-fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(Store, StoreSession)> {
-    let file = session.current.join(&args.pipeline);
-    let home = session.home(file.parent());
-    if !home.join("format").is_file() {
-        return None;
-    }
-    let store = session.store(&home).ok()?;
-    let early = StoreSession::open(&store, name.to_vec()).ok()?;
-    Some((store, early))
 }
 
 /// The stages of a run and their final statuses.

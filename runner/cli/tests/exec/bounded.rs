@@ -69,7 +69,7 @@ fn no_file_of_the_home_is_waited_for() {
     let victims: [&[&str]; 3] = [
         &["format", "flushed", "locks/store"],
         &["marks.json", "pipeline.json", "report.html"],
-        &["runs.sqlite", "names.stamp"],
+        &["runs.sqlite"],
     ];
     for (kind, make) in OBSTACLES {
         for name in victims.concat() {
@@ -115,7 +115,7 @@ fn a_configuration_that_is_no_file_is_named() {
 #[test]
 fn results_that_are_no_files_are_computed_again() {
     for (kind, make) in OBSTACLES {
-        for folder in ["blobs", "actions", "recent", "derived", "locks"] {
+        for folder in ["blobs", "actions", "derived", "locks"] {
             let project = Project::new(TWO);
             let reference = project.exec(&[]);
             for victim in crate::files(&project.home().join(folder)) {

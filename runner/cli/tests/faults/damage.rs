@@ -6,11 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The kinds of file that a home has: a directory or file of it, and what is asked of the files there.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 12] = [
     ("blobs", ""),
     ("actions", ""),
     ("memos", ""),
-    ("recent", ""),
     ("stat", ""),
     ("scratch", ""),
     ("locks", ""),

@@ -7,12 +7,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The formats: a name, the directory below the project, and the end of the file's name.
-const FORMATS: [(&str, &str, &str); 17] = [
+const FORMATS: [(&str, &str, &str); 16] = [
     ("checkpoint", "home/scratch", ""),
     ("action record", "home/actions", ""),
     ("memo record", "home/memos", ""),
     ("manifest, table, policy, log", "home/blobs", ""),
-    ("hit cache", "home/recent", ""),
     ("digest of a source", "home/stat", ""),
     ("index of the remote", "home", "home/remote"),
     ("note of the last flush", "home", "home/flushed"),

@@ -97,10 +97,7 @@ fn one(lab: &Lab, references: &BTreeMap<&str, Digests>, chance: &mut Chance) -> 
             "one is killed; nothing lost, the same digests for the other"
         }
         1 => {
-            let all = files(
-                &lab.home()
-                    .join(*chance.pick(&["blobs", "actions", "memos", "recent", "stat"])),
-            );
+            let all = files(&lab.home().join(*chance.pick(&["blobs", "actions", "memos", "stat"])));
             if !all.is_empty() {
                 let path = chance.pick(&all);
                 let mode = fs::metadata(path).unwrap().permissions();

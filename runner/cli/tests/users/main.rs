@@ -167,7 +167,7 @@ fn a_cached_run_needs_no_write() {
         assert!(read.stderr.contains("the run is not recorded"), "{}", read.stderr);
     }
     // Another working directory, and a store whose lock files and markers are gone.
-    for name in ["locks", "unflushed", "recent", "derived", "stat"] {
+    for name in ["locks", "unflushed", "derived", "stat"] {
         let path = project.home().join(name);
         let all = if path.is_dir() { files(&path) } else { vec![path] };
         for path in all {

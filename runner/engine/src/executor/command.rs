@@ -138,7 +138,11 @@ impl Run<'_> {
 
     /// The isolation in force, and whether it refuses the network.
     fn isolation(&self, sandbox: &Sandbox, store: &Store) -> Result<(Isolated, bool), StageError> {
-        let namespaces = self.program.host_env.get(NAMESPACES).is_none_or(|value| value != "none");
+        let namespaces = self
+            .program
+            .host_env
+            .get(NAMESPACES)
+            .is_none_or(|value| value != "none");
         match &self.command.container {
             Some(_) => Ok((Isolated::Container, true)),
             None => sandbox.isolation(self.program.isolation, namespaces, store),
@@ -240,8 +244,13 @@ impl Run<'_> {
         if status.success() {
             return Ok(());
         }
-        let of_container = |code| container::reason(code, self.command.shell).filter(|_| self.command.container.is_some());
-        let reported = self.command.python.as_ref().and_then(|_| Calling::error(dir, &|| Ok(())));
+        let of_container =
+            |code| container::reason(code, self.command.shell).filter(|_| self.command.container.is_some());
+        let reported = self
+            .command
+            .python
+            .as_ref()
+            .and_then(|_| Calling::error(dir, &|| Ok(())));
         if let Some(error) = reported {
             return Err(self.with_log(error, isolated));
         }
@@ -267,16 +276,15 @@ impl Run<'_> {
         isolated: Isolated,
         events: &dyn EventSink,
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
-        let mut outputs =
-            match calling {
-                Some(calling) => calling.take_in(dir, store, stop, events).map_err(|err| match err
-                    .cause
-                {
+        let mut outputs = match calling {
+            Some(calling) => calling
+                .take_in(dir, store, stop, events)
+                .map_err(|err| match err.cause {
                     Cause::Failed => self.with_log(err, isolated),
                     _ => err,
                 })?,
-                None => BTreeMap::new(),
-            };
+            None => BTreeMap::new(),
+        };
         for (name, file) in &self.command.outputs {
             if outputs.contains_key(name) {
                 continue;

@@ -114,7 +114,13 @@ impl Container<'_> {
         }
         arguments.push(format!("--entrypoint={}", self.command.shell.name()));
         arguments.push(self.image.to_owned());
-        arguments.extend(self.command.shell.arguments().iter().map(|&argument| argument.to_owned()));
+        arguments.extend(
+            self.command
+                .shell
+                .arguments()
+                .iter()
+                .map(|&argument| argument.to_owned()),
+        );
         arguments.push(self.text.to_owned());
         Ok(arguments)
     }

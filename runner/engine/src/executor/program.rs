@@ -38,6 +38,7 @@ impl Run<'_> {
     fn shell_path(&self) -> Result<PathBuf, StageError> {
         let name = self.command.shell.name();
         let tool = self
+            .command
             .tools
             .iter()
             .find(|tool| !tool.is_environment() && tool.link() == name);
@@ -65,7 +66,12 @@ impl Run<'_> {
     /// Links the tools that are single executables into the stage's directory. Returns the PATH.
     fn link_tools(&self, dir: &StageDir) -> Result<String, StageError> {
         let mut path = Vec::new();
-        let executables: Vec<&Tool> = self.command.tools.iter().filter(|tool| !tool.is_environment()).collect();
+        let executables: Vec<&Tool> = self
+            .command
+            .tools
+            .iter()
+            .filter(|tool| !tool.is_environment())
+            .collect();
         if !executables.is_empty() {
             let links = dir.create("tools")?;
             path.push(dir.seen(&links).display().to_string());
@@ -129,9 +135,15 @@ impl Run<'_> {
         check_versions(&self.command.tools, |program, name| {
             run.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
         })?;
-        let arguments = std::iter::once(self.command.shell.name()).chain(self.command.shell.arguments().iter().copied());
+        let arguments =
+            std::iter::once(self.command.shell.name()).chain(self.command.shell.arguments().iter().copied());
         let arguments = arguments.map(str::to_owned).chain([text]).collect();
-        run.wait(&spec(&shell, arguments), self.log, self.command.log_limit, self.masker())
+        run.wait(
+            &spec(&shell, arguments),
+            self.log,
+            self.command.log_limit,
+            self.masker(),
+        )
     }
 
     /// Runs the text in a container of this image.
@@ -179,7 +191,11 @@ impl Run<'_> {
 
     /// Masks the values of its secrets.
     fn masker(&self) -> Option<Masker> {
-        let hidden = self.command.secrets.iter().filter_map(|name| self.program.env.get(name));
+        let hidden = self
+            .command
+            .secrets
+            .iter()
+            .filter_map(|name| self.program.env.get(name));
         Masker::new(hidden.map(String::as_str))
     }
 }

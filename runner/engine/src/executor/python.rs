@@ -115,7 +115,8 @@ impl<'a> Calling<'a> {
             })
             .collect();
         let directory = dir.host("work");
-        let outputs: BTreeMap<&str, Value> = run.command
+        let outputs: BTreeMap<&str, Value> = run
+            .command
             .outputs
             .iter()
             .map(|(name, file)| {
@@ -151,7 +152,12 @@ impl<'a> Calling<'a> {
             seen(&own.join("driver.py")),
             seen(&own.join("request.json"))
         );
-        Ok(Self { run, call, cached, text })
+        Ok(Self {
+            run,
+            call,
+            cached,
+            text,
+        })
     }
 
     /// The error that the driver reports, if it does.
@@ -181,7 +187,8 @@ impl<'a> Calling<'a> {
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
         let run = self.run;
         let typed = || {
-            run.command.types
+            run.command
+                .types
                 .iter()
                 .filter_map(|(name, ty)| Some((name, *ty, run.command.outputs.get(name)?)))
         };
@@ -298,13 +305,7 @@ impl Run<'_> {
     }
 
     /// The memo of one output, or the state, of one partition.
-    fn part_key(
-        &self,
-        of: &str,
-        entry: &cache::Entry,
-        before: Option<BlobDigest>,
-        what: &str,
-    ) -> MemoKey {
+    fn part_key(&self, of: &str, entry: &cache::Entry, before: Option<BlobDigest>, what: &str) -> MemoKey {
         let others: BTreeMap<&str, Vec<String>> = self
             .inputs
             .iter()

@@ -78,10 +78,7 @@ impl Scheduler<'_, '_, '_> {
         if !self.looks_up(i) {
             return false;
         }
-        let hit = match self.hit_cache.get(prepared.key) {
-            Some(hit) => Ok(Some(hit)),
-            None => self.store.hit_here(prepared.key),
-        };
+        let hit = self.store.hit_here(prepared.key);
         self.handle_look_up(i, prepared, hit)
     }
 

@@ -17,5 +17,5 @@ mod reference;
 
 pub use file::{Kept, Registry, Taken};
 pub use model::{Judged, Move, NamedPolicy, Reason, Registration, Verdict, Version};
-pub use outcome::{Registered, promote, register};
+pub use outcome::{Concluded, Registered, conclude, promote, register};
 pub use reference::{Pick, PolicyRef, check_alias, check_policy_name};

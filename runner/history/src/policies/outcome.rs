@@ -2,7 +2,7 @@
 
 use super::file::Registry;
 use super::model::{Judged, Registration, Verdict, Version};
-use crate::{Run, StageRun, figures};
+use crate::{Run, StageRun, figures, index_run};
 use cache::{ArtifactDigest, Store};
 use chrono::{DateTime, Utc};
 use datasets::Date;
@@ -10,6 +10,8 @@ use runner_engine::{Failure, RunStatus, StageStatus, exit};
 use runner_pipeline::{Pipeline, Promote};
 use stages_core::PortType;
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::SystemTime;
 
 /// A policy that a run registered.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +20,28 @@ pub struct Registered {
     pub policy: String,
     /// Its version: a new one, or that which the same policy had before.
     pub version: Version,
+}
+
+/// The changes of the registry by a run.
+#[derive(Debug)]
+pub struct Concluded {
+    /// The policies that it registered.
+    pub registered: Result<Vec<Registered>, Failure>,
+    /// The verdict on one of them.
+    pub judged: Result<Option<Judged>, Failure>,
+}
+
+/// Concludes a run that has ended and is in the history `runs`: registers its policies, judges them, and adds
+/// it to the index.
+pub fn conclude(pipeline: &Pipeline, run: &Run, runs: &Path, store: &Store) -> Concluded {
+    let (registry, now) = (Registry::new(store.root()), SystemTime::now().into());
+    let registered = register(&registry, pipeline, run, now);
+    let judged = match (&registered, &pipeline.promote) {
+        (Ok(registered), Some(by)) => promote(&registry, by, registered, run, store, now),
+        _ => Ok(None),
+    };
+    index_run(runs, run);
+    Concluded { registered, judged }
 }
 
 /// Registers the policies of the stages that ask for it and succeeded, in their order.
@@ -32,9 +56,8 @@ pub fn register(
 ) -> Result<Vec<Registered>, Failure> {
     let mut registered = Vec::new();
     for node in &pipeline.nodes {
-        let (Some(register), Some(stage)) = (&node.register, run.stage(&node.id)) else {
-            continue;
-        };
+        let Some(register) = &node.register else { continue };
+        let Some(stage) = run.stage(&node.id) else { continue };
         let Some((output, digest)) = output(stage, PortType::Policy) else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! The cost of earlier runs and of cached trainings for a run with no work.
 
-use super::{Bench, Row, best, failed};
+use super::{Bench, best, failed};
 use cache::{ActionKey, Store};
 use runner_engine::Failure;
 use serde_json::Value;
@@ -29,21 +29,17 @@ impl Bench {
         }
         for count in [1000, 10_000] {
             copy_last_run(&many.join("runs"), count)?;
-            let peak = self.exec(&many, &["exec", "-v", &file])?;
+            let peak = self.peak(&many, &["exec", "-q", &file])?;
             let (mut time, mut floor) = (f64::INFINITY, f64::INFINITY);
             for _ in 0..20 {
                 for (home, shortest) in [(&few, &mut floor), (&many, &mut time)] {
-                    let exec = || self.exec(home, &["exec", "-q", &file]).map(drop);
+                    let exec = || self.exec(home, &["exec", "-q", &file]);
                     *shortest = shortest.min(best(1, || Ok(()), exec)?);
                 }
             }
-            self.rows.push(Row {
-                what: format!("exec, a cached training after {count} runs"),
-                milliseconds: time,
-                peak_mebibytes: peak,
-                floor_milliseconds: floor,
-                floor: "the same after a few runs".to_owned(),
-            });
+            let what = format!("exec, a cached training after {count} runs");
+            self.add(what, time, floor, "the same after a few runs");
+            self.with_peak(peak);
         }
         Ok(())
     }
@@ -61,16 +57,13 @@ impl Bench {
                 .to_string();
             let plan = self.output(&home, &["plan", "--json", "--no-remote", &file])?;
             record_trainings(&home, &plan.stdout)?;
-            let peak = self.exec(&home, &["exec", "-v", &file])?;
-            let time = best(5, || Ok(()), || self.exec(&home, &["exec", "-q", &file]).map(drop))?;
+            let peak = self.peak(&home, &["exec", "-q", &file])?;
+            let time = best(5, || Ok(()), || self.exec(&home, &["exec", "-q", &file]))?;
             let &mut (trainings, milliseconds) = first.get_or_insert((count, time));
-            self.rows.push(Row {
-                what: format!("exec, {count} cached trainings"),
-                milliseconds: time,
-                peak_mebibytes: peak,
-                floor_milliseconds: milliseconds * count as f64 / trainings as f64,
-                floor: format!("the time of {trainings}, in proportion"),
-            });
+            let floor = milliseconds * count as f64 / trainings as f64;
+            let about = format!("the time of {trainings}, in proportion");
+            self.add(format!("exec, {count} cached trainings"), time, floor, about);
+            self.with_peak(peak);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The time of planning large pipelines, in proportion to their stages.
 
-use super::{Bench, Row, best, failed, pipeline};
+use super::{Bench, best, failed, pipeline};
 use crate::registry;
 use cache::Store;
 use runner_engine::{Failure, prepare};
@@ -24,18 +24,18 @@ impl Bench {
                 || Ok(()),
                 || {
                     let home = homes.next().unwrap_or_default();
-                    self.exec(&home, &["plan", &file]).map(drop)
+                    self.exec(&home, &["plan", &file])
                 },
             )?;
             let home = self.home(&format!("recorded-{stages}"));
             self.record_stages(&home, Path::new(&file))?;
             let cached = |arguments: &[&str]| -> Result<f64, Failure> {
                 self.exec(&home, arguments)?;
-                best(3, || Ok(()), || self.exec(&home, arguments).map(drop))
+                best(3, || Ok(()), || self.exec(&home, arguments))
             };
             let planned = cached(&["plan", &file])?;
             let executed = cached(&["exec", "-q", &file])?;
-            let peak = self.exec(&home, &["exec", "-v", &file])?;
+            let peak = self.peak(&home, &["exec", "-q", &file])?;
             let times = [cold, planned, executed];
             let whats = [
                 "plan, {} stages, nothing cached",
@@ -44,14 +44,11 @@ impl Bench {
             ];
             let few = *first.get_or_insert(times);
             for (i, what) in whats.into_iter().enumerate() {
-                self.rows.push(Row {
-                    what: what.replace("{}", &stages.to_string()),
-                    milliseconds: times[i],
-                    peak_mebibytes: peak.filter(|_| i == 2),
-                    floor_milliseconds: few[i] * stages as f64 / 10_000.0,
-                    floor: "the time of 10000, in proportion".to_owned(),
-                });
+                let floor = few[i] * stages as f64 / 10_000.0;
+                let what = what.replace("{}", &stages.to_string());
+                self.add(what, times[i], floor, "the time of 10000, in proportion");
             }
+            self.with_peak(peak);
         }
         Ok(())
     }

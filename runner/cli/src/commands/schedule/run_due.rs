@@ -269,10 +269,10 @@ impl Work for PipelineWork<'_> {
             drop(over);
             Ok::<_, Failure>((run, watch.join().unwrap_or_default()))
         })?;
-        let executed = run?;
-        let failed = executed.run.as_ref().filter(|run| run.status != RunStatus::Done);
+        let (_, run) = run?;
+        let failed = run.as_ref().filter(|run| run.status != RunStatus::Done);
         self.told = failed.map(|run| run.id.clone());
-        let status = executed.run.as_ref().map_or(RunStatus::Failed, |run| run.status);
+        let status = run.as_ref().map_or(RunStatus::Failed, |run| run.status);
         let limit = timeout.unwrap_or_default().as_secs();
         Ok(match status {
             RunStatus::Done => RunEnd { status, why: None },
@@ -282,7 +282,7 @@ impl Work for PipelineWork<'_> {
             },
             _ => RunEnd {
                 status,
-                why: executed.run.and_then(|run| run.first_error()),
+                why: run.and_then(|run| run.first_error()),
             },
         })
     }
