@@ -1,59 +1,25 @@
 //! Canonical JSON: the unique form of a value that is hashed.
 
-use serde::Serialize;
 use serde_json::Value;
 
 /// `value` as JSON with sorted keys, no white space, and numbers in their shortest form that parses to the
 /// same value.
 pub fn canonical_json(value: &Value) -> String {
-    let mut out = Vec::with_capacity(256);
-    write(value, &mut out);
-    // serde_json writes UTF-8.
-    String::from_utf8(out).unwrap_or_default()
+    sorted(value).to_string()
 }
 
-fn write(value: &Value, out: &mut Vec<u8>) {
+/// The order of a map depends on a feature of serde_json that any dependency may enable.
+fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            // The order of the map depends on a feature of serde_json that any dependency may enable.
-            if map.keys().is_sorted() {
-                object(map.iter(), out);
-            } else {
-                let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_unstable_by_key(|(key, _)| *key);
-                object(entries.into_iter(), out);
-            }
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            let sorted = entries.into_iter().map(|(key, value)| (key.clone(), sorted(value)));
+            Value::Object(sorted.collect())
         }
-        Value::Array(items) => {
-            out.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                write(item, out);
-            }
-            out.push(b']');
-        }
-        value => scalar(value, out),
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        scalar => scalar.clone(),
     }
-}
-
-fn object<'v>(entries: impl Iterator<Item = (&'v String, &'v Value)>, out: &mut Vec<u8>) {
-    out.push(b'{');
-    for (i, (key, value)) in entries.enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        scalar(key, out);
-        out.push(b':');
-        write(value, out);
-    }
-    out.push(b'}');
-}
-
-/// Infallible: the output is in memory, and keys are strings.
-fn scalar(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
-    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
-//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`], [`remote_file`] |
+//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`record`], [`upstream`], [`remote_file`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
@@ -57,7 +57,6 @@ mod lock;
 mod lookup;
 mod obstacle;
 mod open;
-mod outputs;
 pub mod parallel;
 mod partial_blob;
 mod plain_text;
@@ -87,11 +86,10 @@ pub use error::{Error, Result};
 pub use fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
-pub use outputs::Outputs;
 pub use partial_blob::PartialBlob;
 pub use plain_text::plain_text;
 pub use read_through::OpenUpstream;
-pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
+pub use record::{ActionRecord, Hit, Outputs, StoredAction, StoredMemo};
 pub use remote_index::RemoteIndex;
 pub use scrub::ScrubReport;
 pub use source_digest::has_reliable_times;

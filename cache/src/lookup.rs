@@ -6,30 +6,22 @@ use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
 use crate::fs::{if_allowed, touch_record};
 use crate::obstacle::create_directory;
-use crate::outputs::Outputs;
 use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
 use crate::regular_file::read_own;
 use crate::store::Store;
 use crate::store::sharded;
 use crate::upstream::RecordId;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
 
 /// The fields of [`StoredAction`] that a [`Hit`] needs.
 #[derive(Deserialize)]
 struct StoredHit {
-    record: HitRecord,
+    record: Hit,
     blobs: Vec<(BlobDigest, u64)>,
-}
-
-#[derive(Deserialize)]
-struct HitRecord {
-    key: ActionKey,
-    outputs: Outputs,
-    log: Option<BlobRef>,
-    seconds: f64,
-    peak_memory: Option<u64>,
 }
 
 impl Store {
@@ -60,13 +52,8 @@ impl Store {
     /// When the store cannot be read.
     pub fn action(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
         let path = self.action_path(key);
-        let (stored, meta) = match checksummed::read::<StoredAction>(&path)? {
-            Checksummed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
-            Checksummed::Absent => return Ok(None),
-            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
-                return self.quarantine(&path, &seen).map(|()| None);
-            }
-        };
+        let stored = self.read_record(&path, |stored: &StoredAction| stored.record.key == key)?;
+        let Some((stored, meta)) = stored else { return Ok(None) };
         if !self.has_all(stored.blobs())? {
             return Ok(None);
         }
@@ -103,26 +90,32 @@ impl Store {
         Ok(hit)
     }
 
+    /// The record at `path`, if it `is_right`; anything else is quarantined.
+    fn read_record<T: DeserializeOwned>(
+        &self,
+        path: &Path,
+        is_right: impl Fn(&T) -> bool,
+    ) -> Result<Option<(T, Metadata)>> {
+        match checksummed::read::<T>(path)? {
+            Checksummed::Intact(record, meta) if is_right(&record) => Ok(Some((record, meta))),
+            Checksummed::Absent => Ok(None),
+            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
+                self.quarantine(path, &seen).map(|()| None)
+            }
+        }
+    }
+
     fn recorded_hit(
         &self,
         key: ActionKey,
         has_all: impl Fn(&[BlobRef]) -> Result<bool>,
     ) -> Result<Option<Hit>> {
         let path = self.action_path(key);
-        let (StoredHit { record, blobs }, meta) = match checksummed::read::<StoredHit>(&path)? {
-            Checksummed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
-            Checksummed::Absent => return Ok(None),
-            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
-                return self.quarantine(&path, &seen).map(|()| None);
-            }
+        let stored = self.read_record(&path, |stored: &StoredHit| stored.record.key == key)?;
+        let Some((StoredHit { record, blobs }, meta)) = stored else {
+            return Ok(None);
         };
-        let hit = Hit {
-            outputs: record.outputs,
-            log: record.log,
-            seconds: record.seconds,
-            peak_memory: record.peak_memory,
-            blobs,
-        };
+        let hit = Hit { blobs, ..record };
         if !has_all(&hit.blobs().collect::<Vec<_>>())? {
             return Ok(None);
         }
@@ -166,19 +159,12 @@ impl Store {
     /// When the store cannot be read.
     pub fn memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         let path = self.memo_path(key);
-        match checksummed::read::<StoredMemo>(&path)? {
-            Checksummed::Intact(memo, meta) if memo.key == key => {
-                if !self.has(memo.value) {
-                    return self.upstream_memo(key);
-                }
+        match self.read_record(&path, |memo: &StoredMemo| memo.key == key)? {
+            Some((memo, meta)) if self.has(memo.value) => {
                 touch_record(&path, &meta);
                 Ok(Some(memo.value))
             }
-            Checksummed::Absent => self.upstream_memo(key),
-            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
-                self.quarantine(&path, &seen)?;
-                self.upstream_memo(key)
-            }
+            _ => self.upstream_memo(key),
         }
     }
 

@@ -3,10 +3,12 @@
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
 use crate::fetched_file::FetchedFile;
-use crate::outputs::Outputs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Output artifacts by name.
+pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
 /// The facts about one action that ran to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub struct ActionRecord {
     /// the key alone.
     pub recipe: Value,
     /// The output artifacts of the action, by port.
-    pub outputs: BTreeMap<String, ArtifactDigest>,
+    pub outputs: Outputs,
     /// The log of the action (standard streams of a `run:` stage).
     pub log: Option<BlobRef>,
     /// The run time, in seconds.
@@ -54,7 +56,8 @@ impl StoredAction {
 
     pub(crate) fn into_hit(self) -> Hit {
         Hit {
-            outputs: self.record.outputs.into(),
+            key: self.record.key,
+            outputs: self.record.outputs,
             log: self.record.log,
             seconds: self.record.seconds,
             peak_memory: self.record.peak_memory,
@@ -64,8 +67,10 @@ impl StoredAction {
 }
 
 /// The part of an action's record that a run needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Hit {
+    /// The key of the record.
+    pub key: ActionKey,
     /// The output artifacts of the action, by port.
     pub outputs: Outputs,
     /// The log of the action, if it still exists.
@@ -76,6 +81,7 @@ pub struct Hit {
     pub peak_memory: Option<u64>,
     /// The manifests of its outputs and the blobs of their entries, each once, sorted: digest and size in
     /// bytes.
+    #[serde(skip)]
     pub blobs: Vec<(BlobDigest, u64)>,
 }
 

@@ -19,7 +19,7 @@ pub fn main() -> u8 {
     let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
     match given.as_slice() {
         [only] if only == "worker" => {
-            return executor::worker(registry::kinds(), registry::FILE_TYPES, cache_remote::open_for_worker);
+            return executor::worker(registry::kinds(), cache_remote::open_for_worker);
         }
         [only] if only == "sandbox" => return runner_sandbox::sandbox(),
         _ => {}

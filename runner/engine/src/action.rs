@@ -104,7 +104,8 @@ fn try_run(
     let seconds = started.elapsed().as_secs_f64();
     if mode == Mode::Check {
         return Ok(Hit {
-            outputs: done.outputs.into(),
+            key: prepared.key,
+            outputs: done.outputs,
             log: done.log,
             seconds,
             peak_memory: done.peak_memory,

@@ -12,7 +12,7 @@
 //!   action    action key -> the run that computed it, and the last value of each metric once queried
 //! ```
 
-use super::past::StageEnd;
+use super::model::StageEnd;
 use super::{LastMetrics, ResolvedStage, Run, StageRun};
 use cache::{ActionKey, shared};
 use runner_engine::RunStatus;

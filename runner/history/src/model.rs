@@ -107,6 +107,15 @@ impl StageRun {
     }
 }
 
+/// The result of a stage alone, of a `stage_finished` event or of an outcome in the index.
+#[derive(Deserialize)]
+pub(crate) struct StageEnd {
+    #[serde(alias = "id")]
+    pub stage: String,
+    pub key: Option<ActionKey>,
+    pub status: Option<StageStatus>,
+}
+
 /// The last value of each metric of a stage.
 pub type LastMetrics = BTreeMap<String, f64>;
 

@@ -1,6 +1,7 @@
 //! The actions of a pipeline's stages in earlier runs.
 
 use super::index::{EventFile, Index};
+use super::model::StageEnd;
 use super::reader::last_files;
 use cache::{ActionKey, checksummed, regular_file};
 use memchr::{memchr, memmem, memrchr};
@@ -129,15 +130,6 @@ impl Past for PastRuns {
 fn successful(end: StageEnd) -> Option<(String, ActionKey)> {
     let is_well = matches!(end.status, Some(StageStatus::Cached | StageStatus::Ran));
     Some((end.stage, end.key.filter(|_| is_well)?))
-}
-
-/// The fields that are used here of a `stage_finished` event, and of an outcome in the index.
-#[derive(Deserialize)]
-pub(crate) struct StageEnd {
-    #[serde(alias = "id")]
-    stage: String,
-    key: Option<ActionKey>,
-    status: Option<StageStatus>,
 }
 
 #[derive(Deserialize)]

@@ -13,7 +13,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, L
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use runner_engine::{Failure, exit};
 use runner_history as history;
 use runner_report as report;
@@ -109,11 +109,14 @@ fn router(site: Site) -> Router {
         .route("/runs/{run}/stages/{stage}", get(stage))
         .route("/runs/{run}/stages/{stage}/outputs/{output}", get(artifact))
         .route("/compare", get(compare))
-        .route("/schedule", get(schedule))
-        .route("/policies", get(policies))
-        .route("/data", get(data))
-        .route("/cache", get(cache_page))
-        .route("/pipelines", get(pipelines))
+        .route("/schedule", page(pages::schedule))
+        .route("/policies", page(pages::policies))
+        .route("/data", page(pages::data))
+        .route("/cache", page(pages::cache))
+        .route(
+            "/pipelines",
+            page(|site| may_run(site).and_then(|()| pages::pipelines(site))),
+        )
         .route("/start", post(start))
         .route("/events/runs", get(runs_events))
         .route("/events/runs/{run}", get(run_events))
@@ -161,12 +164,25 @@ fn to_cookie(uri: &Uri) -> Response {
         .into_response()
 }
 
-/// A page that is rendered in a thread of its own, as it waits for files.
-async fn rendered(page: impl FnOnce() -> Result<Page, Failure> + Send + 'static) -> Response {
-    match tokio::task::spawn_blocking(page).await {
-        Ok(Ok(page)) => Html(page.html()).into_response(),
+/// The answer of `work`, which has a thread of its own as it waits for files.
+async fn answer<R: IntoResponse + Send + 'static>(
+    work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Response {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(answer)) => answer.into_response(),
         Ok(Err(failure)) => failed(&failure),
-        Err(_) => failed(&Failure::machine("the page could not be rendered")),
+        Err(_) => failed(&Failure::machine("the request could not be carried out")),
+    }
+}
+
+/// The route of a page without parameters.
+fn page(render: fn(&Site) -> Result<Page, Failure>) -> MethodRouter<Site> {
+    get(move |State(site): State<Site>| answer(move || render(&site)))
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        Html(self.html()).into_response()
     }
 }
 
@@ -197,7 +213,7 @@ impl From<ListQuery> for Wanted {
 }
 
 async fn runs(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
-    rendered(move || Ok(pages::runs(&site, &query.into()))).await
+    answer(move || Ok(pages::runs(&site, &query.into()))).await
 }
 
 #[derive(Deserialize)]
@@ -211,18 +227,18 @@ async fn run(
     InPath(name): InPath<String>,
     Query(query): Query<RunQuery>,
 ) -> Response {
-    rendered(move || pages::run(&site, &site.run(&name)?, query.stages == "all")).await
+    answer(move || pages::run(&site, &site.run(&name)?, query.stages == "all")).await
 }
 
 async fn stage(State(site): State<Site>, InPath((run, stage)): InPath<(String, String)>) -> Response {
-    rendered(move || pages::stage(&site, &site.run(&run)?, &stage)).await
+    answer(move || pages::stage(&site, &site.run(&run)?, &stage)).await
 }
 
 async fn artifact(
     State(site): State<Site>,
     InPath((run, stage, output)): InPath<(String, String, String)>,
 ) -> Response {
-    rendered(move || pages::artifact(&site, &site.run(&run)?, &stage, &output)).await
+    answer(move || pages::artifact(&site, &site.run(&run)?, &stage, &output)).await
 }
 
 /// The report, which is rendered if it has not been.
@@ -234,10 +250,11 @@ async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> R
         if !(is_over && path.is_file()) {
             report::write(&run, &site.runs, &site.store()?)?;
         }
-        std::fs::read_to_string(&path)
+        let page = std::fs::read_to_string(&path);
+        page.map(Html)
             .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
     };
-    document(read).await
+    answer(read).await
 }
 
 async fn compare(State(site): State<Site>, uri: Uri) -> Response {
@@ -245,42 +262,9 @@ async fn compare(State(site): State<Site>, uri: Uri) -> Response {
     let read = move || {
         let pairs = url::form_urlencoded::parse(query.as_bytes());
         let names = pairs.filter(|(key, _)| key == "run").map(|(_, run)| run.into_owned());
-        pages::compare(&site, &names.collect::<Vec<_>>())
+        pages::compare(&site, &names.collect::<Vec<_>>()).map(Html)
     };
-    document(read).await
-}
-
-/// A document that is a whole page already.
-async fn document(read: impl FnOnce() -> Result<String, Failure> + Send + 'static) -> Response {
-    match tokio::task::spawn_blocking(read).await {
-        Ok(Ok(html)) => Html(html).into_response(),
-        Ok(Err(failure)) => failed(&failure),
-        Err(_) => failed(&Failure::machine("the page could not be rendered")),
-    }
-}
-
-async fn schedule(State(site): State<Site>) -> Response {
-    rendered(move || pages::schedule(&site)).await
-}
-
-async fn policies(State(site): State<Site>) -> Response {
-    rendered(move || pages::policies(&site)).await
-}
-
-async fn data(State(site): State<Site>) -> Response {
-    rendered(move || pages::data(&site)).await
-}
-
-async fn cache_page(State(site): State<Site>) -> Response {
-    rendered(move || pages::cache(&site)).await
-}
-
-async fn pipelines(State(site): State<Site>) -> Response {
-    rendered(move || {
-        may_run(&site)?;
-        pages::pipelines(&site)
-    })
-    .await
+    answer(read).await
 }
 
 /// Refuses what changes something, unless the server may.
@@ -307,11 +291,11 @@ async fn cancel(
     if let Err(refused) = site.access.check_form(&headers, &form.secret) {
         return refuse(refused);
     }
-    changed(move || {
+    answer(move || {
         may_run(&site)?;
         let run = site.run(&name)?;
         control::cancel(&site.runs, &run)?;
-        Ok(run)
+        Ok(to_run(&run))
     })
     .await
 }
@@ -329,24 +313,20 @@ async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<St
     if let Err(refused) = site.access.check_form(&headers, &form.secret) {
         return refuse(refused);
     }
-    changed(move || {
+    answer(move || {
         may_run(&site)?;
         if !pages::is_offered(&site, &form.pipeline)? {
             return Err(Failure::usage(format!("`{}` is not offered", form.pipeline.display())));
         }
         let set: Vec<String> = form.set.split_whitespace().map(str::to_owned).collect();
-        control::start(&site, &form.pipeline, &set)
+        Ok(to_run(&control::start(&site, &form.pipeline, &set)?))
     })
     .await
 }
 
-/// The page of the run that was changed.
-async fn changed(change: impl FnOnce() -> Result<String, Failure> + Send + 'static) -> Response {
-    match tokio::task::spawn_blocking(change).await {
-        Ok(Ok(run)) => (StatusCode::SEE_OTHER, [(LOCATION, run_address(&run))]).into_response(),
-        Ok(Err(failure)) => failed(&failure),
-        Err(_) => failed(&Failure::machine("the request could not be carried out")),
-    }
+/// The way to the page of the run that was changed.
+fn to_run(run: &str) -> impl IntoResponse + use<> {
+    (StatusCode::SEE_OTHER, [(LOCATION, run_address(run))])
 }
 
 async fn runs_events(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
@@ -360,16 +340,12 @@ async fn runs_events(State(site): State<Site>, Query(query): Query<ListQuery>) -
 }
 
 async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
-    let open = move || {
+    answer(move || {
         let run = site.run(&name)?;
-        let opened = || -> Result<Box<dyn Source>, Failure> { Ok(Box::new(LiveRunPage::open(&site, &run)?)) };
-        site.hub.watch(&run_address(&run), opened)
-    };
-    match tokio::task::spawn_blocking(open).await {
-        Ok(Ok(events)) => events.into_response(),
-        Ok(Err(failure)) => failed(&failure),
-        Err(_) => failed(&Failure::machine("the run could not be read")),
-    }
+        let open = || -> Result<Box<dyn Source>, Failure> { Ok(Box::new(LiveRunPage::open(&site, &run)?)) };
+        site.hub.watch(&run_address(&run), open)
+    })
+    .await
 }
 
 async fn style() -> Response {

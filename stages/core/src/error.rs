@@ -1,6 +1,7 @@
 //! Errors of stages: the fault, and a hint that resolves it.
 
 use crate::read::{Mistake, ReadError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A mistake in a stage's configuration, found before anything runs.
@@ -54,7 +55,7 @@ impl ConfigProblem {
 }
 
 /// The error that a stage ends with.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct StageError {
     /// The failure, a lowercase fragment naming file, row and column where there is one.
     pub message: String,
@@ -65,7 +66,7 @@ pub struct StageError {
 }
 
 /// The kinds of failure that the engine distinguishes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// The stage itself failed.
     Failed,

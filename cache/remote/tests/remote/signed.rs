@@ -98,7 +98,7 @@ fn every_byte_of_a_signed_record_is_inside_its_signature() {
         let action = store.hit(action_key("a")).unwrap();
         let memo = store.memo(memo_key("m")).unwrap();
         (
-            action.map(|hit| serde_json::to_string(&hit).unwrap()),
+            action.map(|hit| format!("{hit:?}")),
             memo.map(|memo| serde_json::to_string(&memo).unwrap()),
         )
     };

@@ -1,11 +1,10 @@
-//! Executors of actions: in this process, or in a worker process for each action.
+//! The executor of actions: a worker process for each stage kind, and the sandbox for programs.
 
 mod command;
 mod command_run;
 mod container;
 mod failure;
 mod files;
-mod in_process;
 mod input_files;
 mod invisible;
 mod isolation;
@@ -26,7 +25,6 @@ mod worker;
 mod worker_process;
 
 pub(crate) use command::NAMESPACES;
-pub use in_process::InProcess;
 pub use job::{Done, Executor, Job, JobWork, Program};
 pub use limits::Limits;
 pub(crate) use python::DRIVER_VERSION;

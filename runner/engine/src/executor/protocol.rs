@@ -6,7 +6,6 @@
 use super::job::Done;
 use cache::WorkerReport;
 use serde::{Deserialize, Serialize};
-use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
 
 /// Requests a worker to stop.
@@ -25,20 +24,7 @@ pub(crate) enum Message {
     /// The job succeeded.
     Done(Done),
     /// The job failed.
-    Failed {
-        message: String,
-        hint: Option<String>,
-        cause: WireCause,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WireCause {
-    Failed,
-    Interrupted,
-    Store,
-    DamagedInput,
+    Failed(StageError),
 }
 
 impl Message {
@@ -48,27 +34,4 @@ impl Message {
             event => Self::Event(event),
         }
     }
-
-    pub fn failed(err: StageError) -> Self {
-        Self::Failed {
-            cause: match err.cause {
-                Cause::Failed | Cause::Diverged => WireCause::Failed,
-                Cause::Interrupted => WireCause::Interrupted,
-                Cause::Store => WireCause::Store,
-                Cause::DamagedInput => WireCause::DamagedInput,
-            },
-            message: err.message,
-            hint: err.hint,
-        }
-    }
-}
-
-pub(crate) fn error(message: String, hint: Option<String>, cause: WireCause) -> StageError {
-    let cause = match cause {
-        WireCause::Failed => Cause::Failed,
-        WireCause::Interrupted => Cause::Interrupted,
-        WireCause::Store => Cause::Store,
-        WireCause::DamagedInput => Cause::DamagedInput,
-    };
-    StageError { message, hint, cause }
 }

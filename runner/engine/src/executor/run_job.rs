@@ -1,14 +1,10 @@
-//! Running a job in this process.
+//! Running a stage kind in this process.
 
-use super::command_run::Run;
 use super::failure::panicked;
-use super::isolation::Sandbox;
 use super::job::{Done, Job, JobWork};
-use super::limits::Limits;
 use cache::{Artifact, Store};
 use runner_sandbox::peak_memory;
-use stages_core::typed_output::FileType;
-use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
+use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,17 +42,8 @@ impl EventSink for Tap {
     }
 }
 
-/// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all
-/// limits. External programs run in `sandbox`; `file_types` check what they write.
-pub(super) fn run_job(
-    job: &Job,
-    store: &Store,
-    kinds: &'static [Box<dyn AnyStage>],
-    file_types: &'static [FileType],
-    events: &Arc<dyn EventSink>,
-    limits: &Limits,
-    sandbox: &Sandbox,
-) -> Result<Done, StageError> {
+/// The input artifacts of a job.
+pub(super) fn inputs(job: &Job, store: &Store) -> Result<BTreeMap<String, Vec<Input>>, StageError> {
     let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
     for (port, digests) in &job.inputs {
         for &digest in digests {
@@ -64,71 +51,68 @@ pub(super) fn run_job(
             inputs.entry(port.clone()).or_default().push(Input { digest, artifact });
         }
     }
-    match &job.work {
-        JobWork::Command(program) => {
-            let run = Run {
-                command: &program.command,
-                program,
-                inputs: &inputs,
-                files: &job.sources,
-                log: &job.log,
-                fresh: job.fresh,
-                file_types,
-            };
-            run.execute(sandbox, store, events.as_ref(), limits)
-        }
-        JobWork::Kind { name, version, config } => {
-            let kind = kinds
-                .iter()
-                .find(|kind| kind.name() == name)
-                .ok_or_else(|| StageError::new(format!("this program has no stage kind `{name}`")))?;
-            if kind.version() != *version {
-                return Err(StageError::new(format!(
-                    "this program has version {} of `{name}`, not {version}",
-                    kind.version()
-                )));
-            }
-            let tap = Arc::new(Tap {
-                events: events.clone(),
-                state: Mutex::default(),
-            });
-            let context = Context {
-                inputs,
-                sources: job.sources.clone(),
-                threads: job.threads,
-                fresh: job.fresh,
-                events: tap.clone(),
-                cancel: limits.cancel.clone(),
-                ..Context::new(job.key, store.clone())
-            };
-            let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))
-                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
-            for port in kind.ports().outputs {
-                if !outputs.contains_key(port.name) {
-                    return Err(StageError::new(format!("`{name}` produced no output `{}`", port.name)));
-                }
-            }
-            let (hits, total) = context.memos.counts();
-            if total > 0 {
-                if hits > 0 && hits < total {
-                    context.log(computed(&context.memos.names(), total));
-                }
-                events.emit(StageEvent::Memo { hits, total });
-            }
-            let log = std::mem::take(&mut tap.state.lock().unwrap_or_else(PoisonError::into_inner).1);
-            Ok(Done {
-                outputs,
-                log: if log.is_empty() {
-                    None
-                } else {
-                    Some(store.put(log.as_bytes())?)
-                },
-                peak_memory: peak_memory(),
-                numerics_class: context.numerics_class.get().cloned(),
-                ..Done::default()
-            })
+    Ok(inputs)
+}
+
+/// Runs the stage kind of a job in this process, until `cancel` is cancelled.
+pub(super) fn run_kind(
+    job: &Job,
+    store: &Store,
+    kinds: &'static [Box<dyn AnyStage>],
+    events: &Arc<dyn EventSink>,
+    cancel: &CancelToken,
+) -> Result<Done, StageError> {
+    let JobWork::Kind { name, version, config } = &job.work else {
+        return Err(StageError::new("a worker runs no programs"));
+    };
+    let kind = kinds
+        .iter()
+        .find(|kind| kind.name() == name)
+        .ok_or_else(|| StageError::new(format!("this program has no stage kind `{name}`")))?;
+    if kind.version() != *version {
+        return Err(StageError::new(format!(
+            "this program has version {} of `{name}`, not {version}",
+            kind.version()
+        )));
+    }
+    let tap = Arc::new(Tap {
+        events: events.clone(),
+        state: Mutex::default(),
+    });
+    let context = Context {
+        inputs: inputs(job, store)?,
+        sources: job.sources.clone(),
+        threads: job.threads,
+        fresh: job.fresh,
+        events: tap.clone(),
+        cancel: cancel.clone(),
+        ..Context::new(job.key, store.clone())
+    };
+    let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))
+        .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
+    for port in kind.ports().outputs {
+        if !outputs.contains_key(port.name) {
+            return Err(StageError::new(format!("`{name}` produced no output `{}`", port.name)));
         }
     }
+    let (hits, total) = context.memos.counts();
+    if total > 0 {
+        if hits > 0 && hits < total {
+            context.log(computed(&context.memos.names(), total));
+        }
+        events.emit(StageEvent::Memo { hits, total });
+    }
+    let log = std::mem::take(&mut tap.state.lock().unwrap_or_else(PoisonError::into_inner).1);
+    Ok(Done {
+        outputs,
+        log: match log.is_empty() {
+            true => None,
+            false => Some(store.put(log.as_bytes())?),
+        },
+        peak_memory: peak_memory(),
+        numerics_class: context.numerics_class.get().cloned(),
+        ..Done::default()
+    })
 }
 
 /// The maximum number of computed parts named in the log.

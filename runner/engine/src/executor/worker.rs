@@ -1,16 +1,12 @@
 //! The worker's side of a worker process.
 
-use super::isolation::Sandbox;
-use super::job::{Job, JobWork};
-use super::limits::Limits;
+use super::job::Job;
 use super::protocol::{Message, STOP};
-use super::run_job::run_job;
+use super::run_job::run_kind;
 use crate::text;
 use cache::{OpenUpstream, Store, TransferStats};
-use runner_sandbox::this_program;
 use runner_sandbox::{USAGE, tree_cpu, tree_memory};
-use stages_core::typed_output::FileType;
-use stages_core::{AnyStage, EventSink, StageError, StageEvent};
+use stages_core::{AnyStage, CancelToken, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -44,28 +40,22 @@ fn stop_reads(store: Option<&Store>) {
 
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when
 /// its parent does.
-pub fn worker(
-    kinds: &'static [Box<dyn AnyStage>],
-    file_types: &'static [FileType],
-    open_upstream: OpenUpstream,
-) -> u8 {
+pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
         return 2;
     }
     let Ok(job) = serde_json::from_str::<Job>(&line) else {
-        Lines.write(&Message::failed(StageError::new("the worker cannot read its job")));
+        Lines.write(&Message::Failed(StageError::new("the worker cannot read its job")));
         return 2;
     };
-    let limits = Limits::default();
+    let cancel = CancelToken::default();
     let opened = Arc::new(OnceLock::<Store>::new());
-    if matches!(job.work, JobWork::Kind { .. }) {
-        end_with_parent();
-        // It only reports.
-        let _ = Builder::new().spawn(report_usage);
-    }
+    end_with_parent();
+    // It only reports.
+    let _ = Builder::new().spawn(report_usage);
     {
-        let (cancel, store) = (limits.cancel.clone(), opened.clone());
+        let (cancel, store) = (cancel.clone(), opened.clone());
         let listen = move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
@@ -78,11 +68,10 @@ pub fn worker(
                     Err(_) => break,
                 }
             }
-            // An external program ends with this process.
             exit(1);
         };
         if let Err(err) = Builder::new().spawn(listen) {
-            Lines.write(&Message::failed(StageError::new(format!(
+            Lines.write(&Message::Failed(StageError::new(format!(
                 "cannot start a thread: {err}"
             ))));
             return 1;
@@ -95,9 +84,6 @@ pub fn worker(
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
         Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
-            let program =
-                this_program().map_err(|err| StageError::new(format!("cannot find this program: {err}")))?;
-            let sandbox = Sandbox::new(program);
             // The engine holds a guard against garbage collection, but may be killed shortly before this
             // process is.
             let _guard = store.guard()?;
@@ -105,10 +91,10 @@ pub fn worker(
                 upstream.watch(Box::new(fetched(events.clone())));
             }
             let _ = opened.set(store.clone());
-            if limits.cancel.is_cancelled() {
+            if cancel.is_cancelled() {
                 stop_reads(Some(&store));
             }
-            let result = run_job(&job, &store, kinds, file_types, &events, &limits, &sandbox);
+            let result = run_kind(&job, &store, kinds, &events, &cancel);
             if let Some(upstream) = store.upstream() {
                 Lines.write(&Message::Upstream(upstream.worker_report()));
             }
@@ -119,7 +105,7 @@ pub fn worker(
     let code = u8::from(result.is_err());
     Lines.write(&match result {
         Ok(done) => Message::Done(done),
-        Err(err) => Message::failed(err),
+        Err(err) => Message::Failed(err),
     });
     code
 }

@@ -1,11 +1,12 @@
 //! The engine's side of a worker process.
 
+use super::command_run::Run;
 use super::failure::signal_name;
 use super::isolation::Sandbox;
 use super::job::{Done, Executor, Job, JobWork};
 use super::limits::{Limits, timed_out};
-use super::protocol::{Message, STOP, error};
-use super::run_job::run_job;
+use super::protocol::{Message, STOP};
+use super::run_job::inputs;
 use cache::{Store, WorkerReport};
 use runner_sandbox::this_program;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -83,8 +84,17 @@ impl Drop for Worker {
 
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
-        if matches!(job.work, JobWork::Command(_)) {
-            return run_job(job, &self.store, &[], self.file_types, events, limits, &self.sandbox);
+        if let JobWork::Command(program) = &job.work {
+            let run = Run {
+                command: &program.command,
+                program,
+                inputs: &inputs(job, &self.store)?,
+                files: &job.sources,
+                log: &job.log,
+                fresh: job.fresh,
+                file_types: self.file_types,
+            };
+            return run.execute(&self.sandbox, &self.store, events.as_ref(), limits);
         }
         let failed = |what: &str, err: std::io::Error| {
             StageError::new(format!("cannot {what} a worker process: {err}"))
@@ -153,9 +163,7 @@ impl Executor for WorkerProcess {
                 }),
                 Ok(Ok(Message::Upstream(report))) => upstream = report,
                 Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
-                Ok(Ok(Message::Failed { message, hint, cause })) => {
-                    result = Some(Err(error(message, hint, cause)));
-                }
+                Ok(Ok(Message::Failed(err))) => result = Some(Err(err)),
                 Ok(Err(line)) => events.emit(StageEvent::Log { line }),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}

@@ -131,7 +131,7 @@ impl Scheduler<'_, '_, '_> {
         let different: Vec<String> = cached
             .outputs
             .iter()
-            .filter(|(name, digest)| again.outputs.get(name) != Some(digest))
+            .filter(|(name, digest)| again.outputs.get(*name) != Some(digest))
             .map(|(name, digest)| {
                 let now = again.outputs.get(name).map(ArtifactDigest::short).unwrap_or_default();
                 format!("`{name}` is {now}, but was {}", digest.short())
