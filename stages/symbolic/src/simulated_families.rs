@@ -167,10 +167,7 @@ impl StageKind for SimulatedFamilies {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([(
-            "knowledge".to_owned(),
-            Provided::unknown(PortType::Knowledge),
-        )]))
+        Ok(artifact::provided(&Self::PORTS))
     }
 
     fn run(&self, config: &SimulatedFamiliesConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -9,8 +9,10 @@ use crate::derived::Derived;
 use crate::knowledge_base::{KnowledgeBase, Split};
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, BlobRef, Store};
+use serde::Serialize;
 use serde_json::{Value, json};
-use stages_core::{PortType, StageError};
+use stages_core::{PortType, Ports, Provided, StageError};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 /// The path of the knowledge base's file.
@@ -87,6 +89,23 @@ pub fn write(
         builder.blob(DERIVED, derived);
     }
     Ok(builder.finish()?)
+}
+
+/// A value as canonical JSON.
+///
+/// # Errors
+/// When it has no JSON form.
+pub fn json(value: &impl Serialize) -> Result<String, StageError> {
+    let value = serde_json::to_value(value).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&value))
+}
+
+/// What a stage kind promises that knows nothing of its outputs but their types.
+pub fn provided(ports: &Ports) -> BTreeMap<String, Provided> {
+    let outputs = ports.outputs.iter();
+    outputs
+        .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+        .collect()
 }
 
 /// The sizes of a knowledge base, for its metadata.

@@ -2,6 +2,7 @@
 
 use crate::names::{Interner, Names};
 use crate::sections::{Lists, ListsBuilder, Reader, SectionError, Words, Writer};
+use crate::text::TextError;
 use crate::word::{self, TooMany, Word};
 use bytes::Bytes;
 use std::io;
@@ -49,17 +50,20 @@ pub struct Symbols<N = Names> {
 /// Names to which more are added.
 pub type SymbolsBuilder = Symbols<Interner>;
 
+/// The number of a name among those of its kind, of which words can name `most`.
+#[inline]
+fn number(names: &mut Interner, name: &[u8], tag: usize, most: usize) -> Result<u32, TooMany> {
+    let number = u8::try_from(tag).ok().and_then(|tag| names.intern(name, tag));
+    number.filter(|&number| (number as usize) < most).ok_or(TooMany)
+}
+
 impl SymbolsBuilder {
     /// The word of a constant.
     ///
     /// # Errors
     /// When there are more than words can name.
     pub fn constant(&mut self, name: &[u8], kind: ConstantKind) -> Result<Word, TooMany> {
-        let number = self.constants.intern(name, kind as u8);
-        number
-            .filter(|&n| (n as usize) < word::MAX_CONSTANTS)
-            .map(word::constant)
-            .ok_or(TooMany)
+        number(&mut self.constants, name, kind as usize, word::MAX_CONSTANTS).map(word::constant)
     }
 
     /// The word of a predicate.
@@ -67,9 +71,7 @@ impl SymbolsBuilder {
     /// # Errors
     /// When there are more than words can name.
     pub fn predicate(&mut self, name: &[u8], arity: usize) -> Result<Word, TooMany> {
-        let tag = u8::try_from(arity).map_err(|_| TooMany)?;
-        let number = self.predicates.intern(name, tag);
-        let number = number.filter(|&n| (n as usize) < word::MAX_PREDICATES).ok_or(TooMany)?;
+        let number = number(&mut self.predicates, name, arity, word::MAX_PREDICATES)?;
         Ok(word::predicate(number, arity))
     }
 
@@ -78,9 +80,7 @@ impl SymbolsBuilder {
     /// # Errors
     /// When there are more than words can name.
     pub fn functor(&mut self, name: &[u8], arity: usize) -> Result<Word, TooMany> {
-        let tag = u8::try_from(arity).map_err(|_| TooMany)?;
-        let number = self.functors.intern(name, tag);
-        let number = number.filter(|&n| (n as usize) < word::MAX_FUNCTORS).ok_or(TooMany)?;
+        let number = number(&mut self.functors, name, arity, word::MAX_FUNCTORS)?;
         Ok(word::functor(number, arity))
     }
 
@@ -235,6 +235,17 @@ impl ProgramBuilder {
     /// Adds a goal list.
     pub fn goal(&mut self, goals: &[Word]) {
         self.goals.push(goals.iter().copied());
+    }
+
+    /// The program, unless the facts of a text are too many.
+    pub(crate) fn triples(self, text: &str) -> Result<Program, TextError> {
+        match self.fits() {
+            true => Ok(self.finish()),
+            false => {
+                let message = "more triples than 32-bit offsets can hold";
+                Err(TextError::at(text, 0, message, "split the file"))
+            }
+        }
     }
 
     /// Returns whether the words are still few enough for their offsets.

@@ -244,16 +244,10 @@ impl Relations {
 
     /// The predicate and row of a fact, by its number among all.
     pub fn locate(&self, fact: u32) -> (u32, u32) {
-        let first = |predicate: usize| self.directory[self.starts[predicate] as usize];
-        let (mut low, mut high) = (0, self.predicates());
-        while high - low > 1 {
-            let middle = (low + high) / 2;
-            match first(middle) <= fact {
-                true => low = middle,
-                false => high = middle,
-            }
-        }
-        (low as u32, fact - first(low))
+        let starts = &self.starts[..self.predicates()];
+        let is_before = |start: &u32| self.directory[*start as usize] <= fact;
+        let predicate = starts.partition_point(is_before).saturating_sub(1);
+        (predicate as u32, fact - self.directory[starts[predicate] as usize])
     }
 
     /// The facts that are given before, by an earlier clause: their numbers, in order.
@@ -418,21 +412,16 @@ fn posting_lists(column: &[Word], constants: usize, postings: &mut Vec<u32>) -> 
     }
     let mut order: Vec<u32> = (0..rows as u32).collect();
     order.sort_by_key(|&row| column[row as usize]);
-    let keys = postings.len();
-    let mut count = 0;
-    for (i, &row) in order.iter().enumerate() {
-        if i == 0 || column[row as usize] != column[order[i - 1] as usize] {
-            postings.push(column[row as usize]);
-            count += 1;
-        }
-    }
+    let runs = || order.chunk_by(|&a, &b| column[a as usize] == column[b as usize]);
+    let (keys, count) = (postings.len(), runs().count() as u32);
+    postings.extend(runs().map(|run| column[run[0] as usize]));
     let starts = postings.len();
-    for (i, &row) in order.iter().enumerate() {
-        if i == 0 || column[row as usize] != column[order[i - 1] as usize] {
-            postings.push(i as u32);
-        }
+    let mut start = 0;
+    for run in runs() {
+        postings.push(start);
+        start += run.len() as u32;
     }
-    postings.push(rows as u32);
+    postings.push(start);
     let lists = postings.len();
     postings.extend(order);
     [keys as u32, count, starts as u32, lists as u32]

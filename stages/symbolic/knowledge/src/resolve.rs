@@ -210,7 +210,7 @@ impl Resolver {
         }
         let end = word::end(goals, selected);
         let written = self
-            .write_body(&sides, body, out)
+            .write(&sides, body, sides.shift, out)
             .and_then(|()| self.rest(&sides, selected, end, out));
         self.finish(written, start, out)
     }
@@ -426,12 +426,18 @@ impl Resolver {
         Ok(false)
     }
 
-    /// Writes a clause's body, which lies apart from its head.
+    /// Writes words under the bindings; their variables have numbers from `shift` on.
     #[inline]
-    fn write_body(&mut self, sides: &Sides<'_>, body: &[Word], out: &mut Vec<Word>) -> Result<(), TooLarge> {
-        for &word in body {
+    fn write(
+        &mut self,
+        sides: &Sides<'_>,
+        words: &[Word],
+        shift: u32,
+        out: &mut Vec<Word>,
+    ) -> Result<(), TooLarge> {
+        for &word in words {
             match word::is_variable(word) {
-                true => self.write_value(sides, word + sides.shift, out)?,
+                true => self.write_value(sides, word + shift, out)?,
                 false => out.push(word),
             }
         }
@@ -447,15 +453,8 @@ impl Resolver {
         end: usize,
         out: &mut Vec<Word>,
     ) -> Result<(), TooLarge> {
-        for part in [&sides.goals[..selected], &sides.goals[end..]] {
-            for &word in part {
-                match word::is_variable(word) {
-                    true => self.write_value(sides, word, out)?,
-                    false => out.push(word),
-                }
-            }
-        }
-        Ok(())
+        self.write(sides, &sides.goals[..selected], 0, out)?;
+        self.write(sides, &sides.goals[end..], 0, out)
     }
 
     /// Writes what a variable stands for.

@@ -13,6 +13,7 @@ pub mod paths;
 pub mod proofs;
 pub mod rules;
 mod saved_episodes;
+pub mod search;
 pub mod shaping;
 mod stage;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
     Provided, Share, Source, StageError, StageEvent, StageKind,
 };
+use stages_ingest::files::{name_of, unreadable};
 use stages_knowledge::{KnowledgeBase, Split, artifact, word};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl StageKind for Symbolic {
             }
             _ => {}
         }
-        Ok(BTreeMap::from([("env".to_owned(), Provided::unknown(PortType::Env))]))
+        Ok(artifact::provided(&Self::PORTS))
     }
 
     fn sources(&self, config: &SymbolicConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
@@ -155,16 +156,13 @@ impl StageKind for Symbolic {
                     context.check_cancelled()?;
                     SymbolicTask::of_texts(rules, &texts, split)
                 })?;
-                let texts = serde_json::to_value(&texts).map_err(|err| StageError::new(err.to_string()))?;
-                let blob = context.store.put(cache::canonical_json(&texts).as_bytes())?;
-                files.push((PROBLEMS, blob));
+                files.push((PROBLEMS, context.store.put(artifact::json(&texts)?.as_bytes())?));
             }
         }
         // Paths mean nothing in the artifact.
-        let settings = config.without(Self::NOT_IN_KEY);
-        let settings = serde_json::to_value(settings).map_err(|err| StageError::new(err.to_string()))?;
+        let settings = artifact::json(&config.without(Self::NOT_IN_KEY))?;
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        builder.bytes(CONFIG, cache::canonical_json(&settings).as_bytes())?;
+        builder.bytes(CONFIG, settings.as_bytes())?;
         for (name, blob) in files {
             builder.blob(name, blob);
         }
@@ -192,8 +190,7 @@ fn asks_of_the_graph(base: &KnowledgeBase) -> bool {
 
 /// The embedding of a knowledge base, which the environment's other settings do not change.
 fn embedding_memo(knowledge: &Artifact, config: &EmbeddingConfig) -> Result<Memo, StageError> {
-    let settings = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
-    let settings = cache::canonical_json(&settings);
+    let settings = artifact::json(config)?;
     let base = knowledge.entry(artifact::KNOWLEDGE);
     let base = base.map(|entry| entry.blob.as_bytes().as_slice()).unwrap_or_default();
     Ok(Memo::new(
@@ -254,7 +251,7 @@ fn missing(field: String, file: &str) -> ConfigProblem {
 
 /// A file, or the files of a directory, by name.
 fn problem_files(field: &str, given: &str, path: &Path) -> Result<Vec<(String, PathBuf)>, ConfigProblem> {
-    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = |path: &Path| name_of(path.file_name().unwrap_or_default());
     if path.is_file() {
         return Ok(vec![(name(path), path.to_owned())]);
     }
@@ -285,21 +282,13 @@ fn problem_files(field: &str, given: &str, path: &Path) -> Result<Vec<(String, P
 /// The texts of the files.
 fn read(context: &Context, rules: &RulesConfig) -> Result<RuleTexts, StageError> {
     let text = |source: &Source| -> Result<String, StageError> {
-        let bytes = cache::regular_file::read(&source.path)
-            .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
+        let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
         source.check(BlobRef::of(&bytes).blob)?;
         String::from_utf8(bytes).map_err(|_| {
             StageError::new(format!("`{}` is not UTF-8", source.path.display())).hint("convert it to UTF-8")
         })
     };
-    let name = |source: &Source| {
-        source
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    };
+    let name = |source: &Source| name_of(source.path.file_name().unwrap_or_default());
     let domain = context.sources.iter().find(|source| source.name == DOMAIN);
     let domain =
         domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;

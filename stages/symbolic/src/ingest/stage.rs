@@ -49,10 +49,7 @@ impl StageKind for KnowledgeBase {
             config.validate()?;
             self.sources(config, plan.base)?;
         }
-        Ok(BTreeMap::from([(
-            "knowledge".to_owned(),
-            Provided::unknown(PortType::Knowledge),
-        )]))
+        Ok(artifact::provided(&Self::PORTS))
     }
 
     fn sources(&self, config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {

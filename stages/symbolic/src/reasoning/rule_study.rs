@@ -35,7 +35,7 @@ pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageErr
     let budget_of_search = config.search_budget.max(budget);
     let search = |problem: usize| -> Shortest {
         let found = shortest_plan(task, problem, budget_of_search);
-        (found.plan.map(|plan| plan.len()), found.expanded)
+        (found.actions.map(|plan| plan.len()), found.expanded)
     };
     let found: Vec<Shortest> = (0..task.size()).into_par_iter().map(search).collect();
     let sheets = |of: &[Vec<Plan>]| of.iter().map(|of| sheet(of, &found)).collect();

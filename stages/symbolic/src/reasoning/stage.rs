@@ -12,6 +12,7 @@ use stages_core::{
     StageError, StageKind,
 };
 use stages_evaluate::{Metrics, store_metrics_with};
+use stages_knowledge::artifact;
 use stages_policy::Policy;
 use std::collections::BTreeMap;
 
@@ -59,10 +60,7 @@ impl StageKind for Reasoning {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([(
-            "metrics".to_owned(),
-            Provided::unknown(PortType::Metrics),
-        )]))
+        Ok(artifact::provided(&Self::PORTS))
     }
 
     fn run(&self, config: &ReasoningConfig, context: &Context) -> Result<Outputs, StageError> {

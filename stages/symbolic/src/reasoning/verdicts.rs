@@ -141,7 +141,7 @@ pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> V
         let found = shortest(task, &query, if query.label { of_true } else { of_false });
         Searched {
             label: query.label,
-            length: found.trace.map(|trace| trace.len()),
+            length: found.actions.map(|trace| trace.len()),
             expanded: found.expanded,
         }
     };

@@ -16,56 +16,22 @@ pub struct Graph {
 impl Graph {
     /// The graph of a knowledge base's facts, along relations and, if `inverses`, against them.
     pub fn new(knowledge: &KnowledgeBase, inverses: bool) -> Self {
-        let facts = knowledge.relations();
-        let predicates = facts.predicates() as u32;
-        let columns = (0..predicates).filter(|&predicate| facts.get(predicate).arity() == 2);
-        let columns = columns.map(|predicate| {
-            let relation = facts.get(predicate);
-            (predicate, relation.column(0), relation.column(1))
+        let predicates = knowledge.predicates() as u32;
+        let edges = knowledge.pairs().flat_map(|[predicate, head, tail]| {
+            let back = inverses.then_some([tail, predicate + predicates, head]);
+            std::iter::once([head, predicate, tail]).chain(back)
         });
-        let backward = columns.clone().filter(|_| inverses);
-        let backward = backward.map(|(predicate, heads, tails)| (predicate + predicates, tails, heads));
-        let columns: Vec<(u32, &[u32], &[u32])> = columns.chain(backward).collect();
-        // A counting sort by the constant that edges lead from; `starts[c + 2]` counts the edges of c, so
-        // that `starts[c + 1]` is where its next one belongs.
-        let mut starts = vec![0_u32; knowledge.constants() + 2];
-        for &from in columns.iter().flat_map(|(_, from, _)| *from) {
-            starts[from as usize + 2] += 1;
-        }
-        for constant in 2..starts.len() {
+        let mut edges: Vec<[u32; 3]> = edges.collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut starts = vec![0_u32; knowledge.constants() + 1];
+        edges.iter().for_each(|edge| starts[edge[0] as usize + 1] += 1);
+        for constant in 1..starts.len() {
             starts[constant] += starts[constant - 1];
-        }
-        let count = columns.iter().map(|(_, from, _)| from.len()).sum();
-        let mut edges = vec![(0, 0); count];
-        for (relation, from, to) in columns {
-            for (&from, &to) in from.iter().zip(to) {
-                let next = &mut starts[from as usize + 1];
-                edges[*next as usize] = (relation, to);
-                *next += 1;
-            }
-        }
-        starts.pop();
-        // In order, and once each: what is kept moves to the front.
-        let mut kept = 0;
-        for constant in 0..knowledge.constants() {
-            let range = starts[constant] as usize..starts[constant + 1] as usize;
-            starts[constant] = kept as u32;
-            edges[range.clone()].sort_unstable();
-            let first = kept;
-            for at in range {
-                if kept == first || edges[kept - 1] != edges[at] {
-                    edges[kept] = edges[at];
-                    kept += 1;
-                }
-            }
-        }
-        edges.truncate(kept);
-        if let Some(end) = starts.last_mut() {
-            *end = kept as u32;
         }
         Self {
             starts,
-            edges,
+            edges: edges.into_iter().map(|[_, relation, to]| (relation, to)).collect(),
             predicates,
         }
     }

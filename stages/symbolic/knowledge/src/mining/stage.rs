@@ -45,10 +45,7 @@ impl StageKind for MineRules {
         _: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.validate()?;
-        Ok(BTreeMap::from([(
-            "knowledge".to_owned(),
-            Provided::unknown(PortType::Knowledge),
-        )]))
+        Ok(artifact::provided(&Self::PORTS))
     }
 
     fn run(&self, config: &RulesConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -129,9 +129,7 @@ impl<'a> Lexer<'a> {
                 Ok(Token::End)
             }
             _ if is_symbol(first) => {
-                while is_symbol(self.byte(self.at)) {
-                    self.at += 1;
-                }
+                self.pass(is_symbol);
                 Ok(Token::Name(&self.text[self.start..self.at]))
             }
             _ => match self.text[self.at..].chars().next() {
@@ -145,6 +143,13 @@ impl<'a> Lexer<'a> {
                     "write names with it in '…'",
                 )),
             },
+        }
+    }
+
+    /// Passes the bytes of a kind.
+    fn pass(&mut self, is_of: impl Fn(u8) -> bool) {
+        while is_of(self.byte(self.at)) {
+            self.at += 1;
         }
     }
 
@@ -200,33 +205,23 @@ impl<'a> Lexer<'a> {
             if radix != 10 {
                 self.at += 2;
                 let from = self.at;
-                while self.byte(self.at).is_ascii_alphanumeric() {
-                    self.at += 1;
-                }
+                self.pass(|byte| byte.is_ascii_alphanumeric());
                 return u128::from_str_radix(&self.text[from..self.at], radix)
                     .map(|number| Token::Integer(number.to_string().into()))
                     .map_err(|_| self.error("not an integer of its base", "write it in decimal digits"));
             }
         }
-        while self.byte(self.at).is_ascii_digit() {
-            self.at += 1;
-        }
+        self.pass(|byte| byte.is_ascii_digit());
         let whole = self.at;
         if self.byte(self.at) == b'.' && self.byte(self.at + 1).is_ascii_digit() {
             self.at += 1;
-            while self.byte(self.at).is_ascii_digit() {
-                self.at += 1;
-            }
+            self.pass(|byte| byte.is_ascii_digit());
         }
         let mark = self.at;
         if self.at > whole && matches!(self.byte(self.at), b'e' | b'E') {
             self.at += 1 + usize::from(matches!(self.byte(self.at + 1), b'+' | b'-'));
             match self.byte(self.at).is_ascii_digit() {
-                true => {
-                    while self.byte(self.at).is_ascii_digit() {
-                        self.at += 1;
-                    }
-                }
+                true => self.pass(|byte| byte.is_ascii_digit()),
                 false => self.at = mark,
             }
         }
@@ -309,9 +304,7 @@ impl<'a> Lexer<'a> {
                 let radix = if next == b'x' { 16 } else { 8 };
                 let from = if next == b'x' { self.at } else { self.at - 1 };
                 self.at = from;
-                while char::from(self.byte(self.at)).is_digit(radix) {
-                    self.at += 1;
-                }
+                self.pass(|byte| char::from(byte).is_digit(radix));
                 let code = u32::from_str_radix(&self.text[from..self.at], radix).ok();
                 // The closing backslash may be left out.
                 self.at += usize::from(self.byte(self.at) == b'\\');

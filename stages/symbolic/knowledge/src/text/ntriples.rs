@@ -58,15 +58,7 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
             line.at += 1;
         }
     }
-    match builder.fits() {
-        true => Ok(builder.finish()),
-        false => Err(TextError::at(
-            text,
-            0,
-            "more triples than 32-bit offsets can hold",
-            "split the file",
-        )),
-    }
+    builder.triples(text)
 }
 
 struct Line<'a> {

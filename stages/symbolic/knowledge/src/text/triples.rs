@@ -135,15 +135,7 @@ pub fn triples(text: &str, form: &TripleForm) -> Result<Program, TextError> {
         }
     }
     waiting.add(&mut builder).ok_or_else(|| many(text.len()))?;
-    if !builder.fits() {
-        return Err(TextError::at(
-            text,
-            0,
-            "more triples than 32-bit offsets can hold",
-            "split the file",
-        ));
-    }
-    Ok(builder.finish())
+    builder.triples(text)
 }
 
 /// The triples whose names are interned together.

@@ -20,6 +20,6 @@ pub use config::{ActionForm, GoalSelection, ProofConfig, ProofPreset, ProofRewar
 pub use counts::ProofCounts;
 pub use env::{FinishedProof, ProofEnvs, ProofEpisode};
 pub use expand::Engine;
-pub use search::{Found, ProofNode, ProofTree, shortest};
+pub use search::{ProofNode, ProofTree, shortest};
 pub use state::{Goals, Successors};
 pub use task::{ProofTask, Query};

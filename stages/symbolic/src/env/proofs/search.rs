@@ -4,82 +4,32 @@ use super::counts::ProofCounts;
 use super::expand::Engine;
 use super::state::{Goals, Successors, hash};
 use super::task::{ProofTask, Query};
+use crate::env::search::{Found, breadth_first};
 use stages_knowledge::{Clause, Resolver, Word, print, word};
-use std::collections::BTreeSet;
-
-/// The result of a search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The resolution steps of the shortest proof: the number of the goal among those of its state, and the
-    /// clause. `None` where there is none, or the budget ended.
-    pub trace: Option<Vec<(u32, Clause)>>,
-    /// The states that were expanded.
-    pub expanded: u64,
-    /// True where the budget ended before the states did.
-    pub is_cut: bool,
-}
-
-/// A state of the search.
-struct Node {
-    state: Goals,
-    /// The node that it comes from, the goal that was resolved there, and the clause.
-    from: Option<(usize, u32, Clause)>,
-}
 
 /// Searches for the proof of a query with the fewest resolution steps under the task's settings, without a
-/// limit of steps; at most `budget` states are expanded. Of equals it is the first one by the order of
-/// clauses.
-pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found {
-    let settings = &task.settings;
+/// limit of steps: the number of the goal among those of its state, and the clause. At most `budget` states are
+/// expanded. Of equals it is the first one by the order of clauses.
+pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found<(u32, Clause)> {
     let hidden = if task.hides(query) { query.words.as_slice() } else { &[] };
-    let found = |trace, expanded, is_cut| Found {
-        trace,
-        expanded,
-        is_cut,
-    };
     let mut engine = Engine::new(task);
     let mut counts = ProofCounts::default();
     let mut successors = Successors::default();
+    let key = |words: &[Word], depths: &[u32]| hash(words, depths, task.settings.depth > 0);
     let start = task.first_state(&query.words);
-    let hashed = |state: &Goals| hash(&state.words, &state.depths, settings.depth > 0);
-    let mut seen = BTreeSet::from([hashed(&start)]);
-    let mut nodes = vec![Node {
-        state: start,
-        from: None,
-    }];
-    let mut at = 0;
-    while at < nodes.len() {
-        if counts.expanded == budget {
-            return found(None, budget, true);
-        }
-        engine.expand(task, &nodes[at].state, hidden, &[], &mut successors, &mut counts);
+    let start_key = key(&start.words, &start.depths);
+    breadth_first((start, start_key), budget, |state: &Goals, visit| {
+        engine.expand(task, state, hidden, &[], &mut successors, &mut counts);
         for successor in 0..successors.len() {
             let (words, depths) = successors.get(successor);
-            let from = (at, successors.goal as u32, successors.clause(successor));
-            if depths.is_empty() {
-                let mut trace = vec![(from.1, from.2)];
-                let mut back = &nodes[at];
-                while let Some((parent, goal, clause)) = back.from {
-                    trace.push((goal, clause));
-                    back = &nodes[parent];
-                }
-                trace.reverse();
-                return found(Some(trace), counts.expanded, false);
-            }
-            if seen.insert(hash(words, depths, settings.depth > 0)) {
+            let step = (successors.goal as u32, successors.clause(successor));
+            visit(step, depths.is_empty(), key(words, depths), &|| {
                 let mut state = Goals::default();
                 state.set(words, depths);
-                nodes.push(Node {
-                    state,
-                    from: Some(from),
-                });
-            }
+                state
+            });
         }
-        // What is expanded is not needed again.
-        nodes[at].state = Goals::default();
-        at += 1;
-    }
-    found(None, counts.expanded, false)
+    })
 }
 
 /// An atom of a proof.

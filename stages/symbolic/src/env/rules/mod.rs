@@ -14,5 +14,5 @@ mod worlds;
 
 pub use config::{RulesConfig, World};
 pub use env::{FinishedPlan, RuleEnvs, RuleEpisode, RuleTask};
-pub use search::{FoundPlan, shortest_plan};
+pub use search::shortest_plan;
 pub use texts::RuleTexts;

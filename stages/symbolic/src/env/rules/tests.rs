@@ -171,7 +171,7 @@ fn drawn(config: &RulesConfig) -> RuleTask {
 }
 
 fn plan_text(task: &RuleTask, problem: usize) -> Vec<String> {
-    let plan = shortest_plan(task, problem, u64::MAX).plan.unwrap();
+    let plan = shortest_plan(task, problem, u64::MAX).actions.unwrap();
     plan.iter().map(|&action| task.step_text(problem, action)).collect()
 }
 
@@ -414,7 +414,7 @@ fn problems_in_turn_end_with_their_plans() {
     };
     let task = Arc::new(drawn(&config));
     let plans: Vec<Vec<u32>> = (0..5)
-        .map(|problem| shortest_plan(&task, problem, 1000).plan.unwrap())
+        .map(|problem| shortest_plan(&task, problem, 1000).actions.unwrap())
         .collect();
     let mut envs = RuleEnvs::new(task.clone(), 0, 2, 0, Order::InTurn { all: 2 });
     let (mut reward, mut terminated, mut truncated) = ([0.0; 2], [0; 2], [0; 2]);
@@ -443,5 +443,5 @@ fn problems_in_turn_end_with_their_plans() {
     assert_eq!(ended, plans.into_iter().map(Some).collect::<Vec<_>>());
     // A budget that is too small.
     let cut = shortest_plan(&task, 0, 0);
-    assert_eq!((cut.plan, cut.expanded, cut.is_cut), (None, 0, true));
+    assert_eq!((cut.actions, cut.expanded, cut.is_cut), (None, 0, true));
 }

@@ -57,7 +57,7 @@ fn a_proof_is_drawn_as_a_tree() {
     for query in 0..2 {
         let query = task.query(query);
         let found = shortest(&task, &query, 10_000);
-        let tree = ProofTree::new(&task, &query, &found.trace.unwrap());
+        let tree = ProofTree::new(&task, &query, &found.actions.unwrap());
         check(&task, &tree);
         drawn.push_str(&tree.text(&task));
     }
@@ -109,7 +109,7 @@ fn every_proof_of_an_episode_is_one_and_none_is_shorter_than_the_shortest() {
                 if finished.is_proved && proofs < 200 {
                     check(&task, &tree);
                     let found = shortest(&task, &finished.query, 100_000);
-                    let trace = found.trace.unwrap();
+                    let trace = found.actions.unwrap();
                     assert!(trace.len() <= finished.trace.len());
                     check(&task, &ProofTree::new(&task, &finished.query, &trace));
                     proofs += 1;
@@ -131,5 +131,5 @@ fn a_search_ends_with_its_budget() {
         },
     );
     let found = shortest(&task, &task.query(0), 500);
-    assert_eq!((found.trace, found.expanded, found.is_cut), (None, 500, true));
+    assert_eq!((found.actions, found.expanded, found.is_cut), (None, 500, true));
 }
