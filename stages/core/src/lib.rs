@@ -11,6 +11,7 @@ pub mod features;
 pub mod input;
 pub mod kind;
 pub mod memo;
+mod names;
 pub mod port;
 pub mod python;
 pub mod read;

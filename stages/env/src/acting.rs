@@ -4,6 +4,7 @@
 use datasets::Date;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use stages_core::names;
 use std::borrow::Cow;
 
 /// A market of an environment, with the first and the last snapshot of the split that it was opened with.
@@ -45,18 +46,12 @@ pub enum OptionRight {
     Put,
 }
 
+names! { OptionRight: Call "call", Put "put" }
+
 impl OptionRight {
     /// The right of a call, or of a put.
     pub(crate) fn of(call: bool) -> Self {
         if call { Self::Call } else { Self::Put }
-    }
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Call => "call",
-            Self::Put => "put",
-        }
     }
 }
 
@@ -166,19 +161,12 @@ pub enum Side {
     Exercise,
 }
 
+names! { Side: Buy "buy", Sell "sell", Exercise "exercise" }
+
 impl Side {
     /// The side of a signed quantity.
     pub(crate) fn of(quantity: f64) -> Self {
         if quantity < 0.0 { Self::Sell } else { Self::Buy }
-    }
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Buy => "buy",
-            Self::Sell => "sell",
-            Self::Exercise => "exercise",
-        }
     }
 }
 

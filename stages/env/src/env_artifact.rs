@@ -126,23 +126,33 @@ pub(crate) fn files<'a>(
     }
 }
 
-/// Adds a configuration as a file.
-pub(crate) fn add_config(
-    builder: &mut ArtifactBuilder<'_>,
-    name: &str,
-    config: &impl Serialize,
-) -> Result<(), StageError> {
-    let json = serde_json::to_value(config)
-        .map_err(|err| StageError::new(format!("cannot write `{name}`: {err}")))?;
-    builder.bytes(name, cache::canonical_json(&json).as_bytes())?;
-    Ok(())
+/// The file of configuration, observation and actions by name, normalisation, and worlds.
+pub(crate) const SPEC: &str = "env.json";
+
+/// An artifact of a family with [`SPEC`], which other files are added to.
+pub(crate) fn begin<'a>(
+    store: &'a Store,
+    family: &str,
+    spec: &impl Serialize,
+) -> Result<ArtifactBuilder<'a>, StageError> {
+    let mut builder = builder(store, serde_json::json!({ "family": family, "format": 1 }));
+    builder.bytes(SPEC, &encode_spec(spec)?)?;
+    Ok(builder)
 }
 
-/// Reads a configuration that was added as a file.
-pub(crate) fn config<C: DeserializeOwned>(
+/// The bytes of [`SPEC`].
+pub(crate) fn encode_spec(spec: &impl Serialize) -> Result<Vec<u8>, StageError> {
+    let json =
+        serde_json::to_value(spec).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
+    Ok(cache::canonical_json(&json).into_bytes())
+}
+
+/// Reads [`SPEC`].
+pub(crate) fn spec<T: DeserializeOwned>(
     file: impl Fn(&str) -> Result<Bytes, StageError>,
-    name: &str,
-) -> Result<C, StageError> {
-    serde_json::from_slice(&file(name)?)
-        .map_err(|err| StageError::new(format!("cannot read `{name}` of the environment: {err}")))
+) -> Result<T, StageError> {
+    serde_json::from_slice(&file(SPEC)?).map_err(|err| {
+        StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
+            .hint("it was made by another version or damaged; run the environment's stage again")
+    })
 }

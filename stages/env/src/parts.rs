@@ -89,9 +89,7 @@ pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsI
             continue;
         }
         let numbers = ipc::numbers::<UInt32Type>(batch, WORLD)?;
-        if !numbers.is_sorted() {
-            return Err(mismatch());
-        }
+        consistent(numbers.is_sorted())?;
         let mut start = 0;
         for run in numbers.chunk_by(|a, b| a == b) {
             let of_world = found.get_mut(run[0] as usize).ok_or_else(mismatch)?;
@@ -220,13 +218,16 @@ impl<R: TableRows, P: ArrowPrimitiveType> TableColumn<R> for Numbers<R, P> {
     ) -> Result<(), StageError> {
         if width > 0 {
             let values = ipc::numbers::<P>(file, self.name)?;
-            if values.len() != file.num_rows() * width {
-                return Err(mismatch());
-            }
+            consistent(values.len() == file.num_rows() * width)?;
             (self.get_mut)(to).extend_from_slice(&values[rows.start * width..rows.end * width]);
         }
         Ok(())
     }
+}
+
+/// Refuses tables that are not as they were made.
+pub(crate) fn consistent(is: bool) -> Result<(), StageError> {
+    if is { Ok(()) } else { Err(mismatch()) }
 }
 
 pub(crate) fn mismatch() -> StageError {

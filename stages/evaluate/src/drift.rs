@@ -10,6 +10,7 @@ use rules::Broken;
 use samples::{Pair, samples, split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_core::names;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
@@ -208,16 +209,7 @@ enum State {
     TooFew,
 }
 
-impl State {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-            Self::TooFew => "too few",
-        }
-    }
-}
+names! { State: Ok "ok", Warn "warn", Fail "fail", TooFew "too few" }
 
 /// A sample with its distances.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ use stages_core::{Context, Outputs, Ports, StageError, StageKind};
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "classic";
-const FILE: &str = "env.json";
 
 /// A classic environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,10 +65,7 @@ impl StageKind for Classic {
     };
 
     fn run(&self, config: &ClassicConfig, context: &Context) -> Result<Outputs, StageError> {
-        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = env_artifact::builder(&context.store, meta);
-        env_artifact::add_config(&mut builder, FILE, config)?;
-        env_artifact::outputs(builder)
+        env_artifact::outputs(env_artifact::begin(&context.store, FAMILY, config)?)
     }
 }
 
@@ -79,7 +75,7 @@ pub(crate) fn open(
     artifact: &Artifact,
     options: &OpenOptions,
 ) -> Result<Box<dyn BatchEnv>, StageError> {
-    let config: ClassicConfig = env_artifact::config(env_artifact::files(store, artifact), FILE)?;
+    let config: ClassicConfig = env_artifact::spec(env_artifact::files(store, artifact))?;
     let repeat = |name, decks, k| Box::new(RepeatPrevious::new(name, decks, k, options));
     Ok(match config.id {
         Id::CartPole => Box::new(CartPole::new(false, options)),

@@ -19,8 +19,8 @@ mod terms;
 
 pub use futures::FutureBar;
 pub(crate) use futures::{FuturePrice, prices, read};
-pub(crate) use terms::HedgeTerms;
 pub use terms::{HedgeOrder, HedgeRule};
+pub(crate) use terms::{HedgeTerms, terms};
 
 /// The choices of a component `hedge` of multi-discrete actions: leave, to zero, to the band.
 pub(crate) const HEDGE_CHOICES: u32 = 3;

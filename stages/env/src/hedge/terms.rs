@@ -57,6 +57,22 @@ pub(crate) struct HedgeTerms {
     pub lot: f64,
 }
 
+/// The terms among the settings of an environment's `hedge`.
+macro_rules! terms {
+    ($of:expr) => {
+        $crate::hedge::HedgeTerms {
+            rule: $of.rule,
+            band: $of.band,
+            half_spread: $of.half_spread,
+            commission: $of.commission,
+            borrow: $of.borrow,
+            margin: $of.margin,
+            lot: $of.lot,
+        }
+    };
+}
+pub(crate) use terms;
+
 impl HedgeTerms {
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         for (field, value, most) in [

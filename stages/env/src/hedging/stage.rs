@@ -13,7 +13,6 @@ use stages_numerics::random::Random;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "hedging";
-const SPEC: &str = "env.json";
 /// The paths for training and for testing.
 const TABLES: [&str; 2] = ["train.arrow", "test.arrow"];
 
@@ -60,9 +59,7 @@ impl StageKind for Hedging {
 
     fn run(&self, config: &HedgingConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
-        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = env_artifact::builder(&context.store, meta);
-        env_artifact::add_config(&mut builder, SPEC, config)?;
+        let mut builder = env_artifact::begin(&context.store, FAMILY, config)?;
         for (stream, name) in (0..).zip(TABLES) {
             context.check_cancelled()?;
             builder.bytes(name, &config.table(stream)?)?;
@@ -77,12 +74,12 @@ impl StageKind for Hedging {
 /// The errors of [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<HedgingEnv, StageError> {
     let file = env_artifact::files(store, artifact);
-    let config: HedgingConfig = env_artifact::config(&file, SPEC)?;
+    let config: HedgingConfig = env_artifact::spec(&file)?;
     config.validate()?;
     let name = TABLES[options.split.table()];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
     StageError::new(format!(
-        "`{name}` of the environment does not have the size that `{SPEC}` states"
+        "`{name}` of the environment does not have the size that `env.json` states"
     ))
     .hint("run the environment's stage again with --force")
     .when(points.len() != config.paths as usize * (config.steps as usize + 1) * POINT)?;

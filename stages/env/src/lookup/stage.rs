@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "lookup";
-const SPEC: &str = "env.json";
 /// The names of the two tables and of their random streams.
 const TABLES: [(&str, u64); 2] = [("train.arrow", 0), ("test.arrow", 1)];
 
@@ -60,9 +59,7 @@ impl StageKind for Lookup {
 
     fn run(&self, config: &LookupConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
-        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
-        let mut builder = env_artifact::builder(&context.store, meta);
-        env_artifact::add_config(&mut builder, SPEC, config)?;
+        let mut builder = env_artifact::begin(&context.store, FAMILY, config)?;
         for (name, stream) in TABLES {
             context.check_cancelled()?;
             builder.bytes(name, &config.table(stream)?)?;
@@ -91,7 +88,7 @@ pub(crate) fn from_table(
     };
     config.validate()?;
     StageError::new(format!(
-        "`{name}` of the environment does not have the size that `{SPEC}` states"
+        "`{name}` of the environment does not have the size that `env.json` states"
     ))
     .hint("run the environment's stage again with --force")
     .when(table.returns.len() != config.rows || table.features.len() != config.rows * config.features)?;
@@ -104,7 +101,7 @@ pub(crate) fn from_table(
 /// The errors of [`crate::open`].
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<LookupEnv, StageError> {
     let file = env_artifact::files(store, artifact);
-    let config: LookupConfig = env_artifact::config(&file, SPEC)?;
+    let config: LookupConfig = env_artifact::spec(&file)?;
     from_table(config, file(TABLES[options.split.table()].0)?, options)
 }
 

@@ -9,12 +9,13 @@ use super::quantities;
 use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
-use crate::split::SplitRules;
+use crate::split::{SplitRules, split_rules};
 use crate::worlds::{HeldOut, Symbols};
 use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::names;
 
 /// The maximum number of lines of an account.
 pub(crate) const MAX_LINES: usize = 32;
@@ -210,21 +211,9 @@ pub enum SlateFeature {
     Theta,
 }
 
-impl SlateFeature {
-    /// The feature's name in an observation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Moneyness => "moneyness",
-            Self::Years => "years",
-            Self::ImpliedVolatility => "implied_volatility",
-            Self::Mid => "mid",
-            Self::Spread => "spread",
-            Self::Delta => "delta",
-            Self::Gamma => "gamma",
-            Self::Vega => "vega",
-            Self::Theta => "theta",
-        }
-    }
+names! {
+    SlateFeature: Moneyness "moneyness", Years "years", ImpliedVolatility "implied_volatility",
+        Mid "mid", Spread "spread", Delta "delta", Gamma "gamma", Vega "vega", Theta "theta"
 }
 
 /// A strategy that can be opened.
@@ -436,14 +425,7 @@ impl OptionsConfig {
 
     /// The rules by which snapshots are split.
     pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        SplitRules {
-            train: self.train,
-            test: self.test.as_ref(),
-            validation: self.validation.as_ref(),
-            test_fraction: self.test_fraction,
-            purge: self.purge,
-            embargo: self.embargo,
-        }
+        split_rules!(self)
     }
 }
 

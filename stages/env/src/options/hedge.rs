@@ -18,7 +18,7 @@
 //! - *Margin.* Of all that is held of the instrument; the underlying then counts in full (a short, as the
 //!   debt that it is) in the collateral, instead of half.
 
-use crate::hedge::{HedgeRule, HedgeTerms};
+use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -85,25 +85,7 @@ impl HedgeConfig {
 
     /// The rule and the costs.
     pub(crate) fn terms(&self) -> HedgeTerms {
-        let Self {
-            rule,
-            band,
-            half_spread,
-            commission,
-            borrow,
-            margin,
-            lot,
-            ..
-        } = *self;
-        HedgeTerms {
-            rule,
-            band,
-            half_spread,
-            commission,
-            borrow,
-            margin,
-            lot,
-        }
+        terms!(self)
     }
 
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {

@@ -1,6 +1,7 @@
 //! The reasons why actions are masked.
 
 use serde::{Deserialize, Serialize};
+use stages_core::names;
 
 /// The reason why an action is masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,30 +23,17 @@ pub enum Reason {
     Limit,
 }
 
+names! {
+    Reason: NoContract "no_contract", NoQuote "no_quote", NoRoom "no_room", Margin "margin",
+        NothingToClose "nothing_to_close", Liquidity "liquidity", Limit "limit"
+}
+
 impl Reason {
+    /// This one, where it holds.
+    pub(crate) fn when(self, holds: bool) -> Result<(), Self> {
+        if holds { Err(self) } else { Ok(()) }
+    }
+
     /// The number of reasons.
     pub const COUNT: usize = 7;
-    /// All reasons, in the order of counters by reason.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::NoContract,
-        Self::NoQuote,
-        Self::NoRoom,
-        Self::Margin,
-        Self::NothingToClose,
-        Self::Liquidity,
-        Self::Limit,
-    ];
-
-    /// The reason's name in metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NoContract => "no_contract",
-            Self::NoQuote => "no_quote",
-            Self::NoRoom => "no_room",
-            Self::Margin => "margin",
-            Self::NothingToClose => "nothing_to_close",
-            Self::Liquidity => "liquidity",
-            Self::Limit => "limit",
-        }
-    }
 }

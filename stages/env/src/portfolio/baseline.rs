@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_core::names;
 
 /// A rule that needs no training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,34 +37,9 @@ pub enum BaselineName {
     Random,
 }
 
-impl BaselineName {
-    /// All baselines.
-    pub const ALL: [Self; 10] = [
-        Self::Cash,
-        Self::Underlying,
-        Self::ShortStraddle,
-        Self::HedgedShortStraddle,
-        Self::EqualWeightHeld,
-        Self::EqualWeight,
-        Self::MinimumVariance,
-        Self::Momentum,
-        Self::Oracle,
-        Self::Random,
-    ];
-
-    /// The name in metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cash => "cash",
-            Self::Underlying => "underlying",
-            Self::ShortStraddle => "short_straddle",
-            Self::HedgedShortStraddle => "hedged_short_straddle",
-            Self::EqualWeightHeld => "equal_weight_held",
-            Self::EqualWeight => "equal_weight",
-            Self::MinimumVariance => "minimum_variance",
-            Self::Momentum => "momentum",
-            Self::Oracle => "oracle",
-            Self::Random => "random",
-        }
-    }
+names! {
+    BaselineName: Cash "cash", Underlying "underlying", ShortStraddle "short_straddle",
+        HedgedShortStraddle "hedged_short_straddle", EqualWeightHeld "equal_weight_held",
+        EqualWeight "equal_weight", MinimumVariance "minimum_variance", Momentum "momentum",
+        Oracle "oracle", Random "random"
 }

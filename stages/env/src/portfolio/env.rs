@@ -1,12 +1,12 @@
 //! The batch of environments.
 
 use super::course::Course;
-use super::files::{SPEC, decode_spec};
 use super::simulator::Simulator;
 use super::state::{Clock as _, EnvState, Parts, StateRows, States};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::env_artifact::files;
+use crate::env_artifact::spec;
 use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges, split_fields};
 use crate::reward::Moments;
@@ -50,7 +50,7 @@ pub(crate) fn evaluation_episodes(
     struct Spec {
         worlds: Vec<World>,
     }
-    let spec: Spec = decode_spec(&files(store, artifact)(SPEC)?)?;
+    let spec: Spec = spec(files(store, artifact))?;
     Ok(spec.worlds.iter().map(|world| world.splits.of(split).len()).sum())
 }
 

@@ -6,27 +6,8 @@ use crate::spec::{EnvSpec, Normalisation};
 use crate::split::Splits;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-
-/// The file of configuration, observation and actions by name, normalisation, and worlds.
-pub(crate) const SPEC: &str = "env.json";
-
-/// The bytes of [`SPEC`].
-pub(crate) fn encode_spec(spec: &impl Serialize) -> Result<Vec<u8>, StageError> {
-    let json =
-        serde_json::to_value(spec).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
-    Ok(cache::canonical_json(&json).into_bytes())
-}
-
-/// Reads [`SPEC`].
-pub(crate) fn decode_spec<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
-    serde_json::from_slice(bytes).map_err(|err| {
-        StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
-            .hint("it was made by another version or damaged; run the environment's stage again")
-    })
-}
 
 /// Shows observations in another normalisation than their own, where one is given and they have one.
 pub(crate) fn normalise_as(spec: &mut EnvSpec, other: Option<&Normalisation>) {

@@ -29,9 +29,7 @@ pub use acting::ActingSimulator;
 pub use baseline::BaselineName;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
-pub(crate) use files::{
-    SPEC, World, WorldFile, decode_spec, encode_spec, normalise_as, of_world, part_batches,
-};
+pub(crate) use files::{World, WorldFile, normalise_as, of_world, part_batches};
 pub use simulator::{Outcome, Simulator};
 pub(crate) use state::clock;
 pub use state::{Clock, EnvState, EnvView, Parts};

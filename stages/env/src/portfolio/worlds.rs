@@ -2,7 +2,7 @@
 
 use super::files::WorldFile;
 use crate::open_options::Split;
-use crate::parts::mismatch;
+use crate::parts::consistent;
 use crate::split::{SnapshotRange, Splits};
 use stages_core::StageError;
 use std::ops::Range;
@@ -24,9 +24,7 @@ impl Worlds {
     /// When it has none, or its splits lead out of them.
     pub(crate) fn push(&mut self, world: &impl WorldFile, snapshots: usize) -> Result<(), StageError> {
         let mut ranges = world.splits().ranges();
-        if snapshots == 0 || !ranges.all(|range| range.first < range.last && range.last < snapshots) {
-            return Err(mismatch());
-        }
+        consistent(snapshots > 0 && ranges.all(|range| range.first < range.last && range.last < snapshots))?;
         self.names.push(world.name().to_owned());
         self.starts.push(self.end);
         self.end += snapshots;

@@ -12,7 +12,6 @@ use std::path::Path;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "python";
-pub(super) const FILE: &str = "env.json";
 /// The directory of the project's files, in the artifact and in the names of sources.
 pub(super) const PROJECT: &str = "project";
 
@@ -118,15 +117,6 @@ impl Made {
     /// The part of a request that says how an environment is made.
     pub fn request(name: &str, is_call: bool, kwargs: &BTreeMap<String, Value>) -> Value {
         json!({ "name": name, "call": is_call.then_some(name), "kwargs": kwargs })
-    }
-
-    /// The environment of an artifact.
-    pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
-        let entry = artifact
-            .entry(FILE)
-            .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
-        serde_json::from_slice(&store.blob(entry.blob)?)
-            .map_err(|err| StageError::new(format!("cannot read `{FILE}` of the environment: {err}")))
     }
 }
 

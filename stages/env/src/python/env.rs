@@ -7,6 +7,7 @@ use super::saved::Saved;
 use super::shared::Shared;
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
+use crate::env_artifact;
 use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use cache::{Artifact, Store, Workspace};
@@ -58,7 +59,7 @@ pub(crate) fn open(
     artifact: &Artifact,
     options: &OpenOptions,
 ) -> Result<Environments, StageError> {
-    let made = Made::read(store, artifact)?;
+    let made: Made = env_artifact::spec(env_artifact::files(store, artifact))?;
     let program = recall(store, &made.versions, &made.name)?;
     let project = project(store, artifact)?;
     let (spec, batch) = (made.spec.clone(), options.num_envs);

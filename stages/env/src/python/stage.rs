@@ -1,6 +1,6 @@
 //! The stage kind `env/python`.
 
-use super::artifact::{FAMILY, FILE, Made, PROJECT, Spaces, Versions, write};
+use super::artifact::{FAMILY, Made, PROJECT, Spaces, Versions, write};
 use super::config::PythonConfig;
 use super::interpreter::{INTERPRETER, remember, sources};
 use super::process::Process;
@@ -122,9 +122,7 @@ fn make(
             packages: described.packages,
         },
     };
-    let meta = json!({ "family": FAMILY, "format": 1 });
-    let mut builder = env_artifact::builder(store, meta);
-    env_artifact::add_config(&mut builder, FILE, &made)?;
+    let mut builder = env_artifact::begin(store, FAMILY, &made)?;
     for (name, bytes) in &files {
         builder.bytes(name, bytes)?;
     }

@@ -4,6 +4,7 @@ use crate::expression::Program;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::names;
 
 /// The reward: an expression over quantities of the step, or the settings of one; docs/options-environment.md
 /// has the formulas.
@@ -70,16 +71,7 @@ pub enum RewardKind {
     Log,
 }
 
-impl RewardKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] = [
-        Self::MeanVariance,
-        Self::ExponentialUtility,
-        Self::DifferentialSharpe,
-        Self::Simple,
-        Self::Log,
-    ];
-}
+names! { RewardKind: MeanVariance, ExponentialUtility, DifferentialSharpe, Simple, Log }
 
 /// A penalty for losses of a step beyond a threshold:
 /// `weight x max(-excess return - threshold, 0) / (1 - confidence)`.

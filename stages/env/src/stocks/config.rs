@@ -5,7 +5,7 @@ use super::quantities;
 use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
-use crate::split::SplitRules;
+use crate::split::{SplitRules, split_rules};
 use crate::worlds::HeldOut;
 use datasets::DateRange;
 use schemars::JsonSchema;
@@ -317,14 +317,7 @@ impl Default for Finrl {
 impl StocksConfig {
     /// The rules by which dates are split.
     pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        SplitRules {
-            train: self.train,
-            test: self.test.as_ref(),
-            validation: self.validation.as_ref(),
-            test_fraction: self.test_fraction,
-            purge: self.purge,
-            embargo: self.embargo,
-        }
+        split_rules!(self)
     }
 
     /// True if the account is one of margin.

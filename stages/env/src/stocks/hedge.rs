@@ -26,7 +26,7 @@
 //!   asset value is below `margin.maintenance` of the portfolio's gross exposure and `hedge.margin` of the
 //!   hedge's value together. Cash from an instrument sold short buys no stocks.
 
-use crate::hedge::{HedgeRule, HedgeTerms};
+use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -121,25 +121,7 @@ impl StocksHedge {
 
     /// The rule and the costs.
     pub(crate) fn terms(&self) -> HedgeTerms {
-        let &Self {
-            rule,
-            band,
-            half_spread,
-            commission,
-            borrow,
-            margin,
-            lot,
-            ..
-        } = self;
-        HedgeTerms {
-            rule,
-            band,
-            half_spread,
-            commission,
-            borrow,
-            margin,
-            lot,
-        }
+        terms!(self)
     }
 
     pub(crate) fn validate(&self, symbols: &[String]) -> Result<(), ConfigProblem> {

@@ -12,7 +12,7 @@
 
 use super::config::{FillAt, StocksConfig};
 use crate::ipc;
-use crate::parts::{Part, TableColumn, TableRows, columns, mismatch};
+use crate::parts::{Part, TableColumn, TableRows, columns, consistent};
 use crate::portfolio::World;
 use crate::spec::EnvSpec;
 use arrow_array::RecordBatch;
@@ -170,9 +170,7 @@ impl<'a> PanelFile<'a> {
     pub(crate) fn new(batch: &'a RecordBatch, n: usize) -> Result<Self, StageError> {
         let (event_starts, events) = ipc::list_numbers::<Float64Type>(batch, "events", Event::WIDTH)?;
         let has_symbol = |values: &[f64]| values[0] >= 0.0 && values[0] < n as f64;
-        if !events.chunks_exact(Event::WIDTH).all(has_symbol) {
-            return Err(mismatch());
-        }
+        consistent(events.chunks_exact(Event::WIDTH).all(has_symbol))?;
         Ok(Self {
             batch,
             event_starts,

@@ -5,7 +5,7 @@ use crate::checks::{positive, within};
 use crate::episode::EpisodeLength;
 use crate::expression::{Mistake, Program};
 use crate::reward::{self, RewardConfig};
-use crate::split::SplitRules;
+use crate::split::{SplitRules, split_rules};
 use crate::worlds::HeldOut;
 use datasets::DateRange;
 use schemars::JsonSchema;
@@ -233,14 +233,7 @@ impl TableConfig {
 
     /// The rules by which dates are split.
     pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        SplitRules {
-            train: self.train,
-            test: self.test.as_ref(),
-            validation: self.validation.as_ref(),
-            test_fraction: self.test_fraction,
-            purge: self.purge,
-            embargo: self.embargo,
-        }
+        split_rules!(self)
     }
 
     /// Checks all values that do not depend on the table.

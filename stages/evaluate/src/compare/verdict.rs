@@ -8,6 +8,7 @@ use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::names;
 use stages_numerics::random::Random;
 
 /// The rules of a verdict.
@@ -77,15 +78,9 @@ pub(super) enum Verdict {
     Noise,
 }
 
-impl Verdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Better => "better",
-            Self::Worse => "worse",
-            Self::Noise => "noise",
-        }
-    }
+names! { Verdict: Better "better", Worse "worse", Noise "noise" }
 
+impl Verdict {
     /// The number among metrics.
     fn number(self) -> f64 {
         match self {

@@ -8,6 +8,7 @@ use datasets::schema::{Column, GREEKS, Type};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_core::names;
 use stages_core::{ConfigProblem, StageError, table};
 use std::sync::Arc;
 
@@ -78,28 +79,12 @@ const FURTHER: [Column; 8] = [
     column("dual_gamma", "d2V/dK2"),
 ];
 
-impl Output {
-    /// All, in the order of the columns.
-    pub const ALL: [Self; 17] = [
-        Self::Price,
-        Self::Delta,
-        Self::Gamma,
-        Self::Vega,
-        Self::Theta,
-        Self::Rho,
-        Self::Vanna,
-        Self::Volga,
-        Self::Charm,
-        Self::Phi,
-        Self::Veta,
-        Self::Speed,
-        Self::Zomma,
-        Self::Color,
-        Self::Ultima,
-        Self::DualDelta,
-        Self::DualGamma,
-    ];
+names! {
+    Output: Price, Delta, Gamma, Vega, Theta, Rho, Vanna, Volga, Charm, Phi, Veta, Speed, Zomma,
+        Color, Ultima, DualDelta, DualGamma
+}
 
+impl Output {
     /// Those of every table of Greeks.
     pub fn standard() -> Vec<Self> {
         Self::ALL[..STANDARD].to_vec()

@@ -5,6 +5,7 @@
 //! few hundred bytes a day.
 
 use crate::adjustment::Adjustment;
+use crate::env_artifact;
 use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
@@ -14,8 +15,8 @@ use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
 use crate::options::tables::{
     DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SIZES, SnapshotRows, Spec, World, part_files,
 };
-use crate::parts::{TableRows as _, mismatch};
-use crate::portfolio::{SPEC, Worlds, decode_spec};
+use crate::parts::{TableRows as _, consistent, mismatch};
+use crate::portfolio::Worlds;
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use arrow_array::RecordBatch;
@@ -118,7 +119,7 @@ impl Tables {
         file: impl Fn(&str) -> Result<Bytes, StageError>,
         normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        let mut spec: Spec = env_artifact::spec(&file)?;
         if let Some(other) = normalisation {
             spec.env.normalisation = Some(other.clone());
         }
@@ -146,8 +147,7 @@ impl Tables {
     /// Refuses tables whose indices lead out of one another, so that no step can.
     fn check(&self) -> Result<(), StageError> {
         let n = self.contracts.len() as i32;
-        let fits = !self.dates.is_empty() && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n);
-        if fits { Ok(()) } else { Err(mismatch()) }
+        consistent(!self.dates.is_empty() && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n))
     }
 
     /// The features of snapshot `t` that are not observed.
@@ -308,9 +308,7 @@ impl Reader {
         let Some(&last) = self.rows.dates.last().filter(|_| n > 0) else {
             return Err(mismatch());
         };
-        if !self.rows.instants.is_empty() && self.rows.instants.len() != self.rows.dates.len() {
-            return Err(mismatch());
-        }
+        consistent(self.rows.instants.is_empty() || self.rows.instants.len() == self.rows.dates.len())?;
         self.part_of.resize(start + n, self.parts.len() as u32);
 
         let last = (last, self.rows.instants.last().copied());
@@ -348,9 +346,7 @@ impl Reader {
         let roots = paths
             .column_by_name("root")
             .and_then(|column| column.as_string_opt::<i32>());
-        if self.roots.is_some() && roots.is_none() {
-            return Err(mismatch());
-        }
+        consistent(self.roots.is_none() || roots.is_some())?;
         let call = paths
             .column_by_name("call")
             .and_then(|column| column.as_boolean_opt())
@@ -366,9 +362,7 @@ impl Reader {
         let (depths, sizes, risks) = (single(DEPTHS, 2)?, single(SIZES, 2)?, single(RISKS, SCENARIOS)?);
         let mut numbers = Vec::with_capacity(paths.num_rows());
         let (mut alive, mut bases) = (Vec::new(), Vec::with_capacity(paths.num_rows()));
-        if self.alive.len() > paths.num_rows() {
-            return Err(mismatch());
-        }
+        consistent(self.alive.len() <= paths.num_rows())?;
         for i in 0..paths.num_rows() {
             let (from, len) = (first[i] as usize, offsets[i + 1] - offsets[i]);
             let settles = match last {
@@ -377,9 +371,7 @@ impl Reader {
             };
             let carried = self.alive.get(i).copied();
             let whole = if settles { from + len <= n } else { from + len == n };
-            if len == 0 || !whole || (carried.is_some() && from > 0) {
-                return Err(mismatch());
-            }
+            consistent(len > 0 && whole && (carried.is_none() || from == 0))?;
             let deliverable = self.deliverable(deliverables.get(i).copied().unwrap_or(1.0))?;
             let id = carried.unwrap_or(self.contracts.len() as u32);
             if carried.is_none() {
@@ -400,9 +392,7 @@ impl Reader {
             let contract = &mut self.contracts[id as usize];
             let same = (contract.expiry, contract.call, contract.deliverable)
                 == (expiry[i], call.value(i), deliverable);
-            if !same || contract.strike != strike[i] {
-                return Err(mismatch());
-            }
+            consistent(same && contract.strike == strike[i])?;
             contract.last = (start + from + len - 1) as u32;
             contract.settles = settles;
             // Less the snapshot's number, so that adding it gives the entry's.
@@ -530,9 +520,7 @@ fn adjusted(
     };
     for (start, adjustment) in spec.worlds.iter().enumerate().flat_map(of_world) {
         let t = (start + adjustment.snapshot) as u32;
-        if adjustment.snapshot == 0 || t as usize >= snapshots {
-            return Err(mismatch());
-        }
+        consistent(adjustment.snapshot > 0 && (t as usize) < snapshots)?;
         let mut successors = HashMap::new();
         if adjustment.changes_contracts() {
             let terms =

@@ -148,9 +148,7 @@ impl Market {
         for &leg in legs {
             let (instrument, quantity) = self.leg(leg, slate, size);
             let empty = matches!(leg.traded, Traded::Slot(slot) if slate[slot] < 0);
-            if empty || basket.legs().iter().any(|leg| leg.0 == instrument) {
-                return Err(Reason::NoContract);
-            }
+            Reason::NoContract.when(empty || basket.legs().iter().any(|leg| leg.0 == instrument))?;
             basket.push(instrument, quantity);
         }
         Ok(basket)
@@ -184,9 +182,7 @@ impl Market {
             let room = self.fills.most(quantity, now.depths(id));
             most.min((room * units / quantity.abs()).floor())
         });
-        if most < 1.0 {
-            return Err(Reason::Liquidity);
-        }
+        Reason::Liquidity.when(most < 1.0)?;
         let mut filled = Basket::EMPTY;
         for &(instrument, quantity) in basket.legs() {
             filled.push(instrument, quantity / units * most);

@@ -215,9 +215,7 @@ pub(super) fn can_open(
     lines: &[Line],
     basket: &Basket,
 ) -> Result<(), Reason> {
-    if account.lines as usize + basket.lines() > market.config.lines {
-        return Err(Reason::NoRoom);
-    }
+    Reason::NoRoom.when(account.lines as usize + basket.lines() > market.config.lines)?;
     affordable(market, now, account, futures, lines, basket)
 }
 
@@ -238,18 +236,14 @@ pub(super) fn affordable(
     let (mut cash, mut units) = (account.cash, account.units);
     for &(instrument, quantity) in basket.legs() {
         let (price, _) = market.price(now, instrument, quantity);
-        if price.is_nan() {
-            return Err(Reason::NoQuote);
-        }
+        Reason::NoQuote.when(price.is_nan())?;
         match instrument {
             Instrument::Underlying => {
                 cash -= quantity * price;
                 units += quantity;
             }
             Instrument::Contract(id) => {
-                if !market.has_liquidity(now, id, quantity) {
-                    return Err(Reason::Liquidity);
-                }
+                Reason::Liquidity.when(!market.has_liquidity(now, id, quantity))?;
                 cash -=
                     quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
                 legs[n] = market.margin_leg(now, id, quantity as i32);
@@ -286,8 +280,6 @@ pub(super) fn affordable(
     }
     let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule)
         + hedge::margin(market, units, futures, underlying);
-    if cash + market.loan_value() * units * underlying < rule.initial * needed {
-        return Err(Reason::Margin);
-    }
+    Reason::Margin.when(cash + market.loan_value() * units * underlying < rule.initial * needed)?;
     limits::check(market, now, (account, futures), lines, basket, needed)
 }

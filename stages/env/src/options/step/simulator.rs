@@ -49,11 +49,12 @@ impl OptionsSimulator {
             return Ok(());
         };
         let (market, action) = (&self.market, action as usize);
-        match action < market.strategies.names.len().min(MAX_ACTIONS)
-            && env.account.action_mask >> action & 1 == 1
-        {
-            true => Ok(()),
-            false => Err(action_mask::reason(market, &self.costs, env, action)),
+        let allowed = action < market.strategies.names.len().min(MAX_ACTIONS)
+            && env.account.action_mask >> action & 1 == 1;
+        if allowed {
+            Ok(())
+        } else {
+            Err(action_mask::reason(market, &self.costs, env, action))
         }
     }
 
@@ -156,9 +157,7 @@ impl OptionsSimulator {
         for order in orders.as_slice() {
             if let Instrument::Contract(id) = order.instrument {
                 let contract = market.tables.contracts.get(id as usize).ok_or(Reason::NoContract)?;
-                if !(contract.first..=contract.last).contains(&env.account.t) {
-                    return Err(Reason::NoContract);
-                }
+                Reason::NoContract.when(!(contract.first..=contract.last).contains(&env.account.t))?;
             } else if !market.config.trade_underlying || env.account.units + f64::from(order.quantity) < 0.0 {
                 return Err(Reason::NoQuote);
             }

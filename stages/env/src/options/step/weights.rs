@@ -121,9 +121,7 @@ fn increase(
     let n = env.account.lines as usize;
     let same = |line: &Line| line.contract == contract && line.group as usize == slot;
     let line = env.positions[..n].iter().position(same);
-    if line.is_none() && n == market.config.lines {
-        return Err(Reason::NoRoom);
-    }
+    Reason::NoRoom.when(line.is_none() && n == market.config.lines)?;
     let mut basket = Basket::EMPTY;
     basket.push(instrument, f64::from(quantity));
     let basket = market.filled(now, basket)?;

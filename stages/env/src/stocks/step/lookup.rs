@@ -1,8 +1,9 @@
 //! The open tables of an environment, in which a step looks up its values.
 
+use crate::env_artifact;
 use crate::normalise;
-use crate::parts::{by_world, mismatch};
-use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
+use crate::parts::{by_world, consistent};
+use crate::portfolio::{Worlds, normalise_as, part_batches};
 use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::stocks::config::Rules;
@@ -55,7 +56,7 @@ impl Tables {
         file: impl Fn(&str) -> Result<Bytes, StageError>,
         normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        let mut spec: Spec = env_artifact::spec(&file)?;
         normalise_as(&mut spec.env, normalisation);
         let n = spec.symbols();
         let config = &spec.config;
@@ -71,16 +72,12 @@ impl Tables {
             for (file, rows) in &rows {
                 files[*file].append_to(&mut all, &spec, rows)?;
             }
-            if world.symbols.len() != n {
-                return Err(mismatch());
-            }
+            consistent(world.symbols.len() == n)?;
             worlds.push(world, all.dates.len() - start)?;
             days.extend(all.dates[start..].windows(2).map(|pair| f64::from(pair[1] - pair[0])));
             days.push(0.0);
         }
-        if all.dates.is_empty() {
-            return Err(mismatch());
-        }
+        consistent(!all.dates.is_empty())?;
         let debit: Vec<f64> = all.rate.iter().map(|rate| rate + config.margin.debit_spread).collect();
         let rows = rows(&spec, &all);
         let mut event_starts = Vec::with_capacity(all.dates.len() + 1);

@@ -1,8 +1,9 @@
 //! The open tables of an environment, in which a step looks up its values.
 
+use crate::env_artifact;
 use crate::normalise;
-use crate::parts::{TableRows as _, by_world, mismatch};
-use crate::portfolio::{SPEC, Worlds, decode_spec, normalise_as, part_batches};
+use crate::parts::{TableRows as _, by_world, consistent, mismatch};
+use crate::portfolio::{Worlds, normalise_as, part_batches};
 use crate::spec::Normalisation;
 use crate::table::quantities::Form;
 use crate::table::tables::{Rows, Spec, TABLE};
@@ -36,14 +37,12 @@ impl Tables {
         file: impl Fn(&str) -> Result<Bytes, StageError>,
         normalisation: Option<&Normalisation>,
     ) -> Result<Self, StageError> {
-        let mut spec: Spec = decode_spec(&file(SPEC)?)?;
+        let mut spec: Spec = env_artifact::spec(&file)?;
         normalise_as(&mut spec.env, normalisation);
         let by = spec.env.normalisation.clone().ok_or_else(mismatch)?;
         let (n, width) = (spec.symbols(), spec.paying_width());
         let shown_width = n * spec.observed.len();
-        if shown_width == 0 || by.offset.len() < shown_width || by.scale.len() < shown_width {
-            return Err(mismatch());
-        }
+        consistent(shown_width > 0 && by.offset.len() >= shown_width && by.scale.len() >= shown_width)?;
         let form = spec.config.form();
         let batches = part_batches(file, TABLE, &spec.parts)?;
         let of_worlds = by_world(&batches, spec.worlds.len())?;
@@ -64,9 +63,7 @@ impl Tables {
                 rows.append(&batches[*file], of_file, |column| this.spec.width(column))?;
             }
             let t = rows.dates.len();
-            if world.symbols.len() != n {
-                return Err(mismatch());
-            }
+            consistent(world.symbols.len() == n)?;
             this.worlds.push(world, t)?;
             let instant = |row: usize| rows.instants.get(row).copied();
             let times = rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {

@@ -3,7 +3,6 @@
 use super::*;
 use crate::Simulator as _;
 use crate::actions::Actions;
-use crate::portfolio::decode_spec;
 use crate::testing::{step_discrete, steps_again_after_a_restart};
 use std::collections::BTreeMap;
 
@@ -66,7 +65,7 @@ fn threads_and_neighbours_change_nothing() {
 fn training_episodes_stay_in_the_training_rows() {
     let source = random(2, 60, 4);
     let built = build(&source, &short()).unwrap();
-    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
+    let spec: tables::Spec = serde_json::from_slice(&built.files[0].1).unwrap();
     let last = spec.worlds[0].splits.train[0].last;
     let mut env = from(&built, &OpenOptions::train(64, 1));
     let mut out = begun(&mut env);
@@ -95,7 +94,7 @@ fn normalisation_is_fitted_on_training_rows() {
     let mut source = random(2, 100, 9);
     let built = build(&source, &short()).unwrap();
     let env = from(&built, &OpenOptions::train(1, 0));
-    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
+    let spec: tables::Spec = serde_json::from_slice(&built.files[0].1).unwrap();
     let train = spec.worlds[0].splits.train[0];
     let rows: Vec<f32> = [0, 100]
         .iter()
@@ -108,7 +107,7 @@ fn normalisation_is_fitted_on_training_rows() {
     for symbol in &mut source.symbols {
         symbol.values[1][train.last + 1..].fill(1e6);
     }
-    let other: tables::Spec = decode_spec(&build(&source, &short()).unwrap().files[0].1).unwrap();
+    let other: tables::Spec = serde_json::from_slice(&build(&source, &short()).unwrap().files[0].1).unwrap();
     assert_eq!(other.env.normalisation, spec.env.normalisation);
     let changed = from(&build(&source, &short()).unwrap(), &OpenOptions::train(1, 0));
     assert_eq!(changed.simulator().market_row(99)[0], 5.0);

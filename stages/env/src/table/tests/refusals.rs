@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::open_options::Split;
-use crate::portfolio::decode_spec;
 use crate::worlds::{HeldOut, WorldSet};
 use stages_core::ConfigProblem;
 
@@ -269,7 +268,7 @@ fn symbols_are_split_by_the_same_dates() {
     });
     let config = TableConfig { purge: 5, ..price() };
     let built = build(&source, &config).unwrap();
-    let spec: tables::Spec = decode_spec(&built.files[0].1).unwrap();
+    let spec: tables::Spec = serde_json::from_slice(&built.files[0].1).unwrap();
     let ranges: Vec<String> = spec
         .worlds
         .iter()
@@ -299,7 +298,7 @@ fn symbols_are_split_by_the_same_dates() {
         }),
         ..price()
     };
-    let spec: tables::Spec = decode_spec(&build(&source, &by_symbol).unwrap().files[0].1).unwrap();
+    let spec: tables::Spec = serde_json::from_slice(&build(&source, &by_symbol).unwrap().files[0].1).unwrap();
     let trained: Vec<bool> = spec
         .worlds
         .iter()

@@ -1,5 +1,7 @@
 //! The reasons for which an American option has no price.
 
+use stages_core::names;
+
 /// The outcome of pricing an American option: a price, or the reason for which there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -13,16 +15,4 @@ pub enum Reason {
     Extreme = 2,
 }
 
-impl Reason {
-    /// All, by code.
-    pub const ALL: [Self; 3] = [Self::Ok, Self::Input, Self::Extreme];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Input => "input",
-            Self::Extreme => "extreme",
-        }
-    }
-}
+names! { Reason: Ok "ok", Input "input", Extreme "extreme" }
