@@ -1,6 +1,7 @@
 //! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] it runs in and the events
 //! it emits; and the forms that tables take between stages ([`dataset`]).
 
+mod config;
 pub mod context;
 pub mod contracts;
 pub mod corporate_actions;

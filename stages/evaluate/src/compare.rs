@@ -10,37 +10,25 @@ use crate::output::{self, Metrics};
 use agent::{Agent, Common};
 use difference::Resampling;
 use evidence::{equity, evidence};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use stages_core::config;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 pub use verdict::VerdictConfig;
 
-/// Configuration of `evaluate/compare`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CompareConfig {
-    /// Seed of the bootstrap.
-    pub seed: u64,
-    /// Resamples of the bootstrap.
-    pub bootstrap_draws: usize,
-    /// The risk aversion of the mean-variance utility.
-    pub risk_aversion: f64,
-    /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough
-    /// then.
-    pub verdict: Option<VerdictConfig>,
-}
-
-impl Default for CompareConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            bootstrap_draws: 2000,
-            risk_aversion: 10.0,
-            verdict: None,
-        }
+config! {
+    /// Configuration of `evaluate/compare`.
+    pub struct CompareConfig {
+        /// Seed of the bootstrap.
+        pub seed: u64 = 0,
+        /// Resamples of the bootstrap.
+        pub bootstrap_draws: usize = 2000,
+        /// The risk aversion of the mean-variance utility.
+        pub risk_aversion: f64 = 10.0,
+        /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough
+        /// then.
+        pub verdict: Option<VerdictConfig> = None,
     }
 }
 

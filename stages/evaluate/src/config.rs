@@ -3,45 +3,48 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use stages_env::{BaselineName, OpenOptions};
 use stages_policy::Policy;
 
-/// Configuration of `evaluate/backtest`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BacktestConfig {
-    /// If true, the policy takes its most likely action, otherwise it samples one.
-    pub deterministic: bool,
-    /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of
-    /// episodes.
-    pub seed: u64,
-    /// The number of episodes played where the environment has no test dates (`env/classic`, `env/lookup`,
-    /// `env/hedging`).
-    pub episodes: usize,
-    /// The baselines that the policy is compared with over the test dates; each where the environment has it.
-    pub baselines: Vec<BaselineName>,
-    /// The number of runs of the random baseline, spread over the evaluation episodes, at least one each.
-    pub random_paths: usize,
-    /// The number of runs of the policy with drawn actions beside its greedy run, spread over the evaluation
-    /// episodes like those of the random baseline.
-    pub drawn_paths: usize,
-    /// If true, the policy runs again with market features of another world, with its slate shuffled and, if
-    /// it remembers, with its memory reset at each step.
-    pub ablations: bool,
-    /// If true, the policy is also compared with the best constant rule of the menu and, where the
-    /// environment has hidden regimes, with the rules of an oracle and of a filter, all chosen by simulation
-    /// on the training data; on `env/table` with discrete actions, with each choice taken always.
-    pub rules: bool,
-    /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is
-    /// deflated.
-    pub trials: usize,
-    /// The risk aversion of the mean-variance utility.
-    pub risk_aversion: f64,
-    /// Resamples of the bootstrap.
-    pub bootstrap_draws: usize,
-    /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
-    /// policy holds a position on average.
-    pub bootstrap_block: Block,
+config! {
+    /// Configuration of `evaluate/backtest`.
+    pub struct BacktestConfig {
+        /// If true, the policy takes its most likely action, otherwise it samples one.
+        pub deterministic: bool = true,
+        /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of
+        /// episodes.
+        pub seed: u64 = 0,
+        /// The number of episodes played where the environment has no test dates (`env/classic`,
+        /// `env/lookup`, `env/hedging`).
+        pub episodes: usize = 20,
+        /// The baselines that the policy is compared with over the test dates; each where the environment has
+        /// it.
+        pub baselines: Vec<BaselineName> = BaselineName::ALL.to_vec(),
+        /// The number of runs of the random baseline, spread over the evaluation episodes, at least one each.
+        pub random_paths: usize = 20,
+        /// The number of runs of the policy with drawn actions beside its greedy run, spread over the
+        /// evaluation episodes like those of the random baseline.
+        pub drawn_paths: usize = 4,
+        /// If true, the policy runs again with market features of another world, with its slate shuffled and,
+        /// if it remembers, with its memory reset at each step.
+        pub ablations: bool = true,
+        /// If true, the policy is also compared with the best constant rule of the menu and, where the
+        /// environment has hidden regimes, with the rules of an oracle and of a filter, all chosen by
+        /// simulation on the training data; on `env/table` with discrete actions, with each choice taken
+        /// always.
+        pub rules: bool = true,
+        /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is
+        /// deflated.
+        pub trials: usize = 1,
+        /// The risk aversion of the mean-variance utility.
+        pub risk_aversion: f64 = 10.0,
+        /// Resamples of the bootstrap.
+        pub bootstrap_draws: usize = 1000,
+        /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
+        /// policy holds a position on average.
+        pub bootstrap_block: Block = Block::Auto(Auto::Auto),
+    }
 }
 
 /// The mean length of the bootstrap's blocks.
@@ -60,25 +63,6 @@ pub enum Block {
 pub enum Auto {
     /// The holding period of the policy.
     Auto,
-}
-
-impl Default for BacktestConfig {
-    fn default() -> Self {
-        Self {
-            deterministic: true,
-            seed: 0,
-            episodes: 20,
-            baselines: BaselineName::ALL.to_vec(),
-            random_paths: 20,
-            drawn_paths: 4,
-            ablations: true,
-            rules: true,
-            trials: 1,
-            risk_aversion: 10.0,
-            bootstrap_draws: 1000,
-            bootstrap_block: Block::Auto(Auto::Auto),
-        }
-    }
 }
 
 impl BacktestConfig {

@@ -33,7 +33,7 @@ pub enum AccountKind {
 }
 
 /// Configuration of `policy/act`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DecideConfig {
     /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where

@@ -8,8 +8,7 @@ use crate::output::{self, Metrics};
 use datasets::Date;
 use rules::Broken;
 use samples::{Pair, samples, split};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use stages_core::config;
 use stages_core::names;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
@@ -21,36 +20,37 @@ use statistics::{
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Configuration of `evaluate/drift`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DriftConfig {
-    /// The number of latest dates that are compared with those before.
-    pub recent: usize,
-    /// The first date of the reference, the training's, say; by default the first there is.
-    #[schemars(with = "Option<String>")]
-    pub from: Option<Date>,
-    /// The last date of the reference; by default the last before the latest ones.
-    #[schemars(with = "Option<String>")]
-    pub to: Option<Date>,
-    /// Distances from which on a sample has drifted.
-    pub warn: DriftLimits,
-    /// Distances from which on the stage fails, and the night with it; never if absent.
-    pub fail: Option<DriftLimits>,
+config! {
+    /// Configuration of `evaluate/drift`.
+    pub struct DriftConfig {
+        /// The number of latest dates that are compared with those before.
+        pub recent: usize = 20,
+        /// The first date of the reference, the training's, say; by default the first there is.
+        #[schemars(with = "Option<String>")]
+        pub from: Option<Date> = None,
+        /// The last date of the reference; by default the last before the latest ones.
+        #[schemars(with = "Option<String>")]
+        pub to: Option<Date> = None,
+        /// Distances from which on a sample has drifted.
+        pub warn: DriftLimits = DriftLimits::default(),
+        /// Distances from which on the stage fails, and the night with it; never if absent.
+        pub fail: Option<DriftLimits> = None,
+    }
 }
 
-/// Distances between distributions.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DriftLimits {
-    /// The population stability index, over deciles of the reference.
-    pub psi: f64,
-    /// The statistic of Kolmogorov and Smirnov, from 0 to 1.
-    pub ks: f64,
-    /// The change of the share of rows that break a rule of data quality, from 0 to 1.
-    // Left out of keys at its default, within `fail` too.
-    #[serde(skip_serializing_if = "is_default_share")]
-    pub share: f64,
+config! {
+    /// Distances between distributions.
+    #[derive(Copy)]
+    pub struct DriftLimits {
+        /// The population stability index, over deciles of the reference.
+        pub psi: f64 = 0.25,
+        /// The statistic of Kolmogorov and Smirnov, from 0 to 1.
+        pub ks: f64 = 0.3,
+        /// The change of the share of rows that break a rule of data quality, from 0 to 1.
+        // Left out of keys at its default, within `fail` too.
+        #[serde(skip_serializing_if = "is_default_share")]
+        pub share: f64 = SHARE,
+    }
 }
 
 /// The default of `share`.
@@ -58,28 +58,6 @@ const SHARE: f64 = 0.02;
 
 fn is_default_share(share: &f64) -> bool {
     *share == SHARE
-}
-
-impl Default for DriftLimits {
-    fn default() -> Self {
-        Self {
-            psi: 0.25,
-            ks: 0.3,
-            share: SHARE,
-        }
-    }
-}
-
-impl Default for DriftConfig {
-    fn default() -> Self {
-        Self {
-            recent: 20,
-            from: None,
-            to: None,
-            warn: DriftLimits::default(),
-            fail: None,
-        }
-    }
 }
 
 /// The least number of values on both sides.

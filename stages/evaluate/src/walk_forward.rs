@@ -6,32 +6,21 @@ mod measure;
 
 use crate::output;
 use fold_runs::{FoldRuns, joined};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use stages_core::config;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 
-/// Configuration of `evaluate/walk_forward`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct WalkForwardConfig {
-    /// Seed of the bootstrap.
-    pub seed: u64,
-    /// Resamples of the bootstrap.
-    pub bootstrap_draws: usize,
-    /// Mean length of the bootstrap's blocks, in steps.
-    pub bootstrap_block: f64,
-}
-
-impl Default for WalkForwardConfig {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            bootstrap_draws: 1000,
-            bootstrap_block: 20.0,
-        }
+config! {
+    /// Configuration of `evaluate/walk_forward`.
+    pub struct WalkForwardConfig {
+        /// Seed of the bootstrap.
+        pub seed: u64 = 0,
+        /// Resamples of the bootstrap.
+        pub bootstrap_draws: usize = 1000,
+        /// Mean length of the bootstrap's blocks, in steps.
+        pub bootstrap_block: f64 = 20.0,
     }
 }
 

@@ -43,7 +43,7 @@ pub enum Id {
 }
 
 /// Configuration of `env/classic`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClassicConfig {
     /// The environment.

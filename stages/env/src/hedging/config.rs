@@ -1,47 +1,31 @@
 //! The configuration of `env/hedging`.
 
 use crate::checks::positive;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
 /// The price of the underlying at the beginning of every path.
 pub(super) const SPOT: f64 = 100.0;
 
-/// Configuration of `env/hedging`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HedgingConfig {
-    /// Paths of the underlying to train on, and as many to test on.
-    pub paths: u32,
-    /// Hedges from sale to expiry, and steps in an episode.
-    pub steps: u32,
-    /// Calendar days from sale to expiry; a year has 365.
-    pub days: f64,
-    /// The strike as a multiple of the first price.
-    pub moneyness: f64,
-    /// Volatility of the underlying: annual, decimal.
-    pub volatility: f64,
-    /// Expected growth of the underlying: annual, decimal, continuously compounded.
-    pub drift: f64,
-    /// The number of hedge ratios to choose from, equally spaced from 0 to 1.
-    pub ratios: u32,
-    /// Seed of the paths.
-    pub seed: u64,
-}
-
-impl Default for HedgingConfig {
-    fn default() -> Self {
-        Self {
-            paths: 4096,
-            steps: 30,
-            days: 30.0,
-            moneyness: 1.0,
-            volatility: 0.2,
-            drift: 0.0,
-            ratios: 21,
-            seed: 0,
-        }
+config! {
+    /// Configuration of `env/hedging`.
+    pub struct HedgingConfig {
+        /// Paths of the underlying to train on, and as many to test on.
+        pub paths: u32 = 4096,
+        /// Hedges from sale to expiry, and steps in an episode.
+        pub steps: u32 = 30,
+        /// Calendar days from sale to expiry; a year has 365.
+        pub days: f64 = 30.0,
+        /// The strike as a multiple of the first price.
+        pub moneyness: f64 = 1.0,
+        /// Volatility of the underlying: annual, decimal.
+        pub volatility: f64 = 0.2,
+        /// Expected growth of the underlying: annual, decimal, continuously compounded.
+        pub drift: f64 = 0.0,
+        /// The number of hedge ratios to choose from, equally spaced from 0 to 1.
+        pub ratios: u32 = 21,
+        /// Seed of the paths.
+        pub seed: u64 = 0,
     }
 }
 

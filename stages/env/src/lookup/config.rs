@@ -1,47 +1,31 @@
 //! The configuration of `env/lookup`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
 /// The positions that the actions set.
 pub const POSITIONS: [f32; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
-/// Configuration of `env/lookup`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct LookupConfig {
-    /// Rows of each of the two tables, for training and for testing.
-    pub rows: usize,
-    /// Features of a row; the first one predicts.
-    pub features: usize,
-    /// Steps in an episode; fewer than `rows`.
-    pub episode_length: u32,
-    /// Standard deviation of the noise of a return, decimal.
-    pub volatility: f64,
-    /// The return that a standard deviation of the first feature adds, in units of `volatility`.
-    pub signal: f64,
-    /// The cost of a unit of change of the position, as a fraction.
-    pub cost: f64,
-    /// If true, the first training episode of each environment begins at a random step, so that episodes do
-    /// not end all at once.
-    pub stagger: bool,
-    /// Seed of the tables.
-    pub seed: u64,
-}
-
-impl Default for LookupConfig {
-    fn default() -> Self {
-        Self {
-            rows: 2521,
-            features: 64,
-            episode_length: 252,
-            volatility: 0.01,
-            signal: 0.3,
-            cost: 0.0005,
-            stagger: true,
-            seed: 0,
-        }
+config! {
+    /// Configuration of `env/lookup`.
+    pub struct LookupConfig {
+        /// Rows of each of the two tables, for training and for testing.
+        pub rows: usize = 2521,
+        /// Features of a row; the first one predicts.
+        pub features: usize = 64,
+        /// Steps in an episode; fewer than `rows`.
+        pub episode_length: u32 = 252,
+        /// Standard deviation of the noise of a return, decimal.
+        pub volatility: f64 = 0.01,
+        /// The return that a standard deviation of the first feature adds, in units of `volatility`.
+        pub signal: f64 = 0.3,
+        /// The cost of a unit of change of the position, as a fraction.
+        pub cost: f64 = 0.0005,
+        /// If true, the first training episode of each environment begins at a random step, so that episodes
+        /// do not end all at once.
+        pub stagger: bool = true,
+        /// Seed of the tables.
+        pub seed: u64 = 0,
     }
 }
 

@@ -15,6 +15,7 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use stages_core::names;
 
 /// The maximum number of lines of an account.
@@ -27,140 +28,106 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 /// The maximum number of strategies where actions are no menu.
 pub(crate) const MAX_STRATEGIES: usize = 200;
 
-/// Configuration of `env/options`. Money is in the chain's currency.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptionsConfig {
-    /// The underlying; empty for the only one in the chain.
-    pub symbol: String,
-    /// Several underlyings, each a world of its own, in place of `symbol`: `all`, or a list. An episode draws
-    /// a world, and a start in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub symbols: Option<Symbols>,
-    /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's contracts,
-    /// or 100 if the chain states none. One that contradicts the chain is an error. Adjusted contracts, whose
-    /// multiplier is another, are not traded.
-    pub multiplier: f64,
-    /// The contracts that can be traded.
-    pub slate: SlateConfig,
-    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default
-    /// strategies: long and short straddle (delta 0.5), long and short strangle (0.2), a short put vertical
-    /// (0.3 over 0.1) and a long one (0.4 over 0.2), an iron condor (0.2, wings 0.1), and a covered call
-    /// (0.3) where the underlying trades; all at the first maturity, each leg at the nearest delta of the
-    /// slate.
-    pub strategies: Vec<Strategy>,
-    /// The set that the strategies come from.
-    #[serde(skip_serializing_if = "StrategySet::is_listed")]
-    pub strategy_set: StrategySet,
-    /// The kind of actions.
-    #[serde(skip_serializing_if = "ActionKind::is_menu")]
-    pub actions: ActionKind,
-    /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
-    #[serde(skip_serializing_if = "action_config::are_default_sizes")]
-    pub sizes: Vec<f64>,
-    /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded; as a
-    /// fraction of `sizing`.
-    #[serde(skip_serializing_if = "action_config::is_default_no_trade")]
-    pub no_trade: f64,
-    /// Limits of the portfolio, which mask actions; none by default.
-    #[serde(skip_serializing_if = "Limits::is_none")]
-    pub limits: Limits,
-    /// The number of option position lines of an account, M. Each leg that is opened occupies one line.
-    pub lines: usize,
-    /// Cash at the start of an episode.
-    pub capital: f64,
-    /// The number of contracts that a strategy opens.
-    pub sizing: Sizing,
-    /// Prices and costs of trades.
-    pub fills: Fills,
-    /// If true, the underlying can be traded (an index cannot).
-    pub trade_underlying: bool,
-    /// The margin rule.
-    pub margin: MarginConfig,
-    /// Early exercise and assignment.
-    pub exercise: ExerciseConfig,
-    /// Hedging of the account's delta; none by default.
-    #[serde(skip_serializing_if = "HedgeConfig::is_none")]
-    pub hedge: HedgeConfig,
-    /// An episode terminates when the net asset value falls to this fraction of capital.
-    pub ruin: f64,
-    /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
-    pub rate: f64,
-    /// The reward: an expression over quantities of the step, or settings.
-    #[serde(deserialize_with = "reward::deserialize")]
-    #[schemars(schema_with = "reward::schema")]
-    pub reward: RewardConfig,
-    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
-    pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both. Without
-    /// it, the dates later than `train` by more than `purge` days, or, without `train` either, the last
-    /// `test_fraction` of the snapshots.
-    pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
-    /// by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<HeldOut>,
-    /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1
-    /// leaves no training dates: a market for evaluation alone.
-    pub test_fraction: f64,
-    /// Training snapshots within this many calendar days before the first test or validation day are dropped.
-    pub purge: u32,
-    /// Training snapshots within this many calendar days after the last test or validation day are dropped.
-    pub embargo: u32,
-    /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw from;
-    /// never more than the training dates have.
-    pub episode_length: EpisodeLength,
-    /// Observations are clipped at this many standard deviations (market and slate) or units (positions and
-    /// account).
-    pub clip: f32,
-    /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
-    pub max_rates_age_days: u32,
-    /// The share of the snapshots that may lack a price of the underlying, and are left out, or a market
-    /// feature after its first value, and show the last one known; more is an error.
-    pub max_gaps: f64,
-}
-
-impl Default for OptionsConfig {
-    fn default() -> Self {
-        Self {
-            symbol: String::new(),
-            symbols: None,
-            multiplier: 0.0,
-            slate: SlateConfig::default(),
-            strategies: Vec::new(),
-            strategy_set: StrategySet::Listed,
-            actions: ActionKind::Menu,
-            sizes: action_config::default_sizes(),
-            no_trade: action_config::NO_TRADE,
-            limits: Limits::default(),
-            lines: 8,
-            capital: 1e6,
-            sizing: Sizing::default(),
-            fills: Fills::default(),
-            trade_underlying: false,
-            margin: MarginConfig::default(),
-            exercise: ExerciseConfig::default(),
-            hedge: HedgeConfig::default(),
-            ruin: 0.2,
-            rate: 0.0,
-            reward: RewardConfig::default(),
-            train: None,
-            test: None,
-            validation: None,
-            test_fraction: 0.25,
-            purge: 10,
-            embargo: 10,
-            episode_length: EpisodeLength { least: 252, most: 252 },
-            clip: 5.0,
-            max_rates_age_days: 30,
-            max_gaps: 0.05,
-        }
+config! {
+    /// Configuration of `env/options`. Money is in the chain's currency.
+    pub struct OptionsConfig {
+        /// The underlying; empty for the only one in the chain.
+        pub symbol: String = String::new(),
+        /// Several underlyings, each a world of its own, in place of `symbol`: `all`, or a list. An episode
+        /// draws a world, and a start in it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub symbols: Option<Symbols> = None,
+        /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's
+        /// contracts, or 100 if the chain states none. One that contradicts the chain is an error. Adjusted
+        /// contracts, whose multiplier is another, are not traded.
+        pub multiplier: f64 = 0.0,
+        /// The contracts that can be traded.
+        pub slate: SlateConfig = SlateConfig::default(),
+        /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the
+        /// default strategies: long and short straddle (delta 0.5), long and short strangle (0.2), a short
+        /// put vertical (0.3 over 0.1) and a long one (0.4 over 0.2), an iron condor (0.2, wings 0.1), and a
+        /// covered call (0.3) where the underlying trades; all at the first maturity, each leg at the nearest
+        /// delta of the slate.
+        pub strategies: Vec<Strategy> = Vec::new(),
+        /// The set that the strategies come from.
+        #[serde(skip_serializing_if = "StrategySet::is_listed")]
+        pub strategy_set: StrategySet = StrategySet::Listed,
+        /// The kind of actions.
+        #[serde(skip_serializing_if = "ActionKind::is_menu")]
+        pub actions: ActionKind = ActionKind::Menu,
+        /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
+        #[serde(skip_serializing_if = "action_config::are_default_sizes")]
+        pub sizes: Vec<f64> = action_config::default_sizes(),
+        /// With `actions: continuous`: a weight below this counts as 0, and a smaller change is not traded;
+        /// as a fraction of `sizing`.
+        #[serde(skip_serializing_if = "action_config::is_default_no_trade")]
+        pub no_trade: f64 = action_config::NO_TRADE,
+        /// Limits of the portfolio, which mask actions; none by default.
+        #[serde(skip_serializing_if = "Limits::is_none")]
+        pub limits: Limits = Limits::default(),
+        /// The number of option position lines of an account, M. Each leg that is opened occupies one line.
+        pub lines: usize = 8,
+        /// Cash at the start of an episode.
+        pub capital: f64 = 1e6,
+        /// The number of contracts that a strategy opens.
+        pub sizing: Sizing = Sizing::default(),
+        /// Prices and costs of trades.
+        pub fills: Fills = Fills::default(),
+        /// If true, the underlying can be traded (an index cannot).
+        pub trade_underlying: bool = false,
+        /// The margin rule.
+        pub margin: MarginConfig = MarginConfig::default(),
+        /// Early exercise and assignment.
+        pub exercise: ExerciseConfig = ExerciseConfig::default(),
+        /// Hedging of the account's delta; none by default.
+        #[serde(skip_serializing_if = "HedgeConfig::is_none")]
+        pub hedge: HedgeConfig = HedgeConfig::default(),
+        /// An episode terminates when the net asset value falls to this fraction of capital.
+        pub ruin: f64 = 0.2,
+        /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
+        pub rate: f64 = 0.0,
+        /// The reward: an expression over quantities of the step, or settings.
+        #[serde(deserialize_with = "reward::deserialize")]
+        #[schemars(schema_with = "reward::schema")]
+        pub reward: RewardConfig = RewardConfig::default(),
+        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
+        /// dates.
+        pub train: Option<DateRange> = None,
+        /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both.
+        /// Without it, the dates later than `train` by more than `purge` days, or, without `train` either,
+        /// the last `test_fraction` of the snapshots.
+        pub test: Option<HeldOut> = None,
+        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
+        /// none by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub validation: Option<HeldOut> = None,
+        /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1
+        /// leaves no training dates: a market for evaluation alone.
+        pub test_fraction: f64 = 0.25,
+        /// Training snapshots within this many calendar days before the first test or validation day are
+        /// dropped.
+        pub purge: u32 = 10,
+        /// Training snapshots within this many calendar days after the last test or validation day are
+        /// dropped.
+        pub embargo: u32 = 10,
+        /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw
+        /// from; never more than the training dates have.
+        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        /// Observations are clipped at this many standard deviations (market and slate) or units (positions
+        /// and account).
+        pub clip: f32 = 5.0,
+        /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an
+        /// error.
+        pub max_rates_age_days: u32 = 30,
+        /// The share of the snapshots that may lack a price of the underlying, and are left out, or a market
+        /// feature after its first value, and show the last one known; more is an error.
+        pub max_gaps: f64 = 0.05,
     }
 }
 
 /// The slate, the contracts that can be traded at each snapshot: for each maturity and delta a call and a
 /// put, K = 2 x maturities x deltas slots, chosen by that snapshot's quotes alone.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlateConfig {
     /// Target maturities in calendar days; for each, the listed expiry nearest to it.
@@ -256,66 +223,41 @@ pub enum Right {
     Underlying,
 }
 
-/// The number of contracts that a strategy opens for each unit of its legs' quantities.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sizing {
-    /// A fixed number; 0 to size by `notional`.
-    pub contracts: u32,
-    /// The number that brings contracts x multiplier x underlying nearest to this fraction of the net asset
-    /// value, at least 1.
-    pub notional: f64,
-}
-
-impl Default for Sizing {
-    fn default() -> Self {
-        Self {
-            contracts: 0,
-            notional: 0.5,
-        }
+config! {
+    /// The number of contracts that a strategy opens for each unit of its legs' quantities.
+    pub struct Sizing {
+        /// A fixed number; 0 to size by `notional`.
+        pub contracts: u32 = 0,
+        /// The number that brings contracts x multiplier x underlying nearest to this fraction of the net
+        /// asset value, at least 1.
+        pub notional: f64 = 0.5,
     }
 }
 
-/// Prices and costs of trades.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Fills {
-    /// The source of quotes.
-    pub quotes: QuoteKind,
-    /// The slippage, as a fraction of mid by which a fill is worse than the quote; with `quotes: last`, than
-    /// the last price.
-    pub slippage: f64,
-    /// The minimum slippage of a fill in currency, with `quotes: last`.
-    pub min_half_spread: f64,
-    /// Commission for each contract traded; settlement is free.
-    pub commission: f64,
-    /// The cost of a trade of the underlying, as a fraction of its price.
-    pub underlying_slippage: f64,
-    /// The price of a trade of options.
-    pub price: FillPrice,
-    /// The market impact of a trade of options.
-    pub impact: Impact,
-    /// Limits of the size of a trade.
-    pub liquidity: Liquidity,
-    /// If true, an opening beyond the limits is filled up to them, all its legs in proportion, and the rest
-    /// is dropped; if false, it is refused.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub partial: bool,
-}
-
-impl Default for Fills {
-    fn default() -> Self {
-        Self {
-            quotes: QuoteKind::BidAsk,
-            slippage: 0.0,
-            min_half_spread: 0.0,
-            commission: 1.0,
-            underlying_slippage: 1e-4,
-            price: FillPrice::Cross,
-            impact: Impact::default(),
-            liquidity: Liquidity::default(),
-            partial: false,
-        }
+config! {
+    /// Prices and costs of trades.
+    pub struct Fills {
+        /// The source of quotes.
+        pub quotes: QuoteKind = QuoteKind::BidAsk,
+        /// The slippage, as a fraction of mid by which a fill is worse than the quote; with `quotes: last`,
+        /// than the last price.
+        pub slippage: f64 = 0.0,
+        /// The minimum slippage of a fill in currency, with `quotes: last`.
+        pub min_half_spread: f64 = 0.0,
+        /// Commission for each contract traded; settlement is free.
+        pub commission: f64 = 1.0,
+        /// The cost of a trade of the underlying, as a fraction of its price.
+        pub underlying_slippage: f64 = 1e-4,
+        /// The price of a trade of options.
+        pub price: FillPrice = FillPrice::Cross,
+        /// The market impact of a trade of options.
+        pub impact: Impact = Impact::default(),
+        /// Limits of the size of a trade.
+        pub liquidity: Liquidity = Liquidity::default(),
+        /// If true, an opening beyond the limits is filled up to them, all its legs in proportion, and the
+        /// rest is dropped; if false, it is refused.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub partial: bool = false,
     }
 }
 
@@ -329,35 +271,22 @@ pub enum QuoteKind {
     Last,
 }
 
-/// The margin rule; see the `margin` module for the formula.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MarginConfig {
-    /// The rule.
-    pub kind: MarginKind,
-    /// A naked short option requires this fraction of the underlying, less the amount by which it is out of
-    /// the money, ...
-    pub rate: f64,
-    /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
-    pub minimum: f64,
-    /// The initial margin: to open a position, cash must be at least this multiple of the requirement.
-    pub initial: f64,
-    /// The maintenance margin: below this multiple of the requirement, positions are liquidated.
-    pub maintenance: f64,
-    /// The scenarios of `kind: portfolio`.
-    pub risk_array: RiskArray,
-}
-
-impl Default for MarginConfig {
-    fn default() -> Self {
-        Self {
-            kind: MarginKind::Strategy,
-            rate: 0.2,
-            minimum: 0.1,
-            initial: 1.0,
-            maintenance: 0.75,
-            risk_array: RiskArray::default(),
-        }
+config! {
+    /// The margin rule; see the `margin` module for the formula.
+    pub struct MarginConfig {
+        /// The rule.
+        pub kind: MarginKind = MarginKind::Strategy,
+        /// A naked short option requires this fraction of the underlying, less the amount by which it is out
+        /// of the money, ...
+        pub rate: f64 = 0.2,
+        /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
+        pub minimum: f64 = 0.1,
+        /// The initial margin: to open a position, cash must be at least this multiple of the requirement.
+        pub initial: f64 = 1.0,
+        /// The maintenance margin: below this multiple of the requirement, positions are liquidated.
+        pub maintenance: f64 = 0.75,
+        /// The scenarios of `kind: portfolio`.
+        pub risk_array: RiskArray = RiskArray::default(),
     }
 }
 

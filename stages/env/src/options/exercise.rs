@@ -3,29 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
-/// Early exercise of American options: assignment of shorts by a model, and own exercise by the action
-/// `exercise`; docs/options-environment.md has the rules.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ExerciseConfig {
-    /// If true, short options in the money can be assigned before expiry, and long ones exercised. The
-    /// chain's contracts must be American.
-    pub early: bool,
-    /// A short option in the money is assigned when its time value is at most this fraction of the
-    /// underlying.
-    pub time_value: f64,
-    /// The delivery on exercise, early or at expiry.
-    pub delivery: Delivery,
-}
-
-impl Default for ExerciseConfig {
-    fn default() -> Self {
-        Self {
-            early: false,
-            time_value: 0.0005,
-            delivery: Delivery::Cash,
-        }
+config! {
+    /// Early exercise of American options: assignment of shorts by a model, and own exercise by the action
+    /// `exercise`; docs/options-environment.md has the rules.
+    pub struct ExerciseConfig {
+        /// If true, short options in the money can be assigned before expiry, and long ones exercised. The
+        /// chain's contracts must be American.
+        pub early: bool = false,
+        /// A short option in the money is assigned when its time value is at most this fraction of the
+        /// underlying.
+        pub time_value: f64 = 0.0005,
+        /// The delivery on exercise, early or at expiry.
+        pub delivery: Delivery = Delivery::Cash,
     }
 }
 

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
 /// The price of a trade of options, before impact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,27 +20,16 @@ pub enum FillPrice {
     NextSnapshot,
 }
 
-/// The market impact of a trade of options: its price is worse by
-/// `coefficient x half the spread x f(contracts / Q)`, where Q is what is traded or open in the contract at
-/// the snapshot, at least 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Impact {
-    /// The function f.
-    pub kind: ImpactKind,
-    /// Half spreads for a trade as large as Q.
-    pub coefficient: f64,
-    /// The quantity Q.
-    pub of: Depth,
-}
-
-impl Default for Impact {
-    fn default() -> Self {
-        Self {
-            kind: ImpactKind::None,
-            coefficient: 1.0,
-            of: Depth::Volume,
-        }
+config! {
+    /// The market impact of a trade of options: its price is worse by `coefficient x half the spread x
+    /// f(contracts / Q)`, where Q is what is traded or open in the contract at the snapshot, at least 1.
+    pub struct Impact {
+        /// The function f.
+        pub kind: ImpactKind = ImpactKind::None,
+        /// Half spreads for a trade as large as Q.
+        pub coefficient: f64 = 1.0,
+        /// The quantity Q.
+        pub of: Depth = Depth::Volume,
     }
 }
 

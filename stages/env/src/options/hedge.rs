@@ -22,27 +22,29 @@ use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
-/// Hedging the account's delta; the `hedge` module has the formulas.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HedgeConfig {
-    /// The instrument.
-    pub instrument: HedgeInstrument,
-    /// The rule by which the account is hedged at each decision, after the decision's trades.
-    pub rule: HedgeRule,
-    /// The band, as a fraction of the net asset value: within it, |delta| times the underlying is left alone.
-    pub band: f64,
-    /// Half of the bid-ask spread, as a fraction of the price.
-    pub half_spread: f64,
-    /// Commission for each lot.
-    pub commission: f64,
-    /// The cost of borrowing the underlying that is held short: annual, decimal, on its value.
-    pub borrow: f64,
-    /// The fraction of the absolute notional that is added to the margin requirement.
-    pub margin: f64,
-    /// The units of the underlying that a trade is a multiple of.
-    pub lot: f64,
+config! {
+    /// Hedging the account's delta; the `hedge` module has the formulas.
+    pub struct HedgeConfig {
+        /// The instrument.
+        pub instrument: HedgeInstrument = HedgeInstrument::None,
+        /// The rule by which the account is hedged at each decision, after the decision's trades.
+        pub rule: HedgeRule = HedgeRule::Zero,
+        /// The band, as a fraction of the net asset value: within it, |delta| times the underlying is left
+        /// alone.
+        pub band: f64 = 0.05,
+        /// Half of the bid-ask spread, as a fraction of the price.
+        pub half_spread: f64 = 1e-4,
+        /// Commission for each lot.
+        pub commission: f64 = 0.0,
+        /// The cost of borrowing the underlying that is held short: annual, decimal, on its value.
+        pub borrow: f64 = 0.0,
+        /// The fraction of the absolute notional that is added to the margin requirement.
+        pub margin: f64 = 0.15,
+        /// The units of the underlying that a trade is a multiple of.
+        pub lot: f64 = 1.0,
+    }
 }
 
 /// The instrument of a hedge.
@@ -55,21 +57,6 @@ pub enum HedgeInstrument {
     Underlying,
     /// A future on the underlying, settled daily.
     Future,
-}
-
-impl Default for HedgeConfig {
-    fn default() -> Self {
-        Self {
-            instrument: HedgeInstrument::None,
-            rule: HedgeRule::Zero,
-            band: 0.05,
-            half_spread: 1e-4,
-            commission: 0.0,
-            borrow: 0.0,
-            margin: 0.15,
-            lot: 1.0,
-        }
-    }
 }
 
 impl HedgeConfig {

@@ -16,9 +16,8 @@
 //! American contracts are revalued as European ones. The values of the scenarios are computed with the
 //! tables; a step adds them up.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use stages_numerics::black_scholes::greeks;
 
 /// The number of scenarios.
@@ -27,33 +26,21 @@ pub(crate) const SCENARIOS: usize = 16;
 /// The gain of one unit of a contract in each scenario: a cache line.
 pub(crate) type RiskRow = [f32; SCENARIOS];
 
-/// The scenarios of the risk array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RiskArray {
-    /// The move of the underlying that is scanned, as a fraction of it: 0.15 for shares, 0.08 for a broad
-    /// index.
-    pub range: f64,
-    /// The change of implied volatility, as a fraction of it.
-    pub volatility: f64,
-    /// The extreme move, in ranges.
-    pub extreme: f64,
-    /// The share of the loss at the extreme move that counts.
-    pub cover: f64,
-    /// The least requirement of a short option, as a fraction of the underlying: 0.00375 is 37.50 for a
-    /// contract on 100 shares at 100.
-    pub short_minimum: f64,
-}
-
-impl Default for RiskArray {
-    fn default() -> Self {
-        Self {
-            range: 0.15,
-            volatility: 0.25,
-            extreme: 2.0,
-            cover: 0.35,
-            short_minimum: 0.003_75,
-        }
+config! {
+    /// The scenarios of the risk array.
+    pub struct RiskArray {
+        /// The move of the underlying that is scanned, as a fraction of it: 0.15 for shares, 0.08 for a broad
+        /// index.
+        pub range: f64 = 0.15,
+        /// The change of implied volatility, as a fraction of it.
+        pub volatility: f64 = 0.25,
+        /// The extreme move, in ranges.
+        pub extreme: f64 = 2.0,
+        /// The share of the loss at the extreme move that counts.
+        pub cover: f64 = 0.35,
+        /// The least requirement of a short option, as a fraction of the underlying: 0.00375 is 37.50 for a
+        /// contract on 100 shares at 100.
+        pub short_minimum: f64 = 0.003_75,
     }
 }
 

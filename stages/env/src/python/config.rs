@@ -1,45 +1,30 @@
 //! Configuration of `env/python`.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::ConfigProblem;
+use stages_core::config;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-/// Configuration of `env/python`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct PythonConfig {
-    /// A Gymnasium id, such as `CartPole-v1`, or `MODULE:ID` where importing the module registers it.
-    pub id: Option<String>,
-    /// In place of `id`: `MODULE:FUNCTION`, a function that returns a `gymnasium.Env`.
-    pub call: Option<String>,
-    /// Arguments of the environment, or of the function, by name.
-    pub kwargs: BTreeMap<String, Value>,
-    /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path of
-    /// one, or the directory of an environment, relative to the pipeline.
-    pub python: String,
-    /// The directory of its modules, relative to the pipeline.
-    pub path: String,
-    /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
-    pub files: Vec<String>,
-    /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The
-    /// start of an interpreter has a minute at least.
-    pub time_limit: f64,
-}
-
-impl Default for PythonConfig {
-    fn default() -> Self {
-        Self {
-            id: None,
-            call: None,
-            kwargs: BTreeMap::new(),
-            python: "python3".to_owned(),
-            path: ".".to_owned(),
-            files: Vec::new(),
-            time_limit: 60.0,
-        }
+config! {
+    /// Configuration of `env/python`.
+    pub struct PythonConfig {
+        /// A Gymnasium id, such as `CartPole-v1`, or `MODULE:ID` where importing the module registers it.
+        pub id: Option<String> = None,
+        /// In place of `id`: `MODULE:FUNCTION`, a function that returns a `gymnasium.Env`.
+        pub call: Option<String> = None,
+        /// Arguments of the environment, or of the function, by name.
+        pub kwargs: BTreeMap<String, Value> = BTreeMap::new(),
+        /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path
+        /// of one, or the directory of an environment, relative to the pipeline.
+        pub python: String = "python3".to_owned(),
+        /// The directory of its modules, relative to the pipeline.
+        pub path: String = ".".to_owned(),
+        /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
+        pub files: Vec<String> = Vec::new(),
+        /// Seconds that a step, or the beginning of episodes, of the environments of a process may take. The
+        /// start of an interpreter has a minute at least.
+        pub time_limit: f64 = 60.0,
     }
 }
 

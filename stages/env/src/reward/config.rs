@@ -4,54 +4,38 @@ use crate::expression::Program;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use stages_core::names;
 
-/// The reward: an expression over quantities of the step, or the settings of one; docs/options-environment.md
-/// has the formulas.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RewardConfig {
-    /// The measure of the change of net asset value.
-    pub kind: RewardKind,
-    /// An expression to be the measure, instead of `kind`.
-    pub expression: String,
-    /// The factor of the reward; 1 where `reward:` is an expression alone.
-    pub scale: f64,
-    /// The risk aversion of `mean_variance` and `exponential_utility`.
-    pub risk_aversion: f64,
-    /// The adaptation rate of the moments of `differential_sharpe`: 0.01 averages over about a hundred steps.
-    pub eta: f64,
-    /// The standard deviation of a step's excess return that `differential_sharpe` assumes when an episode
-    /// begins.
-    pub volatility: f64,
-    /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
-    pub turnover: f64,
-    /// Penalty for each unit of costs of trades (spread and commission) as a fraction of net asset value; net
-    /// asset value itself has paid them already.
-    pub costs: f64,
-    /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
-    pub drawdown: f64,
-    /// Penalty for each unit of absolute delta (as a fraction of net asset value), each step.
-    pub delta: f64,
-    /// Penalty for large losses.
-    pub cvar: CvarPenalty,
-}
-
-impl Default for RewardConfig {
-    fn default() -> Self {
-        Self {
-            kind: RewardKind::MeanVariance,
-            expression: String::new(),
-            scale: 100.0,
-            risk_aversion: 10.0,
-            eta: 0.01,
-            volatility: 0.005,
-            turnover: 0.0,
-            costs: 0.0,
-            drawdown: 0.0,
-            delta: 0.0,
-            cvar: CvarPenalty::default(),
-        }
+config! {
+    /// The reward: an expression over quantities of the step, or the settings of one;
+    /// docs/options-environment.md has the formulas.
+    pub struct RewardConfig {
+        /// The measure of the change of net asset value.
+        pub kind: RewardKind = RewardKind::MeanVariance,
+        /// An expression to be the measure, instead of `kind`.
+        pub expression: String = String::new(),
+        /// The factor of the reward; 1 where `reward:` is an expression alone.
+        pub scale: f64 = 100.0,
+        /// The risk aversion of `mean_variance` and `exponential_utility`.
+        pub risk_aversion: f64 = 10.0,
+        /// The adaptation rate of the moments of `differential_sharpe`: 0.01 averages over about a hundred
+        /// steps.
+        pub eta: f64 = 0.01,
+        /// The standard deviation of a step's excess return that `differential_sharpe` assumes when an
+        /// episode begins.
+        pub volatility: f64 = 0.005,
+        /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
+        pub turnover: f64 = 0.0,
+        /// Penalty for each unit of costs of trades (spread and commission) as a fraction of net asset value;
+        /// net asset value itself has paid them already.
+        pub costs: f64 = 0.0,
+        /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
+        pub drawdown: f64 = 0.0,
+        /// Penalty for each unit of absolute delta (as a fraction of net asset value), each step.
+        pub delta: f64 = 0.0,
+        /// Penalty for large losses.
+        pub cvar: CvarPenalty = CvarPenalty::default(),
     }
 }
 
@@ -73,26 +57,16 @@ pub enum RewardKind {
 
 names! { RewardKind: MeanVariance, ExponentialUtility, DifferentialSharpe, Simple, Log }
 
-/// A penalty for losses of a step beyond a threshold:
-/// `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CvarPenalty {
-    /// The weight of the penalty; 0 for none.
-    pub weight: f64,
-    /// The loss that is free, as a fraction of net asset value: about the value at risk of a step.
-    pub threshold: f64,
-    /// The share of steps whose loss is below the threshold.
-    pub confidence: f64,
-}
-
-impl Default for CvarPenalty {
-    fn default() -> Self {
-        Self {
-            weight: 0.0,
-            threshold: 0.02,
-            confidence: 0.95,
-        }
+config! {
+    /// A penalty for losses of a step beyond a threshold:
+    /// `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
+    pub struct CvarPenalty {
+        /// The weight of the penalty; 0 for none.
+        pub weight: f64 = 0.0,
+        /// The loss that is free, as a fraction of net asset value: about the value at risk of a step.
+        pub threshold: f64 = 0.02,
+        /// The share of steps whose loss is below the threshold.
+        pub confidence: f64 = 0.95,
     }
 }
 

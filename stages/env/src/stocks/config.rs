@@ -11,103 +11,77 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
 /// The maximum number of symbols of an environment.
 pub(crate) const MAX_SYMBOLS: usize = 4096;
 
-/// Configuration of `env/stocks`. Money is in the bars' currency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StocksConfig {
-    /// The rules: `market`, or those of FinRL's StockTradingEnv, for comparison with published results only.
-    pub rules: Rules,
-    /// The symbols that can be traded; empty for all that the bars have.
-    pub symbols: Vec<String>,
-    /// Where symbols are written `MARKET:SYMBOL`, the text between the two, such as `:`: each market is then
-    /// a world of its own. Empty: all symbols are one market.
-    pub world_separator: String,
-    /// The prices of trades and marks.
-    pub prices: Prices,
-    /// Cash at the start of an episode.
-    pub capital: f64,
-    /// The actions.
-    pub actions: StockActions,
-    /// Prices, costs and sizes of trades.
-    pub fills: StockFills,
-    /// Margin and its costs; they bind where `actions.short` is true.
-    pub margin: StockMargin,
-    /// The settlement of positions in symbols that are no longer traded.
-    pub delisting: Delisting,
-    /// Hedging the portfolio with an instrument beside it.
-    #[serde(skip_serializing_if = "StocksHedge::is_none")]
-    pub hedge: StocksHedge,
-    /// The settings of `rules: finrl`.
-    pub finrl: Finrl,
-    /// An episode terminates when the net asset value falls to this fraction of capital.
-    pub ruin: f64,
-    /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
-    pub rate: f64,
-    /// The reward: an expression over quantities of the step, or settings.
-    #[serde(deserialize_with = "reward::deserialize")]
-    #[schemars(schema_with = "reward::schema")]
-    pub reward: RewardConfig,
-    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
-    pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both. Without
-    /// it, the dates later than `train` by more than `purge` days, or, without `train` either, the last
-    /// `test_fraction` of the dates.
-    pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
-    /// by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<HeldOut>,
-    /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1 leaves
-    /// no training dates: a market for evaluation alone.
-    pub test_fraction: f64,
-    /// Training dates within this many calendar days before the first test or validation day are dropped.
-    pub purge: u32,
-    /// Training dates within this many calendar days after the last test or validation day are dropped.
-    pub embargo: u32,
-    /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never more
-    /// than the training dates have.
-    pub episode_length: EpisodeLength,
-    /// Observations are clipped at this many standard deviations (features) or units (positions and account).
-    pub clip: f32,
-    /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
-    pub max_rates_age_days: u32,
-    /// The share of a feature's values that may be missing after its first, where the last one known is
-    /// shown; more is an error.
-    pub max_gaps: f64,
-}
-
-impl Default for StocksConfig {
-    fn default() -> Self {
-        Self {
-            rules: Rules::Market,
-            symbols: Vec::new(),
-            world_separator: String::new(),
-            prices: Prices::Close,
-            capital: 1e6,
-            actions: StockActions::default(),
-            fills: StockFills::default(),
-            margin: StockMargin::default(),
-            delisting: Delisting::default(),
-            hedge: StocksHedge::default(),
-            finrl: Finrl::default(),
-            ruin: 0.2,
-            rate: 0.0,
-            reward: RewardConfig::default(),
-            train: None,
-            test: None,
-            validation: None,
-            test_fraction: 0.25,
-            purge: 10,
-            embargo: 10,
-            episode_length: EpisodeLength { least: 252, most: 252 },
-            clip: 5.0,
-            max_rates_age_days: 30,
-            max_gaps: 0.05,
-        }
+config! {
+    /// Configuration of `env/stocks`. Money is in the bars' currency.
+    pub struct StocksConfig {
+        /// The rules: `market`, or those of FinRL's StockTradingEnv, for comparison with published results
+        /// only.
+        pub rules: Rules = Rules::Market,
+        /// The symbols that can be traded; empty for all that the bars have.
+        pub symbols: Vec<String> = Vec::new(),
+        /// Where symbols are written `MARKET:SYMBOL`, the text between the two, such as `:`: each market is
+        /// then a world of its own. Empty: all symbols are one market.
+        pub world_separator: String = String::new(),
+        /// The prices of trades and marks.
+        pub prices: Prices = Prices::Close,
+        /// Cash at the start of an episode.
+        pub capital: f64 = 1e6,
+        /// The actions.
+        pub actions: StockActions = StockActions::default(),
+        /// Prices, costs and sizes of trades.
+        pub fills: StockFills = StockFills::default(),
+        /// Margin and its costs; they bind where `actions.short` is true.
+        pub margin: StockMargin = StockMargin::default(),
+        /// The settlement of positions in symbols that are no longer traded.
+        pub delisting: Delisting = Delisting::default(),
+        /// Hedging the portfolio with an instrument beside it.
+        #[serde(skip_serializing_if = "StocksHedge::is_none")]
+        pub hedge: StocksHedge = StocksHedge::default(),
+        /// The settings of `rules: finrl`.
+        pub finrl: Finrl = Finrl::default(),
+        /// An episode terminates when the net asset value falls to this fraction of capital.
+        pub ruin: f64 = 0.2,
+        /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
+        pub rate: f64 = 0.0,
+        /// The reward: an expression over quantities of the step, or settings.
+        #[serde(deserialize_with = "reward::deserialize")]
+        #[schemars(schema_with = "reward::schema")]
+        pub reward: RewardConfig = RewardConfig::default(),
+        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
+        /// dates.
+        pub train: Option<DateRange> = None,
+        /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both.
+        /// Without it, the dates later than `train` by more than `purge` days, or, without `train` either,
+        /// the last `test_fraction` of the dates.
+        pub test: Option<HeldOut> = None,
+        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
+        /// none by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub validation: Option<HeldOut> = None,
+        /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1
+        /// leaves no training dates: a market for evaluation alone.
+        pub test_fraction: f64 = 0.25,
+        /// Training dates within this many calendar days before the first test or validation day are dropped.
+        pub purge: u32 = 10,
+        /// Training dates within this many calendar days after the last test or validation day are dropped.
+        pub embargo: u32 = 10,
+        /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never
+        /// more than the training dates have.
+        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        /// Observations are clipped at this many standard deviations (features) or units (positions and
+        /// account).
+        pub clip: f32 = 5.0,
+        /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an
+        /// error.
+        pub max_rates_age_days: u32 = 30,
+        /// The share of a feature's values that may be missing after its first, where the last one known is
+        /// shown; more is an error.
+        pub max_gaps: f64 = 0.05,
     }
 }
 
@@ -132,41 +106,27 @@ pub enum Prices {
     AdjustedClose,
 }
 
-/// The actions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StockActions {
-    /// The kind.
-    pub kind: StockActionKind,
-    /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If false,
-    /// cash never falls below 0.
-    pub short: bool,
-    /// With `weights`: the limit of the sum of absolute weights.
-    pub gross: f64,
-    /// With `weights`: the limit of the absolute sum of weights.
-    pub net: f64,
-    /// With `weights`: the limit of each absolute weight.
-    pub largest: f64,
-    /// With `weights`: a change of a position below this fraction of the net asset value is not traded.
-    pub no_trade: f64,
-    /// With `shares`, the most shares of a symbol that a step trades; with `choices`, the shares of a lot.
-    pub shares: u32,
-    /// With `choices`: the lots to choose from, to sell as to buy, ascending.
-    pub lots: Vec<u32>,
-}
-
-impl Default for StockActions {
-    fn default() -> Self {
-        Self {
-            kind: StockActionKind::Weights,
-            short: false,
-            gross: 1.0,
-            net: 1.0,
-            largest: 1.0,
-            no_trade: 0.0,
-            shares: 100,
-            lots: vec![1],
-        }
+config! {
+    /// The actions.
+    pub struct StockActions {
+        /// The kind.
+        pub kind: StockActionKind = StockActionKind::Weights,
+        /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If
+        /// false, cash never falls below 0.
+        pub short: bool = false,
+        /// With `weights`: the limit of the sum of absolute weights.
+        pub gross: f64 = 1.0,
+        /// With `weights`: the limit of the absolute sum of weights.
+        pub net: f64 = 1.0,
+        /// With `weights`: the limit of each absolute weight.
+        pub largest: f64 = 1.0,
+        /// With `weights`: a change of a position below this fraction of the net asset value is not traded.
+        pub no_trade: f64 = 0.0,
+        /// With `shares`, the most shares of a symbol that a step trades; with `choices`, the shares of a
+        /// lot.
+        pub shares: u32 = 100,
+        /// With `choices`: the lots to choose from, to sell as to buy, ascending.
+        pub lots: Vec<u32> = vec![1],
     }
 }
 
@@ -182,39 +142,24 @@ pub enum StockActionKind {
     Choices,
 }
 
-/// Prices, costs and sizes of trades.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StockFills {
-    /// The price of a trade.
-    pub at: FillAt,
-    /// The least unit of a trade in shares; 0 for fractions.
-    pub lot: u32,
-    /// Commission for each share.
-    pub per_share: f64,
-    /// Half the spread and other costs in proportion to value, in basis points of the value traded.
-    pub basis_points: f64,
-    /// The coefficient of square-root market impact: a trade of Q shares costs
-    /// `impact x volatility x sqrt(Q / V)` of its value, with the daily volatility and the mean daily volume
-    /// V over `window`.
-    pub impact: f64,
-    /// The most of the mean daily volume that a step trades of a symbol; without it, no limit.
-    pub participation: Option<f64>,
-    /// Bars, up to the decision's, over which volume and volatility are measured.
-    pub window: u32,
-}
-
-impl Default for StockFills {
-    fn default() -> Self {
-        Self {
-            at: FillAt::Close,
-            lot: 1,
-            per_share: 0.0,
-            basis_points: 10.0,
-            impact: 0.0,
-            participation: None,
-            window: 20,
-        }
+config! {
+    /// Prices, costs and sizes of trades.
+    pub struct StockFills {
+        /// The price of a trade.
+        pub at: FillAt = FillAt::Close,
+        /// The least unit of a trade in shares; 0 for fractions.
+        pub lot: u32 = 1,
+        /// Commission for each share.
+        pub per_share: f64 = 0.0,
+        /// Half the spread and other costs in proportion to value, in basis points of the value traded.
+        pub basis_points: f64 = 10.0,
+        /// The coefficient of square-root market impact: a trade of Q shares costs `impact x volatility x
+        /// sqrt(Q / V)` of its value, with the daily volatility and the mean daily volume V over `window`.
+        pub impact: f64 = 0.0,
+        /// The most of the mean daily volume that a step trades of a symbol; without it, no limit.
+        pub participation: Option<f64> = None,
+        /// Bars, up to the decision's, over which volume and volatility are measured.
+        pub window: u32 = 20,
     }
 }
 
@@ -235,82 +180,50 @@ pub enum FillAt {
     NextOpen,
 }
 
-/// Margin and its costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StockMargin {
-    /// A trade that increases positions must leave a net asset value of at least this fraction of the gross
-    /// exposure.
-    pub initial: f64,
-    /// Below this fraction, all positions that trade are closed.
-    pub maintenance: f64,
-    /// The fee for borrowed shares, annual, as a fraction of their value.
-    pub borrow: f64,
-    /// The spread over the rate that a debt pays, annual, decimal.
-    pub debit_spread: f64,
-}
-
-impl Default for StockMargin {
-    fn default() -> Self {
-        Self {
-            initial: 0.5,
-            maintenance: 0.25,
-            borrow: 0.003,
-            debit_spread: 0.01,
-        }
+config! {
+    /// Margin and its costs.
+    pub struct StockMargin {
+        /// A trade that increases positions must leave a net asset value of at least this fraction of the
+        /// gross exposure.
+        pub initial: f64 = 0.5,
+        /// Below this fraction, all positions that trade are closed.
+        pub maintenance: f64 = 0.25,
+        /// The fee for borrowed shares, annual, as a fraction of their value.
+        pub borrow: f64 = 0.003,
+        /// The spread over the rate that a debt pays, annual, decimal.
+        pub debit_spread: f64 = 0.01,
     }
 }
 
-/// The settlement of positions in symbols that are no longer traded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Delisting {
-    /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions are
-    /// frozen at the last price.
-    pub after: u32,
-    /// The fraction of the last price that a holder loses at settlement, long or short. The default is the
-    /// mean return of delistings for poor performance by Shumway (1997), The Delisting Bias in CRSP Data.
-    pub haircut: f64,
-}
-
-impl Default for Delisting {
-    fn default() -> Self {
-        Self {
-            after: 10,
-            haircut: 0.3,
-        }
+config! {
+    /// The settlement of positions in symbols that are no longer traded.
+    pub struct Delisting {
+        /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions
+        /// are frozen at the last price.
+        pub after: u32 = 10,
+        /// The fraction of the last price that a holder loses at settlement, long or short. The default is
+        /// the mean return of delistings for poor performance by Shumway (1997), The Delisting Bias in CRSP
+        /// Data.
+        pub haircut: f64 = 0.3,
     }
 }
 
-/// The settings of `rules: finrl`, under FinRL's names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Finrl {
-    /// The most shares of a symbol that a step trades.
-    pub hmax: u32,
-    /// The cost of a purchase as a fraction of its value.
-    pub buy_cost_pct: f64,
-    /// The cost of a sale as a fraction of its value.
-    pub sell_cost_pct: f64,
-    /// The factor of the reward.
-    pub reward_scaling: f64,
-    /// All positions are sold, and none bought, while the risk indicator is at or above this; without it,
-    /// never.
-    pub turbulence_threshold: Option<f64>,
-    /// The feature that is the risk indicator; it is not observed.
-    pub risk_indicator_col: String,
-}
-
-impl Default for Finrl {
-    fn default() -> Self {
-        Self {
-            hmax: 100,
-            buy_cost_pct: 0.001,
-            sell_cost_pct: 0.001,
-            reward_scaling: 1e-4,
-            turbulence_threshold: None,
-            risk_indicator_col: "turbulence".to_owned(),
-        }
+config! {
+    /// The settings of `rules: finrl`, under FinRL's names.
+    pub struct Finrl {
+        /// The most shares of a symbol that a step trades.
+        pub hmax: u32 = 100,
+        /// The cost of a purchase as a fraction of its value.
+        pub buy_cost_pct: f64 = 0.001,
+        /// The cost of a sale as a fraction of its value.
+        pub sell_cost_pct: f64 = 0.001,
+        /// The factor of the reward.
+        pub reward_scaling: f64 = 1e-4,
+        /// All positions are sold, and none bought, while the risk indicator is at or above this; without it,
+        /// never.
+        pub turbulence_threshold: Option<f64> = None,
+        /// The feature that is the risk indicator; it is not observed.
+        pub risk_indicator_col: String = "turbulence".to_owned(),
     }
 }
 

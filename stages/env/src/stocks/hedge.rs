@@ -30,6 +30,7 @@ use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 
 /// The instrument that is none, and that of the input `future`.
 const NONE: &str = "none";
@@ -38,32 +39,32 @@ const FUTURE: &str = "future";
 /// The returns that a beta is estimated from, at least.
 pub(crate) const LEAST_RETURNS: usize = 20;
 
-/// Hedging the portfolio's exposure; the `hedge` module has the formulas.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StocksHedge {
-    /// The instrument: `none`, `future` (of the input `future`), or a symbol of the bars, which is then none
-    /// of the portfolio's. Of several worlds, a symbol of all (`SPY`), or the part after the separator of one
-    /// of each.
-    pub instrument: String,
-    /// The exposure that is hedged.
-    pub neutral: Neutral,
-    /// The dates that betas are estimated over.
-    pub window: u32,
-    /// The rule by which the portfolio is hedged at each decision, after the decision's trades.
-    pub rule: HedgeRule,
-    /// The band, as a fraction of the net asset value: within it, the exposure is left alone.
-    pub band: f64,
-    /// Half of the bid-ask spread, as a fraction of the price.
-    pub half_spread: f64,
-    /// Commission for each lot.
-    pub commission: f64,
-    /// The cost of borrowing what is held short: annual, decimal, on its value; a future has none.
-    pub borrow: f64,
-    /// The fraction of the absolute value that is added to the margin requirement.
-    pub margin: f64,
-    /// The units of the instrument that a trade is a multiple of.
-    pub lot: f64,
+config! {
+    /// Hedging the portfolio's exposure; the `hedge` module has the formulas.
+    pub struct StocksHedge {
+        /// The instrument: `none`, `future` (of the input `future`), or a symbol of the bars, which is then
+        /// none of the portfolio's. Of several worlds, a symbol of all (`SPY`), or the part after the
+        /// separator of one of each.
+        pub instrument: String = NONE.to_owned(),
+        /// The exposure that is hedged.
+        pub neutral: Neutral = Neutral::Beta,
+        /// The dates that betas are estimated over.
+        pub window: u32 = 252,
+        /// The rule by which the portfolio is hedged at each decision, after the decision's trades.
+        pub rule: HedgeRule = HedgeRule::Zero,
+        /// The band, as a fraction of the net asset value: within it, the exposure is left alone.
+        pub band: f64 = 0.05,
+        /// Half of the bid-ask spread, as a fraction of the price.
+        pub half_spread: f64 = 1e-4,
+        /// Commission for each lot.
+        pub commission: f64 = 0.0,
+        /// The cost of borrowing what is held short: annual, decimal, on its value; a future has none.
+        pub borrow: f64 = 0.003,
+        /// The fraction of the absolute value that is added to the margin requirement.
+        pub margin: f64 = 0.15,
+        /// The units of the instrument that a trade is a multiple of.
+        pub lot: f64 = 1.0,
+    }
 }
 
 /// The exposure of a portfolio.
@@ -74,23 +75,6 @@ pub enum Neutral {
     Beta,
     /// The values of positions.
     Dollar,
-}
-
-impl Default for StocksHedge {
-    fn default() -> Self {
-        Self {
-            instrument: NONE.to_owned(),
-            neutral: Neutral::Beta,
-            window: 252,
-            rule: HedgeRule::Zero,
-            band: 0.05,
-            half_spread: 1e-4,
-            commission: 0.0,
-            borrow: 0.003,
-            margin: 0.15,
-            lot: 1.0,
-        }
-    }
 }
 
 impl StocksHedge {

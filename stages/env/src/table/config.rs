@@ -11,6 +11,7 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use std::collections::BTreeSet;
 
 /// The maximum number of symbols whose weights an action has.
@@ -20,121 +21,85 @@ pub(crate) const MAX_TERMS: usize = 32;
 /// The largest position in absolute value.
 const MAX_POSITION: f64 = 100.0;
 
-/// Configuration of `env/table`. A column is named as in the table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TableConfig {
-    /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and
-    /// `action_rewards`.
-    pub observe: Vec<String>,
-    /// The column of a price that is traded: the position chosen at a row earns the change of the price to
-    /// the next row. One of `price`, `reward_column` and `action_rewards` is given.
-    pub price: String,
-    /// The column of what 1 of position is paid: the value of the next row, in any unit.
-    pub reward_column: String,
-    /// The columns of what each choice of a discrete action is paid: the value of the next row, in any unit.
-    /// The choices are named as the columns.
-    pub action_rewards: Vec<String>,
-    /// The symbols to use, in this order; empty for all.
-    pub symbols: Vec<String>,
-    /// The actions.
-    pub actions: TableActions,
-    /// The costs of a change of position.
-    pub costs: TableCosts,
-    /// The reward: an expression over quantities of the step and columns of the row that it leads to, or,
-    /// with `price`, settings. Without it: with `price` the default settings, else what the step paid less
-    /// its costs.
-    #[serde(deserialize_with = "reward::deserialize")]
-    #[schemars(schema_with = "reward::schema")]
-    pub reward: RewardConfig,
-    /// An episode terminates after a step for which this condition holds, over what `reward` may name:
-    /// `drawdown > 0.3`; empty for none.
-    pub terminate: String,
-    /// With `price`: an episode terminates when the net asset value falls to this fraction of that at its
-    /// start.
-    pub ruin: f64,
-    /// Rows without a price or a value of a reward column, and with `actions.kind: weights` instants at which
-    /// a symbol has no row.
-    pub gaps: Gaps,
-    /// The share of an observed column's values that may be missing after its first, where the last one known
-    /// is shown; more is an error.
-    pub max_gaps: f64,
-    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
-    pub train: Option<DateRange>,
-    /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or a number
-    /// of symbols, or both. Without it, the dates later than `train` by more than `purge` days, or, without
-    /// `train` either, the last `test_fraction` of the instants of all symbols.
-    pub test: Option<HeldOut>,
-    /// The validation data, by which training selects the policy that it hands on: written as `test` is; none
-    /// by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub validation: Option<HeldOut>,
-    /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
-    /// environment for evaluation alone.
-    pub test_fraction: f64,
-    /// Training dates within this many calendar days before the first test or validation day are dropped.
-    pub purge: u32,
-    /// Training dates within this many calendar days after the last test or validation day are dropped.
-    pub embargo: u32,
-    /// Steps, from row to row, in a training episode: a number, or `[least, most]` to draw from; never more
-    /// than the training dates have.
-    pub episode_length: EpisodeLength,
-    /// Observations are clipped at this many standard deviations (columns) or units (positions and account).
-    pub clip: f32,
-}
-
-impl Default for TableConfig {
-    fn default() -> Self {
-        Self {
-            observe: Vec::new(),
-            price: String::new(),
-            reward_column: String::new(),
-            action_rewards: Vec::new(),
-            symbols: Vec::new(),
-            actions: TableActions::default(),
-            costs: TableCosts::default(),
-            reward: RewardConfig::default(),
-            terminate: String::new(),
-            ruin: 0.2,
-            gaps: Gaps::Refuse,
-            max_gaps: 0.05,
-            train: None,
-            test: None,
-            validation: None,
-            test_fraction: 0.25,
-            purge: 10,
-            embargo: 10,
-            episode_length: EpisodeLength { least: 252, most: 252 },
-            clip: 5.0,
-        }
+config! {
+    /// Configuration of `env/table`. A column is named as in the table.
+    pub struct TableConfig {
+        /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and
+        /// `action_rewards`.
+        pub observe: Vec<String> = Vec::new(),
+        /// The column of a price that is traded: the position chosen at a row earns the change of the price
+        /// to the next row. One of `price`, `reward_column` and `action_rewards` is given.
+        pub price: String = String::new(),
+        /// The column of what 1 of position is paid: the value of the next row, in any unit.
+        pub reward_column: String = String::new(),
+        /// The columns of what each choice of a discrete action is paid: the value of the next row, in any
+        /// unit. The choices are named as the columns.
+        pub action_rewards: Vec<String> = Vec::new(),
+        /// The symbols to use, in this order; empty for all.
+        pub symbols: Vec<String> = Vec::new(),
+        /// The actions.
+        pub actions: TableActions = TableActions::default(),
+        /// The costs of a change of position.
+        pub costs: TableCosts = TableCosts::default(),
+        /// The reward: an expression over quantities of the step and columns of the row that it leads to, or,
+        /// with `price`, settings. Without it: with `price` the default settings, else what the step paid
+        /// less its costs.
+        #[serde(deserialize_with = "reward::deserialize")]
+        #[schemars(schema_with = "reward::schema")]
+        pub reward: RewardConfig = RewardConfig::default(),
+        /// An episode terminates after a step for which this condition holds, over what `reward` may name:
+        /// `drawdown > 0.3`; empty for none.
+        pub terminate: String = String::new(),
+        /// With `price`: an episode terminates when the net asset value falls to this fraction of that at its
+        /// start.
+        pub ruin: f64 = 0.2,
+        /// Rows without a price or a value of a reward column, and with `actions.kind: weights` instants at
+        /// which a symbol has no row.
+        pub gaps: Gaps = Gaps::Refuse,
+        /// The share of an observed column's values that may be missing after its first, where the last one
+        /// known is shown; more is an error.
+        pub max_gaps: f64 = 0.05,
+        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
+        /// dates.
+        pub train: Option<DateRange> = None,
+        /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or a
+        /// number of symbols, or both. Without it, the dates later than `train` by more than `purge` days,
+        /// or, without `train` either, the last `test_fraction` of the instants of all symbols.
+        pub test: Option<HeldOut> = None,
+        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
+        /// none by default.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub validation: Option<HeldOut> = None,
+        /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
+        /// environment for evaluation alone.
+        pub test_fraction: f64 = 0.25,
+        /// Training dates within this many calendar days before the first test or validation day are dropped.
+        pub purge: u32 = 10,
+        /// Training dates within this many calendar days after the last test or validation day are dropped.
+        pub embargo: u32 = 10,
+        /// Steps, from row to row, in a training episode: a number, or `[least, most]` to draw from; never
+        /// more than the training dates have.
+        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        /// Observations are clipped at this many standard deviations (columns) or units (positions and
+        /// account).
+        pub clip: f32 = 5.0,
     }
 }
 
-/// The actions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TableActions {
-    /// The kind. With `discrete` and `continuous` an episode has one symbol, with `weights` all.
-    pub kind: TableActionKind,
-    /// With `discrete`: the positions to choose from.
-    pub positions: Vec<f64>,
-    /// With `continuous` and `weights`: the least position in a symbol; 0 for long positions alone.
-    pub low: f64,
-    /// With `continuous` and `weights`: the greatest position in a symbol.
-    pub high: f64,
-    /// With `weights`: the limit of the sum of absolute weights; larger ones are scaled down by one factor.
-    pub gross: f64,
-}
-
-impl Default for TableActions {
-    fn default() -> Self {
-        Self {
-            kind: TableActionKind::Discrete,
-            positions: vec![-1.0, 0.0, 1.0],
-            low: -1.0,
-            high: 1.0,
-            gross: 1.0,
-        }
+config! {
+    /// The actions.
+    pub struct TableActions {
+        /// The kind. With `discrete` and `continuous` an episode has one symbol, with `weights` all.
+        pub kind: TableActionKind = TableActionKind::Discrete,
+        /// With `discrete`: the positions to choose from.
+        pub positions: Vec<f64> = vec![-1.0, 0.0, 1.0],
+        /// With `continuous` and `weights`: the least position in a symbol; 0 for long positions alone.
+        pub low: f64 = -1.0,
+        /// With `continuous` and `weights`: the greatest position in a symbol.
+        pub high: f64 = 1.0,
+        /// With `weights`: the limit of the sum of absolute weights; larger ones are scaled down by one
+        /// factor.
+        pub gross: f64 = 1.0,
     }
 }
 

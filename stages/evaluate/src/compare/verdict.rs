@@ -5,41 +5,27 @@ use crate::output::Metrics;
 use crate::panel::Estimate;
 use crate::performance::{LEAST_OBSERVATIONS, interval_95, mean_and_deviation};
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_core::config;
 use stages_core::names;
 use stages_numerics::random::Random;
 
-/// The rules of a verdict.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct VerdictConfig {
-    /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry knows,
-    /// or a number. The more there were, the more the best of them owes to chance.
-    pub trials: usize,
-    /// Mean length of the bootstrap's blocks, in steps.
-    pub block: f64,
-    /// The least deflated Sharpe ratio of the differences, a probability.
-    pub deflated_sharpe: f64,
-    /// The largest drawdown of the agent, as a fraction of its highest value; any if absent.
-    pub max_drawdown: Option<f64>,
-    /// The largest costs of trades of the agent in a year, as a fraction of its value; any if absent.
-    pub max_costs: Option<f64>,
-    /// If true, an agent that is blind by the ablations of its backtest (input `metrics`) is not better.
-    pub refuse_blind: bool,
-}
-
-impl Default for VerdictConfig {
-    fn default() -> Self {
-        Self {
-            trials: 1,
-            block: 10.0,
-            deflated_sharpe: 0.95,
-            max_drawdown: None,
-            max_costs: None,
-            refuse_blind: true,
-        }
+config! {
+    /// The rules of a verdict.
+    pub struct VerdictConfig {
+        /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry
+        /// knows, or a number. The more there were, the more the best of them owes to chance.
+        pub trials: usize = 1,
+        /// Mean length of the bootstrap's blocks, in steps.
+        pub block: f64 = 10.0,
+        /// The least deflated Sharpe ratio of the differences, a probability.
+        pub deflated_sharpe: f64 = 0.95,
+        /// The largest drawdown of the agent, as a fraction of its highest value; any if absent.
+        pub max_drawdown: Option<f64> = None,
+        /// The largest costs of trades of the agent in a year, as a fraction of its value; any if absent.
+        pub max_costs: Option<f64> = None,
+        /// If true, an agent that is blind by the ablations of its backtest (input `metrics`) is not better.
+        pub refuse_blind: bool = true,
     }
 }
 

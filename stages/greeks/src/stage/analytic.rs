@@ -13,9 +13,8 @@ use crate::numerics::formula::Model;
 use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::Column;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
+use stages_core::config;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
     Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
@@ -23,44 +22,31 @@ use stages_core::{
 use stages_numerics::special::exp;
 use std::collections::BTreeMap;
 
-/// Configuration of `greeks/analytic`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct AnalyticConfig {
-    /// The pricing model: `black_scholes_merton` or `black_76`.
-    pub model: Model,
-    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor
-    /// and `rates` is not connected or has no rate for the date.
-    pub rate: f64,
-    /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward nor a
-    /// yield. With a forward the yield is `r - ln(F/S)/T`. A number, or by symbol a number or
-    /// `{ DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain is an
-    /// error.
-    pub dividend_yield: Yield,
-    /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
-    #[serde(skip_serializing_if = "Yield::is_unset")]
-    pub borrow_rate: Yield,
-    /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`,
-    /// `vega`, `theta`, `rho`, `vanna`, `volga` and `charm` are the default; `phi`, `veta`, `speed`, `zomma`,
-    /// `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
-    pub outputs: Vec<Output>,
-    /// The day count of the time to maturity where the chain has no `years`.
-    pub time: TimeConfig,
-    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
-    pub max_rates_age_days: MaxAge,
-}
-
-impl Default for AnalyticConfig {
-    fn default() -> Self {
-        Self {
-            model: Model::default(),
-            rate: 0.0,
-            dividend_yield: Yield::default(),
-            borrow_rate: Yield::default(),
-            outputs: Output::standard(),
-            time: TimeConfig::default(),
-            max_rates_age_days: MaxAge::default(),
-        }
+config! {
+    /// Configuration of `greeks/analytic`.
+    pub struct AnalyticConfig {
+        /// The pricing model: `black_scholes_merton` or `black_76`.
+        pub model: Model = Model::default(),
+        /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount
+        /// factor and `rates` is not connected or has no rate for the date.
+        pub rate: f64 = 0.0,
+        /// Continuous yield of the underlying, annual, decimal: used where the chain has neither a forward
+        /// nor a yield. With a forward the yield is `r - ln(F/S)/T`. A number, or by symbol a number or `{
+        /// DATE: VALUE, … }`, each value from its date on. One that contradicts a yield of the chain is an
+        /// error.
+        pub dividend_yield: Yield = Yield::default(),
+        /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
+        #[serde(skip_serializing_if = "Yield::is_unset")]
+        pub borrow_rate: Yield = Yield::default(),
+        /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`,
+        /// `vega`, `theta`, `rho`, `vanna`, `volga` and `charm` are the default; `phi`, `veta`, `speed`,
+        /// `zomma`, `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
+        pub outputs: Vec<Output> = Output::standard(),
+        /// The day count of the time to maturity where the chain has no `years`.
+        pub time: TimeConfig = TimeConfig::default(),
+        /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an
+        /// error.
+        pub max_rates_age_days: MaxAge = MaxAge::default(),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::stage::yields::Yield;
 use datasets::contract::Exercise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_core::config;
 
 /// The source of the forward of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -53,58 +54,41 @@ impl Style {
     }
 }
 
-/// Configuration of `greeks/implied_volatility`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ImpliedVolatilityConfig {
-    /// The exercise style of the contracts: `auto` (by class, as the chain states it), `european` or
-    /// `american`. One that contradicts the chain is an error.
-    pub style: Style,
-    /// The source of the forward of an expiry: `auto`, `column`, `parity` or `rates`. Whichever it is,
-    /// discount factors and times in years that the chain states come before `rates` and `time`.
-    pub forward: ForwardSource,
-    /// Continuous yield of the underlying, annual, decimal; read where the forward comes from rates, and of
-    /// American contracts with cash dividends ahead. A number, or by symbol a number or `{ DATE: VALUE, … }`,
-    /// each value from its date on. One that contradicts a yield of the chain is an error.
-    pub dividend_yield: Yield,
-    /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
-    #[serde(skip_serializing_if = "Yield::is_unset")]
-    pub borrow_rate: Yield,
-    /// Strikes up to this |ln(K/K0)| take part in the parity fit, K0 being the strike where call and put are
-    /// nearest in price.
-    pub band: f64,
-    /// The forward is taken from at most this many strikes, the nearest to the money.
-    pub strikes: usize,
-    /// The least and greatest annual rate that a fitted discount factor may imply; otherwise the nearest
-    /// expiry's rate is used.
-    pub rate_bounds: [f64; 2],
-    /// The greatest standard error of the annual rate that a fitted discount factor may have.
-    pub rate_error: f64,
-    /// Cash dividends of the underlying; read where the forward comes from rates, which they lower, and of
-    /// American contracts: a contract that lives to see one is priced on a grid, its spot falling by the
-    /// amount on the ex-date, its yield being that of the chain or `dividend_yield`.
-    pub dividends: Vec<CashDividend>,
-    /// The day count of the time to maturity.
-    pub time: TimeConfig,
-    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
-    pub max_rates_age_days: MaxAge,
-}
-
-impl Default for ImpliedVolatilityConfig {
-    fn default() -> Self {
-        Self {
-            style: Style::Auto,
-            forward: ForwardSource::Auto,
-            dividend_yield: Yield::default(),
-            borrow_rate: Yield::default(),
-            band: 0.2,
-            strikes: 12,
-            rate_bounds: [-0.05, 0.25],
-            rate_error: 0.01,
-            dividends: Vec::new(),
-            time: TimeConfig::default(),
-            max_rates_age_days: MaxAge::default(),
-        }
+config! {
+    /// Configuration of `greeks/implied_volatility`.
+    pub struct ImpliedVolatilityConfig {
+        /// The exercise style of the contracts: `auto` (by class, as the chain states it), `european` or
+        /// `american`. One that contradicts the chain is an error.
+        pub style: Style = Style::Auto,
+        /// The source of the forward of an expiry: `auto`, `column`, `parity` or `rates`. Whichever it is,
+        /// discount factors and times in years that the chain states come before `rates` and `time`.
+        pub forward: ForwardSource = ForwardSource::Auto,
+        /// Continuous yield of the underlying, annual, decimal; read where the forward comes from rates, and
+        /// of American contracts with cash dividends ahead. A number, or by symbol a number or `{ DATE:
+        /// VALUE, … }`, each value from its date on. One that contradicts a yield of the chain is an error.
+        pub dividend_yield: Yield = Yield::default(),
+        /// Continuous rate of borrowing the underlying, stated as `dividend_yield` is, to which it adds.
+        #[serde(skip_serializing_if = "Yield::is_unset")]
+        pub borrow_rate: Yield = Yield::default(),
+        /// Strikes up to this |ln(K/K0)| take part in the parity fit, K0 being the strike where call and put
+        /// are nearest in price.
+        pub band: f64 = 0.2,
+        /// The forward is taken from at most this many strikes, the nearest to the money.
+        pub strikes: usize = 12,
+        /// The least and greatest annual rate that a fitted discount factor may imply; otherwise the nearest
+        /// expiry's rate is used.
+        pub rate_bounds: [f64; 2] = [-0.05, 0.25],
+        /// The greatest standard error of the annual rate that a fitted discount factor may have.
+        pub rate_error: f64 = 0.01,
+        /// Cash dividends of the underlying; read where the forward comes from rates, which they lower, and
+        /// of American contracts: a contract that lives to see one is priced on a grid, its spot falling by
+        /// the amount on the ex-date, its yield being that of the chain or `dividend_yield`.
+        pub dividends: Vec<CashDividend> = Vec::new(),
+        /// The day count of the time to maturity.
+        pub time: TimeConfig = TimeConfig::default(),
+        /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an
+        /// error.
+        pub max_rates_age_days: MaxAge = MaxAge::default(),
     }
 }
 

@@ -1,36 +1,23 @@
 //! The configuration of `greeks/surface`.
 
 use crate::stage::time::TimeConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use stages_core::config;
 
-/// Configuration of `greeks/surface`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SurfaceConfig {
-    /// Expiries with fewer quotes out of the money than this are not fitted; they have the smile of those
-    /// around them.
-    pub least_quotes: usize,
-    /// Expiries nearer than this many calendar days are not fitted: their quotes are not informative.
-    pub least_days: f64,
-    /// Maturities of the features in calendar days.
-    pub maturities: Vec<u32>,
-    /// Absolute deltas of the features (undiscounted, to the forward): `iv_30_put_25` and `iv_30_call_25` for
-    /// 0.25.
-    pub deltas: Vec<f64>,
-    /// The day count of the time to maturity where the chain has no `years`.
-    pub time: TimeConfig,
-}
-
-impl Default for SurfaceConfig {
-    fn default() -> Self {
-        Self {
-            least_quotes: 6,
-            least_days: 2.0,
-            maturities: vec![30, 60, 90],
-            deltas: vec![0.1, 0.25],
-            time: TimeConfig::default(),
-        }
+config! {
+    /// Configuration of `greeks/surface`.
+    pub struct SurfaceConfig {
+        /// Expiries with fewer quotes out of the money than this are not fitted; they have the smile of those
+        /// around them.
+        pub least_quotes: usize = 6,
+        /// Expiries nearer than this many calendar days are not fitted: their quotes are not informative.
+        pub least_days: f64 = 2.0,
+        /// Maturities of the features in calendar days.
+        pub maturities: Vec<u32> = vec![30, 60, 90],
+        /// Absolute deltas of the features (undiscounted, to the forward): `iv_30_put_25` and `iv_30_call_25`
+        /// for 0.25.
+        pub deltas: Vec<f64> = vec![0.1, 0.25],
+        /// The day count of the time to maturity where the chain has no `years`.
+        pub time: TimeConfig = TimeConfig::default(),
     }
 }
 
