@@ -37,7 +37,7 @@ mod split;
 pub mod stocks;
 pub mod table;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod worlds;
 mod written;
 

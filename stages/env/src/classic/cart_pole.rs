@@ -117,7 +117,7 @@ impl Episodic for Poles {
 mod tests {
     use super::*;
     use crate::batch::{BatchEnv as _, Step};
-    use crate::testing::step_discrete;
+    use crate::tests::step_discrete;
 
     /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its
     /// formulas.

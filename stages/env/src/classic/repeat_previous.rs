@@ -99,7 +99,7 @@ impl Episodic for Game {
 mod tests {
     use super::*;
     use crate::batch::{BatchEnv as _, Step};
-    use crate::testing::step_discrete;
+    use crate::tests::step_discrete;
 
     fn suit(obs: &[f32]) -> u32 {
         obs.iter().position(|&x| x == 1.0).unwrap() as u32
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn steps_again_after_a_restart() {
         let mut env = RepeatPrevious::new("test", 1, 4, &OpenOptions::train(3, 2));
-        crate::testing::steps_again_after_a_restart(&mut env, 120);
+        crate::tests::steps_again_after_a_restart(&mut env, 120);
     }
 
     /// Plays one episode in each environment; `act` sees the suits so far.

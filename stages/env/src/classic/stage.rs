@@ -91,7 +91,7 @@ pub(crate) fn open(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::context;
+    use crate::tests::context;
     use std::collections::BTreeMap;
 
     #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::batch::{BatchEnv, Step};
 use crate::open_options::OpenOptions;
-use crate::testing::{context, step_discrete};
+use crate::tests::{context, step_discrete};
 use stages_core::{Context, StageKind};
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn steps_again_after_a_restart() {
         ..HedgingConfig::default()
     };
     let mut env = open(&context.store, &stored(&config, &context), &OpenOptions::train(3, 0)).unwrap();
-    crate::testing::steps_again_after_a_restart(&mut env, 80);
+    crate::tests::steps_again_after_a_restart(&mut env, 80);
 }
 
 /// Hedges one episode on each of many paths; returns the profit of the hedged positions, and the squared

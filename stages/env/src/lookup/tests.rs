@@ -1,7 +1,7 @@
 use super::*;
 use crate::batch::{BatchEnv, Step};
 use crate::open_options::{OpenOptions, Split};
-use crate::testing::{context, step_discrete};
+use crate::tests::{context, step_discrete};
 use stages_core::StageKind;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ fn steps_again_after_a_restart() {
         episode_length: 20,
         ..LookupConfig::default()
     };
-    crate::testing::steps_again_after_a_restart(&mut env(&config, &OpenOptions::train(3, 7)), 50);
+    crate::tests::steps_again_after_a_restart(&mut env(&config, &OpenOptions::train(3, 7)), 50);
 }
 
 /// The formulas, one environment and one number at a time.

@@ -108,7 +108,7 @@ fn best<const N: usize, const DIVIDE: bool>(instructions: InstructionSet) -> f64
 mod tests {
     use super::*;
     use crate::bench::Book;
-    use crate::numerics::american::flop_count::count;
+    use crate::numerics::american::tests::flop_count::count;
 
     /// Over the first of the options that the bench takes.
     #[test]

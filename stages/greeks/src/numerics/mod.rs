@@ -6,13 +6,11 @@
 
 pub mod american;
 pub mod batch;
-#[cfg(test)]
-mod exact;
 pub mod formula;
-#[cfg(test)]
-mod identities;
 pub mod implied;
 mod non_temporal;
 pub mod parity;
 pub mod surface;
 pub mod term;
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use crate::options::{
     ActionKind, Delivery, EpisodeLength, FillPrice, HedgeConfig, HedgeInstrument, HedgeOrder, HedgeRule,
     Ledger, Limits, Position, Reason, Sizing, StrategySet,
 };
-use crate::testing::step_discrete;
+use crate::tests::step_discrete;
 
 /// Actions of any kind.
 pub(super) enum Drawn {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::options::synthetic::market;
 use crate::options::{Options, OptionsConfig, Reason, RewardConfig, RewardKind};
-use crate::testing::context;
+use crate::tests::context;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};

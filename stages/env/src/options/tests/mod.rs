@@ -21,7 +21,7 @@ use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
 use crate::batch::{BatchEnv, Step};
 use crate::open_options::{OpenOptions, Split};
-use crate::testing::step_discrete;
+use crate::tests::step_discrete;
 use bytes::Bytes;
 use stages_numerics::random::Random;
 

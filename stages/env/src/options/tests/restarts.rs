@@ -43,7 +43,7 @@ fn steps_again_after_a_restart() {
     };
     for num_envs in [3, 8, 19] {
         let mut env = env(&market(80, 3), &config, Split::Train, num_envs);
-        crate::testing::steps_again_after_a_restart(&mut env, 60);
+        crate::tests::steps_again_after_a_restart(&mut env, 60);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::stocks::synthetic::eventful;
 use crate::stocks::{Rules, Stocks};
-use crate::testing::context;
+use crate::tests::context;
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};

@@ -3,7 +3,7 @@
 use super::*;
 use crate::stocks::synthetic::{eventful, panel};
 use crate::stocks::{HedgeBars, Stocks};
-use crate::testing::{context, growth};
+use crate::tests::{context, growth};
 use cache::Store;
 use datasets::{Date, DateRange};
 use stages_core::StageKind;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Simulator as _;
 use crate::actions::Actions;
-use crate::testing::{step_discrete, steps_again_after_a_restart};
+use crate::tests::{step_discrete, steps_again_after_a_restart};
 use std::collections::BTreeMap;
 
 fn short() -> TableConfig {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Simulator as _;
-use crate::testing::{context, growth};
+use crate::tests::{context, growth};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};

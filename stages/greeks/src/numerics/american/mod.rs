@@ -26,8 +26,6 @@
 //! A call is a put with spot and strike, rate and yield exchanged (R. L. McDonald and M. D. Schroder, 1998).
 
 mod boundary;
-#[cfg(test)]
-pub(crate) mod flop_count;
 pub mod grid;
 mod implied;
 pub mod lattice;
@@ -37,6 +35,8 @@ mod quadrature;
 mod reason;
 mod scheme;
 mod solve;
+#[cfg(test)]
+pub(crate) mod tests;
 
 pub use implied::{implied_on_grid, implied_volatilities, implied_volatility};
 pub use price::{AmericanColumns, american, greeks, price};

@@ -4,7 +4,7 @@ use super::Status;
 use super::columns::{
     Prices, STEPS, implied_volatilities, implied_volatilities_into, implied_volatility, total_deviation,
 };
-use crate::numerics::exact;
+use crate::numerics::tests::exact;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::double_double::Dd;
 use stages_numerics::random::Random;

@@ -2,7 +2,7 @@
 //! far in and out of the money, rates of either sign. Also published reference values.
 
 use super::exact;
-use super::formula::{Contract, Greeks, black_76, black_scholes_merton};
+use crate::numerics::formula::{Contract, Greeks, black_76, black_scholes_merton};
 use proptest::prelude::*;
 use stages_numerics::double_double::Dd;
 

@@ -3,7 +3,7 @@
 use stages_numerics::double_double::Dd;
 
 /// Black-Scholes-Merton: spot, strike, years, rate, yield, volatility.
-pub(super) fn price([s, k, t, r, q, sigma]: [Dd; 6], call: bool) -> Dd {
+pub(crate) fn price([s, k, t, r, q, sigma]: [Dd; 6], call: bool) -> Dd {
     let w = if call { 1.0 } else { -1.0 };
     let sd = sigma * t.sqrt();
     let d1 = ((s / k).ln() + (r - q + sigma * sigma * 0.5) * t) / sd;

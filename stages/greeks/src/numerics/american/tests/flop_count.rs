@@ -1,10 +1,10 @@
 //! The flop count of the spectral method: the same source over vectors that count their operations.
 
-use super::boundary::FAR_START;
-use super::price::{Case, TASK};
-use super::quadrature::Quadrature;
-use super::scheme::Scheme;
-use super::solve::{Solution, Solver, Want};
+use crate::numerics::american::boundary::FAR_START;
+use crate::numerics::american::price::{Case, TASK};
+use crate::numerics::american::quadrature::Quadrature;
+use crate::numerics::american::scheme::Scheme;
+use crate::numerics::american::solve::{Solution, Solver, Want};
 use crate::numerics::formula::Contract;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::simd::{F64Vector, ROUND};

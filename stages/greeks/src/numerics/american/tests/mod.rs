@@ -1,0 +1,3 @@
+//! Means of tests.
+
+pub(crate) mod flop_count;

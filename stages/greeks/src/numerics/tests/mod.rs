@@ -1,0 +1,4 @@
+//! Tests over the whole domain, against prices in double-double arithmetic.
+
+pub(crate) mod exact;
+mod identities;
