@@ -354,7 +354,7 @@ impl<'a> Loader<'a> {
         self.schedule(&document);
         self.notify = self.notify(&document);
         let track = document.track.as_ref();
-        self.track = track::ENTRY.list("track", track, &self.values.beside(), &mut self.problems);
+        self.track = track::ENTRY.list(track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> =
@@ -465,7 +465,7 @@ impl<'a> Loader<'a> {
 
     fn notify(&mut self, document: &Document) -> Vec<Notify> {
         let tree = document.notify.as_ref();
-        notify::ENTRY.list("notify", tree, &self.values.beside(), &mut self.problems)
+        notify::ENTRY.list(tree, &self.values.beside(), &mut self.problems)
     }
 
     /// Replaces interpolations of the environment in the parameters.

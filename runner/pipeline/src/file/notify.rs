@@ -1,31 +1,11 @@
 //! `notify:`, the messages that are sent when a run has ended. Not part of any key.
 
-use crate::text::typed::{Block, Several, TextOr, Variable, or_interpolation};
+use crate::text::typed::{Block, Several, Text, TextOr, Variable, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An entry of `notify:`, for messages about it.
-pub(crate) const ENTRY: Block = Block {
-    name: "an entry of `notify`",
-    hints: &[
-        ("", "write a list: `notify: [{ webhook: https://…, on: [failure] }]`"),
-        ("on", "write `on: [failure, promotion]`"),
-        ("command", "write a shell command"),
-        (
-            "webhook",
-            "write `webhook: https://…`, or `webhook: { secret: VARIABLE }` for an address that is a secret",
-        ),
-        (
-            "ping",
-            "write `ping: https://…`, or `ping: { secret: VARIABLE }` for an address that is a secret",
-        ),
-        (
-            "email",
-            "write `email: { to: a@example.org, from: b@example.org, server: smtp.example.org:587, user: b, \
-            password: SMTP_PASSWORD }`",
-        ),
-    ],
-};
+pub(crate) const ENTRY: Block = Block::entry("notify");
 
 /// A message and the occasions on which it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -116,8 +96,8 @@ impl TryFrom<Entry> for Notify {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "TextOr<Address, WebhookForm>")]
-#[schemars(with = "TextOr<Address, WebhookForm>")]
+#[serde(try_from = "TextOr<Text<Address>, WebhookForm>")]
+#[schemars(with = "TextOr<Text<Address>, WebhookForm>")]
 struct Webhook {
     url: Url,
     shape: Shape,
@@ -126,17 +106,17 @@ struct Webhook {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WebhookForm {
-    url: Option<Address>,
+    url: Option<Text<Address>>,
     /// The variable of the environment that holds the address.
     secret: Option<Variable>,
     /// The shape of the document; `json`, all fields, by default.
     shape: Option<Shape>,
 }
 
-impl TryFrom<TextOr<Address, WebhookForm>> for Webhook {
+impl TryFrom<TextOr<Text<Address>, WebhookForm>> for Webhook {
     type Error = &'static str;
 
-    fn try_from(form: TextOr<Address, WebhookForm>) -> Result<Self, &'static str> {
+    fn try_from(form: TextOr<Text<Address>, WebhookForm>) -> Result<Self, &'static str> {
         let (form, shape) = match form {
             TextOr::Text(address) => (TextOr::Text(address), None),
             TextOr::Map(WebhookForm { url, secret, shape }) => (TextOr::Map(UrlForm { url, secret }), shape),
@@ -150,8 +130,8 @@ impl TryFrom<TextOr<Address, WebhookForm>> for Webhook {
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "TextOr<Address, UrlForm>")]
-#[schemars(with = "TextOr<Address, UrlForm>")]
+#[serde(try_from = "TextOr<Text<Address>, UrlForm>")]
+#[schemars(with = "TextOr<Text<Address>, UrlForm>")]
 pub enum Url {
     /// As written.
     Plain(String),
@@ -162,19 +142,19 @@ pub enum Url {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UrlForm {
-    url: Option<Address>,
+    url: Option<Text<Address>>,
     /// The variable of the environment that holds the address.
     secret: Option<Variable>,
 }
 
-impl TryFrom<TextOr<Address, UrlForm>> for Url {
+impl TryFrom<TextOr<Text<Address>, UrlForm>> for Url {
     type Error = &'static str;
 
-    fn try_from(form: TextOr<Address, UrlForm>) -> Result<Self, &'static str> {
+    fn try_from(form: TextOr<Text<Address>, UrlForm>) -> Result<Self, &'static str> {
         match form {
-            TextOr::Text(Address(url))
+            TextOr::Text(Text(Address(url)))
             | TextOr::Map(UrlForm {
-                url: Some(Address(url)),
+                url: Some(Text(Address(url))),
                 secret: None,
             }) => Ok(Self::Plain(url)),
             TextOr::Map(UrlForm {
@@ -186,17 +166,16 @@ impl TryFrom<TextOr<Address, UrlForm>> for Url {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", extend("pattern" = "^https?://"), transform = or_interpolation, inline)]
 struct Address(String);
 
-impl TryFrom<String> for Address {
-    type Error = &'static str;
+impl Written for Address {
+    const PATTERN: Option<&'static str> = Some("^https?://");
 
-    fn try_from(url: String) -> Result<Self, &'static str> {
+    fn read(url: &str) -> Result<Self, String> {
         let is_http = url.starts_with("http://") || url.starts_with("https://");
-        is_http.then_some(Self(url)).ok_or(" is no address of HTTP\n")
+        is_http
+            .then(|| Self(url.to_owned()))
+            .ok_or_else(|| " is no address of HTTP\n".to_owned())
     }
 }
 
@@ -251,11 +230,11 @@ pub enum Tls {
 #[serde(deny_unknown_fields)]
 struct EmailForm {
     /// The addresses that it goes to.
-    to: Several<MailAddress>,
+    to: Several<Text<MailAddress>>,
     /// The address that it comes from.
-    from: MailAddress,
+    from: Text<MailAddress>,
     /// Host and port: `smtp.example.org:587`.
-    server: MailServer,
+    server: Text<MailServer>,
     /// The encryption: `always` (port 465), `starttls`, the default, or `never`, for a server on this
     /// machine.
     tls: Option<Tls>,
@@ -277,11 +256,11 @@ impl TryFrom<EmailForm> for Email {
             return Err("a password would be sent without encryption\n\
                 leave out `tls: never`, or `user` and `password`");
         }
-        let MailServer { host, port } = form.server;
+        let Text(MailServer { host, port }) = form.server;
         let port = port.unwrap_or(if form.tls == Some(Tls::Always) { 465 } else { 587 });
         Ok(Self {
-            to: form.to.0.into_iter().map(|MailAddress(to)| to).collect(),
-            from: form.from.0,
+            to: form.to.0.into_iter().map(|Text(MailAddress(to))| to).collect(),
+            from: form.from.0.0,
             host,
             port,
             tls: form
@@ -293,50 +272,37 @@ impl TryFrom<EmailForm> for Email {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", inline)]
 struct MailAddress(String);
 
-impl TryFrom<String> for MailAddress {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
+impl Written for MailAddress {
+    fn read(text: &str) -> Result<Self, String> {
         let parts = text
             .split_once('@')
             .filter(|(user, host)| !user.is_empty() && !host.is_empty());
         match parts.is_none() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            false => Ok(Self(text)),
-            true => Err(format!(
-                " has `{}`, which is no address\nwrite an address: `desk@example.org`",
-                text.replace('\n', " ")
-            )),
+            false => Ok(Self(text.to_owned())),
+            true => Err(format!(" has `{}`, which is no address\n", text.replace('\n', " "))),
         }
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", inline)]
 struct MailServer {
     host: String,
     port: Option<u16>,
 }
 
-impl TryFrom<String> for MailServer {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
+impl Written for MailServer {
+    fn read(text: &str) -> Result<Self, String> {
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().unwrap_or(0))),
-            None => (text.as_str(), None),
+            None => (text, None),
         };
         match host.is_empty() || port == Some(0) {
             false => Ok(Self {
                 host: host.to_owned(),
                 port,
             }),
-            true => Err("\nwrite a host and a port: `server: smtp.example.org:587`"),
+            true => Err(String::new()),
         }
     }
 }

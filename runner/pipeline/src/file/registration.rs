@@ -5,32 +5,13 @@ use crate::stage::written::Stage;
 use crate::text::problems::Problems;
 use crate::text::suggest::{list, suggest};
 use crate::text::tree::Tree;
-use crate::text::typed::{Block, Interval, Name, TextOr};
+use crate::text::typed::{Block, Name, Text, TextOr};
 use crate::{Node, Promote, Register, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::PortType;
 use std::collections::BTreeSet;
-
-const REGISTER: Block = Block {
-    name: "`register`",
-    hints: &[
-        (
-            "",
-            "write `register: NAME`, or `register: { policy: NAME, alias: challenger }`",
-        ),
-        ("max_age", "give a duration with its unit, such as `30d`"),
-    ],
-};
-
-const PROMOTE: Block = Block {
-    name: "`promote`",
-    hints: &[(
-        "",
-        "write `promote: { policy: NAME, stage: STAGE }`, with the name of `register:` and a stage \
-        `evaluate/compare` with `verdict:`",
-    )],
-};
+use std::time::Duration;
 
 /// The alias that is moved where a pipeline says nothing else.
 pub(crate) const CHAMPION: &str = "champion";
@@ -42,7 +23,7 @@ pub(crate) struct RegisterForm {
     alias: Option<Name>,
     /// The age from which on it may not act: `30d`.
     #[schemars(with = "Option<String>", extend("pattern" = "^([0-9]+[smhd])+$"))]
-    max_age: Option<Interval>,
+    max_age: Option<Text<Duration>>,
 }
 
 impl From<TextOr<Name, RegisterForm>> for Register {
@@ -56,7 +37,7 @@ impl From<TextOr<Name, RegisterForm>> for Register {
             TextOr::Map(form) => Self {
                 policy: form.policy.0,
                 alias: form.alias.map(|Name(alias)| alias),
-                max_age: form.max_age.map(|Interval(age)| age),
+                max_age: form.max_age.map(|Text(age)| age),
             },
         }
     }
@@ -78,7 +59,7 @@ pub(crate) struct PromoteForm {
 /// Reads `register:` of a stage into its node, which has to make one policy.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
     let Some(tree) = &stage.register else { return };
-    node.register = REGISTER.read(tree, tree, problems);
+    node.register = Block::of("register").read(tree, tree, problems);
     let policies = node
         .provides
         .values()
@@ -91,7 +72,7 @@ pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
 
 /// Reads `promote:`; `None` if it has errors.
 pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> Option<Promote> {
-    let form: PromoteForm = PROMOTE.read(tree, tree, problems)?;
+    let form: PromoteForm = Block::of("promote").read(tree, tree, problems)?;
     let (Name(policy), Name(stage)) = (form.policy, form.stage);
     let alias = form.alias.map_or_else(|| CHAMPION.to_owned(), |Name(alias)| alias);
     let at = |key: &str| tree.entry(key).map_or(tree.spot, |(_, value)| value.spot);

@@ -6,25 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// An entry of `track:`, for messages about it.
-pub(crate) const ENTRY: Block = Block {
-    name: "an entry of `track`",
-    hints: &[
-        (
-            "",
-            "write a list: `track: [{ mlflow: { uri: http://…, experiment: NAME } }]`",
-        ),
-        (
-            "mlflow.uri",
-            "write `uri: https://…`, or `uri: { secret: VARIABLE }` for an address that is a secret",
-        ),
-        ("otlp", "write `otlp: { endpoint: \"http://localhost:4318\" }`"),
-        (
-            "otlp.endpoint",
-            "write `endpoint: https://…`, or `endpoint: { secret: VARIABLE }` for an address that is a \
-            secret",
-        ),
-    ],
-};
+pub(crate) const ENTRY: Block = Block::entry("track");
 
 /// A server that follows runs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -1,16 +1,11 @@
 //! Cron expressions of five fields: minute, hour, day of the month, month, day of the week.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 /// The due times of a cron expression: sets of minutes, hours, days, months and days of the week.
 ///
 /// As in POSIX `crontab`: lists `1,15`, ranges `1-5`, steps `*/15` and `8-18/2`, names of months and days
 /// (`jan`, `mon`); Sunday is 0 or 7. Where both the day of the month and the day of the week are restricted,
 /// a day matches by either.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
     hours: u64,
@@ -20,14 +15,6 @@ pub struct Cron {
     weekdays: u64,
     any_day: bool,
     any_weekday: bool,
-}
-
-impl TryFrom<String> for Cron {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).map_err(|message| format!("{message}\n"))
-    }
 }
 
 struct Field {

@@ -2,7 +2,7 @@
 
 use super::cron::Cron;
 use crate::Notify;
-use crate::text::typed::{Interval, Several, interval, several};
+use crate::text::typed::{Several, Text, several, text};
 use crate::text::units::is_name;
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
@@ -90,8 +90,8 @@ pub struct WaitFor {
     #[schemars(with = "String")]
     pub until: TimeOfDay,
     /// The time for which the size and the modification time of each file must have been unchanged.
-    #[serde(default, deserialize_with = "interval")]
-    #[schemars(with = "Option<Interval>")]
+    #[serde(default, deserialize_with = "text")]
+    #[schemars(with = "Option<Text<Duration>>")]
     pub stable_for: Duration,
 }
 

@@ -6,7 +6,8 @@ use crate::stage::interpolate::Scope;
 use crate::text::problems::Problems;
 use crate::text::suggest::suggest;
 use crate::text::tree::{Key, Tree, Value, follow, steps};
-use crate::text::typed::{Block, Interval};
+use crate::text::typed;
+use crate::text::typed::{Block, Text};
 use crate::text::units::duration;
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
@@ -16,60 +17,6 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use std::num::NonZeroUsize;
 use std::time::Duration;
-
-const BLOCK: Block = Block {
-    name: "`schedule`",
-    hints: &[
-        (
-            "",
-            "write `schedule: { at: \"18:30\", timezone: America/New_York, calendar: XNYS }`",
-        ),
-        (
-            "at",
-            "write a time of day, `at: \"18:30\"`, or one after the exchange's close: `at: close + 2h30m`",
-        ),
-        (
-            "cron",
-            "write minute, hour, day of the month, month and day of the week: `cron: \"30 18 * * 1-5\"`",
-        ),
-        (
-            "timezone",
-            "write the IANA name of a time zone, such as `America/New_York` or `UTC`",
-        ),
-        ("from", "write a date: `2026-01-02`"),
-        ("catch_up", "write `all`, `latest` or `none`"),
-        ("params", "write `params: { as_of: \"${schedule.date}\" }`"),
-        ("timeout", "give a duration with its unit, such as `90s`, `2m` or `6h`"),
-        ("keep", "write `keep: { runs: 400 }`"),
-        ("keep.runs", "write `keep: { runs: 400 }`"),
-        ("wait_for", WAIT_FOR),
-        ("wait_for.sources", "write the names of stages: `[quotes]`"),
-        ("wait_for.files", "write paths: `[\"quotes/${schedule.date}.csv\"]`"),
-        (
-            "wait_for.until",
-            "write the time of day after which the data is late: `until: \"23:00\"`",
-        ),
-        (
-            "wait_for.until?",
-            "write the time of day after which the data is late: `until: \"23:00\"`",
-        ),
-        (
-            "wait_for.stable_for",
-            "give a duration with its unit, such as `90s`, `2m` or `6h`",
-        ),
-        (
-            "then",
-            "write `then: { act: NAME@champion, data: [\"quotes/${schedule.date}.csv\"] }`",
-        ),
-        (
-            "then.act",
-            "write `NAME@ALIAS` or `NAME@VERSION` of a registered policy, such as `desk@champion`",
-        ),
-        ("then.data", "write paths: `[\"quotes/${schedule.date}.csv\"]`"),
-        ("then.replace", "write `replace: true`"),
-        ("then.positions", "write the path of a file, `none` or `played`"),
-    ],
-};
 
 const WAIT_FOR: &str = "write `wait_for: { sources: [quotes], until: \"23:00\", stable_for: 2m }`";
 
@@ -85,16 +32,16 @@ pub(crate) const EVERY_DAY: &str = "every_day";
 pub(crate) struct Written {
     /// The local time, `18:30`, or a time after the exchange's close, which is earlier on a half day:
     /// `close + 2h30m`.
-    at: Option<At>,
+    at: Option<Text<When>>,
     /// Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only on days of the
     /// calendar.
-    cron: Option<Cron>,
+    cron: Option<Text<Cron>>,
     /// The time zone, an IANA name; by default that of the exchange, or UTC.
-    timezone: Option<Zone>,
+    timezone: Option<Text<TimeZone>>,
     /// The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or
     /// every day.
-    #[serde(default)]
-    calendar: Calendar,
+    #[schemars(schema_with = "calendar_schema")]
+    calendar: Option<Text<CalendarName>>,
     /// The date of the first night; by default, the latest that is due when the schedule is first run.
     #[schemars(with = "Option<String>")]
     from: Option<Date>,
@@ -108,7 +55,7 @@ pub(crate) struct Written {
     #[expect(dead_code, reason = "they are applied as they are written")]
     params: Option<serde_json::Map<String, Json>>,
     /// The longest time that the run of a night takes.
-    timeout: Option<Interval>,
+    timeout: Option<Text<Duration>>,
     /// What the history keeps.
     keep: Option<Keep>,
     /// The decision of a registered policy once a night's run is done, as by `runner policy act`.
@@ -122,83 +69,53 @@ struct Keep {
     runs: NonZeroUsize,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String")]
-struct At(When);
-
-impl TryFrom<String> for At {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
+impl typed::Written for When {
+    fn read(text: &str) -> Result<Self, String> {
         let Some(after) = text.trim().strip_prefix("close") else {
-            let time: Option<TimeOfDay> = text.parse().ok().filter(|time: &TimeOfDay| time.hours() < 24.0);
-            return time.map(|time| Self(When::At(time))).ok_or("\n");
+            let time = text.parse().ok().filter(|time: &TimeOfDay| time.hours() < 24.0);
+            return time.map(Self::At).ok_or_else(String::new);
         };
         let after = match after.trim_start().strip_prefix('+') {
             Some(after) => duration(after.trim()),
             None => after.trim().is_empty().then_some(Duration::ZERO),
         };
         let after = after.filter(|after| *after <= LONGEST_AFTER_CLOSE);
-        after.map(|after| Self(When::AfterClose(after))).ok_or("\n")
+        after.map(Self::AfterClose).ok_or_else(String::new)
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String")]
-struct Zone(TimeZone);
-
-impl TryFrom<String> for Zone {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        TimeZone::named(&text).map(Self).ok_or("\n")
+impl typed::Written for Cron {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|message| format!("{message}\n"))
     }
 }
 
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct Calendar(CalendarName);
-
-impl Calendar {
-    /// The codes and the names of all.
-    fn known() -> impl Iterator<Item = &'static str> {
-        let codes = CalendarName::CODES.iter().map(|(code, _)| *code);
-        codes
-            .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
-            .chain([EVERY_DAY])
+impl typed::Written for TimeZone {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::named(text).ok_or_else(String::new)
     }
 }
 
-impl Default for Calendar {
-    fn default() -> Self {
-        Self(CalendarName::Always)
-    }
+/// The codes and the names of all calendars.
+fn calendars() -> impl Iterator<Item = &'static str> {
+    let codes = CalendarName::CODES.iter().map(|(code, _)| *code);
+    codes
+        .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
+        .chain([EVERY_DAY])
 }
 
-impl TryFrom<String> for Calendar {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let found = match text.as_str() {
-            EVERY_DAY => Some(CalendarName::Always),
-            text => CalendarName::of_code(text),
+impl typed::Written for CalendarName {
+    fn read(text: &str) -> Result<Self, String> {
+        let found = match text {
+            EVERY_DAY => Some(Self::Always),
+            text => Self::of_code(text),
         };
-        found
-            .map(Self)
-            .ok_or_else(|| format!("\n{}", suggest(&text, "calendars", Self::known())))
+        found.ok_or_else(|| format!("\n{}", suggest(text, "calendars", calendars())))
     }
 }
 
-impl JsonSchema for Calendar {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Calendar".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "enum": Self::known().collect::<Vec<_>>(), "default": EVERY_DAY })
-    }
+fn calendar_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "enum": calendars().collect::<Vec<_>>(), "default": EVERY_DAY })
 }
 
 /// The parameters that the block sets, as written.
@@ -219,11 +136,11 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             key.name != "params" || !matches!(value.value, Value::Map(_)) && !value.is_null()
         });
     }
-    let written: Written = BLOCK.fill(&own, scope, problems)?;
+    let written: Written = Block::of("schedule").fill(&own, scope, problems)?;
     let at = |path: &str| follow(tree, &steps(path));
     let when = match (written.at, written.cron) {
-        (Some(At(when)), None) => Some(when),
-        (None, Some(cron)) => Some(When::Cron(cron)),
+        (Some(Text(when)), None) => Some(when),
+        (None, Some(Text(cron))) => Some(When::Cron(cron)),
         (None, None) => {
             let hint = "write `at: \"18:30\"`, or `cron: \"30 18 * * 1-5\"`";
             problems.add(tree.spot, "a schedule needs `at` or `cron`", hint);
@@ -244,7 +161,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             None
         }
     };
-    let Calendar(calendar) = written.calendar;
+    let calendar = written.calendar.map_or(CalendarName::Always, |Text(calendar)| calendar);
     let session = calendar.session();
     let has_close = session.is_some() && calendar != CalendarName::Always;
     if matches!(when, Some(When::AfterClose(_))) && !has_close {
@@ -274,7 +191,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             "give the stage another name",
         );
     }
-    let zone = written.timezone.map(|Zone(zone)| zone);
+    let zone = written.timezone.map(|Text(zone)| zone);
     let zone = zone.or_else(|| TimeZone::named(session.map_or("UTC", |session| session.time_zone)));
     (problems.count() == before).then_some(())?;
     Some(Schedule {
@@ -284,7 +201,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
         from: written.from,
         wait_for: written.wait_for,
         catch_up: written.catch_up,
-        timeout: written.timeout.map(|Interval(timeout)| timeout),
+        timeout: written.timeout.map(|Text(timeout)| timeout),
         keep_runs: written.keep.map(|keep| keep.runs.get()),
         then: written.then,
     })

@@ -21,14 +21,26 @@ use std::time::Duration;
 
 /// A block of the file, such as `schedule:`, for messages about it.
 pub(crate) struct Block {
-    /// Its name in messages.
-    pub name: &'static str,
-    /// Hints by the path of a value, without the indices of lists; `?` follows that of a missing key. The
-    /// empty path is that of the block.
-    pub hints: &'static [(&'static str, &'static str)],
+    /// Its key.
+    pub key: &'static str,
+    /// True if the key has a list of such blocks.
+    pub is_entry: bool,
 }
 
+/// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing key.
+const HINTS: &str = include_str!("hints.txt");
+
 impl Block {
+    /// The block of a key.
+    pub const fn of(key: &'static str) -> Self {
+        Self { key, is_entry: false }
+    }
+
+    /// An entry of the list of a key.
+    pub const fn entry(key: &'static str) -> Self {
+        Self { key, is_entry: true }
+    }
+
     /// Reads the block with its interpolations replaced; `None` if it has errors, all of which are reported.
     pub fn fill<T: DeserializeOwned>(
         &self,
@@ -41,18 +53,17 @@ impl Block {
         (problems.count() == before).then(|| self.read(tree, &filled, problems))?
     }
 
-    /// Reads the list `key` of such blocks; those with errors are left out.
+    /// Reads a list of such blocks; those with errors are left out.
     pub fn list<T: DeserializeOwned>(
         &self,
-        key: &str,
         tree: Option<&Tree>,
         scope: &Scope,
         problems: &mut Problems,
     ) -> Vec<T> {
         let Some(tree) = tree else { return Vec::new() };
         let Value::List(items) = &tree.value else {
-            let message = format!("`{key}` is {}, not a list", tree.describe());
-            problems.add(tree.spot, message, self.hint(&[], None).unwrap_or_default());
+            let message = format!("`{}` is {}, not a list", self.key, tree.describe());
+            problems.add(tree.spot, message, self.hint(&[], "").unwrap_or_default());
             return Vec::new();
         };
         items
@@ -124,11 +135,12 @@ impl Block {
         }
     }
 
-    fn hint(&self, path: &[Step], key: Option<&str>) -> Option<&'static str> {
-        let keys = path.iter().filter_map(Step::key).chain(key);
-        let path = keys.collect::<Vec<_>>().join(".");
-        let found = self.hints.iter().find(|(known, _)| *known == path);
-        found.map(|(_, hint)| *hint)
+    /// The hint of a path, with `more` at its end.
+    fn hint(&self, path: &[Step], more: &str) -> Option<&'static str> {
+        let keys = path.iter().filter_map(Step::key);
+        let path = [self.key].into_iter().chain(keys).collect::<Vec<_>>().join(".") + more;
+        let mut lines = HINTS.lines().filter_map(|line| line.split_once(' '));
+        lines.find(|(known, _)| *known == path).map(|(_, hint)| hint.trim())
     }
 
     fn report(
@@ -142,8 +154,11 @@ impl Block {
     ) {
         let (place, found) = (follow(tree, path), follow(filled, path));
         let of_path = path.iter().rev().find_map(Step::key);
-        let name = of_path.map_or_else(|| self.name.to_owned(), |key| format!("`{key}`"));
-        let form = || self.hint(&[], None).unwrap_or_default().to_owned();
+        let name = match of_path {
+            None if self.is_entry => format!("an entry of `{}`", self.key),
+            key => format!("`{}`", key.unwrap_or(self.key)),
+        };
+        let form = || self.hint(&[], "").unwrap_or_default().to_owned();
         let (spot, message, hint) = match mistake {
             Mistake::UnknownKey { name: key, known } => {
                 let spot = place.value.entry(key).map_or(place.value.spot, |(key, _)| key.spot);
@@ -152,9 +167,7 @@ impl Block {
             }
             Mistake::MissingKey(key) => {
                 let spot = place.key.map_or(place.value.spot, |key| key.spot);
-                let hint = self
-                    .hint(path, Some(&format!("{key}?")))
-                    .or_else(|| self.hint(path, None));
+                let hint = self.hint(path, &format!(".{key}?")).or_else(|| self.hint(path, ""));
                 (
                     spot,
                     format!("{name} has no `{key}`"),
@@ -164,7 +177,7 @@ impl Block {
             mistake => {
                 let note = found.note.map(|note| format!(" ({note})")).unwrap_or_default();
                 let described = format!("{name} is {}", found.value.describe());
-                let own = self.hint(path, None).map(str::to_owned);
+                let own = self.hint(path, "").map(str::to_owned);
                 let (message, hint) = match mistake {
                     Mistake::Type { wanted, .. } => (
                         format!("{described}, not {}{note}", plain(wanted).replace("settings", "keys")),
@@ -318,23 +331,55 @@ impl TryFrom<String> for Variable {
     }
 }
 
-// A length of time with its unit: `90s`, `2h`, `5d`.
-#[derive(serde::Deserialize, JsonSchema)]
-#[serde(try_from = "String")]
-#[schemars(with = "String", extend("pattern" = "^([0-9]+[smhd])+$"), transform = or_interpolation, inline)]
-pub(crate) struct Interval(pub Duration);
+/// A value that the file has as a text.
+pub(crate) trait Written: Sized {
+    /// The pattern that an editor checks; an interpolation may stand in its place.
+    const PATTERN: Option<&'static str> = None;
 
-impl TryFrom<String> for Interval {
-    type Error = &'static str;
+    /// Reads it. An empty error is the usual one.
+    fn read(text: &str) -> Result<Self, String>;
+}
 
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        duration(&text).map(Self).ok_or("\n")
+/// Such a value, with serde.
+pub(crate) struct Text<T>(pub T);
+
+impl<'de, T: Written> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::read(&text).map(Self).map_err(D::Error::custom)
     }
 }
 
-/// Reads an [`Interval`].
-pub(crate) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    Interval::deserialize(deserializer).map(|Interval(length)| length)
+impl<T: Written> JsonSchema for Text<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Text".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = json_schema!({ "type": "string", "pattern": T::PATTERN });
+        match T::PATTERN {
+            Some(_) => or_interpolation(&mut schema),
+            None => drop(schema.remove("pattern")),
+        }
+        schema
+    }
+}
+
+/// Reads such a value.
+pub(crate) fn text<'de, D: Deserializer<'de>, T: Written>(deserializer: D) -> Result<T, D::Error> {
+    Text::deserialize(deserializer).map(|Text(value)| value)
+}
+
+impl Written for Duration {
+    const PATTERN: Option<&'static str> = Some("^([0-9]+[smhd])+$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        duration(text).ok_or_else(String::new)
+    }
 }
 
 /// Allows an interpolation in place of the value.
