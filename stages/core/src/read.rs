@@ -58,7 +58,18 @@ pub struct ReadError {
 /// # Errors
 /// The first mistake.
 pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
-    T::deserialize(Reader(value))
+    T::deserialize(Reader {
+        value,
+        is_keyed: false,
+    })
+}
+
+/// Reads a value in which a struct is a map, and never a list of its fields.
+///
+/// # Errors
+/// The first mistake.
+pub fn read_keyed<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
+    T::deserialize(Reader { value, is_keyed: true })
 }
 
 impl ReadError {
@@ -144,13 +155,24 @@ fn one_of(known: &[&str]) -> String {
     }
 }
 
-struct Reader<'de>(&'de Value);
+#[derive(Clone, Copy)]
+struct Reader<'de> {
+    value: &'de Value,
+    is_keyed: bool,
+}
+
+impl<'de> Reader<'de> {
+    /// A reader of a part of the value.
+    fn of(self, value: &'de Value) -> Self {
+        Self { value, ..self }
+    }
+}
 
 impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = ReadError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.0 {
+        match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
             Value::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -160,7 +182,11 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             },
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Array(items) => {
-                let mut access = Items { items, next: 0 };
+                let mut access = Items {
+                    items,
+                    next: 0,
+                    reader: self,
+                };
                 let value = visitor.visit_seq(&mut access)?;
                 if access.next < items.len() {
                     return Err(ReadError::invalid_length(items.len(), &"fewer items"));
@@ -170,12 +196,13 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Value::Object(entries) => visitor.visit_map(Entries {
                 rest: entries.iter(),
                 value: None,
+                reader: self,
             }),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.0 {
+        match self.value {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
@@ -195,12 +222,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        match self.0 {
+        match self.value {
             Value::String(name) => visitor.visit_enum(Variant { name, value: None }),
             Value::Object(entries) => match single(entries) {
                 Some((name, value)) => visitor.visit_enum(Variant {
                     name,
-                    value: Some(value),
+                    value: Some(self.of(value)),
                 }),
                 None => Err(ReadError::invalid_value(Unexpected::Map, &"map with a single key")),
             },
@@ -212,9 +239,21 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor.visit_unit()
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, ReadError> {
+        match self.value {
+            Value::Array(_) if self.is_keyed => Err(ReadError::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct identifier
+        unit unit_struct seq tuple tuple_struct map identifier
     }
 }
 
@@ -242,6 +281,7 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
 struct Items<'de> {
     items: &'de [Value],
     next: usize,
+    reader: Reader<'de>,
 }
 
 impl<'de> SeqAccess<'de> for &mut Items<'de> {
@@ -253,7 +293,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         };
         let at = self.next;
         self.next += 1;
-        let value = seed.deserialize(Reader(item));
+        let value = seed.deserialize(self.reader.of(item));
         value.map(Some).map_err(|err| err.below(&format!("[{at}]")))
     }
 
@@ -265,6 +305,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
 struct Entries<'de> {
     rest: serde_json::map::Iter<'de>,
     value: Option<(&'de str, &'de Value)>,
+    reader: Reader<'de>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'de> {
@@ -283,7 +324,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             .value
             .take()
             .ok_or_else(|| ReadError::custom("a value before its key"))?;
-        seed.deserialize(Reader(value)).map_err(|err| err.below(name))
+        seed.deserialize(self.reader.of(value)).map_err(|err| err.below(name))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -351,7 +392,7 @@ impl<'de> Deserializer<'de> for Name<'de> {
 
 struct Variant<'de> {
     name: &'de str,
-    value: Option<&'de Value>,
+    value: Option<Reader<'de>>,
 }
 
 impl<'de> EnumAccess<'de> for Variant<'de> {
@@ -371,7 +412,7 @@ impl<'de> Variant<'de> {
         read: impl FnOnce(Reader<'de>) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
         match self.value {
-            Some(value) => read(Reader(value)).map_err(|err| err.below(self.name)),
+            Some(value) => read(value).map_err(|err| err.below(self.name)),
             None => Err(ReadError::invalid_type(Unexpected::UnitVariant, &wanted)),
         }
     }
@@ -383,7 +424,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
     fn unit_variant(self) -> Result<(), ReadError> {
         match self.value {
             Some(value) => {
-                serde::Deserialize::deserialize(Reader(value)).map_err(|err: ReadError| err.below(self.name))
+                serde::Deserialize::deserialize(value).map_err(|err: ReadError| err.below(self.name))
             }
             None => Ok(()),
         }

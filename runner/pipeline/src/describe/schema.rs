@@ -3,8 +3,8 @@
 use crate::file::registration::{PromoteForm, RegisterForm};
 use crate::file::{notify, track};
 use crate::schedule;
-use crate::stage::command::{Isolation, Shell};
-use crate::stage::written::{COMMON, OF_COMMAND, OF_KIND, OF_PYTHON, USES};
+use crate::stage::written::{Common, KEYS, OF_KIND, USES};
+use crate::stage::{python_stage, run_stage};
 use crate::text::typed::{Name, TextOr};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -134,30 +134,16 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
 }
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
-const SIZE: &str = "^[0-9.]+ *([KMGT]i?B|kB|B)$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn stage(names: &[&str], rules: Vec<Value>) -> Value {
-    let of_kind: Vec<&str> = COMMON.into_iter().chain(OF_KIND).collect();
-    let of_command: Vec<&str> = COMMON.into_iter().chain(OF_COMMAND).collect();
-    let of_python: Vec<&str> = COMMON.into_iter().chain(OF_PYTHON).collect();
+    let of_kind = [KEYS.common, &OF_KIND].concat();
+    let of_command = [KEYS.common, KEYS.command].concat();
+    let of_python = [KEYS.common, &KEYS.python].concat();
     let only = |keys: &[&str]| {
         let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
     };
-    let tool = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "oneOf": [{ "required": ["path"] }, { "required": ["name"] }],
-        "properties": {
-            "path": { "description": "An executable, or the directory of a virtual \
-            environment.", "type": "string" },
-            "name": { "description": "A program on PATH.", "type": "string" },
-            "version": { "description": "What its `--version` prints: in the key instead of its \
-            content.", "type": "string" },
-            "lock": { "description": "The file that lists the environment's packages.", "type": "string" },
-        },
-    });
     let types = typed_output::TYPES.map(PortType::name);
     let mut all = vec![
         json!({
@@ -171,10 +157,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
     ];
     all.extend(rules);
-    json!({
-        "type": "object",
-        "not": { "required": ["uses", "run"] },
-        "properties": {
+    let mut properties = json!({
             "uses": { "description": "The stage kind.", "type": "string", "enum": names },
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
             "run": { "description": "A command for the shell; reads `${needs.X}` and writes \
@@ -188,48 +171,11 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 ] },
             },
             "matrix": { "$ref": "#/definitions/matrix" },
-            "resources": {
-                "description": "The resources that the stage requires.",
-                "type": ["object", "null"],
-                "additionalProperties": false,
-                "properties": {
-                    "threads": with_description(
-                        "The number of threads; by default the running stages share the cores.",
-                        or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
-                    ),
-                    "memory": with_description(
-                        "Memory, such as `4GiB`.",
-                        or_interpolation(json!({ "type": "string", "pattern": SIZE })),
-                    ),
-                },
-            },
-            "retries": with_description(
-                "The number of retries after a failure.",
-                or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
-            ),
-            "timeout": with_description(
-                "The time limit: `90s`, `2h`, `5d`.",
-                or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
-            ),
             "register": with_description(
                 "The name under which the policy is registered at the end of a run, and an alias that points \
                 to the newest.",
                 described::<TextOr<Name, RegisterForm>>(),
             ),
-            "files": {
-                "description": "Files that the command reads, of the pipeline's directory or by URL: part \
-                of its key. Patterns and directories are expanded.",
-                "type": ["array", "null"],
-                "items": { "anyOf": [
-                    { "type": "string" },
-                    {
-                        "type": "object",
-                        "properties": { "url": { "type": "string" }, "blake3": { "type": "string" } },
-                        "required": ["url", "blake3"],
-                        "additionalProperties": false,
-                    },
-                ] },
-            },
             "outputs": {
                 "description": "The files that the command writes, by output.",
                 "type": ["object", "null"],
@@ -262,59 +208,25 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
-            "tools": {
-                "description": "Programs that the command runs besides the system's utilities: part of its \
-                key.",
-                "type": ["array", "null"],
-                "items": { "anyOf": [
-                    { "description": "A program on PATH, or the path of an executable or of a virtual \
-                        environment.", "type": "string" },
-                    tool,
-                ] },
-            },
-            "network": with_description(
-                "Whether the command reaches the network: part of its key.",
-                or_interpolation(json!({ "type": "boolean", "default": false })),
-            ),
-            "shell": with_description(
-                "The shell: `bash -euo pipefail` or `sh -e`. Part of its key.",
-                or_interpolation(json!({ "enum": Shell::ALL, "default": Shell::default() })),
-            ),
-            "isolation": with_description(
-                "The isolation that it asks for; `required` fails without namespaces.",
-                or_interpolation(json!({ "enum": Isolation::ALL, "default": Isolation::default() })),
-            ),
-            "log": with_description(
-                "The size of its log, of which the first and the last half are kept, such as `64MiB`.",
-                or_interpolation(json!({ "type": "string", "pattern": SIZE })),
-            ),
-            "call": {
-                "description": "The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a \
-                context, the inputs and `with` by name.",
-                "type": "string",
-            },
-            "path": {
-                "description": "The directory of the function's modules, relative to the pipeline; the \
-                pipeline's own by default.",
-                "type": "string",
-            },
-            "python": {
-                "description": "The interpreter: a program on PATH, the path of one, or the directory of an \
-                environment; `python3` by default. Part of the key, with its packages.",
-                "type": "string",
-            },
-            "lock": { "description": "The file that lists the environment's packages: part of the \
-            key.", "type": "string" },
-            "seed": with_description(
-                "The seed of the context: part of the key.",
-                or_interpolation(json!({ "type": "integer", "minimum": 0, "default": 0 })),
-            ),
-            "container": with_description(
-                "The image that it runs in, by podman or docker: part of its key.",
-                or_interpolation(json!({ "type": "string",
-                    "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
-            ),
-        },
+    });
+    if let Value::Object(properties) = &mut properties {
+        for more in [
+            described::<Common>(),
+            described::<run_stage::Settings>(),
+            described::<python_stage::Settings>(),
+        ] {
+            properties.extend(more["properties"].as_object().cloned().unwrap_or_default());
+        }
+    }
+    properties["resources"]["type"] = json!(["object", "null"]);
+    properties["files"]["type"] = json!(["array", "null"]);
+    properties["tools"]["type"] = json!(["array", "null"]);
+    properties["tools"]["items"]["anyOf"][0]["description"] =
+        "A program on PATH, or the path of an executable or of a virtual environment.".into();
+    json!({
+        "type": "object",
+        "not": { "required": ["uses", "run"] },
+        "properties": properties,
         "allOf": all,
     })
 }
@@ -346,7 +258,7 @@ fn tidy(schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     map.retain(|key, value| match key.as_str() {
         "$schema" | "title" | "format" => !value.is_string(),
-        "default" => value.is_string(),
+        "default" => !(value.is_null() || value.is_object() || value.is_array()),
         "additionalProperties" => *value != json!(true),
         _ => true,
     });
@@ -377,6 +289,9 @@ fn tidy(schema: &mut Value) {
     }
     if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
         choices.retain(|choice| *choice != json!({ "type": "null" }));
+        choices.iter_mut().filter_map(Value::as_object_mut).for_each(|choice| {
+            choice.remove("description");
+        });
         if let [Value::Object(only)] = choices.as_mut_slice() {
             let only = std::mem::take(only);
             map.remove("anyOf");

@@ -2,7 +2,7 @@
 
 use crate::stage::output_types;
 use crate::stage::python_stage;
-use crate::stage::written::{COMMON, Job, OF_COMMAND, OF_KIND, OF_PYTHON, Program, PythonStage, Stage, USES};
+use crate::stage::written::{Job, KEYS, OF_KIND, Program, PythonStage, Stage, USES};
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::suggest::{list, nearest, suggest};
@@ -72,12 +72,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
-                let hint = if COMMON
-                    .iter()
-                    .chain(&OF_KIND)
-                    .chain(&OF_COMMAND)
-                    .any(|known| *known == other)
-                {
+                let hint = if [KEYS.common, &OF_KIND, KEYS.command].concat().contains(&other) {
                     format!("`{other}` belongs to a stage: indent it below the stage's name")
                 } else {
                     suggest(other, "keys of a pipeline", TOP)
@@ -204,10 +199,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         job: Job::Broken,
         needs: Vec::new(),
         matrix: Vec::new(),
-        threads: None,
-        memory: None,
-        retries: None,
-        timeout: None,
+        limits: Tree::map(tree.spot, Vec::new()),
         register: None,
         doubtful: false,
     };
@@ -227,99 +219,47 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     let mut with = None;
     let mut secrets = Vec::new();
     let mut program = Box::<Program>::default();
+    program.settings = Tree::map(spot, Vec::new());
     let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
     let (is_kind, is_command) = (is("uses"), is("run"));
     let is_python = entries
         .iter()
         .any(|(key, value)| key.name == "uses" && value.text() == Some(USES));
-    let mut python = PythonStage::default();
+    let mut python = PythonStage {
+        settings: Tree::map(spot, Vec::new()),
+        ..PythonStage::default()
+    };
+    let either = [&OF_KIND, KEYS.command].concat();
+    let (own, others) = match (is_python, is_kind, is_command) {
+        (true, ..) => (&KEYS.python[..], &KEYS.command[1..]),
+        (_, true, false) => (&OF_KIND[..], KEYS.command),
+        (_, false, true) => (KEYS.command, &KEYS.python[..]),
+        _ => (&either[..], &[][..]),
+    };
     for (key, value) in entries {
-        let foreign = match key.name.as_str() {
-            known if is_python => {
-                known != "run" && OF_COMMAND.contains(&known) && !OF_PYTHON.contains(&known)
-            }
-            known if !is_kind && is_command && OF_PYTHON.contains(&known) => !OF_COMMAND.contains(&known),
-            known if OF_KIND.contains(&known) => !is_kind && is_command,
-            known if OF_COMMAND.contains(&known) => is_kind && !is_command,
-            _ => false,
-        };
-        if foreign {
-            let hint = match key.name.as_str() {
-                "with" => "a command takes its settings in its text: `run: python x.py ${params.X}`",
-                _ if is_python => "a Python stage runs its function: remove it, or make this a `run:` stage",
-                "call" | "python" | "path" | "lock" | "seed" => "write `uses: python` in place of `run:`",
-                "outputs" => "the outputs of a stage kind are fixed: see `runner stages KIND`",
-                _ => "remove it, or make this a `run:` stage",
-            };
-            let (belongs, other) = if is_kind { ("run", "uses") } else { ("uses", "run") };
-            problems.add(
-                key.spot,
-                format!(
-                    "`{}` is for `{belongs}:` stages, and `{name}` is a `{other}:` stage",
-                    key.name
-                ),
-                hint,
-            );
-            continue;
-        }
+        let is_own = KEYS.common.iter().chain(own).any(|known| *known == key.name);
         match key.name.as_str() {
+            other if !is_own && others.contains(&other) => {
+                let hint = match other {
+                    "with" => "a command takes its settings in its text: `run: python x.py ${params.X}`",
+                    _ if is_python => {
+                        "a Python stage runs its function: remove it, or make this a `run:` stage"
+                    }
+                    "call" | "python" | "path" | "lock" | "seed" => "write `uses: python` in place of `run:`",
+                    "outputs" => "the outputs of a stage kind are fixed: see `runner stages KIND`",
+                    _ => "remove it, or make this a `run:` stage",
+                };
+                let (belongs, is) = if is_kind { ("run", "uses") } else { ("uses", "run") };
+                let message =
+                    format!("`{other}` is for `{belongs}:` stages, and `{name}` is a `{is}:` stage");
+                problems.add(key.spot, message, hint);
+            }
             "uses" => uses = Some((key, value)),
             "run" => run = Some((key, value)),
-            "with" => with = Some((key, value)),
-            "needs" => {
-                let before = problems.count();
-                stage.needs = named(value, "port", problems);
-                stage.doubtful |= problems.count() > before;
-            }
-            "matrix" => stage.matrix = named(value, "axis", problems),
-            "resources" => {
-                for (key, value) in map(value, "resource", problems) {
-                    match key.name.as_str() {
-                        "threads" => stage.threads = Some(value),
-                        "memory" => stage.memory = Some(value),
-                        other => problems.add(
-                            key.spot,
-                            format!("unknown key `{other}` in `resources`"),
-                            suggest(other, "keys", ["threads", "memory"]),
-                        ),
-                    }
-                }
-            }
-            "retries" => stage.retries = Some(value),
-            "timeout" => stage.timeout = Some(value),
-            "register" => stage.register = Some(value),
-            "files" => program.files = items(value, "files", problems),
-            "call" if is_python => python.call = Some(value),
-            "python" if is_python => python.python = Some(value),
-            "lock" if is_python => python.lock = Some(value),
-            "path" if is_python => python.path = Some(value),
-            "seed" if is_python => python.seed = Some(value),
-            "outputs" if is_python => {
-                (program.outputs, program.types) =
-                    python_stage::outputs(named(value, "output", problems), problems);
-            }
-            "outputs" => {
-                (program.outputs, program.types) =
-                    output_types::read(named(value, "output", problems), problems)
-            }
-            "env" => program.env = variables(value, problems),
-            "secrets" => secrets = items(value, "names of environment variables", problems),
-            "tools" => program.tools = items(value, "programs", problems),
-            "shell" => program.shell = Some(value),
-            "isolation" => program.isolation = Some(value),
-            "network" => program.network = Some(value),
-            "log" => program.log = Some(value),
-            "container" => program.container = Some(value),
-            other => {
-                let own = match (is_python, is_command) {
-                    (true, _) => &OF_PYTHON[..],
-                    (false, true) => &OF_COMMAND[..],
-                    (false, false) => &OF_KIND[..],
-                };
-                let known = COMMON.into_iter().chain(own.iter().copied());
-                let all: Vec<&str> = known.collect();
-                let far = OF_COMMAND.into_iter().chain(OF_KIND);
-                let hint = match nearest(other, all.iter().copied()).or_else(|| nearest(other, far)) {
+            other if !is_own => {
+                let own = if is_python || is_command { own } else { &OF_KIND };
+                let all = [KEYS.common, own].concat();
+                let hint = match nearest(other, all.iter().copied().chain(either.iter().copied())) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if is_kind => format!(
                         "settings of the kind belong below `with:`; a stage's keys are {}",
@@ -330,6 +270,29 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
                 stage.doubtful |= hint.contains("`needs`?");
                 problems.add(key.spot, format!("unknown key `{other}` in the stage `{name}`"), hint);
             }
+            "with" => with = Some((key, value)),
+            "needs" => {
+                let before = problems.count();
+                stage.needs = named(value, "port", problems);
+                stage.doubtful |= problems.count() > before;
+            }
+            "matrix" => stage.matrix = named(value, "axis", problems),
+            "register" => stage.register = Some(value),
+            "outputs" => {
+                let entries = named(value, "output", problems);
+                let read = if is_python {
+                    python_stage::outputs
+                } else {
+                    output_types::read
+                };
+                (program.outputs, program.types) = read(entries, problems);
+            }
+            "env" => program.env = variables(value, problems),
+            "secrets" => secrets = items(value, "names of environment variables", problems),
+            "resources" | "files" | "tools" if value.is_null() => {}
+            "resources" | "retries" | "timeout" => stage.limits.push(key, value),
+            known if KEYS.command.contains(&known) => program.settings.push(key, value),
+            _ => python.settings.push(key, value),
         }
     }
     stage.job = match (uses, run) {

@@ -65,6 +65,10 @@ impl Resolved<'_> {
             map(entries.collect())
         };
         let list = |of: Vec<Tree>| tree(Value::List(of));
+        let own = |of: &Tree, keys: &[&str], problems: &mut Problems| -> Vec<(Key, Tree)> {
+            let all = keys.iter().filter_map(|key| of.entry(key));
+            all.map(|(key, value)| (key.clone(), filled(value, problems))).collect()
+        };
         match &stage.job {
             Job::Kind { name, with, .. } => {
                 entries.push(entry("uses", text(name)));
@@ -80,15 +84,13 @@ impl Resolved<'_> {
             Job::Command(program) => {
                 if let Some(python) = &program.python {
                     entries.push(entry("uses", text(USES)));
-                    let call = python.call.as_ref().map(|call| entry("call", filled(call, problems)));
-                    entries.extend(call);
+                    entries.extend(own(&python.settings, &["call"], problems));
                     let mut with = filled(&python.with, problems);
                     for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
                         let _ = setting.filled(&self.scope, problems).apply(&mut with, &Json::Null);
                     }
                     entries.push(entry("with", with));
-                    let settings = python.settings();
-                    entries.extend(settings.map(|(name, value)| entry(name, filled(value, problems))));
+                    entries.extend(own(&python.settings, &["path", "python", "lock", "seed"], problems));
                 } else {
                     let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
                     let names: Vec<&str> = program.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
@@ -96,10 +98,7 @@ impl Resolved<'_> {
                     let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
                     entries.push(entry("run", text(&command)));
                 }
-                let lists = |of: &[Tree], problems: &mut Problems| {
-                    list(of.iter().map(|item| filled(item, problems)).collect())
-                };
-                entries.push(entry("files", lists(&program.files, problems)));
+                entries.extend(own(&program.settings, &["files"], problems));
                 let outputs = program.outputs.iter().map(|(key, value)| {
                     let path = filled(value, problems);
                     let value = match program.types.get(&key.name) {
@@ -115,9 +114,8 @@ impl Resolved<'_> {
                 entries.push(entry("env", all(&program.env, problems)));
                 let secrets = program.secrets.iter().map(|name| text(name));
                 entries.push(entry("secrets", list(secrets.collect())));
-                entries.push(entry("tools", lists(&program.tools, problems)));
-                let settings = program.settings();
-                entries.extend(settings.map(|(name, value)| entry(name, filled(value, problems))));
+                let settings = ["tools", "shell", "isolation", "network", "log", "container"];
+                entries.extend(own(&program.settings, &settings, problems));
             }
             Job::Broken => {}
         }
@@ -126,18 +124,13 @@ impl Resolved<'_> {
         if let Some(matrix) = axes::read(&stage.matrix, &self.axes, problems) {
             entries.insert(2, entry("matrix", map(axes_of(&matrix))));
         }
-        let resources = [("threads", &stage.threads), ("memory", &stage.memory)];
-        let resources = resources
-            .into_iter()
-            .filter_map(|(name, value)| Some(entry(name, filled(value.as_ref()?, problems))));
-        entries.push(entry("resources", map(resources.collect())));
-        for (name, value) in [
-            ("retries", &stage.retries),
-            ("timeout", &stage.timeout),
-            ("register", &stage.register),
-        ] {
-            entries.extend(value.as_ref().map(|value| entry(name, filled(value, problems))));
-        }
+        entries.extend(own(&stage.limits, &["resources", "retries", "timeout"], problems));
+        entries.extend(
+            stage
+                .register
+                .as_ref()
+                .map(|value| entry("register", filled(value, problems))),
+        );
         entries.retain(|(_, value)| match &value.value {
             Value::List(items) => !items.is_empty(),
             Value::Map(entries) => !entries.is_empty(),

@@ -51,6 +51,7 @@ pub struct Then {
     pub data: Vec<String>,
     /// Read the files in place of the stages' own ones.
     #[serde(default)]
+    #[schemars(extend("default" = null))]
     pub replace: bool,
     /// The positions that are held: a file, relative to the pipeline, `none` (default) or `played`.
     pub positions: Option<String>,

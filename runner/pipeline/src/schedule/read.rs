@@ -40,6 +40,7 @@ pub(crate) struct Written {
     timezone: Option<Text<TimeZone>>,
     /// The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or
     /// every day.
+    #[serde(default)]
     #[schemars(schema_with = "calendar_schema")]
     calendar: Option<Text<CalendarName>>,
     /// The date of the first night; by default, the latest that is due when the schedule is first run.

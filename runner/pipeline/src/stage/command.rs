@@ -1,5 +1,6 @@
 //! The external program of a `run:` stage: its text, what it sees, and how it is isolated.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use stages_core::{PortType, Source, typed_output};
@@ -145,7 +146,7 @@ impl Default for Command {
 }
 
 /// The shell of a `run:` stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shell {
     /// `bash -euo pipefail -c TEXT`.
@@ -177,7 +178,7 @@ impl Shell {
 }
 
 /// The isolation that is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
     /// The strongest that the system has.

@@ -2,9 +2,11 @@
 
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
-use crate::text::tree::{Tree, Value};
+use crate::text::typed::TextOr;
 use crate::text::units::relative;
 use cache::{BlobDigest, RemoteFile};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use stages_core::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,8 @@ use std::path::{Path, PathBuf};
 const MOST: usize = 10_000;
 
 /// An entry of `files:`, interpolated.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "PatternForm")]
 pub(crate) struct Pattern {
     /// A file, a directory, a glob or a URL.
     pub text: String,
@@ -23,40 +26,28 @@ pub(crate) struct Pattern {
     pub spot: Spot,
 }
 
-impl Pattern {
-    /// Reads an entry: a text, or `{ url: …, blake3: … }`.
-    pub fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        if let Some(text) = tree.text() {
-            return Some(Self {
-                text: text.to_owned(),
-                pinned: None,
-                spot: tree.spot,
-            });
-        }
-        let text = |name: &str| tree.entry(name).and_then(|(_, value)| value.text());
-        let digest = text("blake3").and_then(|hex| hex.parse().ok());
-        match (&tree.value, text("url"), digest) {
-            (Value::Map(entries), Some(url), Some(digest)) if entries.len() == 2 && url.contains("://") => {
-                Some(Self {
-                    text: url.to_owned(),
-                    pinned: Some(digest),
-                    spot: tree.spot,
-                })
-            }
-            _ => {
-                problems.add(
-                    tree.spot,
-                    format!(
-                        "{} is not a file in the pipeline's directory, nor one on a \
-                        server",
-                        tree.describe()
-                    ),
-                    "name a file, a directory or a pattern (`scripts/*.py`), a URL, or \
-                    `{ url: https://…, blake3: HEX }`",
-                );
-                None
-            }
-        }
+pub(crate) type PatternForm = TextOr<String, Remote>;
+
+/// A file on a server.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Remote {
+    url: String,
+    blake3: String,
+}
+
+impl TryFrom<PatternForm> for Pattern {
+    type Error = &'static str;
+
+    fn try_from(form: PatternForm) -> Result<Self, &'static str> {
+        const WRONG: &str = "a map is not a file in the pipeline's directory, nor one on a server\n";
+        let (text, pinned) = match form {
+            TextOr::Text(text) => (text, None),
+            TextOr::Map(Remote { url, blake3 }) => (url, Some(blake3.parse().map_err(|_| WRONG)?)),
+        };
+        let is_one = pinned.is_none() || text.contains("://");
+        let spot = Spot::default();
+        is_one.then_some(Self { text, pinned, spot }).ok_or(WRONG)
     }
 }
 

@@ -10,16 +10,75 @@ use crate::stage::python_interpreter;
 use crate::stage::setting::Setting;
 use crate::stage::tools::in_order;
 use crate::stage::tools::{Finder, Request};
-use crate::stage::written::{OF_PYTHON, PythonStage, Stage, USES};
+use crate::stage::written::{KEYS, PythonStage, Stage, USES};
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree, Value};
+use crate::text::typed::{Block, Text, Written, or_interpolation};
 use crate::text::units::relative;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 use stages_core::python::imported;
 use stages_core::{PortType, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The keys of a Python stage that `run:` stages do not have; the settings are read at each point.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    #[schemars(skip)]
+    uses: IgnoredAny,
+    #[schemars(skip)]
+    with: IgnoredAny,
+    /// The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a context, the inputs and `with`
+    /// by name.
+    call: Option<Text<Call>>,
+    /// The directory of the function's modules, relative to the pipeline; the pipeline's own by default.
+    path: Option<Text<ModuleRoot>>,
+    /// The interpreter: a program on PATH, the path of one, or the directory of an environment; `python3` by
+    /// default. Part of the key, with its packages.
+    python: Option<String>,
+    /// The file that lists the environment's packages: part of the key.
+    lock: Option<String>,
+    /// The seed of the context: part of the key.
+    #[schemars(extend("default" = 0), transform = or_interpolation)]
+    seed: u64,
+}
+
+/// `MODULE:FUNCTION`.
+struct Call {
+    call: String,
+    module: String,
+}
+
+impl Written for Call {
+    fn read(text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once(':')
+            .filter(|(module, function)| is_dotted(module) && is_dotted(function));
+        match parts {
+            Some((module, _)) => Ok(Self {
+                call: text.to_owned(),
+                module: module.to_owned(),
+            }),
+            None => Err(", not MODULE:FUNCTION\n".to_owned()),
+        }
+    }
+}
+
+/// The directory of modules, relative to the pipeline; empty for its own.
+struct ModuleRoot(String);
+
+impl Written for ModuleRoot {
+    fn read(text: &str) -> Result<Self, String> {
+        let root = (text == ".").then(String::new).or_else(|| relative(text));
+        root.map(Self)
+            .ok_or_else(|| ", not a directory beside the pipeline\n".to_owned())
+    }
+}
 
 /// Its description, in one line.
 const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
@@ -51,7 +110,7 @@ pub fn describe_python() -> String {
 
 /// The same as JSON.
 pub fn python_json() -> Json {
-    serde_json::json!({ "kind": USES, "about": ABOUT, "keys": OF_PYTHON })
+    serde_json::json!({ "kind": USES, "about": ABOUT, "keys": KEYS.python })
 }
 
 /// The interpreter where none is named.
@@ -111,27 +170,19 @@ pub(crate) fn resolve(
     command: &mut Command,
     problems: &mut Problems,
 ) {
-    let before = problems.count();
-    let Some(call) = &written.call else {
+    if written.settings.entry("call").is_none() {
         problems.add(
             written.spot,
             "a Python stage has no `call`",
             "name the function: `call: my_stages:make_features`, in `my_stages.py` beside the pipeline",
         );
         return;
+    }
+    let settings_at = |key: &str| written.settings.entry(key).map(|(_, value)| value.spot);
+    let Some(read) = Block::of("python").fill::<Settings>(&written.settings, scope, problems) else {
+        return;
     };
-    let filled = fill(call, scope, problems);
-    let text = filled.text().unwrap_or_default().to_owned();
-    let named = text.split_once(':');
-    let Some((module, _)) = named.filter(|(module, function)| is_dotted(module) && is_dotted(function))
-    else {
-        if problems.count() == before {
-            problems.add(
-                call.spot,
-                format!("`call` is {}, not MODULE:FUNCTION", filled.describe()),
-                "write `call: my_stages:make_features`",
-            );
-        }
+    let Some(Text(Call { call, module })) = read.call else {
         return;
     };
     let mut with = fill(&written.with, scope, problems);
@@ -165,47 +216,19 @@ pub(crate) fn resolve(
         );
     }
     let mut python = PythonCall {
-        call: text.clone(),
+        call,
         with,
+        seed: read.seed,
+        root: read.path.map(|Text(ModuleRoot(root))| root).unwrap_or_default(),
         ..PythonCall::default()
     };
-    let value =
-        |tree: &Option<Tree>, problems: &mut Problems| tree.as_ref().map(|tree| fill(tree, scope, problems));
-    if let Some(seed) = value(&written.seed, problems) {
-        match seed.to_json().as_u64() {
-            Some(seed) => python.seed = seed,
-            None => problems.add(
-                seed.spot,
-                format!("`seed` is {}, not a whole number of 0 or more", seed.describe()),
-                "write `seed: 1`",
-            ),
-        }
-    }
-    if let Some(path) = value(&written.path, problems) {
-        match path
-            .text()
-            .map(|text| (text == ".").then(String::new).or_else(|| relative(text)))
-        {
-            Some(Some(root)) => python.root = root,
-            _ => problems.add(
-                path.spot,
-                format!("`path` is {}, not a directory beside the pipeline", path.describe()),
-                "name the directory of the modules, relative to the pipeline file and without `..`",
-            ),
-        }
-    }
-    let interpreter = value(&written.python, problems);
-    let lock = value(&written.lock, problems);
-    add_modules(module, &python, base, call.spot, command, problems);
-    let spot = interpreter.as_ref().map_or(written.spot, |tree| tree.spot);
+    let at_call = settings_at("call").unwrap_or(written.spot);
+    add_modules(&module, &python, base, at_call, command, problems);
+    let spot = settings_at("python").unwrap_or(written.spot);
     let request = Request {
-        name: interpreter
-            .as_ref()
-            .and_then(Tree::text)
-            .unwrap_or(INTERPRETER)
-            .to_owned(),
+        name: read.python.unwrap_or_else(|| INTERPRETER.to_owned()),
         version: None,
-        lock: lock.as_ref().and_then(Tree::text).map(str::to_owned),
+        lock: read.lock,
     };
     match finder.map(|finder| python_interpreter::find(&request, finder, base)) {
         Some(Ok(found)) => {

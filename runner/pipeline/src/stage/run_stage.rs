@@ -1,22 +1,90 @@
 //! Resolution of a `run:` stage at a point of its matrix.
 
 use crate::stage::command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
-use crate::stage::files::{self, Pattern};
+use crate::stage::files::{self, Pattern, PatternForm};
 use crate::stage::interpolate::{Scope, fill, fill_command, is_secret};
-use crate::stage::tools::in_order;
-use crate::stage::tools::{Finder, Request};
-use crate::stage::written::{Program, Stage};
+use crate::stage::tools::{Finder, Request, RequestForm, in_order};
+use crate::stage::written::{Program, Size, Stage};
 use crate::text::plain::is_plain_path;
 use crate::text::problems::Problems;
-use crate::text::suggest::suggest;
 use crate::text::tree::{Value, spell};
+use crate::text::typed::{Block, Text, Written, or_interpolation};
 use crate::text::units::{relative, size};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use stages_core::Source;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The smallest `log:` in bytes.
-const LEAST_LOG: u64 = 1 << 10;
+/// The keys of a `run:` stage; the settings are read at each point.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    #[schemars(skip)]
+    run: IgnoredAny,
+    #[schemars(skip)]
+    outputs: IgnoredAny,
+    /// Files that the command reads, of the pipeline's directory or by URL: part of its key. Patterns and
+    /// directories are expanded.
+    #[schemars(with = "Option<Vec<PatternForm>>")]
+    files: Vec<Pattern>,
+    #[schemars(skip)]
+    env: IgnoredAny,
+    #[schemars(skip)]
+    secrets: IgnoredAny,
+    /// Programs that the command runs besides the system's utilities: part of its key.
+    #[schemars(with = "Option<Vec<RequestForm>>")]
+    tools: Vec<Request>,
+    /// Whether the command reaches the network: part of its key.
+    #[schemars(extend("default" = false), transform = or_interpolation)]
+    network: bool,
+    /// The shell: `bash -euo pipefail` or `sh -e`. Part of its key.
+    #[schemars(extend("default" = "bash"), transform = or_interpolation)]
+    shell: Shell,
+    /// The isolation that it asks for; `required` fails without namespaces.
+    #[schemars(extend("default" = "auto"), transform = or_interpolation)]
+    isolation: Option<Isolation>,
+    /// The size of its log, of which the first and the last half are kept, such as `64MiB`.
+    log: Option<Text<LogSize>>,
+    /// The image that it runs in, by podman or docker: part of its key.
+    container: Option<Text<Image>>,
+}
+
+/// The size of a log in bytes.
+struct LogSize(u64);
+
+impl Written for LogSize {
+    const PATTERN: Option<&'static str> = Size::PATTERN;
+
+    fn read(text: &str) -> Result<Self, String> {
+        size(text)
+            .filter(|bytes| *bytes >= 1 << 10)
+            .map(Self)
+            .ok_or_else(String::new)
+    }
+}
+
+/// The name of an image with its digest.
+struct Image(String);
+
+impl Written for Image {
+    const PATTERN: Option<&'static str> = Some("^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        if is_image(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        match is_image(&format!("{text}@sha256:{}", "0".repeat(64))) {
+            true => Err(format!(
+                "the image `{text}` has no digest, and a tag may name another image tomorrow\n\
+                write `{text}@sha256:…`: `podman image inspect --format '{{{{.Digest}}}}' {text}` prints it, or \
+                `docker image inspect --format '{{{{index .RepoDigests 0}}}}' {text}`"
+            )),
+            false => Err(String::new()),
+        }
+    }
+}
 
 /// The command of a stage. Without `finder`, tools are not looked for.
 pub(crate) fn command(
@@ -30,25 +98,30 @@ pub(crate) fn command(
     let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
     let names: Vec<&str> = written.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
     let run = &written.run;
-    let mut patterns: Vec<Pattern> = Vec::new();
     let mut command = Command {
         command: fill_command(run, run.text().unwrap_or_default(), scope, &needs, &names, problems),
         secrets: written.secrets.clone(),
         ..Command::default()
     };
-    let before = problems.count();
-    for file in &written.files {
-        let filled = fill(file, scope, problems);
-        patterns.extend(Pattern::read(&filled, problems));
+    let settings: Option<Settings> = Block::of("run").fill(&written.settings, scope, problems);
+    let is_sound = settings.is_some();
+    let mut settings = settings.unwrap_or_default();
+    let at = |key: &str| written.settings.entry(key).map_or(&[][..], |(_, value)| value.items());
+    for (pattern, tree) in settings.files.iter_mut().zip(at("files")) {
+        pattern.spot = tree.spot;
     }
-    if problems.count() == before {
-        command.files = files::expand(&patterns, base, problems);
+    if is_sound {
+        command.files = files::expand(&settings.files, base, problems);
     }
     command.outputs = outputs(written, scope, &command.files, problems);
     command.types = written.types.clone();
     command.env = env(written, scope, problems);
-    settings(written, scope, &mut command, problems);
-    if let (Some(_), Some(tool)) = (&command.container, written.tools.first()) {
+    command.network = settings.network;
+    command.shell = settings.shell;
+    command.isolation = settings.isolation;
+    command.log_limit = settings.log.map_or(LOG_LIMIT, |Text(LogSize(bytes))| bytes);
+    command.container = settings.container.map(|Text(Image(name))| name);
+    if let (Some(_), Some(tool)) = (&command.container, at("tools").first()) {
         problems.add(
             tool.spot,
             "a stage with a `container` has no `tools`",
@@ -56,33 +129,27 @@ pub(crate) fn command(
         );
         return command;
     }
-    let mut tools = Vec::new();
-    for tree in &written.tools {
-        let before = problems.count();
-        let filled = fill(tree, scope, problems);
-        if problems.count() > before {
-            continue;
-        }
-        let Some(request) = Request::read(&filled, problems) else {
-            continue;
+    let mut tools: Vec<Tool> = Vec::new();
+    for (request, tree) in settings.tools.iter().zip(at("tools")) {
+        let tool = match finder.map(|finder| finder.find(request, base)) {
+            Some(Ok(tool)) => tool,
+            Some(Err((message, hint))) => {
+                problems.add(tree.spot, message, hint);
+                continue;
+            }
+            None => continue,
         };
-        match finder.map(|finder| finder.find(&request, base)) {
-            Some(Ok(tool)) => tools.push((tool, tree.spot)),
-            Some(Err((message, hint))) => problems.add(tree.spot, message, hint),
-            None => {}
-        }
-    }
-    for (i, (tool, spot)) in tools.iter().enumerate() {
         let same = |other: &Tool| match (tool.is_environment(), other.is_environment()) {
             (false, false) => tool.link() == other.link(),
             _ => tool.name == other.name,
         };
-        if tools[..i].iter().any(|(other, _)| same(other)) {
-            let name = tool.link();
-            problems.add(*spot, format!("there are two tools `{name}`"), "remove one of them");
+        if tools.iter().any(same) {
+            let message = format!("there are two tools `{}`", tool.link());
+            problems.add(tree.spot, message, "remove one of them");
         }
+        tools.push(tool);
     }
-    command.tools = in_order(tools.into_iter().map(|(tool, _)| tool).collect());
+    command.tools = in_order(tools);
     command
 }
 
@@ -182,82 +249,6 @@ fn env(written: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<St
         }
     }
     variables
-}
-
-/// Shell, isolation, network, size of the log, and container.
-fn settings(written: &Program, scope: &Scope, command: &mut Command, problems: &mut Problems) {
-    for (name, tree) in written.settings() {
-        let before = problems.count();
-        let filled = fill(tree, scope, problems);
-        if problems.count() > before {
-            continue;
-        }
-        let text = filled.text();
-        let hint = match name {
-            "shell" => match Shell::ALL.into_iter().find(|shell| text == Some(shell.name())) {
-                Some(shell) => {
-                    command.shell = shell;
-                    continue;
-                }
-                None => suggest(text.unwrap_or_default(), "shells", Shell::ALL.map(Shell::name)),
-            },
-            "isolation" => match Isolation::ALL
-                .into_iter()
-                .find(|isolation| text == Some(isolation.name()))
-            {
-                Some(isolation) => {
-                    command.isolation = Some(isolation);
-                    continue;
-                }
-                None => suggest(text.unwrap_or_default(), "values", Isolation::ALL.map(Isolation::name)),
-            },
-            "network" => match filled.to_json().as_bool() {
-                Some(network) => {
-                    command.network = network;
-                    continue;
-                }
-                None => "write `true` if the program reaches the network".to_owned(),
-            },
-            "log" => match text.and_then(size).filter(|bytes| *bytes >= LEAST_LOG) {
-                Some(bytes) => {
-                    command.log_limit = bytes;
-                    continue;
-                }
-                None => format!(
-                    "give a size with its unit, at least `1KiB`, such as `{}MiB`",
-                    LOG_LIMIT >> 20
-                ),
-            },
-            _ => match text {
-                Some(image) if is_image(image) => {
-                    command.container = Some(image.to_owned());
-                    continue;
-                }
-                Some(image) if is_image(&format!("{image}@sha256:{}", "0".repeat(64))) => {
-                    problems.add(
-                        tree.spot,
-                        format!(
-                            "the image `{image}` has no digest, and a tag may name another image \
-                            tomorrow"
-                        ),
-                        format!(
-                            "write `{image}@sha256:…`: `podman image inspect --format '{{{{.Digest}}}}' \
-                             {image}` prints it, or \
-                             `docker image inspect --format '{{{{index .RepoDigests 0}}}}' {image}`"
-                        ),
-                    );
-                    continue;
-                }
-                _ => "write it as `IMAGE@sha256:DIGEST`".to_owned(),
-            },
-        };
-        let note = filled
-            .note
-            .as_ref()
-            .map(|note| format!(" ({note})"))
-            .unwrap_or_default();
-        problems.add(tree.spot, format!("`{name}` is {}{note}", filled.describe()), hint);
-    }
 }
 
 /// True for the name of an image with its digest.

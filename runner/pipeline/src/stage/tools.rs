@@ -12,9 +12,9 @@
 
 use crate::stage::command::Tool;
 use crate::stage::shims::{is_shim, program_behind};
-use crate::text::problems::Problems;
-use crate::text::suggest::suggest;
-use crate::text::tree::{Tree, Value};
+use crate::text::typed::TextOr;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use stages_core::Source;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -44,10 +44,9 @@ const SHARED: [&str; 12] = [
     "/", "/home", "/Users", "/root", "/tmp", "/var", "/dev", "/proc", "/run", "/sys", "/opt", "/stage",
 ];
 
-const KEYS: [&str; 4] = ["path", "name", "version", "lock"];
-
 /// An entry of `tools:`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "RequestForm")]
 pub(crate) struct Request {
     /// A name, or a path if it contains `/`.
     pub name: String,
@@ -57,87 +56,55 @@ pub(crate) struct Request {
     pub lock: Option<String>,
 }
 
-impl Request {
-    /// Reads an entry whose interpolations are replaced.
-    pub fn read(tree: &Tree, problems: &mut Problems) -> Option<Self> {
-        let form = "write a program's name, `./PATH`, or `{ path: ./env, lock: uv.lock }`";
-        let name = |text: &str| !text.is_empty() && !text.contains(['\0', '\n']);
-        let entries = match &tree.value {
-            Value::Scalar(_) => match tree.text().filter(|text| name(text)) {
-                Some(text) => {
-                    return Some(Self {
-                        name: text.to_owned(),
-                        version: None,
-                        lock: None,
-                    });
-                }
-                None => {
-                    problems.add(tree.spot, format!("{} is not a program", tree.describe()), form);
-                    return None;
-                }
+pub(crate) type RequestForm = TextOr<String, ToolForm>;
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("oneOf" = [{ "required": ["path"] }, { "required": ["name"] }]))]
+pub(crate) struct ToolForm {
+    /// An executable, or the directory of a virtual environment.
+    path: Option<String>,
+    /// A program on PATH.
+    name: Option<String>,
+    /// What its `--version` prints: in the key instead of its content.
+    version: Option<String>,
+    /// The file that lists the environment's packages.
+    lock: Option<String>,
+}
+
+impl TryFrom<RequestForm> for Request {
+    type Error = String;
+
+    fn try_from(form: RequestForm) -> Result<Self, String> {
+        let form = match form {
+            TextOr::Text(name) if name.contains('/') => ToolForm {
+                path: Some(name),
+                ..ToolForm::default()
             },
-            Value::Map(entries) => entries,
-            Value::List(_) => {
-                problems.add(tree.spot, "a list is not a program", form);
-                return None;
-            }
+            TextOr::Text(name) => ToolForm {
+                name: Some(name),
+                ..ToolForm::default()
+            },
+            TextOr::Map(form) => form,
         };
-        let before = problems.count();
-        let mut found: BTreeMap<&str, &str> = BTreeMap::new();
-        for (key, value) in entries {
-            let known = key.name.as_str();
-            if !KEYS.contains(&known) {
-                problems.add(
-                    key.spot,
-                    format!("unknown key `{known}` in `tools`"),
-                    suggest(known, "keys", KEYS),
-                );
-                continue;
-            }
-            match value.text().filter(|text| name(text)) {
-                Some(text) => {
-                    found.insert(known, text);
-                }
-                None => problems.add(
-                    value.spot,
-                    format!("`{known}` is {}, not a string", value.describe()),
-                    match known {
-                        "version" => "write it in quotes: `version: \"3.10\"`",
-                        _ => "write a name or a path",
-                    },
-                ),
-            }
-        }
-        let named = match (found.get("path"), found.get("name")) {
-            (Some(path), None) if path.contains('/') => Some((*path).to_owned()),
-            (Some(path), None) => Some(format!("./{path}")),
-            (None, Some(name)) if !name.contains('/') => Some((*name).to_owned()),
-            (None, Some(name)) => {
-                problems.add(
-                    tree.spot,
-                    format!("`name` is the path `{name}`"),
-                    format!("write `path: {name}`"),
-                );
-                None
-            }
+        let name = match (form.path, form.name) {
+            (Some(path), None) if path.contains('/') => path,
+            (Some(path), None) => format!("./{path}"),
+            (None, Some(name)) if !name.contains('/') => name,
+            (None, Some(name)) => return Err(format!("`name` is the path `{name}`\nwrite `path: {name}`")),
             (Some(_), Some(_)) => {
-                problems.add(tree.spot, "a tool has both `path` and `name`", "keep one of them");
-                None
+                return Err("a tool has both `path` and `name`\nkeep one of them".to_owned());
             }
-            (None, None) if problems.count() > before => None,
-            (None, None) => {
-                problems.add(tree.spot, "a tool has neither `path` nor `name`", form);
-                None
-            }
+            (None, None) => return Err("a tool has neither `path` nor `name`\n".to_owned()),
         };
-        if problems.count() > before {
-            return None;
+        match name.contains(['\0', '\n']) {
+            true => Err("a text with control characters is not a program\n".to_owned()),
+            false => Ok(Self {
+                name,
+                version: form.version,
+                lock: form.lock,
+            }),
         }
-        Some(Self {
-            name: named?,
-            version: found.get("version").map(|text| (*text).to_owned()),
-            lock: found.get("lock").map(|text| (*text).to_owned()),
-        })
     }
 }
 

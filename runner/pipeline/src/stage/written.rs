@@ -2,49 +2,83 @@
 
 use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree};
+use crate::text::typed::{Text, Whole, Written, keys};
+use crate::text::units::size;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use stages_core::PortType;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
 
-/// The keys of every stage.
-pub(crate) const COMMON: [&str; 6] = ["needs", "matrix", "resources", "retries", "timeout", "register"];
+/// The keys of every stage; the limits are read at each point.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Common {
+    #[schemars(skip)]
+    needs: IgnoredAny,
+    #[schemars(skip)]
+    matrix: IgnoredAny,
+    /// The resources that the stage requires.
+    pub resources: Requests,
+    /// The number of retries after a failure.
+    pub retries: Option<Whole<0, 100>>,
+    /// The time limit: `90s`, `2h`, `5d`.
+    pub timeout: Option<Text<Duration>>,
+    #[schemars(skip)]
+    register: IgnoredAny,
+}
+
+/// `resources:`
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Requests {
+    /// The number of threads; by default the running stages share the cores.
+    pub threads: Option<Whole<1, 4096>>,
+    /// Memory, such as `4GiB`.
+    pub memory: Option<Text<Size>>,
+}
+
+/// A size in bytes.
+pub(crate) struct Size(pub u64);
+
+impl Written for Size {
+    const PATTERN: Option<&'static str> = Some("^[0-9.]+ *([KMGT]i?B|kB|B)$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        size(text).map(Self).ok_or_else(String::new)
+    }
+}
+
 /// The keys of a stage with a kind.
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
-/// The keys of a `run:` stage.
-pub(crate) const OF_COMMAND: [&str; 11] = [
-    "run",
-    "files",
-    "outputs",
-    "env",
-    "secrets",
-    "tools",
-    "network",
-    "shell",
-    "isolation",
-    "log",
-    "container",
-];
 
 /// The name of Python stages in `uses:`.
 pub(crate) const USES: &str = "python";
 
-/// The keys of a Python stage.
-pub(crate) const OF_PYTHON: [&str; 15] = [
-    "uses",
-    "with",
-    "call",
-    "path",
-    "python",
-    "lock",
-    "seed",
-    "outputs",
-    "files",
-    "env",
-    "secrets",
-    "tools",
-    "network",
-    "isolation",
-    "log",
-];
+/// The keys of every stage, of `run:` stages and of Python stages.
+pub(crate) struct Keys {
+    pub common: &'static [&'static str],
+    pub command: &'static [&'static str],
+    pub python: Vec<&'static str>,
+}
+
+pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
+    let command = keys::<super::run_stage::Settings>();
+    let shared = command
+        .iter()
+        .filter(|key| !["run", "shell", "container"].contains(key));
+    Keys {
+        common: keys::<Common>(),
+        command,
+        python: keys::<super::python_stage::Settings>()
+            .iter()
+            .chain(shared)
+            .copied()
+            .collect(),
+    }
+});
 
 /// A stage as written.
 pub(crate) struct Stage {
@@ -52,10 +86,8 @@ pub(crate) struct Stage {
     pub job: Job,
     pub needs: Vec<(Key, Tree)>,
     pub matrix: Vec<(Key, Tree)>,
-    pub threads: Option<Tree>,
-    pub memory: Option<Tree>,
-    pub retries: Option<Tree>,
-    pub timeout: Option<Tree>,
+    /// `resources`, `retries` and `timeout`.
+    pub limits: Tree,
     pub register: Option<Tree>,
     /// True if a key was rejected, so that a missing key may only be misspelt.
     pub doubtful: bool,
@@ -90,36 +122,16 @@ pub(crate) enum Job {
 #[derive(Default)]
 pub(crate) struct Program {
     pub run: Tree,
-    pub files: Vec<Tree>,
     /// The paths of the outputs.
     pub outputs: Vec<(Key, Tree)>,
     /// The types of those that are data sets.
     pub types: BTreeMap<String, PortType>,
     pub env: Vec<(Key, Tree)>,
     pub secrets: Vec<String>,
-    pub tools: Vec<Tree>,
-    pub shell: Option<Tree>,
-    pub isolation: Option<Tree>,
-    pub network: Option<Tree>,
-    pub log: Option<Tree>,
-    pub container: Option<Tree>,
+    /// The other settings: `files`, `tools`, `shell` and the like.
+    pub settings: Tree,
     /// The function of a `uses: python` stage, whose `run` is empty.
     pub python: Option<PythonStage>,
-}
-
-impl Program {
-    /// The settings with a single value, by key.
-    pub fn settings(&self) -> impl Iterator<Item = (&'static str, &Tree)> {
-        let all = [
-            ("shell", &self.shell),
-            ("isolation", &self.isolation),
-            ("network", &self.network),
-            ("log", &self.log),
-            ("container", &self.container),
-        ];
-        all.into_iter()
-            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-    }
 }
 
 /// The own keys of a Python stage as written.
@@ -127,24 +139,7 @@ impl Program {
 pub(crate) struct PythonStage {
     /// The position of `uses`.
     pub spot: Spot,
-    pub call: Option<Tree>,
-    pub path: Option<Tree>,
-    pub python: Option<Tree>,
-    pub lock: Option<Tree>,
-    pub seed: Option<Tree>,
     pub with: Tree,
-}
-
-impl PythonStage {
-    /// The settings with a single value but `call`, by key.
-    pub fn settings(&self) -> impl Iterator<Item = (&'static str, &Tree)> {
-        let all = [
-            ("path", &self.path),
-            ("python", &self.python),
-            ("lock", &self.lock),
-            ("seed", &self.seed),
-        ];
-        all.into_iter()
-            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-    }
+    /// `call`, `path` and the like.
+    pub settings: Tree,
 }

@@ -50,6 +50,23 @@ impl Tree {
         }
     }
 
+    /// A map at a position.
+    pub fn map(spot: Spot, entries: Vec<(Key, Self)>) -> Self {
+        Self {
+            spot,
+            value: Value::Map(entries),
+            note: None,
+        }
+    }
+
+    /// Adds an entry to a map; anything else becomes a map of it.
+    pub fn push(&mut self, key: Key, value: Self) {
+        match &mut self.value {
+            Value::Map(entries) => entries.push((key, value)),
+            other => *other = Value::Map(vec![(key, value)]),
+        }
+    }
+
     /// True if it is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Scalar(Json::Null))

@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde_json::Value as Json;
 use stages_core::Mistake;
-use stages_core::read::{ReadError, read};
+use stages_core::read::{ReadError, read_keyed};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -83,7 +83,7 @@ impl Block {
         let mut json = filled.to_json();
         self.refuse_empty(tree, filled, &mut Vec::new(), &mut json, problems);
         loop {
-            let error = match read(&json) {
+            let error = match read_keyed(&json) {
                 Ok(value) => return (problems.count() == before).then_some(value),
                 Err(error) => error,
             };
@@ -193,6 +193,7 @@ impl Block {
                         let (said, hint) = error.message.split_once('\n').unwrap_or_default();
                         let message = match said {
                             "" => described + &note,
+                            said if said.starts_with(',') => format!("{described}{said}{note}"),
                             said if said.starts_with(' ') => format!("{name}{said}"),
                             said => said.to_owned(),
                         };
@@ -310,7 +311,7 @@ impl TryFrom<String> for Name {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, &'static str> {
-        const HINT: &str = "\na name is letters, digits, `_` and `-`, and begins with a letter";
+        const HINT: &str = ", not a name\na name is letters, digits, `_` and `-`, and begins with a letter";
         is_name(&text).then_some(Self(text)).ok_or(HINT)
     }
 }
@@ -382,7 +383,49 @@ impl Written for Duration {
     }
 }
 
+/// An integer within bounds, both included.
+pub(crate) struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Json::deserialize(deserializer)?.as_u64();
+        let number = number.filter(|number| (LEAST..=MOST).contains(number));
+        number.map(Self).ok_or_else(|| D::Error::custom(""))
+    }
+}
+
+impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Whole".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let mut schema = json_schema!({ "type": "integer", "minimum": LEAST });
+        if MOST < u64::MAX {
+            schema.insert("maximum".to_owned(), MOST.into());
+        }
+        or_interpolation(&mut schema);
+        schema
+    }
+}
+
 /// Allows an interpolation in place of the value.
 pub(crate) fn or_interpolation(schema: &mut Schema) {
+    let description = schema.remove("description");
     *schema = json_schema!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] });
+    schema
+        .ensure_object()
+        .extend(description.map(|text| ("description".to_owned(), text)));
+}
+
+/// The keys of a struct that refuses others.
+pub(crate) fn keys<T: DeserializeOwned>() -> &'static [&'static str] {
+    match read_keyed::<T>(&serde_json::json!({ "": null })).map_err(|error| error.mistake) {
+        Err(Mistake::UnknownKey { known, .. }) => known,
+        _ => &[],
+    }
 }

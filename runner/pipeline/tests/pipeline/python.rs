@@ -173,7 +173,7 @@ fn what_is_wrong_is_said_before_anything_runs() {
         (
             "    python: ./env\n",
             "    python: ./env\n    seed: -1\n",
-            "`seed` is the number -1, not a whole number",
+            "`seed` is the number -1, not a non-negative integer",
         ),
         (
             "    python: ./env\n",

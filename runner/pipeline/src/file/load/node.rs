@@ -6,11 +6,11 @@ use crate::matrix::point::{self, Point};
 use crate::stage::configure;
 use crate::stage::interpolate::fill;
 use crate::stage::needs::Face;
-use crate::stage::written::{Job, Stage};
+use crate::stage::written::{Common, Job, Size, Stage};
 use crate::stage::{python_stage, run_stage};
 use crate::text::source::Spot;
 use crate::text::tree::Tree;
-use crate::text::units::{duration, size};
+use crate::text::typed::{Block, Text, Whole};
 use crate::{InputRef, Node, Resources, Work};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided, Settings};
@@ -165,56 +165,17 @@ impl Loader<'_> {
     /// Resources, retries and the time limit.
     fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
         let scope = self.values.at(point);
-        let problems = &mut self.problems;
-        let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {
-            let Some(tree) = tree else { return };
-            let before = problems.count();
-            let value = fill(tree, &scope, problems);
-            if problems.count() == before && !set(&value.to_json()) {
-                let note = value.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-                problems.add(tree.spot, format!("`{what}` is {}{note}", value.describe()), hint);
-            }
-        };
-        read(
-            &stage.threads,
-            "threads",
-            "give an integer from 1 to 4096",
-            &mut |value| {
-                node.resources.threads = value
-                    .as_u64()
-                    .and_then(|value| usize::try_from(value).ok())
-                    .filter(|value| (1..=4096).contains(value));
-                node.resources.threads.is_some()
-            },
-        );
-        read(
-            &stage.memory,
-            "memory",
-            "give a size with its unit, such as `4GiB` or `512MiB`",
-            &mut |value| {
-                node.resources.memory = value.as_str().and_then(size);
-                node.resources.memory.is_some()
-            },
-        );
-        read(
-            &stage.retries,
-            "retries",
-            "give an integer from 0 to 100",
-            &mut |value| {
-                let retries = value.as_u64().filter(|value| *value <= 100);
-                node.retries = retries.and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
-                retries.is_some()
-            },
-        );
-        read(
-            &stage.timeout,
-            "timeout",
-            "give a duration with its unit, such as `90s`, `2h` or `5d`",
-            &mut |value| {
-                node.timeout = value.as_str().and_then(duration);
-                node.timeout.is_some()
-            },
-        );
+        let limits = Block::of("stage").fill(&stage.limits, &scope, &mut self.problems);
+        let Common {
+            resources,
+            retries,
+            timeout,
+            ..
+        } = limits.unwrap_or_default();
+        node.resources.threads = resources.threads.map(|Whole(threads)| threads as usize);
+        node.resources.memory = resources.memory.map(|Text(Size(memory))| memory);
+        node.retries = retries.map_or(0, |Whole(retries)| retries as u32);
+        node.timeout = timeout.map(|Text(timeout)| timeout);
     }
 }
 
