@@ -33,8 +33,8 @@ pub(crate) struct Settings {
     uses: IgnoredAny,
     #[schemars(skip)]
     with: IgnoredAny,
-    /// The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a context, the inputs and `with`
-    /// by name.
+    /// The function of a `uses: python` stage, `MODULE:FUNCTION`: called with a context, the inputs and
+    /// `with` by name.
     call: Option<Text<Call>>,
     /// The directory of the function's modules, relative to the pipeline; the pipeline's own by default.
     path: Option<Text<ModuleRoot>>,

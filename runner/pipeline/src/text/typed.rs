@@ -27,7 +27,8 @@ pub(crate) struct Block {
     pub is_entry: bool,
 }
 
-/// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing key.
+/// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing
+/// key.
 const HINTS: &str = include_str!("hints.txt");
 
 impl Block {
