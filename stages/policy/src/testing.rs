@@ -2,12 +2,27 @@
 
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
-use crate::{Architecture, categorical, gaussian};
+use crate::{Architecture, Device, categorical, gaussian};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 /// Weight of the entropy bonus.
 const ENTROPY: f64 = 0.05;
+
+/// candle's devices: the CPU, and the GPU that the program is built for.
+///
+/// # Panics
+/// When the program is built for a GPU and the machine has none.
+pub fn devices() -> Vec<candle_core::Device> {
+    let built_in = Device::ALL.into_iter().filter(|device| device.is_built_in());
+    built_in.map(|device| device.open().unwrap()).collect()
+}
+
+/// Each architecture with each device.
+pub fn on_devices(architectures: Vec<Architecture>) -> Vec<(Architecture, candle_core::Device)> {
+    let pairs = |device: candle_core::Device| architectures.iter().map(move |a| (a.clone(), device.clone()));
+    devices().into_iter().flat_map(pairs).collect()
+}
 
 /// The Euclidean norm.
 pub fn norm(x: &[f32]) -> f64 {

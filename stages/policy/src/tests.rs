@@ -1,7 +1,7 @@
 //! Networks of continuous actions, and stacks of LSTMs: every model against candle or a definition.
 
 use crate::model::{Model, Observed, Output};
-use crate::testing::{Data, norm};
+use crate::testing::{Data, norm, on_devices};
 use crate::{
     ActionHead, Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer,
     TransformerModel, gaussian, initial,
@@ -47,7 +47,7 @@ fn own(architecture: &Architecture, instructions: InstructionSet) -> Box<dyn Mod
 
 #[test]
 fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         let a = architecture.head.num_outputs();
         let random = &mut Random::new(&[7]);
         let mut data = Data::new(&architecture, 5, 6, 7);
@@ -63,7 +63,7 @@ fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_
         for (param, value) in params[log_std.range()].iter_mut().zip([-0.5, 0.0, 0.4]) {
             *param = value;
         }
-        let mut candle = CandleModel::new(&architecture);
+        let mut candle = CandleModel::on(device, &architecture);
         candle.load(&params);
         for instructions in InstructionSet::available() {
             let mut own = own(&architecture, instructions);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ActionHead;
 use crate::architecture::{Activation, Critic, Lstm};
-use crate::testing::{Data, assert_same, norm};
+use crate::testing::{Data, assert_same, norm, on_devices};
 use crate::{CandleModel, Precision, initial};
 use stages_numerics::random::Random;
 
@@ -47,13 +47,13 @@ fn architectures() -> Vec<Architecture> {
 
 #[test]
 fn gradient_matches_candle() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         for (steps, columns) in [(6, 12), (1, 40)] {
             let data = Data::new(&architecture, steps, columns, 2);
             let objective = data.objective();
             // Orthogonal policy heads are almost zero; PyTorch's are not, and exercise more.
             let params = initial(&architecture, false, 3);
-            let mut candle = CandleModel::new(&architecture);
+            let mut candle = CandleModel::on(device.clone(), &architecture);
             candle.load(&params);
             let mut wanted = vec![0.0; params.len()];
             let sums = candle.backward(&data.minibatch(), &objective, &mut wanted);
@@ -113,7 +113,7 @@ fn joined(architecture: &Architecture, data: &Data, count: usize) -> Data {
 
 #[test]
 fn gradient_of_sequences_of_a_rollout_matches_candle_on_them_as_columns() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         let data = Data::new(&architecture, 4, 15, 9);
         let rollout = joined(&architecture, &data, 3);
         assert_ne!(rollout.indices, data.indices);
@@ -122,13 +122,13 @@ fn gradient_of_sequences_of_a_rollout_matches_candle_on_them_as_columns() {
         all.retain(|first| rollout.indices.contains(first));
         assert_eq!(all.len(), rollout.indices.len());
         let params = initial(&architecture, false, 3);
-        let mut candle = CandleModel::new(&architecture);
+        let mut candle = CandleModel::on(device.clone(), &architecture);
         candle.load(&params);
         let mut wanted = vec![0.0; params.len()];
         let sums = candle.backward(&data.minibatch(), &data.objective(), &mut wanted);
         for model in [
             Box::new(FusedModel::new(&architecture, Precision::F32)) as Box<dyn Model>,
-            Box::new(CandleModel::new(&architecture)),
+            Box::new(CandleModel::on(device, &architecture)),
         ] {
             let mut model = model;
             model.load(&params);
@@ -186,12 +186,12 @@ fn gradient_matches_finite_differences() {
 
 #[test]
 fn steps_match_candle_and_replay_matches_steps() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         let mut data = Data::new(&architecture, 8, 10, 7);
         data.indices = (0..10).rev().collect();
         let params = initial(&architecture, false, 8);
         let (mut candle, mut fused) = (
-            CandleModel::new(&architecture),
+            CandleModel::on(device, &architecture),
             FusedModel::new(&architecture, Precision::F32),
         );
         candle.load(&params);

@@ -74,8 +74,9 @@ fn outputs_and_gradients_are_those_of_autodiff() {
         let fused = InstructionSet::available()
             .into_iter()
             .map(|instructions| Mlp::with(&shape, true, instructions));
-        let on_device = Mlp::on(&Device::Cpu, &shape, &Fault::default());
-        for mut mlp in fused.chain([on_device]) {
+        let devices = crate::testing::devices();
+        let on_devices = devices.iter().map(|device| Mlp::on(device, &shape, &Fault::default()));
+        for mut mlp in fused.chain(on_devices) {
             mlp.load(&params);
             let mut run = MlpRun::default();
             let mut sum = vec![0.0; params.len()];

@@ -1,6 +1,6 @@
 use super::*;
 use crate::model::{Model, Observed, Output};
-use crate::testing::{Data, assert_same, norm};
+use crate::testing::{Data, assert_same, norm, on_devices};
 use crate::{ActionHead, Activation, Architecture, CandleModel, initial};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
@@ -73,11 +73,11 @@ fn rollout(architecture: &Architecture, params: &[f32], steps: usize, columns: u
 
 #[test]
 fn gradient_matches_candle() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         let params = params(&architecture, 3);
         let data = rollout(&architecture, &params, 7, 9, 2);
         let objective = data.objective();
-        let mut candle = CandleModel::new(&architecture);
+        let mut candle = CandleModel::on(device, &architecture);
         candle.load(&params);
         let mut wanted = vec![0.0; params.len()];
         let sums = candle.backward(&data.minibatch(), &objective, &mut wanted);
@@ -134,12 +134,12 @@ fn gradient_matches_finite_differences() {
 
 #[test]
 fn steps_match_candle_and_replay_matches_steps() {
-    for architecture in architectures() {
+    for (architecture, device) in on_devices(architectures()) {
         let params = params(&architecture, 8);
         let mut data = rollout(&architecture, &params, 8, 10, 7);
         data.indices = (0..10).rev().collect();
         let (mut candle, mut own) = (
-            CandleModel::new(&architecture),
+            CandleModel::on(device, &architecture),
             TransformerModel::new(&architecture).unwrap(),
         );
         candle.load(&params);

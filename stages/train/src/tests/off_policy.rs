@@ -295,8 +295,8 @@ fn after_a_round<A: OffPolicy>(
     learner.state
 }
 
-/// The networks of candle stand in for those on a GPU. Sums in another order make another training in the
-/// end, but not in some steps.
+/// candle's networks on the CPU, and on the GPU that the program is built for, beside the fused kernels. Sums
+/// in another order make another training in the end, but not in some steps.
 fn learns_alike<A: OffPolicy>(env: &str, settings: &OffPolicySettings<A>) {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
@@ -304,18 +304,23 @@ fn learns_alike<A: OffPolicy>(env: &str, settings: &OffPolicySettings<A>) {
     let fused = after_a_round::<A>(&context, settings, |architecture| {
         stages_policy::model(architecture, stages_policy::Precision::F32)
     });
-    let candle = after_a_round::<A>(&context, settings, |architecture| {
-        Box::new(ActorModel::on(candle_core::Device::Cpu, architecture))
-    });
-    assert_eq!(fused.step, candle.step);
     let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| f64::from(x * x)).sum::<f64>().sqrt();
-    for (name, fused, candle) in [
-        ("params", &fused.params, &candle.params),
-        ("extra", &fused.extra, &candle.extra),
-    ] {
-        let difference = norm(&mut fused.iter().zip(candle).map(|(x, y)| x - y));
-        let all = norm(&mut fused.iter().copied());
-        assert!(difference < 1e-3 * all, "{env}, {name}: {difference} of {all}");
+    for device in Device::ALL.into_iter().filter(|device| device.is_built_in()) {
+        let candle = after_a_round::<A>(&context, settings, |architecture| {
+            Box::new(ActorModel::on(device.open().unwrap(), architecture))
+        });
+        assert_eq!(fused.step, candle.step);
+        for (name, fused, candle) in [
+            ("params", &fused.params, &candle.params),
+            ("extra", &fused.extra, &candle.extra),
+        ] {
+            let difference = norm(&mut fused.iter().zip(candle).map(|(x, y)| x - y));
+            let all = norm(&mut fused.iter().copied());
+            assert!(
+                difference < 1e-3 * all,
+                "{device}, {env}, {name}: {difference} of {all}"
+            );
+        }
     }
     // They did learn.
     assert!(
