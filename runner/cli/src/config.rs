@@ -22,11 +22,14 @@
 
 use cache_remote::{PublicKey, RemoteSettings, SignKey};
 use runner_engine::Failure;
-use runner_pipeline::config_file::{self, Problems, Tree, Value};
-use runner_pipeline::{Isolation, PipelineErrors, duration, suggest};
+use runner_pipeline::config_file::{self, Problems, Tree, Value, interval};
+use runner_pipeline::{Isolation, PipelineErrors, suggest};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The file's name in a home.
 pub const FILE: &str = "config.yaml";
@@ -34,19 +37,30 @@ pub const FILE: &str = "config.yaml";
 /// The environment variable that names a remote.
 pub const VARIABLE: &str = "RUNNER_REMOTE";
 
-const KEYS: [&str; 11] = [
-    "url",
-    "read_only",
-    "sign_key_file",
-    "sign_key_env",
-    "trusted_keys",
-    "trust",
-    "endpoint",
-    "region",
-    "allow_http",
-    "timeout",
-    "upload_time",
-];
+/// The block `remote:`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Remote {
+    url: String,
+    read_only: bool,
+    sign_key_file: Option<PathBuf>,
+    sign_key_env: Option<String>,
+    trusted_keys: IgnoredAny,
+    trust: Option<Trust>,
+    endpoint: Option<String>,
+    region: Option<String>,
+    allow_http: bool,
+    #[serde(deserialize_with = "interval")]
+    timeout: Option<Duration>,
+    #[serde(deserialize_with = "interval")]
+    upload_time: Option<Duration>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Trust {
+    Unsigned,
+}
 
 /// The remote that the home's configuration or the environment names; relative paths in the latter start at
 /// `current`.
@@ -98,21 +112,8 @@ pub fn isolation(home: &Path) -> Result<Isolation, Failure> {
     let Some((_, value)) = tree.entry("isolation") else {
         return Ok(Isolation::default());
     };
-    let named = Isolation::ALL
-        .into_iter()
-        .find(|known| value.text() == Some(known.name()));
-    named.ok_or_else(|| {
-        problems.add(
-            value.spot,
-            format!("`isolation` is {}", value.describe()),
-            suggest(
-                value.text().unwrap_or_default(),
-                "values",
-                Isolation::ALL.map(Isolation::name),
-            ),
-        );
-        wrong(problems.finish())
-    })
+    let found = config_file::read("isolation", value, &mut problems);
+    found.ok_or_else(|| wrong(problems.finish()))
 }
 
 fn wrong(errors: PipelineErrors) -> Failure {
@@ -175,7 +176,7 @@ fn top(
         }
         settings = match value.value {
             _ if value.is_null() => None,
-            Value::Map(_) => {
+            _ => {
                 let found = remote_settings(&value, home, env, problems);
                 // A misspelt key has its own error.
                 if needs_url && value.entry("url").is_none() && !problems.any() {
@@ -189,11 +190,6 @@ fn top(
                 }
                 Some(found)
             }
-            _ => {
-                let message = format!("`remote` is {}, not a map of keys", value.describe());
-                problems.add(value.spot, message, "write `url: …` below it");
-                None
-            }
         };
     }
     settings
@@ -206,101 +202,79 @@ fn remote_settings(
     problems: &mut Problems,
 ) -> RemoteSettings {
     let mut settings = RemoteSettings::new("");
-    let Value::Map(entries) = &tree.value else {
+    let Some(read) = config_file::read::<Remote>("remote", tree, problems) else {
         return settings;
     };
-    for (key, value) in entries {
-        let name = key.name.as_str();
-        let mut wanted = |what: &str| problems.add(value.spot, format!("`{name}` is not {what}"), hint(name));
-        match name {
-            "url" => match value.text() {
-                Some(text) => settings.url = text.to_owned(),
-                None => wanted("a string"),
-            },
-            "endpoint" | "region" => match value.text() {
-                Some(text) if name == "endpoint" => settings.endpoint = Some(text.to_owned()),
-                Some(text) => settings.region = Some(text.to_owned()),
-                None => wanted("a string"),
-            },
-            "read_only" | "allow_http" => match value.to_json().as_bool() {
-                Some(flag) if name == "read_only" => settings.read_only = flag,
-                Some(flag) => settings.allow_http = flag,
-                None => wanted("`true` or `false`"),
-            },
-            "timeout" | "upload_time" => match value.text().and_then(duration) {
-                Some(time) if name == "timeout" => settings.timeout = time,
-                Some(time) => settings.upload_time = time,
-                None => wanted("a time"),
-            },
-            "sign_key_file" | "sign_key_env" if settings.sign_key.is_some() => {
-                problems.add(
-                    key.spot,
-                    "there are two signing keys",
-                    "keep one of `sign_key_file` and `sign_key_env`",
-                );
-            }
-            // Neither the line nor the name is printed: it may be the key itself, in the wrong field.
-            "sign_key_file" => match value.text().map(|path| cache::regular_file::read(&home.join(path))) {
-                None => wanted("the path of a file"),
-                Some(Err(err)) => {
-                    let message = format!("cannot read the file that `sign_key_file` names: {err}");
-                    problems.add_blank(value.spot, message, hint(name));
-                }
-                Some(Ok(text)) => match SignKey::parse(&text) {
-                    Ok(key) => settings.sign_key = Some(key),
-                    Err(reason) => {
-                        let message = format!("the file that `sign_key_file` names {reason}");
-                        problems.add_blank(value.spot, message, hint(name));
-                    }
-                },
-            },
-            "sign_key_env" => match value.text().map(|name| env.get(name)) {
-                None => wanted("the name of an environment variable"),
-                Some(None) => {
-                    let message = "the environment variable that `sign_key_env` names is not set";
-                    problems.add_blank(value.spot, message, hint(name));
-                }
-                Some(Some(text)) => match SignKey::parse(text.as_bytes()) {
-                    Ok(key) => settings.sign_key = Some(key),
-                    Err(reason) => {
-                        let message = format!("the variable that `sign_key_env` names {reason}");
-                        problems.add_blank(value.spot, message, hint(name));
-                    }
-                },
-            },
-            "trusted_keys" => match &value.value {
-                Value::List(items) => {
-                    for item in items {
-                        trusted(item, home, &mut settings.trusted_keys, problems);
-                    }
-                }
-                _ => trusted(value, home, &mut settings.trusted_keys, problems),
-            },
-            "trust" => match value.text() {
-                Some("unsigned") => settings.trust_unsigned = true,
-                _ => wanted("`unsigned`"),
-            },
-            other => problems.add(
-                key.spot,
-                format!("unknown key `{other}` in `remote`"),
-                suggest(other, "keys of a remote", KEYS),
-            ),
+    let at = |key: &str| tree.entry(key).map_or(tree.spot, |(_, value)| value.spot);
+    settings.url = read.url;
+    settings.read_only = read.read_only;
+    settings.trust_unsigned = read.trust.is_some();
+    settings.endpoint = read.endpoint;
+    settings.region = read.region;
+    settings.allow_http = read.allow_http;
+    settings.timeout = read.timeout.unwrap_or(settings.timeout);
+    settings.upload_time = read.upload_time.unwrap_or(settings.upload_time);
+    if let Some((_, keys)) = tree.entry("trusted_keys") {
+        for item in keys.items() {
+            trusted(item, home, &mut settings.trusted_keys, problems);
         }
     }
+    // Neither the line nor the name is printed: it may be the key itself, in the wrong field.
+    let mut key = |field: &str, what: &str, text: Result<Vec<u8>, String>| match text {
+        Ok(text) => SignKey::parse(&text)
+            .map_err(|reason| {
+                problems.add_blank(at(field), format!("the {what} that `{field}` names {reason}"), SIGN)
+            })
+            .ok(),
+        Err(message) => {
+            problems.add_blank(at(field), message, SIGN);
+            None
+        }
+    };
+    let of_file = read.sign_key_file.map(|file| {
+        let text = cache::regular_file::read(&home.join(file));
+        let text = text.map_err(|err| format!("cannot read the file that `sign_key_file` names: {err}"));
+        key("sign_key_file", "file", text)
+    });
+    let of_env = read.sign_key_env.map(|name| {
+        let unset = || "the environment variable that `sign_key_env` names is not set".to_owned();
+        let text = env.get(&name).map(|text| text.clone().into_bytes()).ok_or_else(unset);
+        key("sign_key_env", "variable", text)
+    });
+    if of_file.is_some() && of_env.is_some() {
+        let spots = ["sign_key_file", "sign_key_env"].map(|key| tree.entry(key).map(|(key, _)| key.spot));
+        let second = spots
+            .into_iter()
+            .flatten()
+            .max_by_key(|spot| (spot.place.line, spot.place.column));
+        problems.add(
+            second.unwrap_or_default(),
+            "there are two signing keys",
+            "keep one of `sign_key_file` and `sign_key_env`",
+        );
+    }
+    settings.sign_key = of_file.or(of_env).flatten();
     if !settings.url.is_empty()
         && let Err((field, reason)) = settings.check(home)
     {
-        let spot = tree.entry(field).map_or(tree.spot, |(_, value)| value.spot);
         // The line is not printed: it contains the rejected value.
-        problems.add_blank(spot, format!("`{field}` is not a remote: {reason}"), FORMS);
+        problems.add_blank(at(field), format!("`{field}` is not a remote: {reason}"), FORMS);
     }
     settings
 }
 
+/// The hint for a key that signs.
+const SIGN: &str = "`ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others \
+    list in `trusted_keys:`; the shared secrets of earlier versions no longer sign";
+
+/// The hint for a key that is trusted.
+const TRUSTED: &str = "write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a \
+    file of such lines";
+
 /// Reads an item of `trusted_keys`: a public key, or the path of a file of them. Its line is not printed: it
 /// may be a private key.
 fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut Problems) {
-    let mut wrong = |message: String| problems.add_blank(item.spot, message, hint("trusted_keys"));
+    let mut wrong = |message: String| problems.add_blank(item.spot, message, TRUSTED);
     let Some(text) = item.text() else {
         return wrong("an item of `trusted_keys` is not a string".to_owned());
     };
@@ -323,30 +297,9 @@ fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut P
     }
 }
 
-fn hint(key: &str) -> &'static str {
-    match key {
-        "url" => FORMS,
-        "endpoint" => "write `https://host:port`, or leave it out for Amazon's own",
-        "region" => "write it as the store names it, such as `eu-central-1`",
-        "timeout" | "upload_time" => "write it as `5s`, `10m` or `1h`",
-        "sign_key_file" | "sign_key_env" => {
-            "`ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list \
-             in `trusted_keys:`; the shared \
-             secrets of earlier versions no longer sign"
-        }
-        "trusted_keys" => {
-            "write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of \
-            such lines"
-        }
-        "trust" => "leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`",
-        _ => "write `true` or `false`",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     const KEY: &str = include_str!("../../../cache/remote/tests/keys/one");
     const PUBLIC: &str = include_str!("../../../cache/remote/tests/keys/two.pub");

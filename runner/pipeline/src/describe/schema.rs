@@ -2,7 +2,11 @@
 
 use crate::file::registration::{PromoteForm, RegisterForm};
 use crate::file::{notify, track};
+use crate::matrix::axes::Range;
+use crate::matrix::folds::Folds;
 use crate::schedule;
+use crate::stage::earlier::{OfPipeline, OfPolicy};
+use crate::stage::needs::Collect;
 use crate::stage::written::{Common, KEYS, OF_KIND, USES};
 use crate::stage::{python_stage, run_stage};
 use crate::text::typed::{Name, TextOr};
@@ -24,51 +28,9 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
             "pattern": "\\$\\{(params|matrix|env|schedule|policies)\\.[^}]+\\}",
         }),
     );
-    let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an \
-        earlier run; `latest` is the last run of this pipeline; `NAME@ALIAS` of a registered policy",
-        "type": "string",
-        "pattern": "^([^/\\[]+/|\
-        [A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
-    });
-    let axes = json!({ "type": ["string", "array"], "minItems": 1, "items": { "type": "string" } });
-    let collect = json!({
-        "description": "All points of a stage, or those that differ along some axes.",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["collect"],
-        "properties": { "collect": name, "over": axes },
-    });
-    let earlier = json!({
-        "description": "An output of the last run of a pipeline that has it.",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["pipeline", "stage"],
-        "properties": {
-            "pipeline": { "description": "The name of the pipeline, this one or another in the same \
-            home.", "type": "string" },
-            "file": {
-                "description": "Its file, relative to this one; needed where several files have pipelines \
-                of that name.",
-                "type": "string",
-            },
-            "stage": { "description": "`STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.", "type": "string" },
-            "or": { "description": "`none`: without a run that has the output, the input is not \
-            connected.", "const": "none" },
-        },
-    });
-    let policy = json!({
-        "description": "A registered policy.",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["policy"],
-        "properties": {
-            "policy": { "description": "`NAME@ALIAS` or \
-            `NAME@VERSION`.", "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_.-]*@[A-Za-z0-9_.-]+$" },
-            "or": { "description": "`none`, where the input is optional, or a stage: what is taken while \
-            there is none.", "type": "string" },
-        },
-    });
+    let collect = described::<Collect>();
+    let name = &collect["properties"]["collect"];
+    let (earlier, policy) = (described::<OfPipeline>(), described::<OfPolicy>());
     definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier, policy] }));
     definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
@@ -313,27 +275,6 @@ fn matrix() -> Value {
     let values = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "items": value });
     let number = or_interpolation(json!({ "type": "number" }));
     let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
-    let range = json!({
-        "description": "A range that includes both bounds.",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["from", "to"],
-        "properties": { "from": number, "to": number, "step": number, "count": whole,
-            "spacing": { "enum": ["linear", "log"] } },
-    });
-    let length = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]+(y|mo|w|d)$" }));
-    let date = or_interpolation(json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$" }));
-    let folds = json!({
-        "description": "The folds of a walk-forward; `${matrix.NAME.train}` and `${matrix.NAME.test}` are \
-        the dates of each.",
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["from", "to", "train", "test"],
-        "properties": {
-            "from": date, "to": date, "train": length, "test": length, "embargo": length,
-            "mode": { "enum": ["rolling", "expanding"] },
-        },
-    });
     let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
     let draws = json!({
         "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the \
@@ -376,7 +317,7 @@ fn matrix() -> Value {
             "samples": { "description": "The number of points drawn for the axes without their own \
             `samples`.", "anyOf": [whole, samples] },
         },
-        "additionalProperties": { "anyOf": [values, range, folds, draws,
+        "additionalProperties": { "anyOf": [values, described::<Range>(), described::<Folds>(), draws,
             { "$ref": "#/definitions/interpolation" }] },
     })
 }

@@ -76,7 +76,7 @@ impl Composer<'_> {
                 _ => own.push((key, value)),
             }
         }
-        let mut all = Composed::alone(map(spot, Vec::new()));
+        let mut all = Composed::alone(Tree::map(spot, Vec::new()));
         for (name, at) in names {
             if let Some(part) = self.file(&name, at, folder, shown) {
                 overlay(&mut all, part);
@@ -92,7 +92,7 @@ impl Composer<'_> {
         for name in given(&own) {
             all.bases.remove(name);
         }
-        let root = map(spot, own);
+        let root = Tree::map(spot, own);
         let own = Composed {
             bases,
             ..Composed::alone(root)
@@ -102,12 +102,8 @@ impl Composer<'_> {
     }
 
     fn names(&mut self, value: &Tree) -> Vec<(String, Spot)> {
-        let items = match &value.value {
-            Value::List(items) => items.as_slice(),
-            _ => std::slice::from_ref(value),
-        };
         let mut names = Vec::new();
-        for item in items {
+        for item in value.items() {
             match item.text() {
                 Some(text) if text.contains("${") => self.problems.add(
                     item.spot,
@@ -140,23 +136,20 @@ impl Composer<'_> {
         self.files += 1;
         if self.files > MOST_FILES {
             let message = format!("more than {MOST_FILES} files are included");
-            self.problems.add(at, message, "include fewer, larger files");
-            return None;
+            return self.problems.fail(at, message, "include fewer, larger files");
         }
         let bytes = match source::bytes(&path) {
             Ok(bytes) => bytes,
             Err((message, _)) => {
                 let message = message.replace("the pipeline file", &format!("`{name}`"));
                 let hint = format!("includes are looked for in {}", folder.display());
-                self.problems.add(at, message, hint);
-                return None;
+                return self.problems.fail(at, message, hint);
             }
         };
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.chain.contains(&real) {
             let message = format!("`{name}` includes itself, directly or through other files");
-            self.problems.add(at, message, "remove one of these includes");
-            return None;
+            return self.problems.fail(at, message, "remove one of these includes");
         }
         let text = match source::decode(&shown, bytes) {
             Ok(text) => text,
@@ -169,17 +162,15 @@ impl Composer<'_> {
         let root = match yaml::parse(self.problems.texts.content(index), index) {
             Ok(root) => root,
             Err(issue) => {
-                self.problems.add(issue.spot, issue.message, issue.hint);
-                return None;
+                return self.problems.fail(issue.spot, issue.message, issue.hint);
             }
         };
         if !matches!(root.value, Value::Map(_)) {
-            self.problems.add(
+            return self.problems.fail(
                 root.spot,
                 format!("an included file is a map of keys, and this is {}", root.describe()),
                 "it holds `params:`, `profiles:` or `stages:`",
             );
-            return None;
         }
         self.chain.push(real);
         let folder = path.parent().unwrap_or(folder).to_owned();
@@ -187,14 +178,6 @@ impl Composer<'_> {
         let composed = self.resolve(root, &folder, &shown, false);
         self.chain.pop();
         Some(composed)
-    }
-}
-
-fn map(spot: Spot, entries: Vec<(Key, Tree)>) -> Tree {
-    Tree {
-        spot,
-        value: Value::Map(entries),
-        note: None,
     }
 }
 

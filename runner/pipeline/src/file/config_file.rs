@@ -6,8 +6,25 @@ pub use crate::text::problems::Problems;
 pub use crate::text::source::Spot;
 use crate::text::source::{self, Texts};
 pub use crate::text::tree::{Key, Tree, Value};
+use crate::text::typed::{Block, text};
 use crate::text::yaml;
+use serde::Deserializer;
+use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::time::Duration;
+
+/// Reads the value of a key; `None` if it has errors, all of which are reported.
+pub fn read<T: DeserializeOwned>(key: &'static str, tree: &Tree, problems: &mut Problems) -> Option<T> {
+    Block::of(key).read(tree, tree, problems)
+}
+
+/// Reads a duration with its unit, such as `5s`.
+///
+/// # Errors
+/// If it is not one.
+pub fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    text(deserializer).map(Some)
+}
 
 /// Parses the bytes of a file; `None` if it has no values.
 pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, PipelineErrors> {

@@ -9,6 +9,7 @@ use crate::text::suggest::{list, nearest, suggest};
 use crate::text::tree::{Key, Tree, Value};
 use crate::text::units::{is_name, is_variable};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A pipeline file.
@@ -35,52 +36,42 @@ const TOP: [&str; 10] = [
 pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<Document> {
     let spot = root.spot;
     let Value::Map(entries) = root.value else {
-        problems.add(
+        return problems.fail(
             spot,
             format!("a pipeline is a map of keys, and this is {}", root.describe()),
             "a pipeline begins with `version: 1`, `name: NAME` and `stages:`",
         );
-        return None;
     };
-    let mut version = None;
-    let mut name = None;
-    let mut params = Vec::new();
-    let mut profiles = Vec::new();
-    let mut schedule = None;
-    let mut promote = None;
-    let mut notify = None;
-    let mut track = None;
-    let mut stages = None;
+    let (known, unknown): (Vec<_>, Vec<_>) = entries
+        .into_iter()
+        .partition(|(key, _)| TOP.contains(&key.name.as_str()));
     // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
-    for (key, value) in entries {
-        match key.name.as_str() {
-            "version" => version = Some(value),
-            "name" => name = Some(value),
-            "params" => params = named(value, "parameter", problems),
-            "profiles" => {
-                let entries = named(value, "profile", problems);
-                profiles = entries
-                    .into_iter()
-                    .map(|(key, value)| (key, map(value, "parameter", problems)))
-                    .collect();
-            }
-            "schedule" => schedule = (!value.is_null()).then_some(value),
-            "promote" => promote = (!value.is_null()).then_some(value),
-            "notify" => notify = (!value.is_null()).then_some(value),
-            "track" => track = (!value.is_null()).then_some(value),
-            "stages" => stages = Some((key, value)),
-            other => {
-                misspelt.extend(nearest(other, TOP));
-                let hint = if [KEYS.common, &OF_KIND, KEYS.command].concat().contains(&other) {
-                    format!("`{other}` belongs to a stage: indent it below the stage's name")
-                } else {
-                    suggest(other, "keys of a pipeline", TOP)
-                };
-                problems.add(key.spot, format!("unknown key `{other}`"), hint);
-            }
-        }
+    for (key, _) in unknown {
+        let other = key.name.as_str();
+        misspelt.extend(nearest(other, TOP));
+        let hint = if [KEYS.common, &OF_KIND, KEYS.command].concat().contains(&other) {
+            format!("`{other}` belongs to a stage: indent it below the stage's name")
+        } else {
+            suggest(other, "keys of a pipeline", TOP)
+        };
+        problems.add(key.spot, format!("unknown key `{other}`"), hint);
     }
+    let mut known: BTreeMap<String, (Key, Tree)> = known
+        .into_iter()
+        .map(|(key, value)| (key.name.clone(), (key, value)))
+        .collect();
+    let mut take = |name: &str| known.remove(name).map(|(_, value)| value);
+    let (version, name) = (take("version"), take("name"));
+    let params = take("params").map_or_else(Vec::new, |value| named(value, "parameter", problems));
+    let profiles = take("profiles").map_or_else(Vec::new, |value| named(value, "profile", problems));
+    let profiles = profiles
+        .into_iter()
+        .map(|(key, value)| (key, map(value, "parameter", problems)))
+        .collect();
+    let mut block = |name: &str| take(name).filter(|value| !value.is_null());
+    let [schedule, promote, notify, track] = ["schedule", "promote", "notify", "track"].map(&mut block);
+    let stages = known.remove("stages");
     match version {
         None if misspelt.contains(&"version") => {}
         None => problems.add(spot, "`version` is missing", "add `version: 1` at the top"),
@@ -94,19 +85,15 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = match name.as_ref().map(|value| (value, value.text())) {
         Some((_, Some(text))) if is_name(text) => Some(text.to_owned()),
-        Some((value, _)) => {
-            problems.add(
-                value.spot,
-                format!("`name` is {}", value.describe()),
-                "a name is letters, digits, `_` and `-`, and begins with a letter",
-            );
-            None
-        }
+        Some((value, _)) => problems.fail(
+            value.spot,
+            format!("`name` is {}", value.describe()),
+            "a name is letters, digits, `_` and `-`, and begins with a letter",
+        ),
         None if misspelt.contains(&"name") => None,
         None => {
             let example = if is_name(&stem) { &stem } else { "experiment" };
-            problems.add(spot, "`name` is missing", format!("add `name: {example}`"));
-            None
+            problems.fail(spot, "`name` is missing", format!("add `name: {example}`"))
         }
     };
     let Some((key, value)) = stages else {
@@ -354,11 +341,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
 
 /// `with:`; an empty map if absent or null.
 fn settings(with: Option<(Key, Tree)>, otherwise: Spot, problems: &mut Problems) -> Tree {
-    let empty = |spot| Tree {
-        spot,
-        value: Value::Map(Vec::new()),
-        note: None,
-    };
+    let empty = |spot| Tree::map(spot, Vec::new());
     match with {
         None => empty(otherwise),
         Some((key, value)) => match value.value {

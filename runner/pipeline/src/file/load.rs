@@ -5,12 +5,10 @@ mod node;
 use crate::file::compose::compose;
 use crate::file::connections::Connections;
 use crate::file::document::{self, Document};
-use crate::file::notify;
 use crate::file::overrides::{self, OfNight};
 use crate::file::registration;
 use crate::file::resolved::Resolved;
 use crate::file::resolved_blocks::{Blocks, set_by_night};
-use crate::file::track;
 use crate::matrix::axes;
 use crate::matrix::point::{MOST_NODES, Point};
 use crate::matrix::points;
@@ -25,6 +23,7 @@ use crate::stage::written::{Job, Stage};
 use crate::text::problems::Problems;
 use crate::text::source::{self, Texts};
 use crate::text::tree::{Tree, Value};
+use crate::text::typed::Block;
 use crate::text::yaml;
 use crate::{FindEarlier, FindTried, Node, Notify, Pipeline, PipelineErrors, Promote, Track, Work};
 use serde_json::Value as Json;
@@ -321,8 +320,7 @@ impl<'a> Loader<'a> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
             Err(issue) => {
-                self.problems.add(issue.spot, issue.message, issue.hint);
-                return None;
+                return self.problems.fail(issue.spot, issue.message, issue.hint);
             }
         };
         let composed = compose(root, self.file, &self.base, &mut self.problems);
@@ -354,7 +352,7 @@ impl<'a> Loader<'a> {
         self.schedule(&document);
         self.notify = self.notify(&document);
         let track = document.track.as_ref();
-        self.track = track::ENTRY.list(track, &self.values.beside(), &mut self.problems);
+        self.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let indices: HashMap<&str, usize> =
@@ -403,12 +401,11 @@ impl<'a> Loader<'a> {
                 continue;
             };
             if self.nodes.len() + own.len() > MOST_NODES {
-                self.problems.add(
+                return self.problems.fail(
                     plan.stage.key.spot,
                     format!("the pipeline has more than {MOST_NODES} stages, matrices expanded"),
                     "give the matrices fewer values",
                 );
-                return None;
             }
             first[index] = self.nodes.len();
             sound[index] = !matches!(plan.face, Face::Unknown);
@@ -465,7 +462,7 @@ impl<'a> Loader<'a> {
 
     fn notify(&mut self, document: &Document) -> Vec<Notify> {
         let tree = document.notify.as_ref();
-        notify::ENTRY.list(tree, &self.values.beside(), &mut self.problems)
+        Block::entry("notify").list(tree, &self.values.beside(), &mut self.problems)
     }
 
     /// Replaces interpolations of the environment in the parameters.

@@ -1,11 +1,8 @@
 //! `notify:`, the messages that are sent when a run has ended. Not part of any key.
 
-use crate::text::typed::{Block, Several, Text, TextOr, Variable, Written};
+use crate::text::typed::{Several, Text, TextOr, Variable, Written};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// An entry of `notify:`, for messages about it.
-pub(crate) const ENTRY: Block = Block::entry("notify");
 
 /// A message and the occasions on which it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

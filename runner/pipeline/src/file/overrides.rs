@@ -229,12 +229,11 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
     };
     let Some(found) = document.stages.iter().find(|known| known.key.name == stage) else {
         let names = document.stages.iter().map(|stage| stage.key.name.as_str());
-        problems.add(
+        return problems.fail(
             at,
             format!("the pipeline has no stage `{stage}`"),
             suggest(stage, "stages", names),
         );
-        return None;
     };
     let path = rest.strip_prefix("with.").map(steps).filter(|path| {
         matches!(path.first(), Some(Step::Key(_)))
@@ -243,20 +242,18 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
                 .all(|step| !matches!(step, Step::Key(name) if name.is_empty()))
     });
     let Some(path) = path else {
-        problems.add(
+        return problems.fail(
             at,
             format!("`{name}` cannot be set"),
             format!("only parameters and configurations can: write `{stage}.with.KEY`"),
         );
-        return None;
     };
     if matches!(&found.job, Job::Command(program) if program.python.is_none()) {
-        problems.add(
+        return problems.fail(
             at,
             format!("`{stage}` is a `run:` stage and has no `with:`"),
             "let its command read a parameter, and set that",
         );
-        return None;
     }
     Some(Target::Field {
         stage: stage.to_owned(),

@@ -84,12 +84,11 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
             0 => format!("no stage registers a policy `{policy}`"),
             several => format!("{several} stages register a policy `{policy}`, and a verdict is on one"),
         };
-        problems.add(
+        return problems.fail(
             at("policy"),
             message,
             format!("write `register: {policy}` in one training"),
         );
-        return None;
     };
     let judges: Vec<usize> = (0..nodes.len()).filter(|&i| nodes[i].stage == stage).collect();
     let [judge] = judges.as_slice() else {
@@ -104,8 +103,7 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
                 "name a stage that is no matrix".to_owned(),
             ),
         };
-        problems.add(at("stage"), message, hint);
-        return None;
+        return problems.fail(at("stage"), message, hint);
     };
     let node = &nodes[*judge];
     let gives_verdict = match &node.work {
@@ -114,16 +112,15 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
         Work::Command(_) => node.provides.values().any(|provided| provided.ty == PortType::Metrics),
     };
     if !gives_verdict {
-        problems.add(
+        return problems.fail(
             at("stage"),
             format!("`{stage}` gives no verdict"),
             "name a stage `evaluate/compare` with `verdict: {}` below `with:`",
         );
-        return None;
     }
     if !is_judged(nodes, *judge, &registered.id) {
         let ports: Vec<&str> = node.needs.keys().map(String::as_str).collect();
-        problems.add(
+        return problems.fail(
             at("stage"),
             format!("the verdict of `{stage}` is not on the policy of `{}`", registered.id),
             format!(
@@ -131,7 +128,6 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
                 list(ports)
             ),
         );
-        return None;
     }
     Some(Promote {
         policy,

@@ -64,7 +64,6 @@ impl Resolved<'_> {
             let entries = of.iter().map(|(key, value)| (key.clone(), filled(value, problems)));
             map(entries.collect())
         };
-        let list = |of: Vec<Tree>| tree(Value::List(of));
         let own = |of: &Tree, keys: &[&str], problems: &mut Problems| -> Vec<(Key, Tree)> {
             let all = keys.iter().filter_map(|key| of.entry(key));
             all.map(|(key, value)| (key.clone(), filled(value, problems))).collect()
@@ -113,7 +112,7 @@ impl Resolved<'_> {
                 entries.push(entry("outputs", outputs));
                 entries.push(entry("env", all(&program.env, problems)));
                 let secrets = program.secrets.iter().map(|name| text(name));
-                entries.push(entry("secrets", list(secrets.collect())));
+                entries.push(entry("secrets", Value::List(secrets.collect())));
                 let settings = ["tools", "shell", "isolation", "network", "log", "container"];
                 entries.extend(own(&program.settings, &settings, problems));
             }
@@ -149,7 +148,7 @@ fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
         let axes: Vec<&String> = relation.points.first().into_iter().flat_map(Point::keys).collect();
         if let [axis] = axes[..] {
             let values = relation.points.iter().filter_map(|point| point.get(axis)).map(value);
-            entries.push(entry(axis, tree(Value::List(values.collect()))));
+            entries.push(entry(axis, Value::List(values.collect())));
             continue;
         }
         points = points
@@ -164,42 +163,31 @@ fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
     }
     if points.iter().any(|point| !point.is_empty()) {
         let point = |point: &Point| map(point.iter().map(|(axis, of)| entry(axis, value(of))).collect());
-        entries.push(entry("points", tree(Value::List(points.iter().map(point).collect()))));
+        entries.push(entry("points", Value::List(points.iter().map(point).collect())));
     }
     let exclude = |exclude: &axes::Exclude| {
         let axes = exclude.axes.iter();
         map(axes
-            .map(|(key, values)| (key.clone(), tree(Value::List(values.clone()))))
+            .map(|(key, values)| (key.clone(), Tree::from(Value::List(values.clone()))))
             .collect())
     };
     if !matrix.excludes.is_empty() {
         let excludes = matrix.excludes.iter().map(exclude).collect();
-        entries.push(entry("exclude", tree(Value::List(excludes))));
+        entries.push(entry("exclude", Value::List(excludes)));
     }
     entries
 }
 
-fn tree(value: Value) -> Tree {
-    Tree {
-        value,
-        ..Tree::default()
-    }
+fn entry(name: &str, value: impl Into<Tree>) -> (Key, Tree) {
+    (Key::from(name), value.into())
 }
 
 fn text(text: &str) -> Tree {
-    tree(Value::Scalar(Json::String(text.to_owned())))
+    Value::Scalar(text.into()).into()
 }
 
 fn map(entries: Vec<(Key, Tree)>) -> Tree {
-    tree(Value::Map(entries))
-}
-
-fn entry(name: &str, value: Tree) -> (Key, Tree) {
-    let key = Key {
-        name: name.to_owned(),
-        spot: Spot::default(),
-    };
-    (key, value)
+    Value::Map(entries).into()
 }
 
 /// Writes a map in block style; lists, and their contents, in flow style.
@@ -283,7 +271,7 @@ mod tests {
 
     fn round(value: &Json) -> Json {
         let mut out = String::new();
-        let written = map(vec![entry("a", Tree::of_json(value))]);
+        let written = Tree::from(Value::Map(vec![entry("a", Tree::of_json(value))]));
         let Value::Map(entries) = &written.value else {
             return Json::Null;
         };

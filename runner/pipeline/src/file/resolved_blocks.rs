@@ -6,7 +6,6 @@ use crate::file::document::Document;
 use crate::file::notify::{Channel, Email, Notify, Shape};
 use crate::file::registration::CHAMPION;
 use crate::schedule::{self, CatchUp, EVERY_DAY, Schedule};
-use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree, Value};
 use datasets::calendar::CalendarName;
 use serde::Serialize;
@@ -42,12 +41,14 @@ impl Blocks<'_> {
                 document
                     .promote
                     .as_ref()
-                    .map(|tree| with(tree, "alias", || text(CHAMPION))),
+                    .map(|tree| with(tree, "alias", || named(&CHAMPION))),
             ),
             ("notify", document.notify.as_ref().map(|tree| self.notify(tree))),
             ("track", document.track.as_ref().map(|tree| self.track(tree))),
         ];
-        let blocks = blocks.into_iter().filter_map(|(name, tree)| Some((key(name), tree?)));
+        let blocks = blocks
+            .into_iter()
+            .filter_map(|(name, tree)| Some((Key::from(name), tree?)));
         let blocks: Vec<_> = blocks.filter(|(_, tree)| !is_empty(tree)).collect();
         let set = set_by_night(document);
         let params = document.params.iter().filter(|(param, _)| {
@@ -62,8 +63,8 @@ impl Blocks<'_> {
             };
             (key.clone(), value)
         });
-        let params = tree(Value::Map(params.collect()));
-        let params = (!is_empty(&params)).then(|| (key("params"), params));
+        let params = Tree::from(Value::Map(params.collect()));
+        let params = (!is_empty(&params)).then(|| (Key::from("params"), params));
         params.into_iter().chain(blocks).collect()
     }
 
@@ -80,38 +81,38 @@ impl Blocks<'_> {
             };
             with(&item, "on", on)
         });
-        list(items)
+        Tree::from(Value::List(items.collect()))
     }
 
     fn track(&self, block: &Tree) -> Tree {
         let Value::List(items) = &block.value else {
             return block.clone();
         };
-        let name = || text(&self.document.name).escaped();
+        let name = || named(&self.document.name).escaped();
         let items = items
             .iter()
             .map(|item| within(item, "mlflow", |value| with(value, "experiment", name)));
-        list(items)
+        Tree::from(Value::List(items.collect()))
     }
 }
 
 fn with_schedule(block: &Tree, read: &Schedule) -> Tree {
     // Without `timezone` the zone is the exchange's.
-    let zone = || text(read.calendar.session().map_or("UTC", |session| session.time_zone));
+    let zone = || named(&read.calendar.session().map_or("UTC", |session| session.time_zone));
     let calendar = || match read.calendar {
-        CalendarName::Always => text(EVERY_DAY),
-        named => text(named.name()),
+        CalendarName::Always => named(&EVERY_DAY),
+        other => named(&other.name()),
     };
     let block = with(block, "timezone", zone);
     let block = with(&block, "calendar", calendar);
     let block = with(&block, "catch_up", || named(&CatchUp::default()));
-    within(&block, "then", |value| with(value, "replace", || scalar(false.into())))
+    within(&block, "then", |value| with(value, "replace", || named(&false)))
 }
 
 fn with_shape(value: &Tree, shape: Shape) -> Tree {
     let value = match &value.value {
         Value::Map(_) => value.clone(),
-        _ => tree(Value::Map(vec![(key("url"), value.clone())])),
+        _ => Tree::from(Value::Map(vec![(Key::from("url"), value.clone())])),
     };
     with(&value, "shape", || named(&shape))
 }
@@ -119,7 +120,7 @@ fn with_shape(value: &Tree, shape: Shape) -> Tree {
 fn with_server(value: &Tree, email: &Email) -> Tree {
     let value = within(value, "server", |server| match server.text() {
         // An interpolation is kept, and has its port or none.
-        Some(host) if host == email.host => text(&format!("{}:{}", email.host, email.port)),
+        Some(host) if host == email.host => named(&format!("{}:{}", email.host, email.port)),
         _ => server.clone(),
     });
     with(&value, "tls", || named(&email.tls))
@@ -131,7 +132,7 @@ fn with(map: &Tree, name: &str, default: impl FnOnce() -> Tree) -> Tree {
     if map.entry(name).is_none()
         && let Value::Map(entries) = &mut map.value
     {
-        entries.push((key(name), default()));
+        entries.push((Key::from(name), default()));
     }
     map
 }
@@ -171,30 +172,4 @@ fn is_empty(tree: &Tree) -> bool {
         Value::List(items) => items.is_empty(),
         Value::Scalar(_) => false,
     }
-}
-
-fn key(name: &str) -> Key {
-    Key {
-        name: name.to_owned(),
-        spot: Spot::default(),
-    }
-}
-
-fn tree(value: Value) -> Tree {
-    Tree {
-        value,
-        ..Tree::default()
-    }
-}
-
-fn scalar(value: Json) -> Tree {
-    tree(Value::Scalar(value))
-}
-
-fn text(text: &str) -> Tree {
-    scalar(Json::String(text.to_owned()))
-}
-
-fn list(items: impl Iterator<Item = Tree>) -> Tree {
-    tree(Value::List(items.collect()))
 }

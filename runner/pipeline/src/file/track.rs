@@ -1,12 +1,9 @@
 //! `track:`, the servers that follow runs. Not part of any key.
 
 use crate::Url;
-use crate::text::typed::{Block, Variable};
+use crate::text::typed::Variable;
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-/// An entry of `track:`, for messages about it.
-pub(crate) const ENTRY: Block = Block::entry("track");
 
 /// A server that follows runs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

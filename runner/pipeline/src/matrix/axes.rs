@@ -23,6 +23,9 @@ use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::suggest::{list, suggest};
 use crate::text::tree::{Key, Tree, Value, spell};
+use crate::text::typed::{Block, Whole, or_interpolation};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Number, Value as Json};
 use std::collections::BTreeSet;
 
@@ -149,8 +152,7 @@ fn together(
     }
     if points.len() < samples.count {
         let message = format!("cannot draw {} different points", samples.count);
-        problems.add(spot, message, format!("ask for {} or fewer", points.len()));
-        return None;
+        return problems.fail(spot, message, format!("ask for {} or fewer", points.len()));
     }
     Some(Relation { points, spot })
 }
@@ -159,12 +161,10 @@ fn together(
 fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
     match &tree.value {
         Value::List(items) if !items.is_empty() => values(name, items, problems).map(Axis::Values),
-        Value::Map(entries) if tree.entry("train").is_some() || tree.entry("test").is_some() => {
-            keys(entries, &folds::KEYS, problems)?;
+        Value::Map(_) if tree.entry("train").is_some() || tree.entry("test").is_some() => {
             folds::folds(name, tree, problems).map(Axis::Values)
         }
-        Value::Map(entries) if tree.entry("from").is_some() || tree.entry("to").is_some() => {
-            keys(entries, &["from", "to", "step", "count", "spacing"], problems)?;
+        Value::Map(_) if tree.entry("from").is_some() || tree.entry("to").is_some() => {
             stretch(name, tree, problems).map(Axis::Values)
         }
         Value::Map(entries) if !entries.is_empty() => {
@@ -181,12 +181,11 @@ fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
 }
 
 fn wrong<T>(name: &str, what: &str, spot: Spot, problems: &mut Problems) -> Option<T> {
-    problems.add(
+    problems.fail(
         spot,
         format!("the axis `{name}` is {what}, not a list of values"),
         FORMS,
-    );
-    None
+    )
 }
 
 fn keys(entries: &[(Key, Tree)], known: &[&str], problems: &mut Problems) -> Option<()> {
@@ -235,41 +234,49 @@ fn number(tree: &Tree) -> Option<&Number> {
     }
 }
 
+/// A range that includes both bounds.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Range {
+    #[schemars(with = "f64", transform = or_interpolation)]
+    from: Number,
+    #[schemars(with = "f64", transform = or_interpolation)]
+    to: Number,
+    #[schemars(with = "Option<Step>")]
+    step: Option<Number>,
+    #[schemars(with = "Option<Whole<0, { u64::MAX }>>")]
+    count: Option<Whole<2, { MOST_NODES as u64 }>>,
+    spacing: Option<Spacing>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(with = "f64", transform = or_interpolation, inline)]
+struct Step;
+
+#[derive(PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Spacing {
+    Linear,
+    Log,
+}
+
 /// The values of a range.
 fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
-    let mut fail = |spot: Spot, message: String, hint: &str| {
-        problems.add(spot, message, hint);
-        None
-    };
-    let part = |key: &str| tree.entry(key).map(|(_, value)| value);
-    let ends = [part("from"), part("to")].map(|end| end.and_then(number));
-    let [Some(from), Some(to)] = ends else {
-        let message = format!("the range `{name}` needs numbers at `from` and `to`");
-        return fail(tree.spot, message, "write `{ from: 1, to: 9, step: 2 }`");
-    };
-    let log = match part("spacing").map(|value| (value, value.text())) {
-        None | Some((_, Some("linear"))) => false,
-        Some((_, Some("log"))) => true,
-        Some((value, _)) => {
-            let message = format!("the spacing is {}", value.describe());
-            return fail(value.spot, message, "write `linear` or `log`");
-        }
-    };
-    if let Some(value) = part("count") {
-        let count = count(value, 2);
-        let Some(count) = count.filter(|_| part("step").is_none()) else {
-            let message = match count {
-                Some(_) => format!("the range `{name}` has both `step` and `count`"),
-                None => format!("the count is {}", value.describe()),
-            };
+    let block = Block::named("range", format!("the axis `{name}`"));
+    let read: Range = block.read(tree, tree, problems)?;
+    let mut fail = |message: String, hint: &str| problems.fail(tree.spot, message, hint);
+    let (from, to, log) = (&read.from, &read.to, read.spacing == Some(Spacing::Log));
+    if let Some(Whole(count)) = read.count {
+        let count = count as usize;
+        if let Some((_, value)) = tree.entry("count").filter(|_| read.step.is_some()) {
+            let message = format!("the range `{name}` has both `step` and `count`");
             let hint = format!("give a `step`, or a `count` from 2 to {MOST_NODES}");
-            return fail(value.spot, message, &hint);
-        };
+            return problems.fail(value.spot, message, hint);
+        }
         let (low, high) = (from.as_f64().unwrap_or_default(), to.as_f64().unwrap_or_default());
         if low == high || (log && low.min(high) <= 0.0) {
             let message = format!("there are no {count} values from {from} to {to}");
             return fail(
-                tree.spot,
                 message,
                 "give two different bounds; with `spacing: log`, both must be above 0",
             );
@@ -279,24 +286,21 @@ fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>
         if texts.len() < count {
             let message =
                 format!("{count} values from {from} to {to} are not distinct in six significant digits");
-            return fail(tree.spot, message, "use fewer values or a wider range");
+            return fail(message, "use fewer values or a wider range");
         }
         return Some(values);
     }
     if log {
-        return fail(tree.spot, format!("the range `{name}` has no count"), "add `count: 5`");
+        return fail(format!("the range `{name}` has no count"), "add `count: 5`");
     }
     let one = Number::from(if to.as_f64() < from.as_f64() { -1 } else { 1 });
-    let step = match part("step").map(|value| (value, number(value))) {
+    let step = match &read.step {
         None if from.is_f64() || to.is_f64() => {
             let message = format!("the range `{name}` has neither `step` nor `count`");
-            return fail(tree.spot, message, "add one, such as `step: 0.1` or `count: 5`");
+            return fail(message, "add one, such as `step: 0.1` or `count: 5`");
         }
         None => &one,
-        Some((_, Some(step))) => step,
-        Some((value, None)) => {
-            return fail(value.spot, format!("the step is {}", value.describe()), "give a number");
-        }
+        Some(step) => step,
     };
     range(from, to, step, MOST_NODES)
         .map_err(|wrong| {
@@ -342,17 +346,13 @@ fn read_samples(wanted: &Tree, seed: Option<&Tree>, problems: &mut Problems) -> 
         (None, _) => {
             let message = format!("the number of samples is {}", wanted.describe());
             let hint = format!("give an integer from 1 to {MOST_NODES}, or `{{ count: 16, seed: 7 }}`");
-            problems.add(wanted.spot, message, hint);
-            None
+            problems.fail(wanted.spot, message, hint)
         }
-        (_, Some((seed, None))) => {
-            problems.add(
-                seed.spot,
-                format!("the seed is {}", seed.describe()),
-                "give an integer from 0",
-            );
-            None
-        }
+        (_, Some((seed, None))) => problems.fail(
+            seed.spot,
+            format!("the seed is {}", seed.describe()),
+            "give an integer from 0",
+        ),
         (Some(count), seed) => Some(Samples {
             count,
             seed: seed.and_then(|(_, seed)| seed).unwrap_or(0),
@@ -368,24 +368,22 @@ fn draws(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
         .collect();
     let [(key, given)] = ways[..] else {
         let message = format!("the axis `{name}` is drawn in {} ways", ways.len());
-        problems.add(
+        return problems.fail(
             tree.spot,
             message,
             "give one of `uniform`, `log_uniform`, `integer` and `choice`",
         );
-        return None;
     };
     let draw = draw(name, &key.name, given, problems)?;
     let seed = tree.entry("seed").map(|(_, seed)| seed);
     let Some((_, wanted)) = tree.entry("samples") else {
         if let Some(seed) = seed {
             let message = format!("the axis `{name}` has a seed, and no samples of its own");
-            problems.add(
+            return problems.fail(
                 seed.spot,
                 message,
                 "move the seed to the matrix: `samples: { count: 16, seed: 7 }`",
             );
-            return None;
         }
         return Some(Axis::Drawn(draw));
     };
@@ -394,8 +392,7 @@ fn draws(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
         Ok(values) => Some(Axis::Values(values)),
         Err(most) => {
             let message = format!("there are no {} different values of `{name}` to draw", samples.count);
-            problems.add(wanted.spot, message, format!("ask for {most} or fewer"));
-            None
+            problems.fail(wanted.spot, message, format!("ask for {most} or fewer"))
         }
     }
 }
@@ -403,8 +400,7 @@ fn draws(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
 fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<Draw> {
     let Value::List(items) = &given.value else {
         let hint = format!("write `{way}: [FROM, TO]`, or `choice: [a, b, c]`");
-        problems.add(given.spot, format!("`{way}` is {}, not a list", given.describe()), hint);
-        return None;
+        return problems.fail(given.spot, format!("`{way}` is {}, not a list", given.describe()), hint);
     };
     if way == "choice" {
         if items.is_empty() {
@@ -449,8 +445,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
         Value::List(items) if !items.is_empty() => items,
         _ => {
             let message = format!("`points` is {}, not a list of points", tree.describe());
-            problems.add(tree.spot, message, HINT);
-            return None;
+            return problems.fail(tree.spot, message, HINT);
         }
     };
     let mut read: Vec<Point> = Vec::new();
@@ -513,13 +508,7 @@ fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
         };
         let axes = entries
             .iter()
-            .map(|(key, value)| {
-                let values = match &value.value {
-                    Value::List(items) => items.clone(),
-                    _ => vec![value.clone()],
-                };
-                (key.clone(), values)
-            })
+            .map(|(key, value)| (key.clone(), value.items().to_vec()))
             .collect();
         excludes.push(Exclude { axes, spot: item.spot });
     }

@@ -13,18 +13,50 @@
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::suggest::suggest;
-use crate::text::tree::{Key, Tree, Value};
+use crate::text::tree::{Key, Tree};
+use crate::text::typed::{Block, Text, Written};
 use datasets::{Date, DateRange};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// The keys of the axis.
-pub(crate) const KEYS: [&str; 6] = ["from", "to", "train", "test", "mode", "embargo"];
+/// The folds of a walk-forward; `${matrix.NAME.train}` and `${matrix.NAME.test}` are the dates of each.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Folds {
+    from: Text<Date>,
+    to: Text<Date>,
+    train: Text<Length>,
+    test: Text<Length>,
+    embargo: Option<Text<Length>>,
+    mode: Option<Mode>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Rolling,
+    Expanding,
+}
+
+impl Written for Date {
+    const PATTERN: Option<&'static str> = Some("^[0-9]{4}-[0-9]{2}-[0-9]{2}$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| ", not a date\n".to_owned())
+    }
+}
+
+impl Written for Length {
+    const PATTERN: Option<&'static str> = Some("^[0-9]+(y|mo|w|d)$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| ", not a length of time\n".to_owned())
+    }
+}
 
 /// The parts of a fold that interpolations read.
 pub(crate) const PARTS: [&str; 2] = ["train", "test"];
-
-const FORM: &str = "write `{ from: 2015-02-09, to: 2021-12-31, train: 3y, test: 1y }`, with `mode: rolling` \
-    or `expanding`, and `embargo: 10d`";
 
 /// A length of time: calendar years and months, or days.
 #[derive(Clone, Copy)]
@@ -69,62 +101,18 @@ impl Length {
 /// another from the end of the first training dates to `to`, and the last may be shorter, but not by more
 /// than a half.
 pub(crate) fn folds(name: &str, axis: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
-    let part = |key: &str| axis.entry(key).map(|(_, value)| value);
-    let mut wrong = |key: &str, wanted: &str| {
-        let (spot, what) = match part(key) {
-            Some(value) => (
-                value.spot,
-                format!("`{key}` of the folds `{name}` is {}, not {wanted}", value.describe()),
-            ),
-            None => (axis.spot, format!("the folds `{name}` have no `{key}`")),
-        };
-        problems.add(spot, what, FORM);
-    };
-    let text = |key: &str| part(key).and_then(Tree::text);
-    let date = |key: &str| text(key).and_then(|text| text.parse::<Date>().ok());
-    let length = |key: &str| text(key).and_then(Length::parse);
-    let Some(from) = date("from") else {
-        wrong("from", "a date");
-        return None;
-    };
-    let Some(to) = date("to") else {
-        wrong("to", "a date");
-        return None;
-    };
-    let Some(train) = length("train") else {
-        wrong("train", "a length of time");
-        return None;
-    };
-    let Some(test) = length("test") else {
-        wrong("test", "a length of time");
-        return None;
-    };
-    let embargo = match part("embargo") {
-        None => Length::Days(0),
-        Some(_) => match length("embargo") {
-            Some(embargo) => embargo,
-            None => {
-                wrong("embargo", "a length of time");
-                return None;
-            }
-        },
-    };
-    let expanding = match (part("mode"), text("mode")) {
-        (None, _) | (_, Some("rolling")) => false,
-        (_, Some("expanding")) => true,
-        _ => {
-            wrong("mode", "`rolling` or `expanding`");
-            return None;
-        }
-    };
+    let block = Block::named("folds", format!("the axis `{name}`"));
+    let folds: Folds = block.read(axis, axis, problems)?;
+    let (Text(from), Text(to), Text(train), Text(test)) = (folds.from, folds.to, folds.train, folds.test);
+    let embargo = folds.embargo.map_or(Length::Days(0), |Text(embargo)| embargo);
+    let expanding = folds.mode == Some(Mode::Expanding);
     let values = all(from, to, train, test, embargo, expanding).unwrap_or_default();
     if values.is_empty() {
-        problems.add(
+        return problems.fail(
             axis.spot,
             format!("there is no fold `{name}` from {from} to {to}"),
             "give shorter `train` and `test`, or more dates",
         );
-        return None;
     }
     Some(values)
 }
@@ -180,14 +168,9 @@ pub(crate) fn part(fold: &str, part: &str, spot: Spot) -> Option<Tree> {
         Some("to") => Some(scalar(range.to)),
         Some(_) => None,
         None => {
-            let key = |name: &str| Key {
-                name: name.to_owned(),
-                spot,
-            };
-            Some(Tree {
-                value: Value::Map(vec![(key("from"), scalar(range.from)), (key("to"), scalar(range.to))]),
-                ..Tree::scalar(spot, Json::Null)
-            })
+            let ends = [("from", range.from), ("to", range.to)];
+            let ends = ends.map(|(name, date)| (Key::at(spot, name), scalar(date)));
+            Some(Tree::map(spot, ends.into()))
         }
     }
 }

@@ -239,12 +239,11 @@ pub(crate) fn points(
                 joined.push(union);
             }
             if joined.len() > MOST_NODES {
-                problems.add(
+                return problems.fail(
                     spot,
                     format!("`{stage}` has more than {MOST_NODES} points"),
                     "give its matrix, or those of what it needs, fewer values",
                 );
-                return None;
             }
         }
         points = joined;

@@ -144,8 +144,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
         (None, Some(Text(cron))) => Some(When::Cron(cron)),
         (None, None) => {
             let hint = "write `at: \"18:30\"`, or `cron: \"30 18 * * 1-5\"`";
-            problems.add(tree.spot, "a schedule needs `at` or `cron`", hint);
-            None
+            problems.fail(tree.spot, "a schedule needs `at` or `cron`", hint)
         }
         (Some(_), Some(_)) => {
             let spots =
@@ -153,13 +152,12 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             let second = spots
                 .into_iter()
                 .max_by_key(|spot| (spot.place.line, spot.place.column));
-            problems.add(
+            problems.fail(
                 second.unwrap_or_default(),
                 "a schedule has both `at` and `cron`",
                 "keep one of them: `at: \"18:30\"` is every day of the calendar, `cron` any minutes of any \
                 days",
-            );
-            None
+            )
         }
     };
     let calendar = written.calendar.map_or(CalendarName::Always, |Text(calendar)| calendar);

@@ -89,7 +89,7 @@ fn one_of(name: &str, known: &[&str]) -> String {
 /// Converts Rust's type names to plain words.
 pub(crate) fn plain(wanted: &str) -> String {
     match wanted {
-        "f32" | "f64" => "a number".to_owned(),
+        "f32" | "f64" | "a JSON number" => "a number".to_owned(),
         "u8" => "an integer from 0 to 255".to_owned(),
         "u16" => "an integer from 0 to 65535".to_owned(),
         "u32" => "an integer from 0 to 4294967295".to_owned(),

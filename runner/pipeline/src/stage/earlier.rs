@@ -10,10 +10,13 @@
 //! A pipeline does not depend on the storage of runs: the caller passes a function that finds artifacts.
 //! References are resolved when the pipeline is loaded.
 
+use crate::text::problems::Problems;
 use crate::text::source::Spot;
-use crate::text::suggest::suggest;
-use crate::text::tree::{Key, Tree, Value};
+use crate::text::tree::Tree;
+use crate::text::typed::{Block, Text, Written};
 use cache::ArtifactDigest;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value as Json;
 use stages_core::PortType;
 use std::path::{Path, PathBuf};
@@ -94,7 +97,7 @@ impl This<'_> {
 }
 
 /// A reference to an artifact of an earlier run as it is written.
-pub(crate) struct Written<'t> {
+pub(crate) struct Need<'t> {
     pub run: RunRef<'t>,
     /// `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
     pub artifact: &'t str,
@@ -116,10 +119,6 @@ pub(crate) const FORMS: &str = "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/
                                 RUN is an id or `latest`, or \
                                 `{ pipeline: NAME, stage: STAGE, or: none }`";
 
-/// The forms of references to policies, for hints.
-const POLICY_FORMS: &str = "write `NAME@ALIAS` or `NAME@VERSION`, such as `desk@champion`, or \
-    `{ policy: NAME@ALIAS, or: none }`, or with a stage in place of `none`";
-
 /// True if a need is an artifact of an earlier run.
 pub(crate) fn is_earlier(need: &Tree) -> bool {
     need.entry("pipeline").is_some()
@@ -135,129 +134,103 @@ fn names_policy(text: &str) -> bool {
     name.contains('@') && !name.contains('/')
 }
 
-/// Reads a need for which [`is_earlier`] is true.
-///
-/// # Errors
-/// The position, the error and a hint.
-pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (Spot, String, String)> {
-    if let Some(text) = need.text().filter(|text| names_policy(text)) {
-        return Ok(Written {
-            run: RunRef::Registered(text),
-            artifact: "",
-            or: None,
-        });
-    }
-    if let Some(text) = need.text() {
-        let (run, artifact) = split(text).unwrap_or_default();
-        if run.is_empty() {
-            return Err((
-                need.spot,
-                format!("`{text}` is not a valid reference"),
-                FORMS.to_owned(),
-            ));
+/// An output of the last run of a pipeline that has it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "what is read is borrowed from the file")]
+pub(crate) struct OfPipeline {
+    /// The name of the pipeline, this one or another in the same home.
+    pipeline: Text<Fixed>,
+    /// Its file, relative to this one; needed where several files have pipelines of that name.
+    file: Option<Text<Fixed>>,
+    /// `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
+    stage: Text<Fixed>,
+    /// `none`: without a run that has the output, the input is not connected.
+    #[schemars(with = "Option<String>", extend("const" = "none"))]
+    or: Option<Nothing>,
+}
+
+/// A registered policy.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "what is read is borrowed from the file")]
+pub(crate) struct OfPolicy {
+    /// `NAME@ALIAS` or `NAME@VERSION`.
+    #[schemars(extend("pattern" = "^[A-Za-z][A-Za-z0-9_.-]*@[A-Za-z0-9_.-]+$"))]
+    policy: Text<PolicyVersion>,
+    /// `none`, where the input is optional, or a stage: what is taken while there is none.
+    or: Option<Text<Fixed>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Nothing {
+    None,
+}
+
+/// A text without interpolations.
+pub(crate) struct Fixed;
+
+impl Written for Fixed {
+    fn read(text: &str) -> Result<Self, String> {
+        match text.contains("${") {
+            true => Err(format!("`{text}` is not fixed\n`needs` cannot contain interpolations")),
+            false => Ok(Self),
         }
+    }
+}
+
+struct PolicyVersion;
+
+impl Written for PolicyVersion {
+    fn read(text: &str) -> Result<Self, String> {
+        let is_version = text.contains('@') && !text.contains("${");
+        is_version
+            .then_some(Self)
+            .ok_or_else(|| ", not a version of a policy\n".to_owned())
+    }
+}
+
+/// Reads a need for which [`is_earlier`] is true; `None` if it has errors.
+pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>, problems: &mut Problems) -> Option<Need<'t>> {
+    let registered = |policy, or| Need {
+        run: RunRef::Registered(policy),
+        artifact: "",
+        or,
+    };
+    if let Some(text) = need.text() {
+        if names_policy(text) {
+            return Some(registered(text, None));
+        }
+        let (run, artifact) = split(text).unwrap_or_default();
         let run = match run {
+            "" => return problems.fail(need.spot, format!("`{text}` is not a valid reference"), FORMS),
             "latest" => RunRef::LastOf {
                 pipeline: this.name,
                 file: Some(this.path()),
             },
             named => RunRef::Named(named),
         };
-        return Ok(Written {
-            run,
-            artifact,
-            or: None,
-        });
+        let or = None;
+        return Some(Need { run, artifact, or });
     }
-    let Value::Map(entries) = &need.value else {
-        return Err((need.spot, "a need is no reference".to_owned(), FORMS.to_owned()));
-    };
+    let text = |key: &str| need.entry(key).and_then(|(_, value)| value.text());
+    let or = need.entry("or").map(|(_, or)| match or.text() {
+        Some("none") => Or::Nothing(or.spot),
+        _ => Or::Stage(or),
+    });
     if need.entry("policy").is_some() {
-        return registered(need, entries);
+        Block::named("policy", "a need".to_owned()).read::<OfPolicy>(need, need, problems)?;
+        return Some(registered(text("policy")?, or));
     }
-    let (mut pipeline, mut file, mut stage, mut or) = (None, None, None, None);
-    for (key, value) in entries {
-        let slot = match key.name.as_str() {
-            "pipeline" => &mut pipeline,
-            "file" => &mut file,
-            "stage" => &mut stage,
-            "or" if value.text() == Some("none") => {
-                or = Some(Or::Nothing(value.spot));
-                continue;
-            }
-            "or" => {
-                return Err((
-                    value.spot,
-                    "an earlier run that is not there can be replaced by nothing alone".to_owned(),
-                    "write `or: none`, or leave it out".to_owned(),
-                ));
-            }
-            other => {
-                let hint = suggest(other, "keys", ["pipeline", "file", "stage", "or"]);
-                return Err((key.spot, format!("unknown key `{other}` of a need"), hint));
-            }
-        };
-        let Some(text) = value.text().filter(|text| !text.is_empty()) else {
-            let message = format!("`{}` is {}, not a text", key.name, value.describe());
-            return Err((value.spot, message, FORMS.to_owned()));
-        };
-        if text.contains("${") {
-            return Err((
-                value.spot,
-                format!("`{text}` is not fixed"),
-                "`needs` cannot contain interpolations".to_owned(),
-            ));
-        }
-        *slot = Some(text);
-    }
-    let (Some(pipeline), Some(artifact)) = (pipeline, stage) else {
-        return Err((
-            need.spot,
-            "a need of a pipeline names no `stage`".to_owned(),
-            FORMS.to_owned(),
-        ));
-    };
-    let file = match file {
+    Block::named("need", "a need".to_owned()).read::<OfPipeline>(need, need, problems)?;
+    let (pipeline, artifact) = (text("pipeline")?, text("stage")?);
+    let file = match text("file") {
         Some(file) => Some(this.base.join(file)),
         None => (pipeline == this.name).then(|| this.path()),
     };
-    Ok(Written {
-        run: RunRef::LastOf { pipeline, file },
-        artifact,
-        or,
-    })
-}
-
-/// Reads `{ policy: NAME@ALIAS, or: … }`.
-fn registered<'t>(need: &'t Tree, entries: &'t [(Key, Tree)]) -> Result<Written<'t>, (Spot, String, String)> {
-    let (mut policy, mut or) = (None, None);
-    for (key, value) in entries {
-        match (key.name.as_str(), value.text()) {
-            ("policy", Some(text)) if text.contains('@') && !text.contains("${") => policy = Some(text),
-            ("policy", _) => {
-                let message = format!("`policy` is {}, not a version of a policy", value.describe());
-                return Err((value.spot, message, POLICY_FORMS.to_owned()));
-            }
-            ("or", Some("none")) => or = Some(Or::Nothing(value.spot)),
-            ("or", Some(text)) if !text.contains("${") => or = Some(Or::Stage(value)),
-            ("or", _) => {
-                let message = format!("`or` is {}, not `none` or a stage", value.describe());
-                return Err((value.spot, message, POLICY_FORMS.to_owned()));
-            }
-            (other, _) => {
-                let hint = suggest(other, "keys", ["policy", "or"]);
-                return Err((key.spot, format!("unknown key `{other}` of a need"), hint));
-            }
-        }
-    }
-    match policy {
-        Some(policy) => Ok(Written {
-            run: RunRef::Registered(policy),
-            artifact: "",
-            or,
-        }),
-        None => Err((need.spot, "a need names no policy".to_owned(), POLICY_FORMS.to_owned())),
-    }
+    let run = RunRef::LastOf { pipeline, file };
+    Some(Need { run, artifact, or })
 }
 
 /// Splits a reference to an earlier run into the run and the rest; `None` for a reference to a stage of this

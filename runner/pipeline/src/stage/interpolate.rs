@@ -6,9 +6,9 @@ use crate::schedule::NightDates;
 use crate::stage::earlier::{FindTried, NotFound};
 use crate::text::plain::plain_words;
 use crate::text::problems::Problems;
-use crate::text::source::Spot;
+use crate::text::source::{Spot, Texts};
 use crate::text::suggest::{nearest, suggest};
-use crate::text::tree::{self, Key, Tree, Value, follow, spell, steps};
+use crate::text::tree::{self, Tree, Value, follow, spell, steps};
 use crate::text::yaml;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,13 +110,7 @@ pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree 
             value: Value::Map(
                 entries
                     .iter()
-                    .map(|(key, value)| {
-                        let key = Key {
-                            name: key.name.clone(),
-                            spot: key.spot,
-                        };
-                        (key, fill(value, scope, problems))
-                    })
+                    .map(|(key, value)| (key.clone(), fill(value, scope, problems)))
                     .collect(),
             ),
             ..tree.clone_shallow()
@@ -213,32 +207,37 @@ fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Op
 
 /// The value of an interpolation, and a note of its origin.
 fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
-    if !scope.verbatim {
-        return read(inner, spot, scope, problems);
-    }
     let is_kept_param = inner.strip_prefix("params.").is_some_and(|name| {
         let name = name.split('.').next().unwrap_or_default();
         scope.params.is_some_and(|params| !params.contains_key(name))
     });
-    if inner.starts_with("matrix.") || is_kept_param {
+    if scope.verbatim && (inner.starts_with("matrix.") || is_kept_param) {
         let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
         return Some((kept, String::new()));
     }
-    let (value, note) = read(inner, spot, scope, problems)?;
-    Some((value.escaped(), note))
+    match read(inner, spot, scope, &problems.texts) {
+        Ok((value, note)) if scope.verbatim => Some((value.escaped(), note)),
+        Ok(found) => Some(found),
+        Err((message, hint)) => {
+            let spot = problems.texts.locate(spot, &format!("${{{inner}}}"));
+            problems.fail(spot, message, hint)
+        }
+    }
 }
 
-fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+/// A value and the note of its origin, or an error and its hint.
+type Found = Result<(Tree, String), (String, String)>;
+
+fn wrong(message: impl Into<String>, hint: impl Into<String>) -> Found {
+    Err((message.into(), hint.into()))
+}
+
+fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
     let whole = format!("${{{inner}}}");
     let (space, name) = inner.split_once('.').unwrap_or((inner, ""));
     let trimmed = inner.trim();
     if trimmed.len() < inner.len() {
-        problems.add(
-            problems.texts.locate(spot, &whole),
-            format!("spaces inside `{whole}`"),
-            format!("write `${{{trimmed}}}`"),
-        );
-        return None;
+        return wrong(format!("spaces inside `{whole}`"), format!("write `${{{trimmed}}}`"));
     }
     match (space, scope.params, scope.matrix) {
         ("params", Some(params), _) => {
@@ -247,12 +246,10 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 None => (name, None),
             };
             let Some(param) = params.get(first) else {
-                problems.add(
-                    problems.texts.locate(spot, &whole),
+                return wrong(
                     format!("unknown parameter `{first}` in `{whole}`"),
                     suggest(first, "parameters", params.keys().map(String::as_str)),
                 );
-                return None;
             };
             let path = rest.map(steps).unwrap_or_default();
             let found = follow(param, &path);
@@ -261,88 +258,58 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                     Value::Map(entries) => entries.iter().map(|(key, _)| key.name.as_str()).collect(),
                     _ => Vec::new(),
                 };
-                problems.add(
-                    problems.texts.locate(spot, &whole),
+                return wrong(
                     format!("the parameter `{first}` has no `{}`", rest.unwrap_or_default()),
                     suggest(rest.unwrap_or_default(), "keys", keys),
                 );
-                return None;
             }
             let from = found.value.spot;
-            let from = if problems.texts.is_argument(from.text) {
-                format!(", from `--set {}`", problems.texts.content(from.text))
+            let from = if texts.is_argument(from.text) {
+                format!(", from `--set {}`", texts.content(from.text))
             } else {
-                format!(", from {}", problems.texts.line(from, spot.text))
+                format!(", from {}", texts.line(from, spot.text))
             };
             let note = format!("`{whole}` is {}{from}", found.value.describe());
-            Some((found.value.clone(), note))
+            Ok((found.value.clone(), note))
         }
-        ("params", None, _) => {
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                "a parameter cannot refer to another one",
-                "write the value out, or refer to both where they are used",
-            );
-            None
-        }
+        ("params", None, _) => wrong(
+            "a parameter cannot refer to another one",
+            "write the value out, or refer to both where they are used",
+        ),
         ("matrix", _, Some(point)) => match point.get(name) {
             Some(value) => {
                 let note = format!("`{whole}` is {}", tree::describe(value));
-                Some((Tree::scalar(spot, value.clone()), note))
+                Ok((Tree::scalar(spot, value.clone()), note))
             }
             None if let Some((axis, part)) = name.split_once('.')
                 && let Some(Json::String(fold)) = point.get(axis) =>
             {
-                let found = folds::part(fold, part, spot);
-                if found.is_none() {
-                    problems.add(
-                        problems.texts.locate(spot, &whole),
-                        format!("the axis `{axis}` has no `{part}`"),
-                        folds::unknown(part),
-                    );
-                }
-                found.map(|dates| (dates, format!("`{whole}` is of the fold {fold}")))
+                let dates = folds::part(fold, part, spot);
+                let dates = dates.map(|dates| (dates, format!("`{whole}` is of the fold {fold}")));
+                dates.ok_or_else(|| (format!("the axis `{axis}` has no `{part}`"), folds::unknown(part)))
             }
-            None => {
-                problems.add(
-                    problems.texts.locate(spot, &whole),
-                    format!("unknown axis `{name}` in `{whole}`"),
-                    if point.is_empty() {
-                        format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
-                    } else {
-                        suggest(name, "axes", point.keys().map(String::as_str))
-                    },
-                );
-                None
-            }
+            None => wrong(
+                format!("unknown axis `{name}` in `{whole}`"),
+                if point.is_empty() {
+                    format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
+                } else {
+                    suggest(name, "axes", point.keys().map(String::as_str))
+                },
+            ),
         },
-        ("matrix", _, None) => {
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                "the matrix cannot be read here",
-                "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, \
+        ("matrix", _, None) => wrong(
+            "the matrix cannot be read here",
+            "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, \
                 `retries:` or `timeout:`",
-            );
-            None
-        }
-        ("env", ..) if scope.secrets.contains(name) => {
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                format!("`{name}` is a secret, and this would write its value into keys and histories"),
-                "let a `run:` stage that names it in `secrets:` read it from its environment",
-            );
-            None
-        }
-        ("env", ..) if is_secret(name) => {
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                format!(
-                    "`{name}` looks like a secret, and this would write its value into keys and histories"
-                ),
-                format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
-            );
-            None
-        }
+        ),
+        ("env", ..) if scope.secrets.contains(name) => wrong(
+            format!("`{name}` is a secret, and this would write its value into keys and histories"),
+            "let a `run:` stage that names it in `secrets:` read it from its environment",
+        ),
+        ("env", ..) if is_secret(name) => wrong(
+            format!("`{name}` looks like a secret, and this would write its value into keys and histories"),
+            format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
+        ),
         ("env", ..) => match scope.env.get(name) {
             Some(text) => {
                 // Variables are untyped: a number is parsed as one.
@@ -351,31 +318,25 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                     text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
                 };
                 let note = format!("`{whole}` is {}", tree::describe(&value));
-                Some((Tree::scalar(spot, value), note))
+                Ok((Tree::scalar(spot, value), note))
             }
             None => {
                 let near = nearest(name, scope.env.names());
-                problems.add(
-                    problems.texts.locate(spot, &whole),
+                wrong(
                     format!("the environment has no variable `{name}`"),
                     match near {
                         Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
                         None => format!("set it: `{name}=… runner …`"),
                     },
-                );
-                None
+                )
             }
         },
-        ("schedule", ..) => read_schedule(name, &whole, spot, scope, problems),
-        ("policies", ..) => read_policies(name, &whole, spot, scope, problems),
-        ("needs" | "outputs", ..) => {
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                format!("`{whole}` is known only inside `run:`"),
-                "a stage kind reads its inputs through its ports: see `needs:`",
-            );
-            None
-        }
+        ("schedule", ..) => read_schedule(name, &whole, spot, scope),
+        ("policies", ..) => read_policies(name, &whole, spot, scope),
+        ("needs" | "outputs", ..) => wrong(
+            format!("`{whole}` is known only inside `run:`"),
+            "a stage kind reads its inputs through its ports: see `needs:`",
+        ),
         _ => {
             let near = nearest(space, ["params", "matrix", "env", "schedule", "policies"]);
             let hint = match near {
@@ -385,79 +346,42 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                     None => FORMS.to_owned(),
                 },
             };
-            problems.add(
-                problems.texts.locate(spot, &whole),
-                format!("unknown interpolation `{whole}`"),
-                hint,
-            );
-            None
+            wrong(format!("unknown interpolation `{whole}`"), hint)
         }
     }
 }
 
 /// The date of the night that is run.
-fn read_schedule(
-    name: &str,
-    whole: &str,
-    spot: Spot,
-    scope: &Scope,
-    problems: &mut Problems,
-) -> Option<(Tree, String)> {
-    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+fn read_schedule(name: &str, whole: &str, spot: Spot, scope: &Scope) -> Found {
     if !NightDates::NAMES.contains(&name) {
         let hint = suggest(name, "dates of a night", NightDates::NAMES);
-        problems.add(at(problems), format!("unknown date `{name}` in `{whole}`"), hint);
-        return None;
+        return wrong(format!("unknown date `{name}` in `{whole}`"), hint);
     }
     let Some(value) = scope.night.and_then(|night| night.get(name)) else {
-        problems.add(
-            at(problems),
+        return wrong(
             format!("`{whole}` is known only in a night of the schedule"),
             "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: \
             { params: … }` sets",
         );
-        return None;
     };
     let note = format!("`{whole}` is {}", tree::describe(&value));
-    Some((Tree::scalar(spot, value), note))
+    Ok((Tree::scalar(spot, value), note))
 }
 
 /// The number of policies that were tried under a name.
-fn read_policies(
-    name: &str,
-    whole: &str,
-    spot: Spot,
-    scope: &Scope,
-    problems: &mut Problems,
-) -> Option<(Tree, String)> {
-    let at = |problems: &Problems| problems.texts.locate(spot, whole);
+fn read_policies(name: &str, whole: &str, spot: Spot, scope: &Scope) -> Found {
     let Some(policy) = name.strip_suffix(".tried").filter(|policy| !policy.is_empty()) else {
-        problems.add(
-            at(problems),
+        return wrong(
             format!("unknown number of policies `{whole}`"),
             "`${policies.NAME.tried}` is the number of policies that were tried under a name so far",
         );
-        return None;
     };
-    let found = scope.env.tried.map_or_else(
-        || {
-            Err(NotFound {
-                message: "the registry of policies is not known here".to_owned(),
-                hint: "write the number".to_owned(),
-            })
-        },
-        |tried| tried(policy),
-    );
-    match found {
-        Ok(count) => {
-            let note = format!("`{whole}` is {count}");
-            Some((Tree::scalar(spot, count.into()), note))
-        }
-        Err(NotFound { message, hint }) => {
-            problems.add(at(problems), message, hint);
-            None
-        }
-    }
+    let Some(tried) = scope.env.tried else {
+        return wrong("the registry of policies is not known here", "write the number");
+    };
+    let count = tried(policy).map_err(|NotFound { message, hint }| (message, hint))?;
+    let note = format!("`{whole}` is {count}");
+    Ok((Tree::scalar(spot, count.into()), note))
 }
 
 /// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}`

@@ -1,6 +1,6 @@
 //! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
-use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Or, RunRef, This};
+use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Fixed, Or, RunRef, This};
 use crate::stage::reference::{Select, parse_reference};
 use crate::stage::written::{Job, Stage};
 use crate::task_graph::TaskGraph;
@@ -8,6 +8,9 @@ use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::suggest::{list, nearest, suggest};
 use crate::text::tree::{Tree, Value};
+use crate::text::typed::{Block, Several, Text};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -156,8 +159,7 @@ pub(crate) fn resolve(
                 );
                 continue;
             }
-            Value::List(items) => items,
-            _ => std::slice::from_ref(value),
+            _ => value.items(),
         };
         let (past, own): (Vec<&Tree>, Vec<&Tree>) = items.iter().partition(|item| earlier::is_earlier(item));
         let found: Vec<Found<'_>> = past
@@ -221,10 +223,7 @@ fn of_run<'t>(
     find: Option<&FindEarlier>,
     problems: &mut Problems,
 ) -> Option<Found<'t>> {
-    let mut wrong_at = |spot: Spot, message: String, hint: &str| {
-        problems.add(spot, message, hint);
-        None
-    };
+    let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
     if let Some(text) = tree.text().filter(|text| text.contains("${")) {
         return wrong_at(
             tree.spot,
@@ -232,10 +231,8 @@ fn of_run<'t>(
             "`needs` cannot contain interpolations",
         );
     }
-    let written = match earlier::read(tree, this) {
-        Ok(written) => written,
-        Err((spot, message, hint)) => return wrong_at(spot, message, &hint),
-    };
+    let written = earlier::read(tree, this, problems)?;
+    let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
     let text = match written.run {
         RunRef::Registered(policy) => policy,
         _ => tree.text().unwrap_or(written.artifact),
@@ -341,35 +338,29 @@ fn of_run<'t>(
     }
 }
 
+/// All points of a stage, or those that differ along some axes.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Collect {
+    /// `STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is
+    /// the last run of this pipeline; `NAME@ALIAS` of a registered policy
+    #[schemars(extend("pattern" = REFERENCE))]
+    #[expect(dead_code, reason = "what is read is borrowed from the file")]
+    collect: Text<Fixed>,
+    #[schemars(extend("minItems" = 1))]
+    over: Option<Several<String>>,
+}
+
+/// The pattern of a reference, for editors.
+const REFERENCE: &str = "^([^/\\[]+/|[A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*\
+    (\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$";
+
 /// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
 fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
-    const FORM: &str = "write `{ collect: STAGE }`, `{ collect: STAGE, over: [AXIS] }` or \
-        `{ pipeline: NAME, stage: STAGE, or: none }`";
-    let Value::Map(entries) = &tree.value else { return None };
-    if let Some((key, _)) = entries
-        .iter()
-        .find(|(key, _)| key.name != "collect" && key.name != "over")
-    {
-        problems.add(key.spot, format!("unknown key `{}` of a need", key.name), FORM);
-        return None;
-    }
-    let Some((_, named)) = tree.entry("collect") else {
-        problems.add(tree.spot, "a need is a map without `collect`", FORM);
-        return None;
-    };
-    let Some((_, over)) = tree.entry("over") else {
-        return Some((named, None));
-    };
-    let items = match &over.value {
-        Value::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(over),
-    };
-    let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
-    if axes.as_ref().is_none_or(Vec::is_empty) {
-        problems.add(over.spot, "`over` is an empty list", FORM);
-        return None;
-    }
-    Some((named, axes))
+    let block = Block::named("collect", "a need".to_owned());
+    let read: Collect = block.read(tree, tree, problems)?;
+    let (_, named) = tree.entry("collect")?;
+    Some((named, read.over.map(|Several(axes)| axes)))
 }
 
 fn reference(
@@ -389,26 +380,23 @@ fn reference(
         _ => (tree, None),
     };
     let Some(text) = named.text() else {
-        problems.add(
+        return problems.fail(
             named.spot,
             format!("a need is {}, not the name of a stage", named.describe()),
             FORMS,
         );
-        return None;
     };
     if text.contains("${") {
-        problems.add(
+        return problems.fail(
             tree.spot,
             format!("`{text}` is not a valid reference"),
             "`needs` cannot contain interpolations",
         );
-        return None;
     }
     let (name, mut select, output) = match parse_reference(text) {
         Ok(parsed) => parsed,
         Err(message) => {
-            problems.add(named.spot, message, FORMS);
-            return None;
+            return problems.fail(named.spot, message, FORMS);
         }
     };
     match over {
@@ -418,20 +406,18 @@ fn reference(
     let Some(&target) = names.get(name) else {
         let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
         let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
-        problems.add(
+        return problems.fail(
             tree.spot,
             format!("there is no stage `{name}`"),
             suggest(name, "other stages", names),
         );
-        return None;
     };
     if (select.all || !select.all_of.is_empty()) && !many {
-        problems.add(
+        return problems.fail(
             tree.spot,
             format!("`{text}` is a list here, and the input takes one artifact"),
             format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
         );
-        return None;
     }
     let outputs = faces[target].outputs()?;
     let typed = |ty: PortType| {
@@ -448,12 +434,11 @@ fn reference(
         Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
             Some(found) => *found,
             None => {
-                problems.add(
+                return problems.fail(
                     tree.spot,
                     format!("{} has no output `{output}`", of_stage()),
                     suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
                 );
-                return None;
             }
         },
         None => {
@@ -480,11 +465,10 @@ fn reference(
                             "need another stage, or none".to_owned(),
                         ),
                     };
-                    problems.add(tree.spot, message, hint);
-                    return None;
+                    return problems.fail(tree.spot, message, hint);
                 }
                 _ => {
-                    problems.add(
+                    return problems.fail(
                         tree.spot,
                         format!("{} has more than one output that fits", of_stage()),
                         format!(
@@ -499,14 +483,13 @@ fn reference(
                             )
                         ),
                     );
-                    return None;
                 }
             }
         }
     };
     if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
         let fitting: Vec<&str> = typed(port.ty).collect();
-        problems.add(
+        return problems.fail(
             tree.spot,
             format!(
                 "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
@@ -520,7 +503,6 @@ fn reference(
                 [first, ..] => format!("did you mean `{name}.{first}`?"),
             },
         );
-        return None;
     }
     Some(Reference {
         stage: target,

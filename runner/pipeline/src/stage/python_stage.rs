@@ -133,22 +133,11 @@ pub(crate) fn outputs(
             continue;
         }
         let spot = tree.spot;
-        let entry = |name: &str, value: Tree| {
-            let key = Key {
-                name: name.to_owned(),
-                spot,
-            };
-            (key, value)
-        };
         let tree = match &tree.value {
-            Value::Scalar(_) => Tree {
-                spot,
-                value: Value::Map(vec![
-                    entry("path", Tree::scalar(spot, format!("outputs/{}", key.name).into())),
-                    entry("type", tree),
-                ]),
-                note: None,
-            },
+            Value::Scalar(_) => {
+                let path = Tree::scalar(spot, format!("outputs/{}", key.name).into());
+                Tree::map(spot, vec![(Key::at(spot, "path"), path), (Key::at(spot, "type"), tree)])
+            }
             _ => tree,
         };
         typed.push((key, tree));

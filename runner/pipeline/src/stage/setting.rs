@@ -88,10 +88,7 @@ impl Setting {
                 (Step::Key(name), Value::Map(entries)) => {
                     let at = entries.iter().position(|(key, _)| key.name == *name);
                     let at = at.unwrap_or_else(|| {
-                        let key = Key {
-                            name: name.clone(),
-                            spot: self.name.spot,
-                        };
+                        let key = Key::at(self.name.spot, name);
                         entries.push((key, Tree::scalar(self.name.spot, Json::Null)));
                         entries.len() - 1
                     });

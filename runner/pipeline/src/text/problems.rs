@@ -31,6 +31,12 @@ impl Problems {
         self.push(spot, error);
     }
 
+    /// Adds an error, and returns that there is no value.
+    pub fn fail<T>(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) -> Option<T> {
+        self.add(spot, message, hint);
+        None
+    }
+
     /// Adds an error whose line must not be shown.
     pub fn add_blank(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
         let mut error = self.texts.error(spot, message.into(), hint.into());

@@ -40,23 +40,48 @@ pub struct Key {
     pub spot: Spot,
 }
 
+impl Key {
+    /// A key at a position.
+    pub fn at(spot: Spot, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            spot,
+        }
+    }
+}
+
+/// A key without a position.
+impl<S: AsRef<str>> From<S> for Key {
+    fn from(name: S) -> Self {
+        Self::at(Spot::default(), name.as_ref())
+    }
+}
+
+/// A value without a position.
+impl From<Value> for Tree {
+    fn from(value: Value) -> Self {
+        Self::at(Spot::default(), value)
+    }
+}
+
 impl Tree {
-    /// A scalar at a position.
-    pub fn scalar(spot: Spot, value: Json) -> Self {
+    /// A value at a position.
+    pub fn at(spot: Spot, value: Value) -> Self {
         Self {
             spot,
-            value: Value::Scalar(value),
+            value,
             note: None,
         }
     }
 
+    /// A scalar at a position.
+    pub fn scalar(spot: Spot, value: Json) -> Self {
+        Self::at(spot, Value::Scalar(value))
+    }
+
     /// A map at a position.
     pub fn map(spot: Spot, entries: Vec<(Key, Self)>) -> Self {
-        Self {
-            spot,
-            value: Value::Map(entries),
-            note: None,
-        }
+        Self::at(spot, Value::Map(entries))
     }
 
     /// Adds an entry to a map; anything else becomes a map of it.
@@ -113,14 +138,10 @@ impl Tree {
         let value = match value {
             Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
             Json::Object(entries) => {
-                let key = |name: &String| Key {
-                    name: name.clone(),
-                    spot: Spot::default(),
-                };
+                let entries = entries.iter();
                 Value::Map(
                     entries
-                        .iter()
-                        .map(|(name, value)| (key(name), Self::of_json(value)))
+                        .map(|(name, value)| (Key::from(name), Self::of_json(value)))
                         .collect(),
                 )
             }

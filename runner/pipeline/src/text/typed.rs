@@ -21,10 +21,9 @@ use std::time::Duration;
 
 /// A block of the file, such as `schedule:`, for messages about it.
 pub(crate) struct Block {
-    /// Its key.
-    pub key: &'static str,
-    /// True if the key has a list of such blocks.
-    pub is_entry: bool,
+    /// The key of its hints.
+    key: &'static str,
+    name: String,
 }
 
 /// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing
@@ -33,13 +32,18 @@ const HINTS: &str = include_str!("hints.txt");
 
 impl Block {
     /// The block of a key.
-    pub const fn of(key: &'static str) -> Self {
-        Self { key, is_entry: false }
+    pub fn of(key: &'static str) -> Self {
+        Self::named(key, format!("`{key}`"))
     }
 
     /// An entry of the list of a key.
-    pub const fn entry(key: &'static str) -> Self {
-        Self { key, is_entry: true }
+    pub fn entry(key: &'static str) -> Self {
+        Self::named(key, format!("an entry of `{key}`"))
+    }
+
+    /// A block with a name for messages.
+    pub fn named(key: &'static str, name: String) -> Self {
+        Self { key, name }
     }
 
     /// Reads the block with its interpolations replaced; `None` if it has errors, all of which are reported.
@@ -137,11 +141,13 @@ impl Block {
     }
 
     /// The hint of a path, with `more` at its end.
-    fn hint(&self, path: &[Step], more: &str) -> Option<&'static str> {
+    fn hint(&self, path: &[Step], more: &str) -> Option<String> {
         let keys = path.iter().filter_map(Step::key);
         let path = [self.key].into_iter().chain(keys).collect::<Vec<_>>().join(".") + more;
         let mut lines = HINTS.lines().filter_map(|line| line.split_once(' '));
-        lines.find(|(known, _)| *known == path).map(|(_, hint)| hint.trim())
+        lines
+            .find(|(known, _)| *known == path)
+            .map(|(_, hint)| hint.trim().to_owned())
     }
 
     fn report(
@@ -155,30 +161,22 @@ impl Block {
     ) {
         let (place, found) = (follow(tree, path), follow(filled, path));
         let of_path = path.iter().rev().find_map(Step::key);
-        let name = match of_path {
-            None if self.is_entry => format!("an entry of `{}`", self.key),
-            key => format!("`{}`", key.unwrap_or(self.key)),
-        };
-        let form = || self.hint(&[], "").unwrap_or_default().to_owned();
+        let name = of_path.map_or_else(|| self.name.clone(), |key| format!("`{key}`"));
         let (spot, message, hint) = match mistake {
             Mistake::UnknownKey { name: key, known } => {
                 let spot = place.value.entry(key).map_or(place.value.spot, |(key, _)| key.spot);
                 let hint = suggest(key, "keys", known.iter().copied());
-                (spot, format!("unknown key `{key}` in {name}"), hint)
+                (spot, format!("unknown key `{key}` in {name}"), Some(hint))
             }
             Mistake::MissingKey(key) => {
                 let spot = place.key.map_or(place.value.spot, |key| key.spot);
                 let hint = self.hint(path, &format!(".{key}?")).or_else(|| self.hint(path, ""));
-                (
-                    spot,
-                    format!("{name} has no `{key}`"),
-                    hint.map_or_else(form, str::to_owned),
-                )
+                (spot, format!("{name} has no `{key}`"), hint)
             }
             mistake => {
                 let note = found.note.map(|note| format!(" ({note})")).unwrap_or_default();
                 let described = format!("{name} is {}", found.value.describe());
-                let own = self.hint(path, "").map(str::to_owned);
+                let own = self.hint(path, "");
                 let (message, hint) = match mistake {
                     Mistake::Type { wanted, .. } => (
                         format!("{described}, not {}{note}", plain(wanted).replace("settings", "keys")),
@@ -201,10 +199,11 @@ impl Block {
                         (message, Some(hint.to_owned()).filter(|hint| !hint.is_empty()).or(own))
                     }
                 };
-                (place.value.spot, message, hint.unwrap_or_else(form))
+                (place.value.spot, message, hint)
             }
         };
-        problems.add(spot, message, hint);
+        let hint = hint.or_else(|| self.hint(&[], ""));
+        problems.add(spot, message, hint.unwrap_or_default());
     }
 }
 

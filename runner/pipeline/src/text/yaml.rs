@@ -22,6 +22,16 @@ pub(crate) struct Issue {
     pub hint: String,
 }
 
+impl Issue {
+    fn new(spot: Spot, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            spot,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
 /// The maximum nesting depth of lists and maps.
 const DEEPEST: usize = 48;
 /// The maximum number of values of a file, aliases expanded.
@@ -55,11 +65,11 @@ pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
             Event::StreamStart | Event::DocumentEnd => {}
             Event::StreamEnd => break,
             Event::DocumentStart(..) if root.is_some() => {
-                return Err(Issue {
+                return Err(Issue::new(
                     spot,
-                    message: "a second document begins".to_owned(),
-                    hint: "a file holds one pipeline: remove this `---` and what follows it".to_owned(),
-                });
+                    "a second document begins",
+                    "a file holds one pipeline: remove this `---` and what follows it",
+                ));
             }
             Event::DocumentStart(..) => {}
             event => root = Some(builder.node(event, spot, 0)?),
@@ -67,11 +77,7 @@ pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
     }
     match root {
         Some(root) if !root.is_null() => Ok(root),
-        _ => Err(Issue {
-            spot: Spot::start(text),
-            message: "the file is empty".to_owned(),
-            hint: EMPTY_HINT.to_owned(),
-        }),
+        _ => Err(Issue::new(Spot::start(text), "the file is empty", EMPTY_HINT)),
     }
 }
 
@@ -118,13 +124,7 @@ impl<'t> Builder<'t> {
     }
 
     fn node(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<Tree, Issue> {
-        let issue = |message: &str, hint: &str| {
-            Err(Issue {
-                spot,
-                message: message.to_owned(),
-                hint: hint.to_owned(),
-            })
-        };
+        let issue = |message: &str, hint: &str| Err(Issue::new(spot, message, hint));
         if depth > DEEPEST {
             return issue(
                 &format!("lists and maps are nested more than {DEEPEST} deep"),
@@ -165,21 +165,11 @@ impl<'t> Builder<'t> {
                     let spot = self.spot(&span);
                     items.push(self.node(event, spot, depth + 1)?);
                 }
-                let tree = Tree {
-                    spot,
-                    value: Value::List(items),
-                    note: None,
-                };
-                (tree, anchor)
+                (Tree::at(spot, Value::List(items)), anchor)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.as_text(tag.as_deref(), spot)?;
-                let tree = Tree {
-                    spot,
-                    value: Value::Map(self.entries(depth)?),
-                    note: None,
-                };
-                (tree, anchor)
+                (Tree::map(spot, self.entries(depth)?), anchor)
             }
             _ => return issue("a value is missing here", "write one, or remove the key"),
         };
@@ -222,14 +212,14 @@ impl<'t> Builder<'t> {
                 index.get(&name).copied()
             };
             if let Some(known) = known {
-                return Err(Issue {
+                return Err(Issue::new(
                     spot,
-                    message: format!("the key `{name}` is given twice"),
-                    hint: format!(
+                    format!("the key `{name}` is given twice"),
+                    format!(
                         "it is already defined in line {}: remove one of the two",
                         known.place.line
                     ),
-                });
+                ));
             }
             let value = self.node(event, at, depth + 1)?;
             if !index.is_empty() {
@@ -266,19 +256,15 @@ impl<'t> Builder<'t> {
         let key = self.node(event, spot, depth + 1)?;
         let name = match (key.value, name) {
             (Value::Scalar(Json::Null), _) => {
-                return Err(Issue {
-                    spot,
-                    message: "a key is empty".to_owned(),
-                    hint: "write `key: value`".to_owned(),
-                });
+                return Err(Issue::new(spot, "a key is empty", "write `key: value`"));
             }
             (Value::Scalar(Json::String(text)), _) => text,
             (Value::Scalar(_), Some(name)) => name,
             (Value::Scalar(value), None) => value.to_string(),
             (value @ (Value::List(_) | Value::Map(_)), _) => {
-                return Err(Issue {
+                return Err(Issue::new(
                     spot,
-                    message: format!(
+                    format!(
                         "a key is {}, not a string",
                         if matches!(value, Value::List(_)) {
                             "a list"
@@ -286,10 +272,9 @@ impl<'t> Builder<'t> {
                             "a map"
                         }
                     ),
-                    hint: "quote it; an interpolation between braces or brackets needs quotes: \
-                        `\"${params.seed}\"`"
-                        .to_owned(),
-                });
+                    "quote it; an interpolation between braces or brackets needs quotes: \
+                        `\"${params.seed}\"`",
+                ));
             }
         };
         Ok((name, plain))
@@ -304,11 +289,11 @@ impl<'t> Builder<'t> {
                 Ok(())
             }
             Value::List(items) => items.into_iter().try_for_each(|item| self.merge(entries, item)),
-            Value::Scalar(_) => Err(Issue {
-                spot: tree.spot,
-                message: format!("`<<` merges maps, and this is {}", tree.describe()),
-                hint: "write `<<: *NAME`, where `&NAME` marks a map above".to_owned(),
-            }),
+            Value::Scalar(_) => Err(Issue::new(
+                tree.spot,
+                format!("`<<` merges maps, and this is {}", tree.describe()),
+                "write `<<: *NAME`, where `&NAME` marks a map above",
+            )),
         }
     }
 
@@ -317,11 +302,11 @@ impl<'t> Builder<'t> {
         match tag {
             None => Ok(false),
             Some(tag) if tag.core_suffix() == Some("str") || tag.original() == "!" => Ok(true),
-            Some(tag) => Err(Issue {
+            Some(tag) => Err(Issue::new(
                 spot,
-                message: format!("the tag `{}` is not supported", tag.original()),
-                hint: "remove it; quotes make a value a string".to_owned(),
-            }),
+                format!("the tag `{}` is not supported", tag.original()),
+                "remove it; quotes make a value a string",
+            )),
         }
     }
 
