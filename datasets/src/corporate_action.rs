@@ -1,53 +1,32 @@
 //! Corporate actions: splits, dividends and changes of symbol, and the ratios by which shares are split.
 
-use crate::Date;
-use serde::{Deserialize, Serialize};
+use crate::{Date, words};
 use std::fmt;
 
-/// The kind of a corporate action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Shares are split, or merged where the ratio is below 1.
-    Split,
-    /// An ordinary cash dividend. Contracts are not adjusted for it.
-    CashDividend,
-    /// A cash dividend outside the ordinary policy. Strikes fall by its amount.
-    SpecialDividend,
-    /// A dividend in shares: the ratio is 1.05 for one of 5 %.
-    StockDividend,
-    /// The share trades under another symbol.
-    SymbolChange,
+words! {
+    /// The kind of a corporate action, in the order of a table.
+    Kind {
+        /// Shares are split, or merged where the ratio is below 1.
+        Split = "split",
+        /// An ordinary cash dividend. Contracts are not adjusted for it.
+        CashDividend = "cash_dividend",
+        /// A cash dividend outside the ordinary policy. Strikes fall by its amount.
+        SpecialDividend = "special_dividend",
+        /// A dividend in shares: the ratio is 1.05 for one of 5 %.
+        StockDividend = "stock_dividend",
+        /// The share trades under another symbol.
+        SymbolChange = "symbol_change",
+    }
 }
 
 impl Kind {
-    /// All of them, in the order of a table.
-    pub const ALL: [Self; 5] = [
-        Self::Split,
-        Self::CashDividend,
-        Self::SpecialDividend,
-        Self::StockDividend,
-        Self::SymbolChange,
-    ];
-
-    /// The name of the kind in tables and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Split => "split",
-            Self::CashDividend => "cash_dividend",
-            Self::SpecialDividend => "special_dividend",
-            Self::StockDividend => "stock_dividend",
-            Self::SymbolChange => "symbol_change",
-        }
-    }
-
     /// The kind of that name, in any case; blanks and hyphens stand for `_`, and `dividend` for an ordinary
     /// cash dividend.
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.trim().to_lowercase().replace([' ', '-'], "_");
         match name.as_str() {
             "dividend" => Some(Self::CashDividend),
-            name => Self::ALL.into_iter().find(|kind| kind.name() == name),
+            name => Self::ALL.iter().copied().find(|kind| kind.name() == name),
         }
     }
 }
@@ -83,6 +62,10 @@ impl CorporateAction {
     }
 }
 
+macro_rules! ratios {
+    ($($new:literal : $old:literal)*) => { &[$(Self { new: $new, old: $old }),*] };
+}
+
 /// A ratio of a split: `new` shares for `old`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitRatio {
@@ -109,47 +92,9 @@ impl SplitRatio {
     }
 
     /// The ratios that shares are split and merged by.
-    pub const COMMON: &'static [Self] = &{
-        const fn of(new: u32, old: u32) -> SplitRatio {
-            SplitRatio { new, old }
-        }
-        [
-            of(5, 4),
-            of(4, 3),
-            of(3, 2),
-            of(2, 1),
-            of(5, 2),
-            of(3, 1),
-            of(4, 1),
-            of(5, 1),
-            of(6, 1),
-            of(7, 1),
-            of(8, 1),
-            of(10, 1),
-            of(15, 1),
-            of(20, 1),
-            of(25, 1),
-            of(30, 1),
-            of(50, 1),
-            of(100, 1),
-            of(2, 3),
-            of(1, 2),
-            of(1, 3),
-            of(1, 4),
-            of(1, 5),
-            of(1, 6),
-            of(1, 7),
-            of(1, 8),
-            of(1, 10),
-            of(1, 12),
-            of(1, 15),
-            of(1, 20),
-            of(1, 25),
-            of(1, 30),
-            of(1, 40),
-            of(1, 50),
-            of(1, 100),
-        ]
+    pub const COMMON: &'static [Self] = ratios! {
+        5:4 4:3 3:2 2:1 5:2 3:1 4:1 5:1 6:1 7:1 8:1 10:1 15:1 20:1 25:1 30:1 50:1 100:1
+        2:3 1:2 1:3 1:4 1:5 1:6 1:7 1:8 1:10 1:12 1:15 1:20 1:25 1:30 1:40 1:50 1:100
     };
 }
 
@@ -176,7 +121,7 @@ mod tests {
 
     #[test]
     fn kinds_have_names() {
-        for kind in Kind::ALL {
+        for &kind in Kind::ALL {
             assert_eq!(Kind::parse(kind.name()), Some(kind));
         }
         assert_eq!(Kind::parse("Stock dividend"), Some(Kind::StockDividend));

@@ -9,6 +9,7 @@ pub mod layout;
 pub mod quality;
 pub mod schema;
 pub mod snapshot_time;
+mod words;
 
 pub use date::{Date, DateRange};
 pub use snapshot_time::{SnapshotTime, TimeZone, parse_instant};

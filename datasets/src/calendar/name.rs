@@ -3,36 +3,34 @@
 use super::holidays::{HKEX, NSE, SSE};
 use crate::Date;
 use crate::contract::TimeOfDay;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use crate::words;
 
-/// The calendar of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CalendarName {
-    /// The stock exchanges of the United States (also `nyse`).
-    #[serde(alias = "nyse")]
-    Us,
-    /// Cboe's options exchanges: the days of `us`.
-    Cboe,
-    /// CME Group.
-    Cme,
-    /// Eurex.
-    Eurex,
-    /// The Shanghai Stock Exchange; Shenzhen and the China Financial Futures Exchange keep the same days.
-    Sse,
-    /// The National Stock Exchange of India.
-    Nse,
-    /// Hong Kong Exchanges.
-    Hkex,
-    /// Open around the clock, every day (also `24/7`).
-    #[serde(alias = "24/7")]
-    Always,
-    /// No exchange's: every day from Monday to Friday. Holidays are not known.
-    Weekends,
-    /// No exchange's: every day.
-    None,
+words! {
+    /// The calendar of an exchange.
+    CalendarName {
+        /// The stock exchanges of the United States (also `nyse`).
+        #[serde(alias = "nyse")]
+        Us = "us",
+        /// Cboe's options exchanges: the days of `us`.
+        Cboe = "cboe",
+        /// CME Group.
+        Cme = "cme",
+        /// Eurex.
+        Eurex = "eurex",
+        /// The Shanghai Stock Exchange; Shenzhen and the China Financial Futures Exchange keep the same days.
+        Sse = "sse",
+        /// The National Stock Exchange of India.
+        Nse = "nse",
+        /// Hong Kong Exchanges.
+        Hkex = "hkex",
+        /// Open around the clock, every day (also `24/7`).
+        #[serde(alias = "24/7")]
+        Always = "always",
+        /// No exchange's: every day from Monday to Friday. Holidays are not known.
+        Weekends = "weekends",
+        /// No exchange's: every day.
+        None = "none",
+    }
 }
 
 /// The trading hours of an exchange, local time.
@@ -62,20 +60,6 @@ const fn session(open: TimeOfDay, close: TimeOfDay, time_zone: &'static str) -> 
 }
 
 impl CalendarName {
-    /// Every calendar.
-    pub const ALL: &'static [Self] = &[
-        Self::Us,
-        Self::Cboe,
-        Self::Cme,
-        Self::Eurex,
-        Self::Sse,
-        Self::Nse,
-        Self::Hkex,
-        Self::Always,
-        Self::Weekends,
-        Self::None,
-    ];
-
     /// The codes of exchanges by ISO 10383 that have one of these calendars.
     pub const CODES: &'static [(&'static str, Self)] = &[
         ("XNYS", Self::Us),
@@ -94,22 +78,6 @@ impl CalendarName {
         let by_code = Self::CODES.iter().find(|(code, _)| *code == text);
         let by_name = || Self::ALL.iter().find(|calendar| calendar.name() == text);
         by_code.map(|(_, calendar)| *calendar).or_else(|| by_name().copied())
-    }
-
-    /// The name, as files and messages have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Us => "us",
-            Self::Cboe => "cboe",
-            Self::Cme => "cme",
-            Self::Eurex => "eurex",
-            Self::Sse => "sse",
-            Self::Nse => "nse",
-            Self::Hkex => "hkex",
-            Self::Always => "always",
-            Self::Weekends => "weekends",
-            Self::None => "none",
-        }
     }
 
     /// The trading hours; `None` for calendars that belong to no exchange.
@@ -149,11 +117,5 @@ impl CalendarName {
     pub fn covers(self, date: Date) -> bool {
         let year = date.ymd().0;
         self.range().is_none_or(|(first, last)| (first..=last).contains(&year))
-    }
-}
-
-impl fmt::Display for CalendarName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

@@ -1,55 +1,8 @@
 //! The words of contract terms.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::words;
 use std::fmt;
 use std::str::FromStr;
-
-/// An enum whose variants have one name each: in YAML, in JSON and in messages.
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(Serialize, Deserialize, JsonSchema)]
-        pub enum $name {
-            $($(#[$doc])* #[serde(rename = $text)] $variant,)*
-        }
-
-        impl $name {
-            /// Every value, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
-
-            /// The name, as files and messages have it.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)*
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = String;
-            /// A name in any case, or a beginning that it shares with no other.
-            fn from_str(text: &str) -> Result<Self, String> {
-                let wanted = text.trim().to_ascii_lowercase();
-                let mut found = Self::ALL.iter().filter(|value| value.name().starts_with(&wanted));
-                match (found.next(), found.next()) {
-                    (Some(value), None) if !wanted.is_empty() => Ok(*value),
-                    _ => {
-                        let known: Vec<_> = Self::ALL.iter().map(|value| value.name()).collect();
-                        Err(format!("`{text}` is none of {}", known.join(", ")))
-                    }
-                }
-            }
-        }
-    };
-}
 
 words! {
     /// The kind of an underlying.
@@ -170,29 +123,12 @@ impl FromStr for TimeOfDay {
     }
 }
 
-impl Serialize for TimeOfDay {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for TimeOfDay {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for TimeOfDay {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TimeOfDay".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^\d{1,2}:\d{2}$", "description": "A time of \
-            day, such as \"16:00\"." })
-    }
-}
+crate::as_text!(
+    TimeOfDay,
+    "TimeOfDay",
+    r"^\d{1,2}:\d{2}$",
+    "A time of day, such as \"16:00\"."
+);
 
 #[cfg(test)]
 mod tests {

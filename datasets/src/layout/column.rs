@@ -1,8 +1,7 @@
 //! The source of one of our columns, as a layout file writes it.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use std::fmt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The source of one of our columns: a column of the file, with a unit, or a value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,67 +72,24 @@ impl Serialize for ColumnSources {
     }
 }
 
-struct Sources;
-
-impl<'de> de::Visitor<'de> for Sources {
-    type Value = ColumnSources;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("the name of a column, `{ column: NAME, … }` or a list of these")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(ColumnSources(vec![ColumnSource::named(name)]))
-    }
-
-    fn visit_i64<E: de::Error>(self, name: i64) -> Result<Self::Value, E> {
-        self.visit_str(&name.to_string())
-    }
-
-    fn visit_u64<E: de::Error>(self, name: u64) -> Result<Self::Value, E> {
-        self.visit_str(&name.to_string())
-    }
-
-    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        let one = ColumnSource::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(ColumnSources(vec![one]))
-    }
-
-    fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut all = Vec::new();
-        while let Some(ColumnSources(some)) = seq.next_element()? {
-            all.extend(some);
-        }
-        Ok(ColumnSources(all))
-    }
-}
-
-impl<'de> Deserialize<'de> for ColumnSources {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Sources)
-    }
-}
-
-impl JsonSchema for ColumnSources {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "ColumnSources".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let map = generator.subschema_for::<ColumnSource>();
-        schemars::json_schema!({
-            "description": "The name of a column of the file; or a map with its unit; or a list of these, \
-            of which the first counts that a file has.",
-            "anyOf": [
-                { "type": "string" },
-                map.clone(),
-                { "type": "array", "items": { "anyOf": [{ "type": "string" }, map] } }
-            ]
-        })
-    }
+crate::as_forms! {
+    ColumnSources, "the name of a column, `{ column: NAME, … }` or a list of these";
+    schema(generator) "The name of a column of the file; or a map with its unit; or a list of these, of which the \
+        first counts that a file has.": [
+        { "type": "string" },
+        generator.subschema_for::<ColumnSource>(),
+        { "type": "array", "items":
+            { "anyOf": [{ "type": "string" }, generator.subschema_for::<ColumnSource>()] } }
+    ];
+    text => |name: &str| ColumnSources(vec![ColumnSource::named(name)]);
+    whole => |name: i128| ColumnSources(vec![ColumnSource::named(&name.to_string())]);
+    map as ColumnSource => |one| ColumnSources(vec![one]);
+    list as Vec<ColumnSources> => |some| ColumnSources(some.into_iter().flat_map(|some| some.0).collect());
 }
 
 /// The columns that are in percent: all rates or none, or a list of our columns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Percent {
     /// All rates, or none.
     All(bool),
@@ -141,42 +97,10 @@ pub enum Percent {
     Some(Vec<String>),
 }
 
-impl Serialize for Percent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::All(all) => serializer.serialize_bool(*all),
-            Self::Some(some) => some.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Percent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Percent;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("true, false or a list of columns")
-            }
-            fn visit_bool<E: de::Error>(self, all: bool) -> Result<Percent, E> {
-                Ok(Percent::All(all))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Percent, A::Error> {
-                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(Percent::Some)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Percent {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Percent".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({
-            "description": "true or false for rates; a list of our columns for others.",
-            "anyOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }]
-        })
-    }
+crate::as_forms! {
+    Percent, "true, false or a list of columns";
+    schema(_generator) "true or false for rates; a list of our columns for others.":
+        [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }];
+    flag => Percent::All;
+    list as Vec<String> => Percent::Some;
 }

@@ -1,10 +1,11 @@
 //! The account of `--positions` and `--cash`.
 
 use runner_engine::Failure;
-use runner_lookahead::Csv;
 use serde_json::{Map, Value, json};
 use stages_env::acting::Holdings;
 use stages_evaluate::acting::ActingAccount;
+use stages_table_file::text::separator;
+use stages_table_file::{Record, Records, first_record};
 use std::path::Path;
 
 /// The columns of a table of positions.
@@ -21,9 +22,6 @@ const COLUMNS: [&str; 9] = [
 ];
 
 /// The account that is meant by `none`, `played` or a file, relative to `current`, with so much cash.
-///
-/// # Errors
-/// If the file cannot be read, or holds no positions.
 pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<ActingAccount, Failure> {
     match positions {
         "none" => Ok(ActingAccount::Flat(cash)),
@@ -64,20 +62,28 @@ fn read(bytes: &[u8]) -> Result<Holdings, String> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Holdings::default());
     }
-    let table = Csv::read(bytes).ok_or("it is neither JSON nor a table of several columns")?;
-    let names: Vec<String> = table
-        .names
-        .iter()
-        .map(|name| name.trim().to_ascii_lowercase())
-        .collect();
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is neither JSON nor a text with separators")?;
+    let records = Records::new(text, char::from(separator(first_record(text))));
+    let records: Vec<Record<'_>> = records.collect::<Result<_, _>>().map_err(|fault| fault.what)?;
+    let (header, rows) = records.split_first().ok_or("it has no header")?;
+    let names = header.cells.iter().map(|cell| cell.text.trim().to_ascii_lowercase());
+    let names: Vec<String> = names.collect();
     if let Some(unknown) = names.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         return Err(format!("unknown column `{unknown}`; there are {}", COLUMNS.join(", ")));
     }
     let (mut cash, mut positions) = (None, Vec::new());
-    for (i, row) in table.rows.iter().enumerate() {
+    for (i, row) in rows.iter().enumerate() {
+        if row.cells.len() != names.len() {
+            return Err(format!(
+                "row {}: {} cells under {} names",
+                i + 1,
+                row.cells.len(),
+                names.len()
+            ));
+        }
         let mut position = Map::new();
-        for (name, cell) in names.iter().zip(row) {
-            let cell = cell.trim();
+        for (name, cell) in names.iter().zip(&row.cells) {
+            let cell = cell.text.trim();
             if cell.is_empty() {
                 continue;
             }

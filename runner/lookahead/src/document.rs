@@ -2,33 +2,14 @@
 
 use super::column::{Column, MISSING};
 use super::moment::{self, Stamp};
-use super::table::{self, Form, Packing, Table};
+use super::names;
+use super::table::{self, Form, Table};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
+use stages_table_file::packing::Packing;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::OnceLock;
-
-/// Names of columns with the symbol of a row.
-const SYMBOLS: [&str; 17] = [
-    "symbol",
-    "tic",
-    "ticker",
-    "sym",
-    "stock",
-    "asset",
-    "instrument",
-    "security",
-    "code",
-    "permno",
-    "gvkey",
-    "name",
-    "pair",
-    "coin",
-    "act_symbol",
-    "underlying_symbol",
-    "company",
-];
 
 /// A file with at least one table that has dates.
 pub struct Packed {
@@ -82,9 +63,6 @@ impl Packed {
     }
 
     /// The file with other tables.
-    ///
-    /// # Errors
-    /// When one cannot be written, or the file not be packed.
     pub fn write(
         &self,
         mut table: impl FnMut(&Document) -> Result<RecordBatch, String>,
@@ -97,7 +75,7 @@ impl Packed {
             };
             files.push((name.as_str(), bytes));
         }
-        self.packing.pack(files)
+        self.packing.pack(files).map_err(|fault| fault.what)
     }
 }
 
@@ -186,7 +164,7 @@ impl Document {
             let is_text = matches!(&self.columns[i], Column::Texts(..));
             let is_number =
                 matches!(&self.columns[i], Column::Numbers(_, integers) if integers.iter().all(|is| *is));
-            SYMBOLS.contains(&self.names[i].as_str()) && (is_text || is_number)
+            names::of("symbol").any(|name| name == self.names[i]) && (is_text || is_number)
         };
         others().find(is_named).or_else(|| {
             let dates = || self.stamps.iter().map(|stamp| stamp.start);
@@ -227,9 +205,6 @@ impl Document {
     }
 
     /// Rows of this table and of another one, each with 0 or 1 and its place there.
-    ///
-    /// # Errors
-    /// When a column's type cannot be selected.
     pub fn picked(&self, new: &RecordBatch, picks: Vec<(usize, usize)>) -> Result<RecordBatch, String> {
         let columns = self.batch.columns().iter().zip(new.columns());
         let arrays = columns.map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], &picks));

@@ -1,12 +1,13 @@
 //! The outputs of a stage as tables.
 
 use super::environment;
-use super::table::{self, Form, Packing, Table};
+use super::table::{self, Form, Table};
 use arrow_array::BooleanArray;
 use arrow_array::cast::AsArray;
 use arrow_select::filter::filter_record_batch;
 use cache::{Artifact, ArtifactDigest, BlobDigest, Store};
 use runner_engine::Failure;
+use stages_table_file::packing::Packing;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,6 +2,7 @@
 
 use crate::read::{Mistake, ReadError};
 use serde::{Deserialize, Serialize};
+use stages_table_file::Fault;
 use std::fmt;
 
 /// A mistake in a stage's configuration, found before anything runs.
@@ -96,6 +97,11 @@ impl StageError {
             hint: None,
             cause: Cause::Failed,
         }
+    }
+
+    /// The file of this name is no table.
+    pub fn of_fault(file: &str, fault: &Fault) -> Self {
+        Self::new(fault.of(file)).hint(fault.hint)
     }
 
     /// It was cancelled.

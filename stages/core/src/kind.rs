@@ -74,25 +74,16 @@ pub trait StageKind: Send + Sync + 'static {
 
     /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and
     /// so are their names; leave the name empty where it means nothing.
-    ///
-    /// # Errors
-    /// When they cannot be found.
     fn sources(&self, _config: &Self::Config, _base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         Ok(Vec::new())
     }
 
     /// Runs it.
-    ///
-    /// # Errors
-    /// When it cannot finish; nothing it stored is then reachable.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
 
     /// The share of a run with these inputs and sources that is cached: memos, checkpoints. It makes their
     /// keys as [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no
     /// parts.
-    ///
-    /// # Errors
-    /// When an input or source cannot be read.
     fn cached_share(&self, _config: &Self::Config, _given: &Given<'_>) -> Result<Option<Share>, StageError> {
         Ok(None)
     }
@@ -117,9 +108,6 @@ pub trait AnyStage: Send + Sync {
     /// The JSON Schema (draft 7) of its configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
-    ///
-    /// # Errors
-    /// The first field that does not fit.
     fn resolve(&self, with: Value) -> Result<Settings, ConfigProblem>;
     /// The part of a resolved configuration that is in the key: fields equal to their default and those of
     /// [`StageKind::NOT_IN_KEY`] are left out.
@@ -130,19 +118,10 @@ pub trait AnyStage: Send + Sync {
     /// The first mistake found.
     fn check(&self, resolved: &Settings, plan: &PlanContext) -> Planned;
     /// [`StageKind::sources`].
-    ///
-    /// # Errors
-    /// When they cannot be found.
     fn sources(&self, resolved: &Settings, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
     /// [`StageKind::run`].
-    ///
-    /// # Errors
-    /// When it cannot finish.
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
     /// [`StageKind::cached_share`].
-    ///
-    /// # Errors
-    /// When an input or source cannot be read.
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
     /// The type of the output named `name`.
     fn output_type(&self, name: &str) -> Option<PortType> {

@@ -3,67 +3,48 @@
 use crate::error::ConfigProblem;
 use datasets::calendar::CalendarName;
 use datasets::contract::Exercise;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The type of a port. An artifact's `type` is its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PortType {
-    /// Data set, [`datasets::schema::BARS`].
-    Bars,
-    /// Data set, [`datasets::schema::OPTION_CHAIN`], perhaps with [`datasets::schema::IMPLIED_VOLATILITY`].
-    OptionChain,
-    /// Data set, [`datasets::schema::RATES`].
-    Rates,
-    /// Data set, [`datasets::schema::CORPORATE_ACTIONS`].
-    CorporateActions,
-    /// Data set, [`datasets::schema::GREEKS`].
-    Greeks,
-    /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
-    Features,
-    /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with
-    /// [`datasets::schema::SNAPSHOT`] where it has several rows a day.
-    Table,
-    /// A knowledge base: facts, rules and queries, and perhaps what follows from them.
-    Knowledge,
-    /// The tables of an environment and its specification.
-    Env,
-    /// A trained policy: safetensors.
-    Policy,
-    /// Metrics, as JSON lines.
-    Metrics,
-    /// The steps of an evaluation.
-    Trajectory,
-    /// A file or directory that a `run:` stage made. It fits no typed port; an input of this type takes a
-    /// [`PortType::Table`] too.
-    File,
+datasets::words! {
+    /// The type of a port. An artifact's `type` is its name.
+    PortType {
+        /// Data set, [`datasets::schema::BARS`].
+        Bars = "bars",
+        /// Data set, [`datasets::schema::OPTION_CHAIN`], perhaps with
+        /// [`datasets::schema::IMPLIED_VOLATILITY`].
+        OptionChain = "option_chain",
+        /// Data set, [`datasets::schema::RATES`].
+        Rates = "rates",
+        /// Data set, [`datasets::schema::CORPORATE_ACTIONS`].
+        CorporateActions = "corporate_actions",
+        /// Data set, [`datasets::schema::GREEKS`].
+        Greeks = "greeks",
+        /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
+        Features = "features",
+        /// Data set, [`datasets::schema::TABLE`] and a column of numbers for each of the user's; with
+        /// [`datasets::schema::SNAPSHOT`] where it has several rows a day.
+        Table = "table",
+        /// A knowledge base: facts, rules and queries, and perhaps what follows from them.
+        Knowledge = "knowledge",
+        /// The tables of an environment and its specification.
+        Env = "env",
+        /// A trained policy: safetensors.
+        Policy = "policy",
+        /// Metrics, as JSON lines.
+        Metrics = "metrics",
+        /// The steps of an evaluation.
+        Trajectory = "trajectory",
+        /// A file or directory that a `run:` stage made. It fits no typed port; an input of this type takes a
+        /// [`PortType::Table`] too.
+        File = "file",
+    }
 }
 
 impl PortType {
     /// Returns whether an input of this type takes artifacts of another: files may be a table of one's own.
     pub fn takes(self, other: Self) -> bool {
         self == other || self == Self::File && other == Self::Table
-    }
-
-    /// Its name in manifests and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bars => "bars",
-            Self::OptionChain => "option_chain",
-            Self::Rates => "rates",
-            Self::CorporateActions => "corporate_actions",
-            Self::Greeks => "greeks",
-            Self::Features => "features",
-            Self::Table => "table",
-            Self::Knowledge => "knowledge",
-            Self::Env => "env",
-            Self::Policy => "policy",
-            Self::Metrics => "metrics",
-            Self::Trajectory => "trajectory",
-            Self::File => "file",
-        }
     }
 }
 

@@ -54,9 +54,6 @@ pub struct ReadError {
 }
 
 /// Reads a value.
-///
-/// # Errors
-/// The first mistake.
 pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
     T::deserialize(Reader {
         value,

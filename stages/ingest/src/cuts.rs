@@ -4,16 +4,17 @@
 //! month (a year, of bars), of one day where that has many, so that a partition is made from the cuts that it
 //! overlaps; the digest of a cut says whether they have changed.
 
-use crate::file_memo::File;
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 use cache::{BlobDigest, BlobRef, BlobWriter, Store};
-use datasets::DateRange;
+use datasets::{Date, DateRange};
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stages_core::dataset::Period;
+use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{Context, Memo, StageError, table};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,6 +30,13 @@ pub struct Cuts {
     pub list: Vec<Cut>,
 }
 
+impl Default for Cuts {
+    fn default() -> Self {
+        let (blob, list) = (BlobRef::of(&[]), Vec::new());
+        Self { blob, list }
+    }
+}
+
 /// Some rows of a file: those of neighbouring days.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Cut {
@@ -42,9 +50,6 @@ pub struct Cut {
 
 impl Cuts {
     /// Passes the rows of some of the cuts on, in their order.
-    ///
-    /// # Errors
-    /// When they cannot be read, or `take` fails.
     pub fn read(
         &self,
         store: &Store,
@@ -58,50 +63,118 @@ impl Cuts {
         }
         Ok(())
     }
-
-    /// Returns whether their blob is there; it has a memo of its own, which keeps it.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub fn are_kept(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
-        Ok(context.store.memo(kept(memo).key)? == Some(self.blob))
-    }
-
-    /// Keeps their blob.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn keep(&self, context: &Context, memo: &Memo) -> Result<(), StageError> {
-        Ok(context.store.put_memo(kept(memo).key, self.blob)?)
-    }
 }
 
-/// The facts of a file whose rows are in the store, from its memo where it is cached and its cuts are there,
-/// and otherwise by `make`.
-///
-/// # Errors
-/// When `make` fails, or the store does.
-pub fn of_file<T: Serialize + for<'de> Deserialize<'de>>(
+/// The value of a memo where it is cached and whole, and otherwise what `make` makes.
+pub fn cached_or<T: Serialize + DeserializeOwned>(
     context: &Context,
-    file: &mut File<'_>,
-    cuts: fn(&T) -> &Cuts,
-    make: impl FnOnce(&mut File<'_>) -> Result<T, StageError>,
+    memo: &Memo,
+    is_whole: impl Fn(&T) -> Result<bool, StageError>,
+    make: impl FnOnce() -> Result<T, StageError>,
 ) -> Result<T, StageError> {
-    let memo = file.memo.clone();
-    let known = context.cached(&memo, |value| {
-        let rows: T = decode(&context.store.blob(value.blob)?)?;
-        Ok(cuts(&rows).are_kept(context, &memo)?.then_some(rows))
+    let known = context.cached(memo, |value| {
+        let known: T = decode(&context.store.blob(value.blob)?)?;
+        Ok(is_whole(&known)?.then_some(known))
     })?;
     if let Some(known) = known {
         return Ok(known);
     }
-    let mut written = None;
-    context.compute_memo(&memo, || {
-        let rows = make(file)?;
-        cuts(&rows).keep(context, &memo)?;
-        encode(written.insert(rows))
-    })?;
-    written.ok_or_else(|| StageError::new("the rows of a file were not written"))
+    let mut made = None;
+    context.compute_memo(memo, || encode(made.insert(make()?)))?;
+    made.ok_or_else(|| StageError::new("the value of a memo was not written"))
+}
+
+/// The facts of a file whose rows are in the store, from their memo where it is cached and the cuts are
+/// there, and otherwise by `make`.
+pub fn of_file<T: AsRef<Cuts> + Serialize + DeserializeOwned>(
+    context: &Context,
+    memo: &Memo,
+    make: impl FnOnce() -> Result<T, StageError>,
+) -> Result<T, StageError> {
+    let make = || {
+        let rows = make()?;
+        context.store.put_memo(kept(memo).key, rows.as_ref().blob)?;
+        Ok(rows)
+    };
+    // The blob has a memo of its own, which keeps it.
+    let is_kept = |rows: &T| Ok(context.store.memo(kept(memo).key)? == Some(rows.as_ref().blob));
+    cached_or(context, memo, is_kept, make)
+}
+
+/// The tables of a period in the store: the path of each partition, and its bytes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tables(Vec<(String, BlobRef)>);
+
+impl Tables {
+    /// Stores rows as partitions.
+    pub fn store(context: &Context, batch: &RecordBatch, period: Period) -> Result<Self, StageError> {
+        let partitions = dataset::partition_symbols(&context.store, batch, period)?.into_iter();
+        Ok(Self(
+            partitions
+                .map(|partition| (partition.key.path(), partition.blob))
+                .collect(),
+        ))
+    }
+
+    /// The partitions.
+    pub fn partitions(&self) -> Result<Vec<Partition>, StageError> {
+        let of = |(path, blob): &(String, BlobRef)| {
+            let key = PartitionKey::parse(path).ok_or_else(|| {
+                StageError::new(format!("a memo is damaged: `{path}` is not the path of a partition"))
+            })?;
+            Ok(Partition { key, blob: *blob })
+        };
+        self.0.iter().map(of).collect()
+    }
+
+    /// Returns whether all are in the store.
+    pub fn are_there(&self, context: &Context) -> bool {
+        self.0.iter().all(|(_, blob)| context.store.has(*blob))
+    }
+}
+
+/// The cuts, by file, that have rows of a period.
+pub struct Unit<'a, F> {
+    /// Its days.
+    pub range: DateRange,
+    /// The files, and the numbers of their cuts.
+    pub cuts: Vec<(&'a F, Vec<usize>)>,
+}
+
+impl<F: AsRef<Cuts>> Unit<'_, F> {
+    /// Its cuts.
+    pub fn list(&self) -> impl Iterator<Item = &Cut> {
+        let by_file = self.cuts.iter();
+        by_file.flat_map(|(file, cuts)| cuts.iter().map(move |cut| &file.as_ref().list[*cut]))
+    }
+
+    /// The digests of its cuts, one after another: the order of files and of rows in them does not matter.
+    pub fn digests(&self) -> Vec<u8> {
+        let mut digests: Vec<[u8; 32]> = self.list().map(|cut| *cut.digest.as_bytes()).collect();
+        digests.sort_unstable();
+        digests.concat()
+    }
+}
+
+/// The periods in which files have rows, in order.
+pub fn units<F: AsRef<Cuts>>(files: &[F], period: Period) -> Vec<Unit<'_, F>> {
+    let mut units: BTreeMap<Date, Unit<'_, F>> = BTreeMap::new();
+    for file in files {
+        for (number, cut) in file.as_ref().list.iter().enumerate() {
+            let mut range = period.range(cut.range.from);
+            while range.from <= cut.range.to {
+                let cuts = Vec::new();
+                let unit = units.entry(range.from).or_insert(Unit { range, cuts });
+                match unit.cuts.last_mut() {
+                    Some((last, cuts)) if std::ptr::eq(*last, file) => cuts.push(number),
+                    _ => unit.cuts.push((file, vec![number])),
+                }
+                range = period.range(range.to.plus(1));
+            }
+        }
+    }
+    units.into_values().collect()
 }
 
 /// The memo of the blob that the value of another memo names.
@@ -110,18 +183,12 @@ pub fn kept(memo: &Memo) -> Memo {
 }
 
 /// A value as the bytes of a memo.
-///
-/// # Errors
-/// None that is known.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StageError> {
     serde_json::to_vec(value).map_err(|err| StageError::new(err.to_string()))
 }
 
 /// The value in the bytes of a memo.
-///
-/// # Errors
-/// When they are damaged.
-pub fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, StageError> {
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
     serde_json::from_slice(bytes).map_err(|err| StageError::new(format!("a memo is damaged: {err}")))
 }
 
@@ -139,9 +206,6 @@ pub struct CutWriter {
 
 impl CutWriter {
     /// A file without rows, whose cuts are of one period each at the longest.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn new(
         store: &Store,
         longest: Period,
@@ -239,9 +303,6 @@ impl CutWriter {
     }
 
     /// Stores the cuts.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn finish(self) -> Result<Cuts, StageError> {
         Ok(Cuts {
             blob: self.writer.finish()?,

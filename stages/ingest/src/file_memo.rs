@@ -1,6 +1,7 @@
 //! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are
 //! cached is not opened again.
 
+use crate::cuts::{decode, encode};
 use crate::files::{name_of, unreadable};
 use crate::form::Lookup;
 use crate::large::Sizes;
@@ -70,9 +71,6 @@ impl File<'_> {
     }
 
     /// Passes its rows on, converted: of a large file in parts, which are not held together.
-    ///
-    /// # Errors
-    /// When it cannot be read, or `take` fails.
     pub fn parts(
         &mut self,
         context: &Context,
@@ -102,9 +100,6 @@ impl File<'_> {
     }
 
     /// Its table, from its memo where it is cached.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn table(&mut self, context: &Context) -> Result<RecordBatch, StageError> {
         let memo = self.memo.clone();
         let mut fresh = None;
@@ -152,7 +147,7 @@ fn among(table: Table) -> &'static str {
 }
 
 /// The digest of a file's bytes. An unchanged file is not read.
-fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
+pub(crate) fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
     let file = context.store.hash_file(path).map_err(|err| {
         let cause = std::error::Error::source(&err).map(|cause| format!(": {cause}"));
         StageError::new(format!("{err}{}", cause.unwrap_or_default()))
@@ -217,9 +212,6 @@ impl Reading<'_> {
 
     /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined
     /// waits, unless `lookup` is given: that table, or none where there is none.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn read<T>(
         &self,
         context: &Context,
@@ -252,9 +244,9 @@ impl Reading<'_> {
                     stem,
                 },
             };
-            serde_json::to_vec(&head).map_err(|err| StageError::new(err.to_string()))
+            encode(&head)
         })?;
-        let head = decode(&context.store.blob(head.blob)?)?;
+        let head: Head = decode(&context.store.blob(head.blob)?)?;
         let layout = self.layout(&head)?;
         if head.joined {
             return Ok(Read::Joined(Box::new(layout)));
@@ -287,7 +279,7 @@ impl Reading<'_> {
         let Some(head) = given.known(&self.head_memo(content, source))? else {
             return Ok(Some(false));
         };
-        let head = decode(&given.store.blob(head.blob)?)?;
+        let head: Head = decode(&given.store.blob(head.blob)?)?;
         let layout = self.layout(&head)?;
         if layout.join.is_some() {
             return Ok(None);
@@ -297,9 +289,6 @@ impl Reading<'_> {
     }
 
     /// The share of the files whose table is cached.
-    ///
-    /// # Errors
-    /// When a file is not there.
     pub fn share<'s>(
         &self,
         given: &Given<'_>,
@@ -326,13 +315,8 @@ fn last_names(source: &Source) -> &str {
     &source.name[from..]
 }
 
-fn decode(bytes: &[u8]) -> Result<Head, StageError> {
-    serde_json::from_slice(bytes)
-        .map_err(|err| StageError::new(format!("the memo of a file's header is damaged: {err}")))
-}
-
 /// The bytes of a file, which are those with that digest.
-fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
+pub(crate) fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
     let path = &source.path;
     let bytes = cache::regular_file::read(path).map_err(|err| unreadable(path, &err))?;
     if BlobRef::of(&bytes).blob == content {

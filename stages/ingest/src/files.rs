@@ -2,11 +2,9 @@
 
 use crate::location::Location;
 use datasets::layout::nearest;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Serialize, Serializer};
 use stages_core::{ConfigProblem, Source, StageError};
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// One path or a list of them: files, directories (all tables below them), globs (`data/*.csv.gz`), or files
@@ -32,9 +30,6 @@ impl Paths {
     }
 
     /// [`Paths::find`], and none where no path is given.
-    ///
-    /// # Errors
-    /// When a path leads to no file.
     pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         match self.is_empty() {
             true => Ok(Vec::new()),
@@ -45,9 +40,6 @@ impl Paths {
     /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the
     /// part of a glob before its first wildcard, so that moving the data changes no key; with several paths
     /// it begins with the path's number.
-    ///
-    /// # Errors
-    /// When a path leads to no file.
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         if self.is_empty() {
             return Err(ConfigProblem::new(field, "no file is given").hint(format!(
@@ -211,42 +203,19 @@ impl Serialize for Paths {
     }
 }
 
-impl<'de> Deserialize<'de> for Paths {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Paths;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a path, a URL, or a list of them")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Paths, E> {
-                Ok(match text {
-                    "" => Paths::default(),
-                    text => Paths::one(text),
-                })
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Paths, A::Error> {
-                Location::deserialize(de::value::MapAccessDeserializer::new(map)).map(|one| Paths(vec![one]))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Paths, A::Error> {
-                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(Paths)
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Paths {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Paths".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<Location>();
-        schemars::json_schema!({
-            "description": "A file, directory, glob or URL, or a list of them.",
-            "anyOf": [one, { "type": "array", "items": one }]
-        })
-    }
+datasets::as_forms! {
+    Paths, "a path, a URL, or a list of them";
+    schema(generator) "A file, directory, glob or URL, or a list of them.":
+        [
+            generator.subschema_for::<Location>(),
+            { "type": "array", "items": generator.subschema_for::<Location>() }
+        ];
+    text => |text: &str| match text {
+        "" => Paths::default(),
+        text => Paths::one(text),
+    };
+    map as Location => |one| Paths(vec![one]);
+    list as Vec<Location> => Paths;
 }
 
 /// The error for a file that cannot be read.

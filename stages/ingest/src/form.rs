@@ -1,16 +1,19 @@
 //! The forms of vendors' files made one: JSON, lines before the header, files without a header, names that
 //! are repeated, and joined tables become plain text with a header.
 
-use crate::csv_text::{fields, first_line, separator, text_of};
-use crate::frame;
+use crate::frame::{self, Frame};
+use crate::header::{self, Names};
 use crate::json_text;
+use crate::layout_columns::{numeric, wanted};
 use crate::unpack::{Format, Numbering, Packed};
-use datasets::layout::{Form, Join, Layout, Named, normal};
+use datasets::layout::{Form, Join, Layout, Named, OTHERS, normal};
 use serde_json::Value;
 use stages_core::StageError;
+use stages_table_file::text::{fields, first_line, separator, text_of};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The prefix of the names of joined columns.
 pub(crate) const JOINED: &str = "joined.";
@@ -152,9 +155,6 @@ impl Lookup {
     }
 
     /// Adds the rows of a table. Of rows with one key the last counts: a definition may be replaced.
-    ///
-    /// # Errors
-    /// When it is damaged, or its columns are others than before.
     pub fn add(&mut self, packed: &Packed, join: &Join, digest: &str) -> Result<(), StageError> {
         let header = frame::header(packed)?;
         let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
@@ -164,10 +164,9 @@ impl Lookup {
                 packed.place
             )));
         }
-        let key = names.iter().position(|name| *name == normal(&join.on)).ok_or_else(|| {
-            StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on))
-        })?;
-        let frame = frame::Frame::read(packed, |_| true)?;
+        let key = names.iter().position(|name| *name == normal(&join.on));
+        let key = key.ok_or_else(|| no_key(&packed.place, join))?;
+        let frame = Frame::read(packed, |_| true)?;
         let mut columns: Vec<Vec<String>> = vec![Vec::with_capacity(frame.rows()); names.len()];
         for (column, name) in columns.iter_mut().zip(&names) {
             frame.texts(name, |_, text| {
@@ -184,56 +183,9 @@ impl Lookup {
         Ok(())
     }
 
-    /// The table's columns added to those of a CSV text.
-    fn join(&self, packed: &Packed, join: &Join) -> Result<Vec<u8>, StageError> {
-        let text = text_of(&packed.bytes);
-        let line = String::from_utf8_lossy(first_line(text));
-        let separator = separator(&line);
-        let header = fields(&line, separator);
-        let key = header
-            .iter()
-            .position(|name| normal(name) == normal(&join.on))
-            .ok_or_else(|| {
-                StageError::new(format!("`{}` has no column `{}` to join on", packed.place, join.on))
-            })?;
-        let mut out = Vec::with_capacity(text.len() * 2);
-        let mut found = 0_usize;
-        for (number, line) in text.split(|b| *b == b'\n').enumerate() {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.is_empty() {
-                // Kept, so that messages name the right lines.
-                if number > 0 {
-                    out.push(b'\n');
-                }
-                continue;
-            }
-            out.extend_from_slice(line);
-            let values: Cow<'_, [String]> = if number == 0 {
-                self.names.iter().map(|name| format!("{JOINED}{name}")).collect()
-            } else {
-                let row = fields(&String::from_utf8_lossy(line), separator);
-                match row.get(key).and_then(|key| self.rows.get(key.trim())) {
-                    Some(values) => {
-                        found += 1;
-                        Cow::Borrowed(values)
-                    }
-                    None => Cow::Owned(vec![String::new(); self.names.len()]),
-                }
-            };
-            for value in values.iter() {
-                out.push(separator);
-                out.extend(value.bytes().filter(|b| *b != separator && *b != b'"' && *b != b'\n'));
-            }
-            out.push(b'\n');
-        }
-        if found == 0 && out.iter().filter(|b| **b == b'\n').count() > 1 {
-            return Err(StageError::new(format!(
-                "no row of `{}` has a `{}` of the joined table",
-                packed.place, join.on
-            ))
-            .hint("name the files of both tables of the same days"));
-        }
-        Ok(out)
+    /// The names of its columns in a table that it is joined to.
+    fn joined(&self) -> impl Iterator<Item = String> {
+        self.names.iter().map(|name| format!("{JOINED}{name}"))
     }
 }
 
@@ -256,14 +208,7 @@ pub(crate) struct Prepared<'p> {
 }
 
 /// Makes a plain table of a file.
-///
-/// # Errors
-/// When it has not the form of the layout.
-pub(crate) fn prepare<'p>(
-    packed: &'p Packed,
-    layout: &Layout,
-    lookup: Option<&Lookup>,
-) -> Result<Prepared<'p>, StageError> {
+pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepared<'p>, StageError> {
     let form = &layout.form;
     let mut given: BTreeMap<String, Named> = layout
         .values
@@ -295,12 +240,18 @@ pub(crate) fn prepare<'p>(
         numbering,
         ..packed.clone()
     };
-    let plain = match (packed.format, &form.json) {
-        (Format::Json, Some(json)) => Cow::Owned(with(json_text::csv(packed, json)?, Numbering::Rows)),
+    let packed = match (packed.format, &form.json) {
+        (Format::Json, Some(json)) => Cow::Owned(Packed {
+            part: Some(Arc::new(json_text::table(packed, json)?)),
+            ..packed.clone()
+        }),
         (Format::Csv, None) if !form.header.is_empty() => {
-            let mut bytes = Vec::new();
-            json_text::write_line(&mut bytes, form.header.iter().map(String::as_str), form.header.len());
-            bytes.extend_from_slice(text_of(&packed.bytes));
+            let quoted = |name: &String| match name.contains([',', '"', '\n', '\r', ';', '\t', '|']) {
+                true => format!("\"{}\"", name.replace('"', "'").replace(['\n', '\r'], " ")),
+                false => name.clone(),
+            };
+            let header = form.header.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+            let bytes = [header.as_bytes(), text_of(&packed.bytes)].concat();
             Cow::Owned(with(bytes, Numbering::Lines(-1)))
         }
         (Format::Csv, None) if form.skip_lines > 0 || form.number_repeated => {
@@ -329,25 +280,89 @@ pub(crate) fn prepare<'p>(
         }
         _ => Cow::Borrowed(packed),
     };
-    let packed = match (&layout.join, lookup) {
+    Ok(Prepared { packed, given })
+}
+
+/// A file of a layout: the rows that it asks for, of the columns that it reads.
+pub(crate) struct Opened {
+    pub place: String,
+    /// The name of the file or entry without known endings.
+    pub stem: String,
+    /// The names of all columns.
+    pub header: Vec<String>,
+    pub frame: Frame,
+    /// The values that the file's name and the lines before its header give.
+    pub given: BTreeMap<String, Named>,
+}
+
+/// Reads a file in its layout's form.
+///
+/// # Errors
+/// When it has not this form, lacks columns, or cannot be read.
+pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) -> Result<Opened, StageError> {
+    let Prepared { packed, given } = prepare(packed, layout)?;
+    let place = &packed.place;
+    let mut header = frame::header(&packed)?;
+    let join = match (&layout.join, lookup) {
         (Some(join), Some(lookup)) => {
-            let bytes = lookup.join(&plain, join)?;
-            Cow::Owned(Packed {
-                bytes: bytes.into(),
-                ..plain.into_owned()
-            })
+            if !header.iter().any(|name| normal(name) == normal(&join.on)) {
+                return Err(no_key(place, join));
+            }
+            header.extend(lookup.joined());
+            Some((join, lookup))
         }
         (Some(join), None) => {
             return Err(StageError::new(format!(
-                "`{}` is of layout `{}`, which needs a second table, and no file of it is among the stage's",
-                plain.place, layout.name
+                "`{place}` is of layout `{}`, which needs a second table, and no file of it is among the \
+                stage's",
+                layout.name
             ))
             .hint(format!(
                 "add the file with the columns {} to `path`",
                 join.headers.join(", ")
             )));
         }
-        (None, _) => plain,
+        (None, _) => None,
     };
-    Ok(Prepared { packed, given })
+    header::check(place, layout, &Names::new(&header, false))?;
+    let (wanted, numeric) = (wanted(layout), numeric(layout));
+    // Every other column may be a symbol's.
+    let all = layout.mappings().any(|mapping| mapping.theirs == OTHERS);
+    let is_wanted = |name: &str| all || wanted.contains(name);
+    let is_key = |name: &str| join.is_some_and(|(join, _)| normal(&join.on) == name);
+    let is_number = |name: &str| {
+        if all {
+            !wanted.contains(name)
+        } else {
+            numeric.contains(name)
+        }
+    };
+    let is_number = |name: &str| is_number(name) && !is_key(name);
+    let frame = Frame::read_with_numbers(&packed, |name| is_wanted(name) || is_key(name), is_number)?;
+    let mut frame = frame.with_missing(&layout.missing);
+    if let Some((join, lookup)) = join {
+        let names = lookup.joined().map(|name| (normal(&name), is_wanted(&normal(&name))));
+        let found = frame.join(&join.on, names, |key| lookup.rows.get(key).map(Vec::as_slice))?;
+        if found == 0 && frame.rows() > 0 {
+            return Err(StageError::new(format!(
+                "no row of `{place}` has a `{}` of the joined table",
+                join.on
+            ))
+            .hint("name the files of both tables of the same days"));
+        }
+    }
+    if let Some(condition) = &layout.condition {
+        frame.keep(condition)?;
+    }
+    Ok(Opened {
+        place: packed.place.clone(),
+        stem: packed.stem.clone(),
+        header,
+        frame,
+        given,
+    })
+}
+
+fn no_key(place: &str, join: &Join) -> StageError {
+    StageError::new(format!("`{place}` has no column `{}` to join on", join.on))
 }

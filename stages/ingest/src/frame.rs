@@ -4,21 +4,22 @@
 //! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file
 //! has no header row, so that its first row is 1.
 
-use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::parquet_columns::{self, Stored};
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::value::{self, Dates, shown};
+use arrow_array::StringArray;
 use arrow_schema::ArrowError;
 use arrow_schema::DataType as ArrowType;
+use bytes::Bytes;
 use datasets::Date;
 use datasets::layout::{Condition, Mapping, Unit, normal};
-use polars_core::prelude::{
-    BooleanChunked, ChunkFilter, DataFrame, DataType, Field, Float64Chunked, NewChunkedArray, Schema,
-    StringChunked,
-};
+use polars_core::prelude::{DataFrame, DataType, Field, Float64Chunked, Schema, StringChunked};
 use polars_io::SerReader;
 use polars_io::csv::read::{CsvParseOptions, CsvReadOptions};
 use stages_core::StageError;
+use stages_table_file::text::{
+    Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines,
+};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -27,9 +28,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The names in a table's header, unchanged.
-///
-/// # Errors
-/// When there is none to read.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     if let Some(part) = &packed.part {
         return Ok(part.header.clone());
@@ -53,9 +51,6 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
 }
 
 /// Refuses a header that names a wanted column twice: only one of them could be read.
-///
-/// # Errors
-/// When it does.
 pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (i, name) in header.iter().enumerate() {
@@ -75,16 +70,17 @@ pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> boo
 }
 
 /// Some columns of a vendor's table.
-pub struct Frame<'a> {
-    place: &'a str,
-    /// The text that rows are counted in; none for Parquet.
-    text: Option<&'a [u8]>,
+pub struct Frame {
+    place: String,
+    /// The text that rows are counted in; none for Parquet and JSON.
+    text: Option<Bytes>,
     numbering: Numbering,
     names: Vec<String>,
     columns: Vec<Column>,
-    rows: usize,
-    /// The places of the rows in the file; none where they are all there.
-    kept: Option<Vec<u32>>,
+    /// The number of rows of the columns.
+    all_rows: usize,
+    /// The places of the rows that are kept, in order; none where all are.
+    kept: Option<Vec<usize>>,
     /// Values that stand for a missing one, beside the usual.
     missing: Vec<String>,
 }
@@ -119,22 +115,19 @@ impl Column {
     }
 }
 
-impl<'a> Frame<'a> {
+impl Frame {
     /// Reads the columns whose names are wanted, compared as [`normal`] does.
     ///
     /// # Errors
     /// When the table is damaged or a row has not as many fields as the header.
-    pub fn read(packed: &'a Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
+    pub fn read(packed: &Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
         Self::read_with_numbers(packed, wanted, |_| false)
     }
 
     /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once
     /// where each of their values is a plain one.
-    ///
-    /// # Errors
-    /// Likewise.
     pub fn read_with_numbers(
-        packed: &'a Packed,
+        packed: &Packed,
         wanted: impl Fn(&str) -> bool,
         is_number: impl Fn(&str) -> bool,
     ) -> Result<Self, StageError> {
@@ -156,8 +149,9 @@ impl<'a> Frame<'a> {
         let (text, (columns, rows)) = match (&packed.part, packed.format) {
             (Some(part), _) => (None, stored(part, &indices)),
             (None, Format::Csv) => {
-                let text = text_of(&packed.bytes);
-                (Some(text), csv(packed, text, &header, &indices, &numbers)?)
+                let text = packed.bytes.slice_ref(text_of(&packed.bytes));
+                let read = csv(packed, &text, &header, &indices, &numbers)?;
+                (Some(text), read)
             }
             (None, Format::Parquet | Format::Json) => {
                 let (columns, rows) = guarded(&packed.place, || parquet_columns::read(packed, &indices))?;
@@ -171,11 +165,11 @@ impl<'a> Frame<'a> {
             )));
         }
         Ok(Self {
-            place: &packed.place,
+            place: packed.place.clone(),
             text,
             numbering: packed.numbering,
             names,
-            rows,
+            all_rows: rows,
             columns,
             kept: None,
             missing: Vec::new(),
@@ -190,45 +184,52 @@ impl<'a> Frame<'a> {
     }
 
     /// Keeps the rows that satisfy a condition.
-    ///
-    /// # Errors
-    /// When the table lacks one of its columns.
     pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
-        let mut keep = vec![true; self.rows];
+        let mut keep = vec![true; self.all_rows];
         for comparison in &condition.all {
             self.texts(&comparison.column, |row, text| {
                 keep[row] &= comparison.holds(text);
                 Ok(())
             })?;
         }
-        let kept: Vec<u32> = (0..self.rows as u32).filter(|row| keep[*row as usize]).collect();
-        if kept.len() == self.rows {
-            return Ok(());
-        }
-        let mask = BooleanChunked::from_slice("keep".into(), &keep);
-        let unusable =
-            |err: String| StageError::new(format!("`{}`: the rows cannot be filtered: {err}", self.place));
-        for column in &mut self.columns {
-            *column = match column {
-                Column::Text(texts) => {
-                    Column::Text(texts.filter(&mask).map_err(|err| unusable(err.to_string()))?)
-                }
-                Column::Numbers(numbers) => {
-                    Column::Numbers(numbers.filter(&mask).map_err(|err| unusable(err.to_string()))?)
-                }
-                Column::Stored(stored) => {
-                    Column::Stored(stored.filter(&keep).map_err(|err| unusable(err.to_string()))?)
-                }
-            };
-        }
-        self.rows = kept.len();
-        self.kept = Some(kept);
+        let kept: Vec<usize> = (0..keep.len()).filter(|row| keep[*row]).collect();
+        self.kept = (kept.len() < keep.len()).then_some(kept);
         Ok(())
+    }
+
+    /// Those of the values of all rows that are kept.
+    fn select<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
+        match &self.kept {
+            Some(kept) => kept.iter().map(|row| values[*row]).collect(),
+            None => values,
+        }
     }
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.kept.as_ref().map_or(self.all_rows, Vec::len)
+    }
+
+    /// Adds the columns of a second table whose names are wanted: `find` gives a row of it by the key in the
+    /// column `on`. The number of rows that have one.
+    pub fn join<'t>(
+        &mut self,
+        on: &str,
+        names: impl Iterator<Item = (String, bool)>,
+        find: impl Fn(&str) -> Option<&'t [String]>,
+    ) -> Result<usize, StageError> {
+        let mut rows: Vec<Option<&[String]>> = Vec::with_capacity(self.rows());
+        self.texts(on, |_, key| {
+            rows.push(find(key));
+            Ok(())
+        })?;
+        for (i, (name, _)) in names.enumerate().filter(|(_, (_, is_wanted))| *is_wanted) {
+            let values = rows.iter().map(|row| row.map(|row| row[i].as_str()));
+            self.names.push(name);
+            self.columns
+                .push(Column::Stored(Stored::of(Arc::new(values.collect::<StringArray>()))));
+        }
+        Ok(rows.iter().flatten().count())
     }
 
     /// Returns whether it has the column.
@@ -250,8 +251,8 @@ impl<'a> Frame<'a> {
 
     /// An error about one value.
     pub fn error(&self, row: usize, theirs: &str, what: &str) -> StageError {
-        let row = self.kept.as_ref().map_or(row, |kept| kept[row] as usize);
-        let row = match (self.text, self.numbering) {
+        let row = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        let row = match (&self.text, self.numbering) {
             (Some(text), Numbering::Lines(before)) => line_of(text, row).saturating_add_signed(before),
             (_, Numbering::RowsAfter(before)) => before + row + 1,
             _ => row + 1,
@@ -260,9 +261,6 @@ impl<'a> Frame<'a> {
     }
 
     /// Numbers in our unit, NaN where they are missing.
-    ///
-    /// # Errors
-    /// When a value is not a number.
     pub fn numbers(&self, mapping: &Mapping) -> Result<Vec<f64>, StageError> {
         let mut values = self.raw_numbers(&mapping.theirs)?;
         match &mapping.unit {
@@ -300,7 +298,7 @@ impl<'a> Frame<'a> {
             }
             Column::Stored(stored) if !stored.is_text() => return Err(self.wrong_type(theirs, "numbers")),
             Column::Text(_) | Column::Stored(_) => {
-                let mut values = Vec::with_capacity(self.rows);
+                let mut values = Vec::with_capacity(self.rows());
                 self.texts(theirs, |row, text| {
                     let is_missing = self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text));
                     let text = if is_missing { "" } else { text };
@@ -310,6 +308,7 @@ impl<'a> Frame<'a> {
                 return Ok(values);
             }
         };
+        let values = self.select(values);
         if count_of_infinite(&values) > 0
             && let Some(row) = values.iter().position(|value| value.is_infinite())
         {
@@ -319,19 +318,16 @@ impl<'a> Frame<'a> {
     }
 
     /// Numbers as they are, NaN where they are missing, and infinite where the value is no finite number.
-    ///
-    /// # Errors
-    /// When none of the values is a number, and one should be.
     pub fn numbers_or_infinite(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let mut first: Option<(usize, String)> = None;
         let values = match self.column(theirs)? {
-            Column::Numbers(numbers) => plain(numbers),
+            Column::Numbers(numbers) => self.select(plain(numbers)),
             Column::Stored(stored) if stored.is_numeric() => {
-                stored.numbers().map_err(|err| self.unusable(theirs, &err))?
+                self.select(stored.numbers().map_err(|err| self.unusable(theirs, &err))?)
             }
             Column::Stored(stored) if !stored.is_text() => return Err(self.wrong_type(theirs, "numbers")),
             Column::Text(_) | Column::Stored(_) => {
-                let mut values = Vec::with_capacity(self.rows);
+                let mut values = Vec::with_capacity(self.rows());
                 self.texts(theirs, |row, text| {
                     values.push(value::number(text).unwrap_or_else(|what| {
                         first.get_or_insert((row, what));
@@ -354,9 +350,6 @@ impl<'a> Frame<'a> {
 
     /// Dates; none may be missing. A stored date beyond the years that are supported is
     /// [`value::OUT_OF_RANGE`].
-    ///
-    /// # Errors
-    /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[String], zone: &str) -> Result<Vec<Date>, StageError> {
         let zone = self.zone(theirs, zone);
         let stored = match self.column(theirs)? {
@@ -370,7 +363,7 @@ impl<'a> Frame<'a> {
         };
         let Some(stored) = stored else {
             let mut dates = Dates::new(formats, zone).map_err(StageError::new)?;
-            let mut out = Vec::with_capacity(self.rows);
+            let mut out = Vec::with_capacity(self.rows());
             self.texts(theirs, |row, text| {
                 out.push(dates.parse(text).map_err(|what| self.error(row, theirs, &what))?);
                 Ok(())
@@ -378,7 +371,7 @@ impl<'a> Frame<'a> {
             return Ok(out);
         };
         let dates = stored.dates().map_err(|err| self.unusable(theirs, &err))?;
-        dates
+        self.select(dates)
             .into_iter()
             .enumerate()
             .map(|(row, date)| date.ok_or_else(|| self.error(row, theirs, "the date is missing")))
@@ -398,15 +391,22 @@ impl<'a> Frame<'a> {
     }
 
     /// Passes every value as text to `take`, without blanks around it, empty where it is missing.
-    ///
-    /// # Errors
-    /// The first that `take` gives.
     pub fn texts(
         &self,
         theirs: &str,
         mut take: impl FnMut(usize, &str) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
-        let mut trimmed = |row: usize, text: Option<&str>| take(row, text.unwrap_or_default().trim());
+        let mut kept = self
+            .kept
+            .as_ref()
+            .map(|kept| kept.iter().copied().enumerate().peekable());
+        let mut trimmed = |at: usize, text: Option<&str>| {
+            let row = match &mut kept {
+                Some(kept) => kept.next_if(|(_, kept)| *kept == at).map(|(row, _)| row),
+                None => Some(at),
+            };
+            row.map_or(Ok(()), |row| take(row, text.unwrap_or_default().trim()))
+        };
         match self.column(theirs)? {
             Column::Text(texts) => texts.iter().enumerate().try_for_each(|(row, text)| trimmed(row, text)),
             Column::Numbers(numbers) => numbers.iter().enumerate().try_for_each(|(row, number)| {
@@ -579,8 +579,9 @@ fn not_text(packed: &Packed, row: usize) -> StageError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::csv_text::{PART, count_of};
+    use datasets::layout::JsonRows;
     use proptest::prelude::*;
+    use stages_table_file::text::{PART, count_of};
 
     fn packed(bytes: &[u8]) -> Packed {
         Packed {
@@ -658,6 +659,71 @@ mod tests {
             assert_eq!(texts, ["x", "y,z"]);
             assert!(!frame.has("q"));
         }
+    }
+
+    /// Numbers of text and of JSON are those that Rust reads, to the last bit.
+    #[test]
+    fn decimals_are_correctly_rounded() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            state >> 11
+        };
+        let decimal = |_| format!("{}.{}e{}", random(), random(), random() % 60).replace("e5", "e-2");
+        let decimals: Vec<String> = (0..100_000).map(decimal).collect();
+        let wanted: Vec<u64> = decimals
+            .iter()
+            .map(|text| text.parse::<f64>().unwrap().to_bits())
+            .collect();
+        let csv = format!(
+            "a,b\n{}",
+            decimals.iter().map(|text| format!("{text},x\n")).collect::<String>()
+        );
+        let packed = packed(csv.as_bytes());
+        let bits = |frame: &Frame| -> Vec<u64> {
+            let numbers = frame.numbers(&number("a")).unwrap();
+            numbers.into_iter().map(f64::to_bits).collect()
+        };
+        let numbers = Frame::read_with_numbers(&packed, |name| name == "a", |_| true).unwrap();
+        assert!(matches!(numbers.columns[0], Column::Numbers(_)) && bits(&numbers) == wanted);
+        let texts = Frame::read(&packed, |name| name == "a").unwrap();
+        assert!(matches!(texts.columns[0], Column::Text(_)) && bits(&texts) == wanted);
+        let rows: Vec<String> = decimals.iter().map(|text| format!("{{\"a\":{text}}}")).collect();
+        let json = Packed {
+            bytes: format!("[{}]", rows.join(",")).into_bytes().into(),
+            ..packed
+        };
+        let part = crate::json_text::table(&json, &JsonRows::default()).unwrap();
+        let json = Packed {
+            part: Some(Arc::new(part)),
+            format: Format::Json,
+            ..json
+        };
+        assert!(bits(&Frame::read(&json, |_| true).unwrap()) == wanted);
+    }
+
+    #[test]
+    fn texts_of_json_keep_their_quotes() {
+        let json = br#"[{"a":"6\" x \"b, c\"\nd"}]"#;
+        let part = crate::json_text::table(&packed(json), &JsonRows::default()).unwrap();
+        let frame = Frame::read(
+            &Packed {
+                part: Some(Arc::new(part)),
+                ..packed(json)
+            },
+            |_| true,
+        )
+        .unwrap();
+        let mut texts = Vec::new();
+        frame
+            .texts("a", |_, text| {
+                texts.push(text.to_owned());
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(texts, ["6\" x \"b, c\"\nd"]);
     }
 
     #[test]

@@ -67,9 +67,6 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
 
 /// Refuses a file that lacks columns, naming all of them, each with the nearest name of the header: those
 /// without which the table cannot be made, and, of a layout that a user describes, every one that it names.
-///
-/// # Errors
-/// When it lacks one.
 pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(), StageError> {
     let mut lacking: Vec<String> = Vec::new();
     let symbol = layout.contract_symbol.as_ref();

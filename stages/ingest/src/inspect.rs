@@ -7,6 +7,7 @@ use crate::propose::{Proposal, propose};
 use crate::unpack::{self, Format, Packed};
 use datasets::layout::{self, Candidate, Form, JsonRows, LayoutFile, Recognised, Table, Unrecognised};
 use stages_core::{Source, StageError};
+use stages_table_file::packing::HEADER_LIMIT;
 
 /// The rows from which a mapping is proposed.
 const SAMPLED: usize = 500;
@@ -46,9 +47,6 @@ impl Inspection {
 }
 
 /// Looks at a file, in an archive at its first entry.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
     let bytes = cache::regular_file::read(&source.path)
         .map_err(|err| crate::files::unreadable(&source.path, &err))?;
@@ -117,7 +115,7 @@ fn propose_for(packed: &Packed, form: &Form) -> Result<Proposal, StageError> {
     let plain = plain
         .layout(Table::Bars)
         .map_err(|problem| StageError::new(problem.message))?;
-    let prepared = prepare(&whole_lines(packed), &plain, None)?.packed.into_owned();
+    let prepared = prepare(&whole_lines(packed), &plain)?.packed.into_owned();
     let header = crate::frame::header(&prepared)?;
     let frame = Frame::read(&prepared, |_| true)?;
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();
@@ -138,7 +136,7 @@ fn propose_for(packed: &Packed, form: &Form) -> Result<Proposal, StageError> {
 fn whole_lines(packed: &Packed) -> Packed {
     let mut packed = packed.clone();
     if packed.format == Format::Csv
-        && packed.bytes.len() as u64 >= unpack::HEADER_LIMIT
+        && packed.bytes.len() as u64 >= HEADER_LIMIT
         && let Some(end) = packed.bytes.iter().rposition(|b| *b == b'\n')
     {
         packed.bytes.truncate(end + 1);

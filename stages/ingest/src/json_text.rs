@@ -1,18 +1,18 @@
 //! JSON documents as tables of text.
 
-use crate::unpack::Packed;
+use crate::unpack::{Packed, Part};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_schema::{DataType, Field, Schema};
 use datasets::layout::JsonRows;
 use serde_json::{Map, Value};
 use stages_core::StageError;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The rows that are searched for the names of columns when a layout is recognised.
 const SEARCHED: usize = 200;
 
 /// Reads a document, or one in each line as a list.
-///
-/// # Errors
-/// When it is damaged.
 pub(crate) fn document(packed: &Packed) -> Result<Value, StageError> {
     let text = packed.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&packed.bytes);
     let mut values = Vec::new();
@@ -105,11 +105,8 @@ pub(crate) fn names(document: &Value, form: &JsonRows) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// The document as CSV: one line a row, its values as text.
-///
-/// # Errors
-/// When it has no rows in this form.
-pub(crate) fn csv(packed: &Packed, form: &JsonRows) -> Result<Vec<u8>, StageError> {
+/// The rows of a document as columns of text.
+pub(crate) fn table(packed: &Packed, form: &JsonRows) -> Result<Part, StageError> {
     let document = document(packed)?;
     let rows = rows(&document, form).ok_or_else(|| {
         let place = if form.rows.is_empty() {
@@ -122,56 +119,35 @@ pub(crate) fn csv(packed: &Packed, form: &JsonRows) -> Result<Vec<u8>, StageErro
                 keys of a map",
         )
     })?;
-    let mut names: Vec<String> = Vec::new();
+    let mut columns: Vec<(String, Vec<Option<String>>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut table: Vec<Vec<String>> = Vec::with_capacity(rows.len());
     let outside = outside(&document, form);
-    for (key, row) in rows {
-        let mut line = vec![String::new(); names.len()];
+    for (at, (key, row)) in rows.iter().enumerate() {
         let mut put = |name: String, value: String| {
-            let at = *places.entry(name).or_insert_with_key(|name| {
-                names.push(name.clone());
-                names.len() - 1
+            let place = *places.entry(name).or_insert_with_key(|name| {
+                columns.push((name.clone(), vec![None; rows.len()]));
+                columns.len() - 1
             });
-            if line.len() <= at {
-                line.resize(at + 1, String::new());
-            }
-            line[at] = value;
+            columns[place].1[at] = Some(value);
         };
         flatten("", row, &mut |name, value| put(name, text(value)));
         if let Some(key) = key {
-            put(form.key.clone(), key.to_owned());
+            put(form.key.clone(), (*key).to_owned());
         }
         for (name, value) in &outside {
             put(name.clone(), value.clone());
         }
-        table.push(line);
     }
-    let mut out = Vec::new();
-    write_line(&mut out, names.iter().map(String::as_str), names.len());
-    for line in &table {
-        write_line(&mut out, line.iter().map(String::as_str), names.len());
-    }
-    Ok(out)
-}
-
-/// Writes a line of CSV, with empty fields up to `width`.
-pub(crate) fn write_line<'t>(out: &mut Vec<u8>, fields: impl Iterator<Item = &'t str>, width: usize) {
-    let mut written = 0;
-    for field in fields {
-        if written > 0 {
-            out.push(b',');
-        }
-        written += 1;
-        if field.contains([',', '"', '\n', '\r', ';', '\t', '|']) {
-            out.push(b'"');
-            // A line break within a field would move the rows of messages.
-            out.extend_from_slice(field.replace('"', "'").replace(['\n', '\r'], " ").as_bytes());
-            out.push(b'"');
-        } else {
-            out.extend_from_slice(field.as_bytes());
-        }
-    }
-    out.extend(std::iter::repeat_n(b',', width.saturating_sub(written.max(1))));
-    out.push(b'\n');
+    let fields = columns.iter().map(|(name, _)| Field::new(name, DataType::Utf8, true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let (header, columns): (Vec<String>, Vec<_>) = columns.into_iter().unzip();
+    let arrays = columns
+        .into_iter()
+        .map(|texts| Arc::new(StringArray::from(texts)) as ArrayRef);
+    Ok(Part {
+        columns: (0..header.len()).collect(),
+        header,
+        batch: RecordBatch::try_new_with_options(schema, arrays.collect(), &options)?,
+    })
 }

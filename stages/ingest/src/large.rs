@@ -8,7 +8,7 @@ use crate::files::name_of;
 use crate::files::unreadable;
 use crate::frame::guarded;
 use crate::layout_columns::wanted;
-use crate::unpack::{self, Format, HEADER_LIMIT, Kind, Numbering, Packed, Part};
+use crate::unpack::{self, Format, Numbering, Packed, Part};
 use arrow_array::RecordBatch;
 use datasets::layout::{Layout, normal};
 use flate2::read::MultiGzDecoder;
@@ -16,6 +16,7 @@ use memchr::{memchr, memchr2_iter};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use stages_core::{Source, StageError};
+use stages_table_file::packing::{self, HEADER_LIMIT, Kind};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -56,16 +57,13 @@ impl Sizes {
             let mut begin = Vec::new();
             (&mut file).take(4096).read_to_end(&mut begin)?;
             std::io::Seek::rewind(&mut file)?;
-            Ok(Some((file, unpack::kind(&begin))))
+            Ok(Some((file, packing::kind(&begin))))
         };
         open().map_err(|err: std::io::Error| unreadable(path, &err))
     }
 
     /// The beginning of a large file, enough for its header; `None` of one that is not large, or is read
     /// whole.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
         let Some((file, kind)) = self.open(path)? else {
             return Ok(None);
@@ -81,7 +79,8 @@ impl Sizes {
             }
             Kind::Gzip => {
                 let limit = limit_of(&file, path)?;
-                let bytes = unpack::inflate(MultiGzDecoder::new(BufReader::new(file)), limit, true, &place)?;
+                let bytes = packing::inflate(MultiGzDecoder::new(BufReader::new(file)), limit, true)
+                    .map_err(|fault| StageError::of_fault(&place, &fault))?;
                 let packed = unpack::table(place, &name, "", bytes);
                 Ok((packed.format == Format::Csv).then_some(packed))
             }
@@ -100,9 +99,6 @@ impl Sizes {
     }
 
     /// Passes the parts of a large file on; returns false, and passes none, where it is to be read whole.
-    ///
-    /// # Errors
-    /// When it cannot be read, or `take` fails.
     pub fn parts(self, source: &Source, layout: &Layout, take: &mut Take<'_>) -> Result<bool, StageError> {
         let form = &layout.form;
         let is_plain =
@@ -143,14 +139,14 @@ impl Sizes {
             })?;
             read += found as u64;
             if read > limit {
-                return Err(unpack::too_large(&place, limit));
+                return Err(StageError::of_fault(&place, &packing::too_large(limit)));
             }
             Ok((found as u64) < wanted)
         };
         let mut size = self.text;
         let mut rest = Vec::new();
         let mut is_end = fill(&mut rest, size)?;
-        if unpack::kind(&rest) != Kind::Text {
+        if packing::kind(&rest) != Kind::Text {
             return Ok(false);
         }
         if rest.starts_with(b"\xef\xbb\xbf") {
@@ -222,7 +218,7 @@ impl Sizes {
 /// The unpacked size that a packed file may have.
 fn limit_of(file: &File, path: &Path) -> Result<u64, StageError> {
     let meta = file.metadata().map_err(|err| unreadable(path, &err))?;
-    Ok(unpack::limit(meta.len()))
+    Ok(packing::limit(meta.len()))
 }
 
 /// The place after the last whole record of a text that goes on.

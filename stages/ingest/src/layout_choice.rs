@@ -4,11 +4,9 @@ use crate::files::Paths;
 use crate::form::{Looked, is_joined};
 use crate::unpack::Packed;
 use datasets::layout::{self, Layout, LayoutFile, LayoutProblem, Table, suggestion};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use stages_core::{ConfigProblem, Source, StageError};
-use std::fmt;
 use std::path::Path;
 
 /// The prefix of the name of a layout's file among the sources.
@@ -62,9 +60,6 @@ impl LayoutChoice {
     }
 
     /// The layout's own file, which belongs to the stage's sources: its contents are part of the key.
-    ///
-    /// # Errors
-    /// When there is no such file.
     pub fn source(&self, base: &Path) -> Result<Option<Source>, ConfigProblem> {
         let Self::File(path) = self else { return Ok(None) };
         if path.starts_with(LAYOUT_FILE) {
@@ -83,9 +78,6 @@ impl LayoutChoice {
     }
 
     /// Reads and checks the layout, whose file is among the sources, and gives the other sources.
-    ///
-    /// # Errors
-    /// The problem with it.
     pub fn open(&self, table: Table, sources: &[Source]) -> Result<(Chosen, Vec<Source>), ConfigProblem> {
         let (own, others): (Vec<Source>, Vec<Source>) = sources
             .iter()
@@ -144,9 +136,6 @@ fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProbl
 
 impl Chosen {
     /// The layout of a file, and why.
-    ///
-    /// # Errors
-    /// When it is not known.
     pub fn resolve(&self, table: Table, packed: &Packed) -> Result<Role, StageError> {
         let looked = Looked::new(packed)?;
         match self {
@@ -226,36 +215,11 @@ fn without(value: Value, default: &Value) -> Value {
     Value::Object(map.into_iter().filter_map(other).collect())
 }
 
-impl<'de> Deserialize<'de> for LayoutChoice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = LayoutChoice;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("`auto`, the name of a layout, the path of a layout file, or `{ columns: … }`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(LayoutChoice::of_text(text))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                LayoutFile::deserialize(de::value::MapAccessDeserializer::new(map))
-                    .map(|file| LayoutChoice::Inline(Box::new(file)))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for LayoutChoice {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "LayoutChoice".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let file = generator.subschema_for::<LayoutFile>();
-        schemars::json_schema!({
-            "description": "auto, the name of a layout, the path of a layout file, or the keys of one: \
-            { columns: { ours: theirs } }.",
-            "anyOf": [{ "type": "string" }, file]
-        })
-    }
+datasets::as_forms! {
+    LayoutChoice, "`auto`, the name of a layout, the path of a layout file, or `{ columns: … }`";
+    schema(generator) "auto, the name of a layout, the path of a layout file, or the keys of one: { columns: { \
+        ours: theirs } }.":
+        [{ "type": "string" }, generator.subschema_for::<LayoutFile>()];
+    text => LayoutChoice::of_text;
+    map as LayoutFile => |file| LayoutChoice::Inline(Box::new(file));
 }

@@ -1,10 +1,9 @@
 //! One location of files: a path of this machine, or the URL of a file on a server.
 
 use cache::{BlobDigest, RemoteFile};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use stages_core::ConfigProblem;
-use std::fmt;
 
 /// A path, directory or glob of this machine, or a URL, which may be pinned to a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,9 +41,6 @@ impl Location {
     }
 
     /// The file on a server; `None` for a path.
-    ///
-    /// # Errors
-    /// When the URL is refused, or a path is pinned.
     pub fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
         match RemoteFile::parse(&self.text) {
             Ok(Some(file)) => Ok(Some(RemoteFile {
@@ -77,39 +73,11 @@ impl Serialize for Location {
     }
 }
 
-impl<'de> Deserialize<'de> for Location {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Location;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a path, a URL, or `{ url: …, blake3: … }`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Location, E> {
-                Ok(Location::new(text))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Location, A::Error> {
-                let pinned = Pinned::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(Location {
-                    text: pinned.url,
-                    blake3: Some(pinned.blake3),
-                })
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for Location {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Location".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let pinned = generator.subschema_for::<Pinned>();
-        schemars::json_schema!({
-            "description": "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of \
-            its bytes.",
-            "anyOf": [{ "type": "string" }, pinned]
-        })
-    }
+datasets::as_forms! {
+    Location, "a path, a URL, or `{ url: …, blake3: … }`";
+    schema(generator) "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of its \
+        bytes.":
+        [{ "type": "string" }, generator.subschema_for::<Pinned>()];
+    text => |text: &str| Location::new(text);
+    map as Pinned => |Pinned { url, blake3 }| Location { text: url, blake3: Some(blake3) };
 }

@@ -5,11 +5,10 @@ use crate::unpack::Packed;
 use crate::value::in_range;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
 use arrow_schema::ArrowError;
 use arrow_schema::{DataType, TimeUnit};
-use arrow_select::filter::filter;
 use bytes::Bytes;
 use datasets::Date;
 use parquet::arrow::ProjectionMask;
@@ -24,9 +23,6 @@ const ROWS: usize = 1 << 16;
 pub struct Stored(Vec<ArrayRef>);
 
 /// The names of the columns.
-///
-/// # Errors
-/// When the file is damaged.
 pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let fields = metadata.schema().fields();
@@ -34,9 +30,6 @@ pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
 }
 
 /// The columns at `indices`, and the number of rows.
-///
-/// # Errors
-/// When the file is damaged.
 pub fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let rows = metadata.metadata().file_metadata().num_rows();
@@ -75,21 +68,6 @@ impl Stored {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
     }
 
-    /// The values at which `keep` is true.
-    ///
-    /// # Errors
-    /// None that is known: there is one of `keep` for each value.
-    pub fn filter(&self, keep: &[bool]) -> Result<Self, ArrowError> {
-        let mut at = 0;
-        let mut chunks = Vec::with_capacity(self.0.len());
-        for chunk in &self.0 {
-            let end = at + chunk.len();
-            chunks.push(filter(chunk, &BooleanArray::from(keep[at..end].to_vec()))?);
-            at = end;
-        }
-        Ok(Self(chunks))
-    }
-
     /// True if the values are texts.
     pub fn is_text(&self) -> bool {
         match self.data_type() {
@@ -110,9 +88,6 @@ impl Stored {
 
     /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals
     /// that have that value in single precision: 0.1, not 0.10000000149.
-    ///
-    /// # Errors
-    /// When the type has no conversion.
     pub fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
@@ -133,9 +108,6 @@ impl Stored {
 
     /// The values as dates, of dates and of times in UTC; those beyond the supported years are
     /// [`OUT_OF_RANGE`](crate::value::OUT_OF_RANGE).
-    ///
-    /// # Errors
-    /// When the type has no conversion.
     pub fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
         let mut dates = Vec::new();
         for chunk in &self.0 {

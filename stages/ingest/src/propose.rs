@@ -35,176 +35,7 @@ const FORMATS: [&str; 13] = [
 ];
 
 /// Names by which columns are known, without signs and in lower case; the first are the surest.
-const NAMES: &[(&str, &[&str])] = &[
-    (
-        "date",
-        &[
-            "date",
-            "quotedate",
-            "tradedate",
-            "datadate",
-            "asofdate",
-            "day",
-            "tradeday",
-            "timestamp",
-            "datetime",
-            "time",
-            "asof",
-            "snapshot",
-            "ts",
-        ],
-    ),
-    (
-        "time",
-        &[
-            "time",
-            "quotetime",
-            "timeofday",
-            "tradetime",
-            "snapshottime",
-            "timestamp",
-            "datetime",
-            "quotedatetime",
-            "hour",
-            "ts",
-        ],
-    ),
-    (
-        "expiry",
-        &[
-            "expiry",
-            "expiration",
-            "expirydate",
-            "expirationdate",
-            "expdate",
-            "exdate",
-            "expire",
-            "expiredate",
-            "exp",
-            "maturity",
-            "maturitydate",
-            "lastday",
-            "lasttradedate",
-        ],
-    ),
-    (
-        "strike",
-        &["strike", "strikeprice", "strk", "exerciseprice", "k", "strikepx"],
-    ),
-    (
-        "call",
-        &[
-            "type",
-            "optiontype",
-            "right",
-            "callput",
-            "putcall",
-            "cp",
-            "cpflag",
-            "pc",
-            "kind",
-            "side",
-            "opttype",
-            "optntp",
-        ],
-    ),
-    ("bid", &["bid", "bidprice", "bidpx", "bestbid", "bestbidprice", "bp"]),
-    (
-        "ask",
-        &[
-            "ask",
-            "askprice",
-            "askpx",
-            "offer",
-            "bestask",
-            "bestoffer",
-            "bestaskprice",
-            "offerprice",
-            "ap",
-        ],
-    ),
-    (
-        "last",
-        &[
-            "last",
-            "lastprice",
-            "lasttrade",
-            "close",
-            "settle",
-            "settlement",
-            "settlementprice",
-            "price",
-            "mark",
-            "premium",
-            "lasttradeprice",
-            "closeprice",
-        ],
-    ),
-    (
-        "volume",
-        &["volume", "vol", "tradevolume", "contracts", "totalvolume", "qty"],
-    ),
-    ("open_interest", &["openinterest", "oi", "openint"]),
-    (
-        "bid_size",
-        &["bidsize", "bidsz", "bidqty", "bidquantity", "bestbidsize"],
-    ),
-    (
-        "ask_size",
-        &["asksize", "asksz", "askqty", "askquantity", "offersize", "bestasksize"],
-    ),
-    (
-        "underlying",
-        &[
-            "underlyingprice",
-            "underlyinglast",
-            "underlying",
-            "spot",
-            "spotprice",
-            "stockprice",
-            "undprice",
-            "s",
-            "indexprice",
-            "underlyingclose",
-            "ul",
-        ],
-    ),
-    (
-        "implied_volatility",
-        &[
-            "iv",
-            "impliedvol",
-            "impliedvolatility",
-            "implvol",
-            "sigma",
-            "midiv",
-            "volatility",
-            "impvol",
-            "markiv",
-        ],
-    ),
-    (
-        "symbol",
-        &[
-            "symbol",
-            "ticker",
-            "underlyingsymbol",
-            "tic",
-            "act",
-            "asset",
-            "underlyer",
-        ],
-    ),
-    ("root", &["root", "optionroot", "class", "optionclass", "series"]),
-    ("open", &["open", "openprice", "o"]),
-    ("high", &["high", "highprice", "h"]),
-    ("low", &["low", "lowprice", "l"]),
-    (
-        "close",
-        &["close", "closeprice", "last", "price", "c", "adjclose", "settle"],
-    ),
-    ("adjusted_close", &["adjclose", "adjustedclose", "closeadj"]),
-];
+const NAMES: &str = include_str!("column_names.txt");
 
 fn plain(name: &str) -> String {
     name.chars()
@@ -266,13 +97,12 @@ impl<'c> Column<'c> {
 
     /// The rank of its name among those of one of ours.
     fn rank(&self, ours: &str) -> Option<usize> {
-        let (_, names) = NAMES.iter().find(|(name, _)| *name == ours)?;
-        names.iter().position(|name| *name == self.plain).or_else(|| {
-            let at = names
-                .iter()
-                .position(|name| name.len() > 2 && self.plain.contains(name))?;
-            Some(at + 100)
-        })
+        let names = NAMES
+            .lines()
+            .find_map(|line| line.strip_prefix(ours)?.strip_prefix(": "))?;
+        let place = |is: &dyn Fn(&str) -> bool| names.split(' ').position(is);
+        let within = || Some(place(&|name| name.len() > 2 && self.plain.contains(name))? + 100);
+        place(&|name| name == self.plain).or_else(within)
     }
 
     /// Returns whether its values can be those of one of ours.

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use stages_core::table::dates;
 use stages_core::{ConfigProblem, Context, Source, StageError};
+use stages_table_file::packing::{self, HEADER_LIMIT, Kind};
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
@@ -45,9 +46,6 @@ pub type OfLayout = (Layout, RecordBatch);
 
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for
 /// the layouts. Files whose rows are all after `until` are not there.
-///
-/// # Errors
-/// When one cannot be read.
 pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
@@ -71,9 +69,6 @@ pub fn tables(
 
 /// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`.
 /// Files to which another is joined come last. `take` returns false for a file that does not count.
-///
-/// # Errors
-/// When one cannot be read, or `take` fails.
 pub fn each<T: Send>(
     context: &Context,
     reading: &Reading<'_>,
@@ -171,8 +166,8 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     let read = || {
         let mut file = cache::regular_file::open(path)?;
         let mut bytes = Vec::new();
-        (&mut file).take(unpack::HEADER_LIMIT).read_to_end(&mut bytes)?;
-        if !unpack::is_plain_text(&bytes) {
+        (&mut file).take(HEADER_LIMIT).read_to_end(&mut bytes)?;
+        if packing::kind(&bytes) != Kind::Text {
             file.read_to_end(&mut bytes)?;
         }
         Ok(bytes)
@@ -182,9 +177,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
 
 /// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless
 /// `set` does.
-///
-/// # Errors
-/// When they do.
 pub fn agree<T: PartialEq>(
     layouts: &[Layout],
     what: &str,
@@ -219,9 +211,6 @@ pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
 }
 
 /// The first table of a file, of which the header and some rows are there.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn first(source: &Source) -> Result<Packed, StageError> {
     let first = match Sizes::default().first(&source.path)? {
         Some(first) => first,

@@ -12,21 +12,25 @@ use arrow_schema::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
-use datasets::schema;
+use datasets::{Date, SnapshotTime, schema};
 use rayon::prelude::*;
+use serde::Serialize;
 use serde_json::json;
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
+    Provided, Share, StageError, StageKind, table,
 };
-use stages_simulate::{ChainPartition, Day, Market, Parameters, TENORS, simulate_days};
+use stages_simulate::{ChainPartition, Curve, Day, Invalid, Market, Parameters, TENORS, simulate_days};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The contract multiplier.
 const MULTIPLIER: f64 = 100.0;
+
+/// No columns beside those of a schema.
+pub(crate) const NONE: &[&str] = &[];
 
 /// The calendar the simulator keeps.
 const CALENDAR: CalendarName = CalendarName::Us;
@@ -43,67 +47,31 @@ impl StageKind for SimulatedMarket {
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[
-            OutputPort {
-                name: "bars",
-                ty: PortType::Bars,
-                doc: "daily bars of the index",
-            },
-            OutputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                doc: "the quotes of all listed options at each close",
-            },
-            OutputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                doc: "zero rates at each close",
-            },
-            OutputPort {
-                name: "hidden",
-                ty: PortType::Features,
-                doc: "what nobody sees at each close, for oracles and tests: `variance` (instantaneous, \
+            OutputPort::new("bars", PortType::Bars).doc("daily bars of the index"),
+            OutputPort::new("chain", PortType::OptionChain)
+                .doc("the quotes of all listed options at each close"),
+            OutputPort::new("rates", PortType::Rates).doc("zero rates at each close"),
+            OutputPort::new("hidden", PortType::Features).doc(
+                "what nobody sees at each close, for oracles and tests: `variance` (instantaneous, \
                     annual) and, of each of several regimes, `regime_NAME` (1 in it, else 0) and \
                     `filtered_NAME` (its probability by bars and variances up to then)",
-            },
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &Parameters,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        config
-            .bounded()
-            .and_then(|bounded| bounded.check())
-            .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
-        let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
-        let hidden = hidden_columns(config);
-        let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close");
+    fn check(&self, config: &Parameters, _: &PlanContext) -> Planned {
+        let checked = config.bounded().and_then(|bounded| bounded.check());
+        checked.map_err(problem)?;
         Ok(BTreeMap::from([
-            ("bars".to_owned(), Provided::columns(PortType::Bars, bars)),
-            (
-                "chain".to_owned(),
-                Provided::columns(PortType::OptionChain, columns(schema::OPTION_CHAIN)),
-            ),
-            (
-                "rates".to_owned(),
-                Provided::columns(PortType::Rates, columns(schema::RATES)),
-            ),
-            (
-                "hidden".to_owned(),
-                Provided::columns(
-                    PortType::Features,
-                    columns(schema::FEATURES).chain(hidden.iter().map(String::as_str)),
-                ),
-            ),
+            provided("bars", PortType::Bars, schema::BARS, NONE),
+            provided("chain", PortType::OptionChain, schema::OPTION_CHAIN, NONE),
+            provided("rates", PortType::Rates, schema::RATES, NONE),
+            provided("hidden", PortType::Features, schema::FEATURES, &hidden_columns(config)),
         ]))
     }
 
     fn run(&self, config: &Parameters, context: &Context) -> Result<Outputs, StageError> {
-        let bounded = config
-            .bounded()
-            .map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let bounded = config.bounded().map_err(failed)?;
         let worlds: Vec<World> = bounded
             .each_world()
             .into_par_iter()
@@ -159,11 +127,9 @@ impl StageKind for SimulatedMarket {
 
     fn cached_share(&self, config: &Parameters, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let mut memos = Vec::new();
-        let bounded = config
-            .bounded()
-            .map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let bounded = config.bounded().map_err(failed)?;
         for world in bounded.each_world() {
-            let days = simulate_days(&world).map_err(|invalid| StageError::new(invalid.to_string()))?;
+            let days = simulate_days(&world).map_err(failed)?;
             memos.extend(parts(&world, &days)?.into_iter().map(|part| part.memo));
         }
         Share::of_memos("partitions", given, memos.iter()).map(Some)
@@ -183,6 +149,66 @@ impl World {
             Err(invalid) => Err(StageError::new(invalid.to_string()).hint(invalid.hint)),
         }
     }
+}
+
+/// The problem of parameters that no market has.
+pub(crate) fn problem(invalid: Invalid) -> ConfigProblem {
+    ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint)
+}
+
+fn failed(invalid: Invalid) -> StageError {
+    StageError::new(invalid.to_string())
+}
+
+/// The columns of an output: those of its schema, but for adjusted closes, and its own.
+pub(crate) fn provided(
+    name: &str,
+    ty: PortType,
+    schema: &[schema::Column],
+    own: &[impl AsRef<str>],
+) -> (String, Provided) {
+    let columns = schema
+        .iter()
+        .map(|column| column.name)
+        .filter(|name| *name != "adjusted_close");
+    let columns = columns.chain(own.iter().map(AsRef::as_ref));
+    (name.to_owned(), Provided::columns(ty, columns))
+}
+
+/// Parameters as the keys of memos have them.
+pub(crate) fn spelled<T: Serialize>(parameters: &T) -> Result<String, StageError> {
+    let value = serde_json::to_value(parameters).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&value))
+}
+
+/// The points of the curves of days.
+pub(crate) fn rate_points(curves: impl Iterator<Item = (Date, Curve)>) -> Vec<rates::Point> {
+    let points = |(date, curve): (Date, Curve)| {
+        let of_tenors = TENORS.iter().zip(curve.0);
+        of_tenors.map(move |(tenor, rate)| (date, *tenor, rate))
+    };
+    curves.flat_map(points).collect()
+}
+
+/// A table of features with these names.
+pub(crate) fn features<'a>(
+    symbols: impl Iterator<Item = &'a str>,
+    dates: impl Iterator<Item = Date>,
+    names: &[impl AsRef<str>],
+    values: Vec<Vec<f64>>,
+) -> Result<RecordBatch, StageError> {
+    let times = dates.map(|date| SnapshotTime { date, instant: None });
+    let (mut fields, mut columns) = table::feature_keys(symbols, times);
+    fields.extend(
+        names
+            .iter()
+            .map(|name| Field::new(name.as_ref(), DataType::Float64, true)),
+    );
+    let numbers = values
+        .into_iter()
+        .map(|values| -> ArrayRef { Arc::new(Float64Array::from(values)) });
+    columns.extend(numbers);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 fn symbols(worlds: &[World]) -> Vec<&str> {
@@ -235,8 +261,7 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
         partition: ChainPartition::Month,
         ..config.clone()
     };
-    let spelled = serde_json::to_value(&longer).map_err(|err| StageError::new(err.to_string()))?;
-    let spelled = cache::canonical_json(&spelled);
+    let spelled = spelled(&longer)?;
     let mut first = 0;
     Ok(days
         .chunk_by(|a, b| period.range(a.date).contains(b.date))
@@ -363,15 +388,7 @@ fn write_bars(worlds: &[World], context: &Context) -> Result<cache::ArtifactDige
 }
 
 fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
-    let mut points: Vec<rates::Point> = days
-        .iter()
-        .flat_map(|day| {
-            TENORS
-                .iter()
-                .zip(day.curve.0)
-                .map(|(tenor, rate)| (day.date, *tenor, rate))
-        })
-        .collect();
+    let mut points = rate_points(days.iter().map(|day| (day.date, day.curve)));
     let batch = rates::batch(&points)?;
     let (bad, mut tally) = (keep(), Tally::new(RATES));
     rates::clean(&mut points, &bad, CALENDAR, &mut tally);
@@ -408,8 +425,8 @@ fn write_hidden(worlds: &[World], context: &Context) -> Result<cache::ArtifactDi
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
     for World { config, market } in worlds {
         let days = market.days();
-        symbols_of_rows.extend(days.iter().map(|_| &config.symbol));
-        dates.extend(days.iter().map(|day| day.date.0));
+        symbols_of_rows.extend(days.iter().map(|_| config.symbol.as_str()));
+        dates.extend(days.iter().map(|day| day.date));
         values[0].extend(days.iter().map(|day| day.variance));
         let filtered = match regimes {
             0 => Vec::new(),
@@ -420,19 +437,8 @@ fn write_hidden(worlds: &[World], context: &Context) -> Result<cache::ArtifactDi
             values[1 + regimes + regime].extend(filtered.iter().map(|probability| probability[regime]));
         }
     }
-    let mut fields: Vec<Field> = schema::FEATURES.iter().map(table::field).collect();
-    fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
     let rows = dates.len();
-    let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(symbols_of_rows)),
-        Arc::new(Date32Array::from(dates)),
-    ];
-    columns.extend(
-        values
-            .into_iter()
-            .map(|values| Arc::new(Float64Array::from(values)) as ArrayRef),
-    );
-    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    let batch = features(symbols_of_rows.into_iter(), dates.into_iter(), &names, values)?;
     let partitions = dataset::partition(&context.store, &batch, Period::Year, "")?;
     dataset::write(
         &context.store,

@@ -2,8 +2,8 @@
 
 use crate::bars::{self, Bar};
 use crate::rates;
-use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use crate::simulated_market::{NONE, features, problem, provided, rate_points, spelled};
+use arrow_array::RecordBatch;
 use datasets::calendar::CalendarName;
 use datasets::corporate_action::CorporateAction;
 use datasets::{Date, DateRange, schema};
@@ -11,11 +11,11 @@ use rayon::prelude::*;
 use serde_json::json;
 use stages_core::dataset::{self, Partition, PartitionKey, Period, Symbols};
 use stages_core::{
-    ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, corporate_actions, table,
+    Context, Given, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError,
+    StageKind, corporate_actions, table,
 };
+use stages_simulate::Invalid;
 use stages_simulate::panel::{Panel, PanelBar, PanelParameters, PanelStock};
-use stages_simulate::{Invalid, TENORS};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -44,58 +44,27 @@ impl StageKind for SimulatedPanel {
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[
-            OutputPort {
-                name: "bars",
-                ty: PortType::Bars,
-                doc: "daily bars, not adjusted, of the symbols MARKET:SYMBOL",
-            },
-            OutputPort {
-                name: "actions",
-                ty: PortType::CorporateActions,
-                doc: "splits and cash dividends",
-            },
-            OutputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                doc: "zero rates at each close",
-            },
-            OutputPort {
-                name: "features",
-                ty: PortType::Features,
-                doc: "`signal` by symbol and date: the true signal with noise",
-            },
-            OutputPort {
-                name: "hidden",
-                ty: PortType::Features,
-                doc: "what nobody sees at each close, for oracles and tests: `expected_return` (of the next \
+            OutputPort::new("bars", PortType::Bars)
+                .doc("daily bars, not adjusted, of the symbols MARKET:SYMBOL"),
+            OutputPort::new("actions", PortType::CorporateActions).doc("splits and cash dividends"),
+            OutputPort::new("rates", PortType::Rates).doc("zero rates at each close"),
+            OutputPort::new("features", PortType::Features)
+                .doc("`signal` by symbol and date: the true signal with noise"),
+            OutputPort::new("hidden", PortType::Features).doc(
+                "what nobody sees at each close, for oracles and tests: `expected_return` (of the next \
                     day, above interest) and `true_signal`",
-            },
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &PanelParameters,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        config
-            .check()
-            .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
-        let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
-        let of =
-            |name: &str, ty, columns: Vec<&'static str>| (name.to_owned(), Provided::columns(ty, columns));
-        let features = |own: &[&'static str]| columns(schema::FEATURES).chain(own.iter().copied()).collect();
-        let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close").collect();
+    fn check(&self, config: &PanelParameters, _: &PlanContext) -> Planned {
+        config.check().map_err(problem)?;
         Ok(BTreeMap::from([
-            of("bars", PortType::Bars, bars),
-            of(
-                "actions",
-                PortType::CorporateActions,
-                columns(schema::CORPORATE_ACTIONS).collect(),
-            ),
-            of("rates", PortType::Rates, columns(schema::RATES).collect()),
-            of("features", PortType::Features, features(&SEEN)),
-            of("hidden", PortType::Features, features(&HIDDEN)),
+            provided("bars", PortType::Bars, schema::BARS, NONE),
+            provided("actions", PortType::CorporateActions, schema::CORPORATE_ACTIONS, NONE),
+            provided("rates", PortType::Rates, schema::RATES, NONE),
+            provided("features", PortType::Features, schema::FEATURES, &SEEN),
+            provided("hidden", PortType::Features, schema::FEATURES, &HIDDEN),
         ]))
     }
 
@@ -186,8 +155,7 @@ impl World {
             days: 0,
             ..self.config.clone()
         };
-        let spelled = serde_json::to_value(&longer).map_err(|err| StageError::new(err.to_string()))?;
-        let spelled = cache::canonical_json(&spelled);
+        let spelled = spelled(&longer)?;
         let stocks = self.config.stocks as usize;
         let symbols = || match stocks {
             1 => Symbols::One(self.config.symbol(0)),
@@ -261,21 +229,14 @@ fn features_of(
     names: &[&str],
     values: impl Fn(&PanelBar) -> Vec<f64>,
 ) -> Result<RecordBatch, StageError> {
-    let mut fields: Vec<Field> = schema::FEATURES.iter().map(table::field).collect();
-    fields.extend(names.iter().map(|name| Field::new(*name, DataType::Float64, true)));
-    let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(
-            rows(stocks, range).map(|(symbol, _)| symbol),
-        )),
-        Arc::new(Date32Array::from_iter_values(
-            rows(stocks, range).map(|(_, bar)| bar.date.0),
-        )),
-    ];
-    let values: Vec<Vec<f64>> = rows(stocks, range).map(|(_, bar)| values(bar)).collect();
-    for k in 0..names.len() {
-        columns.push(Arc::new(Float64Array::from_iter_values(values.iter().map(|of| of[k]))));
+    let (symbols, bars): (Vec<&str>, Vec<&PanelBar>) = rows(stocks, range).unzip();
+    let mut columns = vec![Vec::with_capacity(bars.len()); names.len()];
+    for bar in &bars {
+        for (column, value) in columns.iter_mut().zip(values(bar)) {
+            column.push(value);
+        }
     }
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    features(symbols.into_iter(), bars.iter().map(|bar| bar.date), names, columns)
 }
 
 /// The rates, which all worlds share.
@@ -285,9 +246,7 @@ fn write_rates(world: &World, context: &Context) -> Result<cache::ArtifactDigest
         stocks: 1,
         ..world.config.clone()
     })?;
-    let points: Vec<rates::Point> = (panel.dates.iter().zip(&panel.curves))
-        .flat_map(|(date, curve)| TENORS.iter().zip(curve.0).map(|(tenor, rate)| (*date, *tenor, rate)))
-        .collect();
+    let points = rate_points(panel.dates.iter().copied().zip(panel.curves.iter().copied()));
     let partitions = dataset::partition(&context.store, &rates::batch(&points)?, Period::Year, "rates")?;
     let meta = json!({ "currency": "USD", "calendar": CALENDAR, "rows": points.len() });
     dataset::write(&context.store, PortType::Rates, meta, partitions)

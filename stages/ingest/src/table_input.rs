@@ -10,19 +10,12 @@ use stages_core::{ConfigProblem, Given, Input, InputPort, PlanContext, PortType,
 use std::collections::BTreeSet;
 
 /// The input port for files that a program wrote.
-pub const TABLE: InputPort = InputPort {
-    name: "table",
-    ty: PortType::File,
-    optional: true,
-    list: false,
-    doc: "the files, from an output of a program or the table of another stage, in place of `path`: a file, \
+pub const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
+    "the files, from an output of a program or the table of another stage, in place of `path`: a file, \
         a directory with tables, or a data set",
-};
+);
 
 /// Refuses a stage with neither `path` nor the input `table`, and one with both.
-///
-/// # Errors
-/// When it is either.
 pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
@@ -42,9 +35,6 @@ pub fn given_twice() -> ConfigProblem {
 
 /// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some
 /// are not there yet, or on a server.
-///
-/// # Errors
-/// As [`read::peek`].
 pub fn columns(
     field: &str,
     sources: &[Source],

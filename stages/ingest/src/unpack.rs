@@ -3,30 +3,11 @@
 use crate::files::name_of;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
-use flate2::read::MultiGzDecoder;
 use stages_core::StageError;
-use std::io::{Cursor, Read};
+use stages_table_file::packing::{self, HEADER_LIMIT, Kind, TABLE_ENDINGS, Wanted, kind};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The most that one file may unpack to, in bytes (4 GiB): a limit against decompression bombs.
-pub const UNPACKED_LIMIT: u64 = 4 << 30;
-
-/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; a
-/// decompression bomb, to a thousandth.
-pub const RATIO_LIMIT: u64 = 200;
-
-/// The unpacked size that any file may have, in bytes (64 MiB).
-pub const UNPACKED_FREE: u64 = 64 << 20;
-
-/// The most entries that a zip archive may have.
-pub const ENTRY_LIMIT: usize = 100_000;
-
-/// The endings of tables.
-pub const TABLE_ENDINGS: [&str; 7] = ["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson"];
-
-/// The bytes of a text file that are searched for its header.
-pub const HEADER_LIMIT: u64 = 1 << 20;
 
 /// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,88 +63,47 @@ pub struct Packed {
     pub numbering: Numbering,
 }
 
-/// The form of a file's bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Gzip,
-    Zip,
-    Parquet,
-    Json,
-    Text,
-}
-
-pub(crate) fn kind(bytes: &[u8]) -> Kind {
-    match bytes {
-        [0x1f, 0x8b, ..] => Kind::Gzip,
-        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Zip,
-        [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
-        _ if begins_json(bytes) => Kind::Json,
-        _ => Kind::Text,
-    }
-}
-
-/// Returns whether a text begins as a JSON document. A bracket alone does not tell: names in a header may
-/// stand in brackets.
-fn begins_json(bytes: &[u8]) -> bool {
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut signs = text.iter().filter(|b| !b.is_ascii_whitespace());
-    match signs.next() {
-        Some(b'{') => true,
-        Some(b'[') => matches!(signs.next(), Some(b'{' | b'[' | b']')),
-        _ => false,
-    }
-}
-
-/// Returns whether bytes begin a plain text, neither packed nor Parquet.
-pub fn is_plain_text(bytes: &[u8]) -> bool {
-    kind(bytes) == Kind::Text
-}
-
 /// The tables in a file.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`] or, beyond [`UNPACKED_FREE`], to more than
-/// [`RATIO_LIMIT`] times its size, or is an archive without a table.
+/// When it is damaged, unpacks to more than it may, or is an archive without a table.
 pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
-    let limit = limit(bytes.len() as u64);
-    open(path, bytes, limit, false)
-}
-
-/// The unpacked size that a file of this length may have.
-pub(crate) fn limit(packed: u64) -> u64 {
-    packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
+    let limit = packing::limit(bytes.len() as u64);
+    open(path, bytes, limit, Wanted::Tables)
 }
 
 /// The first table in a file; of a text, no more than is needed for its header.
-///
-/// # Errors
-/// As [`unpack`].
 pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
     let bytes = match kind(bytes) {
         Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
         _ => bytes,
     };
-    let tables = open(path, bytes.to_vec(), limit(bytes.len() as u64), true)?;
+    let limit = packing::limit(bytes.len() as u64);
+    let tables = open(path, bytes.to_vec(), limit, Wanted::Head)?;
     tables
         .into_iter()
         .next()
         .ok_or_else(|| StageError::new(format!("`{}` holds no table", path.display())))
 }
 
-fn open(path: &Path, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
+fn open(path: &Path, bytes: Vec<u8>, limit: u64, wanted: Wanted) -> Result<Vec<Packed>, StageError> {
     let place = path.display().to_string();
     let name = name_of(path.file_name().unwrap_or_default());
-    match kind(&bytes) {
-        Kind::Gzip => {
-            let bytes = inflate(MultiGzDecoder::new(bytes.as_slice()), limit, head, &place)?;
-            if matches!(kind(&bytes), Kind::Zip | Kind::Gzip) {
-                return Err(nested(&place));
-            }
-            Ok(vec![table(place, &name, "", bytes)])
-        }
-        Kind::Zip => unzip(&place, bytes, limit, head),
-        Kind::Parquet | Kind::Text | Kind::Json => Ok(vec![table(place, &name, "", bytes)]),
+    if !matches!(kind(&bytes), Kind::Gzip | Kind::Zip) {
+        return Ok(vec![table(place, &name, "", bytes)]);
     }
+    let (_, files) =
+        packing::unpack(&bytes, limit, wanted).map_err(|fault| StageError::of_fault(&place, &fault))?;
+    let table = |(entry, bytes): (String, Cow<'_, [u8]>)| match entry.as_str() {
+        "" => table(place.clone(), &name, "", bytes.into_owned()),
+        entry => table(
+            format!("{place}: {entry}"),
+            entry,
+            &format!("/{entry}"),
+            bytes.into_owned(),
+        ),
+    };
+    Ok(files.into_iter().map(table).collect())
 }
 
 pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
@@ -214,106 +154,11 @@ fn stem(name: &str) -> &str {
     without(name, &TABLE_ENDINGS).unwrap_or(name)
 }
 
-/// Unpacks, up to `limit` bytes; with `head` a text stops after enough for its header.
-pub(crate) fn inflate(
-    mut reader: impl Read,
-    limit: u64,
-    head: bool,
-    place: &str,
-) -> Result<Vec<u8>, StageError> {
-    let damaged = |err| {
-        StageError::new(format!("cannot unpack `{place}`: {err}"))
-            .hint("the file may be damaged or incomplete")
-    };
-    let mut bytes = Vec::new();
-    if head {
-        (&mut reader)
-            .take(HEADER_LIMIT)
-            .read_to_end(&mut bytes)
-            .map_err(damaged)?;
-        if kind(&bytes) == Kind::Text {
-            return Ok(bytes);
-        }
-    }
-    let left = (limit + 1).saturating_sub(bytes.len() as u64);
-    reader.take(left).read_to_end(&mut bytes).map_err(damaged)?;
-    if bytes.len() as u64 > limit {
-        return Err(too_large(place, limit));
-    }
-    Ok(bytes)
-}
-
-fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
-    let damaged = |err: zip::result::ZipError| {
-        StageError::new(format!("cannot unpack `{place}`: {err}"))
-            .hint("the file may be damaged or incomplete")
-    };
-    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
-    if archive.has_duplicate_names() {
-        return Err(StageError::new(format!(
-            "`{place}` has two entries of one name, of which only one can be read"
-        ))
-        .hint("unpack it, keep the right one, and pack it again"));
-    }
-    if archive.len() > ENTRY_LIMIT {
-        return Err(StageError::new(format!(
-            "`{place}` has more than {ENTRY_LIMIT} entries"
-        )));
-    }
-    let mut entries = Vec::new();
-    for i in 0..archive.len() {
-        let entry = archive.by_index(i).map_err(damaged)?;
-        let name = entry.name().map_err(damaged)?.into_owned();
-        if entry.is_file() && is_table(&name) {
-            entries.push((name, i));
-        }
-    }
-    entries.sort();
-    if entries.is_empty() {
-        return Err(StageError::new(format!("`{place}` holds no table")).hint(format!(
-            "an archive's entries count when they end in .{}",
-            TABLE_ENDINGS.join(", .")
-        )));
-    }
-    let mut tables = Vec::new();
-    let mut left = limit;
-    for (name, i) in entries {
-        let inner = format!("{place}: {name}");
-        let entry = archive.by_index(i).map_err(damaged)?;
-        let bytes = inflate(entry, left, head, &inner)
-            .map_err(|err| if left < limit { too_large(place, limit) } else { err })?;
-        left -= bytes.len() as u64;
-        tables.push(table(inner, &name, &format!("/{name}"), bytes));
-        if head {
-            break;
-        }
-    }
-    Ok(tables)
-}
-
-fn is_table(name: &str) -> bool {
-    let base = name.rsplit('/').next().unwrap_or(name);
-    let ending = base.rsplit_once('.').map_or("", |(_, ending)| ending);
-    !base.starts_with('.')
-        && !name.starts_with("__MACOSX/")
-        && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
-}
-
-pub(crate) fn too_large(place: &str, limit: u64) -> StageError {
-    StageError::new(format!(
-        "`{place}` unpacks to more than {limit} bytes, and was not read to its end"
-    ))
-    .hint("it may have been made to fill the memory; if it is what it should be, split it or unpack it first")
-}
-
-pub(crate) fn nested(place: &str) -> StageError {
-    StageError::new(format!("`{place}` is an archive within an archive")).hint("unpack it once")
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::io::Write;
+    use stages_table_file::packing::{RATIO_LIMIT, UNPACKED_FREE, UNPACKED_LIMIT, limit};
+    use std::io::{Cursor, Write};
 
     pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -399,17 +244,17 @@ pub(crate) mod tests {
     fn what_is_refused() {
         let path = Path::new("x.gz");
         let bomb = gzip(&vec![b'1'; 100_000]);
-        let err = open(path, bomb.clone(), 1000, false).unwrap_err();
+        let err = open(path, bomb.clone(), 1000, Wanted::Tables).unwrap_err();
         assert!(err.message.contains("more than 1000 bytes"), "{err}");
         let zip = zip_of(&[("a.csv", &[b'1'; 600]), ("b.csv", &[b'1'; 600])]);
         assert!(
-            open(path, zip, 1000, false)
+            open(path, zip, 1000, Wanted::Tables)
                 .unwrap_err()
                 .message
                 .contains("more than 1000")
         );
         assert!(
-            open(path, gzip(&bomb), 1 << 20, false)
+            open(path, gzip(&bomb), 1 << 20, Wanted::Tables)
                 .unwrap_err()
                 .message
                 .contains("within")
@@ -418,9 +263,9 @@ pub(crate) mod tests {
         assert_eq!(limit(100), UNPACKED_FREE);
         assert_eq!(limit(1 << 20), 200 << 20);
         assert_eq!(limit(1 << 30), UNPACKED_LIMIT);
-        assert!(open(path, bomb[..50].to_vec(), 1 << 20, false).is_err());
-        assert!(open(path, zip_of(&[("a.md", b"x")]), 1000, false).is_err());
-        assert!(open(path, b"PK\x03\x04 not a zip".to_vec(), 1000, false).is_err());
+        assert!(open(path, bomb[..50].to_vec(), 1 << 20, Wanted::Tables).is_err());
+        assert!(open(path, zip_of(&[("a.md", b"x")]), 1000, Wanted::Tables).is_err());
+        assert!(open(path, b"PK\x03\x04 not a zip".to_vec(), 1000, Wanted::Tables).is_err());
     }
 
     /// Some kilobytes that unpack to twice the free size.

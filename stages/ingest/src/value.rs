@@ -60,6 +60,11 @@ pub fn shown_list(names: &[String]) -> String {
     list.join(", ")
 }
 
+/// The formats of dates where a setting gives one, or none for `%Y-%m-%d`.
+pub fn formats_or_iso(given: &str) -> [String; 1] {
+    [if given.is_empty() { "%Y-%m-%d" } else { given }.to_owned()]
+}
+
 /// Reads dates in any of some formats, quickly where one follows another that is the same.
 pub struct Dates<'a> {
     formats: &'a [String],
@@ -70,9 +75,6 @@ pub struct Dates<'a> {
 impl<'a> Dates<'a> {
     /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date:
     /// an IANA name, or empty for UTC.
-    ///
-    /// # Errors
-    /// When there is no such zone.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -124,9 +126,6 @@ impl<'a> Dates<'a> {
 }
 
 /// The time zone of an IANA name; `None` for UTC.
-///
-/// # Errors
-/// When there is no such zone.
 pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
     match name {
         "" | "UTC" | "Etc/UTC" => Ok(None),

@@ -204,7 +204,7 @@ fn errors_name_file_row_and_column() {
     assert_eq!(check("").field, "path");
     assert!(check("b.csv").hint.unwrap().contains("did you mean `a.csv`?"));
     bench.file("c.csv", CBOE).file("c.csv.gz", &gzip(CBOE.as_bytes())[..40]);
-    assert!(check("c.csv.gz").message.contains("cannot unpack"));
+    assert!(check("c.csv.gz").message.contains("cannot be unpacked"));
 }
 
 /// Prices of Black-Scholes at rate 0 around a spot of 2.5, two expiries.

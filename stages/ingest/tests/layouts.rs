@@ -323,7 +323,7 @@ fn damaged_tables_are_refused() {
         let whole = gzip(text.as_bytes());
         let message = damaged(kind, name, &whole[..whole.len() / 2], true);
         assert!(
-            message.contains("cannot unpack") && message.contains("damaged"),
+            message.contains("cannot be unpacked") && message.contains("damaged"),
             "{name}, truncated: {message}"
         );
 
@@ -421,7 +421,7 @@ fn damaged_bars_of_lean_are_refused() {
     let message = with(fields.join(",").as_bytes());
     assert!(message.contains("`12x` is not a number"), "bad number: {message}");
     let message = damaged(BARS, name, &bytes[..bytes.len() / 2], false);
-    assert!(message.contains("cannot unpack"), "truncated: {message}");
+    assert!(message.contains("cannot be unpacked"), "truncated: {message}");
     let utf16: Vec<u8> = [0xff, 0xfe]
         .into_iter()
         .chain(text.encode_utf16().flat_map(u16::to_le_bytes))
@@ -459,7 +459,7 @@ fn damaged_archives_are_refused() {
         let message = with(&fields.join(","), &entry_name);
         assert!(message.contains("is not a number"), "bad number: {message}");
         let message = damaged(CHAIN, name, &bytes[..bytes.len() / 2], false);
-        assert!(message.contains("cannot unpack"), "truncated: {message}");
+        assert!(message.contains("cannot be unpacked"), "truncated: {message}");
         let message = with(&text, &entry_name.replace("_call_", "_kall_"));
         assert!(message.contains("no layout"), "another name: {message}");
     }

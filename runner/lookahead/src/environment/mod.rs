@@ -4,15 +4,17 @@ mod options;
 mod panel;
 
 use super::moment::{self, Stamp};
-use super::table::{Container, Table};
+use super::table::Table;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt64Array};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
+use bytes::Bytes;
 use cache::{Artifact, Store};
 use datasets::Date;
 use serde_json::{Value, json};
+use stages_table_file::Container;
 use std::sync::Arc;
 
 /// The stage kinds.
@@ -56,7 +58,8 @@ impl Environment {
         };
         let spec: Value = serde_json::from_slice(&file("env.json")?).map_err(|err| err.to_string())?;
         let read = |directory: &str, name: &str| {
-            Container::ArrowFile.read(&file(&format!("{directory}/{name}.arrow"))?)
+            let bytes = Bytes::from_owner(file(&format!("{directory}/{name}.arrow"))?);
+            Container::ArrowFile.read(&bytes).map_err(|fault| fault.what)
         };
         let parts = |spec: &Value| -> Vec<String> {
             let names = spec["parts"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -226,9 +229,6 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 
 /// The tables of an environment: what it looks up by date, and what was fitted, which is known at the end of
 /// training.
-///
-/// # Errors
-/// When a file is not as the environment's stage writes it.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let Environment { spec, family, worlds } = &environment;

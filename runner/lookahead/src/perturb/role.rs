@@ -2,30 +2,9 @@
 
 use crate::column::Column;
 use crate::document::Document;
-use crate::moment;
 use crate::perturb::is_contract;
+use crate::{moment, names};
 use std::collections::BTreeSet;
-
-/// Parts of the names of columns that identify a row.
-const KEYS: [&str; 17] = [
-    "strike",
-    "tenor",
-    "expir",
-    "matur",
-    "years",
-    "dte",
-    "right",
-    "root",
-    "call",
-    "multiplier",
-    "unixtime",
-    "readtime",
-    "cusip",
-    "isin",
-    "currency",
-    "exchange",
-    "option_type",
-];
 
 /// The most values of a column of codes.
 const CODES: usize = 12;
@@ -51,7 +30,8 @@ pub enum Role {
 /// The role of a column.
 pub fn role(document: &Document, column: usize) -> Role {
     let name = document.names[column].as_str();
-    let is_key = KEYS.iter().any(|key| name.contains(key)) || name.ends_with("id") || name == "time";
+    let is_key =
+        names::of("key_part").any(|part| name.contains(part)) || name.ends_with("id") || name == "time";
     // Of corporate actions: a dividend has no ratio, and a split no amount.
     let is_kind = name == "kind" && document.names.iter().any(|other| other == "ratio");
     if Some(column) == document.date || Some(column) == document.symbols || is_key || is_kind {

@@ -4,9 +4,11 @@ use super::{New, version as changed};
 use crate::change::{About, Change};
 use crate::document::Packed;
 use crate::moment::Stamp;
-use crate::table::{self, Container, Packing};
+use crate::table;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float32Array, Int32Array, RecordBatch, StringArray};
 use datasets::Date;
+use stages_table_file::Container;
+use stages_table_file::packing::Packing;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -135,7 +137,7 @@ fn types_of_columns_are_respected() {
         let bytes = container.write(&batch).unwrap();
         let read = |change| {
             container
-                .read(&version("t", &bytes, change, until(19), &[]).bytes)
+                .read(&version("t", &bytes, change, until(19), &[]).bytes.into())
                 .unwrap()
         };
         let new = read(Change::OtherValues);

@@ -4,6 +4,8 @@ use super::batch;
 use crate::moment;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, RecordBatch, StringArray};
+use stages_table_file::text::separator;
+use stages_table_file::{Record, Records, first_record};
 use std::sync::Arc;
 
 /// A text of cells.
@@ -11,26 +13,27 @@ use std::sync::Arc;
 pub struct Csv {
     separator: char,
     /// The names of the columns.
-    pub names: Vec<String>,
+    names: Vec<String>,
     header: Option<String>,
     /// The cells of each row, without quotes.
-    pub rows: Vec<Vec<String>>,
+    rows: Vec<Vec<String>>,
     /// The columns whose cells are in quotes.
     quoted: Vec<bool>,
+    /// The byte-order mark, where the text begins with one.
+    mark: &'static str,
+    /// The end of its lines.
+    line_end: &'static str,
 }
 
 impl Csv {
     /// Reads a text; `None` if its rows have different numbers of cells, or one cell that is not a date.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(bytes).ok()?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let lines = records(text);
-        let first = lines.first()?;
-        let count = |separator: char| cells(first, separator).len();
-        let separator = [',', '\t', ';', '|']
-            .into_iter()
-            .max_by_key(|&separator| (count(separator), separator == ','))?;
-        let mut rows: Vec<Vec<String>> = lines.iter().map(|line| cells(line, separator)).collect();
+    pub fn read(text: &str) -> Option<Self> {
+        let first = first_record(text);
+        let separator = char::from(separator(first));
+        let records: Vec<Record<'_>> = Records::new(text, separator).collect::<Result<_, _>>().ok()?;
+        let quoted = records.last()?.cells.iter().map(|cell| cell.is_quoted).collect();
+        let cells = |record: &Record<'_>| record.cells.iter().map(|cell| cell.text.clone()).collect();
+        let mut rows: Vec<Vec<String>> = records.iter().map(cells).collect();
         let width = rows[0].len();
         if rows.iter().any(|row| row.len() != width) {
             return None;
@@ -41,7 +44,7 @@ impl Csv {
         };
         let has_header = !rows[0].iter().any(is_value);
         let (names, header) = if has_header {
-            (rows.remove(0), Some(first.to_string()))
+            (rows.remove(0), Some(records[0].text.to_owned()))
         } else {
             ((1..=width).map(|i| format!("column {i}")).collect(), None)
         };
@@ -49,8 +52,10 @@ impl Csv {
             separator,
             names,
             header,
-            quoted: quoted(lines.last().unwrap_or(first), separator),
+            quoted,
             rows,
+            mark: if text.starts_with('\u{feff}') { "\u{feff}" } else { "" },
+            line_end: if first.ends_with("\r\n") { "\r\n" } else { "\n" },
         };
         // A column alone is lines of text, unless it has a name and holds values.
         let is_column =
@@ -76,10 +81,10 @@ impl Csv {
 
     /// The text of rows of these columns.
     pub fn write(&self, batch: &RecordBatch) -> Vec<u8> {
-        let mut text = String::new();
+        let mut text = self.mark.to_owned();
         if let Some(line) = &self.header {
             text.push_str(line);
-            text.push('\n');
+            text.push_str(self.line_end);
         }
         for row in 0..batch.num_rows() {
             for (i, column) in batch.columns().iter().enumerate() {
@@ -91,7 +96,7 @@ impl Csv {
                     text.push_str(&self.quote(i, cells.value(row)));
                 }
             }
-            text.push('\n');
+            text.push_str(self.line_end);
         }
         text.into_bytes()
     }
@@ -104,55 +109,20 @@ impl Csv {
     }
 }
 
-/// The lines of a text that are not blank; a line goes on within quotes.
-fn records(text: &str) -> Vec<&str> {
-    let (mut records, mut from, mut quoted) = (Vec::new(), 0, false);
-    for (i, byte) in text.bytes().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b'\n' if !quoted => {
-                records.push(&text[from..i]);
-                from = i + 1;
-            }
-            _ => {}
-        }
-    }
-    records.push(&text[from..]);
-    let trimmed = records
-        .into_iter()
-        .map(|record| record.strip_suffix('\r').unwrap_or(record));
-    trimmed.filter(|record| !record.trim().is_empty()).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The cells of a record, without quotes.
-fn cells(record: &str, separator: char) -> Vec<String> {
-    let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
-    let mut chars = record.chars().peekable();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                cell.push('"');
-            }
-            '"' => quoted = !quoted,
-            c if c == separator && !quoted => cells.push(std::mem::take(&mut cell)),
-            c => cell.push(c),
+    #[test]
+    fn a_text_is_written_as_it_was() {
+        for text in [
+            "\u{feff}date,x\r\n2024-01-01,1\r\n2024-01-02,2\r\n",
+            "date;\"name\"\n2024-01-01;\"a,\"\"b\"\"\"\n2024-01-02;\"c\nd\"\n",
+            "2024-01-01|1\n2024-01-02|\n",
+        ] {
+            let csv = Csv::read(text).unwrap();
+            assert_eq!(String::from_utf8(csv.write(&csv.batch())).unwrap(), text);
         }
+        assert!(Csv::read("a,b\n\"x\"y,1\n").is_none());
     }
-    cells.push(cell);
-    cells
-}
-
-/// The cells of a record that are in quotes.
-fn quoted(record: &str, separator: char) -> Vec<bool> {
-    let (mut quoted, mut inside, mut starts) = (Vec::new(), false, true);
-    for c in record.chars() {
-        if starts {
-            quoted.push(c == '"');
-        }
-        inside ^= c == '"';
-        starts = c == separator && !inside;
-    }
-    quoted.extend(starts.then_some(false));
-    quoted
 }

@@ -1,14 +1,8 @@
 //! Files as tables with dates, and back. The bytes tell the format, the file's name only where they do not.
 
-mod columnar;
 mod csv;
 mod json;
 mod numpy;
-mod packing;
-
-pub use columnar::Container;
-pub use csv::Csv;
-pub use packing::{Packing, unpack};
 
 use crate::moment::{self, Stamp};
 use arrow_array::cast::AsArray;
@@ -17,6 +11,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray}
 use arrow_cast::cast;
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use bytes::Bytes;
+use csv::Csv;
+use stages_table_file::Container;
+use stages_table_file::packing::{self, Packing, Wanted};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -102,6 +100,23 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
     (is_time && stamps.is_sorted() && stamps.first() < stamps.last()).then_some(stamps)
 }
 
+/// The packing of a file, and the named files in it.
+///
+/// # Errors
+/// The reason why it cannot be unpacked.
+pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, Vec<(String, Cow<'a, [u8]>)>), String> {
+    let (packing, mut files) =
+        packing::unpack(bytes, packing::UNPACKED_LIMIT, Wanted::All).map_err(|fault| match &fault.entry {
+            Some(entry) => format!("`{entry}` {}", fault.what),
+            None => fault.what,
+        })?;
+    if packing != Packing::Zip {
+        let name = path.strip_suffix(".gz").filter(|_| packing == Packing::Gzip);
+        name.unwrap_or(path).clone_into(&mut files[0].0);
+    }
+    Ok((packing, files))
+}
+
 /// Reads the tables of the unpacked files of `path`, each with its form.
 ///
 /// # Errors
@@ -136,14 +151,13 @@ pub fn read(
 }
 
 fn read_one(path: &str, bytes: &[u8]) -> Result<(Form, Table), String> {
-    let columns = |container: Container| {
-        let batch = plain(&container.read(bytes)?)?;
-        Ok((Form::Columns(container), Table::new(batch)))
-    };
+    if let Some(container) = Container::of(bytes) {
+        let batch = container
+            .read(&Bytes::copy_from_slice(bytes))
+            .map_err(|fault| fault.what)?;
+        return Ok((Form::Columns(container), Table::new(plain(&batch)?)));
+    }
     match bytes {
-        [b'P', b'A', b'R', b'1', ..] => columns(Container::Parquet),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => columns(Container::ArrowFile),
-        [0xff, 0xff, 0xff, 0xff, ..] => columns(Container::ArrowStream),
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => {
             let (header, batch) = numpy::read(bytes)?;
             let table = Table::array(&header, batch);
@@ -175,7 +189,7 @@ fn unknown(path: &str) -> String {
 
 /// A text as a table: cells with separators, or a column of lines.
 fn read_text(text: &str) -> (Form, Table) {
-    if let Some(csv) = Csv::read(text.as_bytes()) {
+    if let Some(csv) = Csv::read(text) {
         let table = Table::new(csv.batch());
         return (Form::Csv(csv), table);
     }
@@ -215,14 +229,11 @@ fn share_dates(tables: &mut [(Form, Table)]) {
 
 impl Form {
     /// Writes rows in this form.
-    ///
-    /// # Errors
-    /// When a column's type cannot be written.
     pub fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
         match self {
             Self::Csv(csv) => Ok(csv.write(batch)),
             Self::Json(style) => json::write(style, batch),
-            Self::Columns(container) => container.write(batch),
+            Self::Columns(container) => container.write(batch).map_err(|fault| fault.what),
             Self::Array(header) => numpy::write(header, batch),
             Self::Fixed => Err("cannot be written".to_owned()),
         }
@@ -265,9 +276,6 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
 }
 
 /// A table of columns of so many rows.
-///
-/// # Errors
-/// When they are not of the schema.
 pub fn with_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }

@@ -6,7 +6,8 @@ use crate::visible::visible_line;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{
-    Array as _, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    Array as _, ArrayRef, ArrowPrimitiveType, BooleanArray, Date32Array, Float64Array, Int64Array,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow_cast::cast;
 use arrow_schema::{DataType, TimeUnit};
@@ -46,9 +47,6 @@ impl Table {
     }
 
     /// The names of the columns.
-    ///
-    /// # Errors
-    /// When two are the same, or one has none.
     pub fn names(&self) -> Result<Vec<&str>, StageError> {
         let mut seen = BTreeSet::new();
         let names: Vec<&str> = self
@@ -117,230 +115,198 @@ impl Table {
         .hint("convert the column, or leave it out")
     }
 
-    fn is_text(&self) -> bool {
-        self.lines.is_some()
+    /// The values of a column of text; one that is missing stays so.
+    fn parsed<T, C: FromIterator<Option<T>>>(
+        &self,
+        name: &str,
+        texts: &ArrayRef,
+        parse: impl Fn(&str) -> Option<T>,
+        [what, hint]: [&str; 2],
+    ) -> Result<C, StageError> {
+        let texts = cast(texts, &DataType::Utf8)?;
+        let texts: &StringArray = texts.as_string();
+        let wrong = |row, text: &str| self.error(row, name, &format!("`{}` {what}", shown(text))).hint(hint);
+        let value = |(row, text): (usize, Option<&str>)| {
+            text.map(|text| parse(text).ok_or_else(|| wrong(row, text))).transpose()
+        };
+        texts.iter().enumerate().map(value).collect()
+    }
+
+    /// Refuses the first value that is not valid.
+    fn check<T: ArrowPrimitiveType>(
+        &self,
+        name: &str,
+        values: &PrimitiveArray<T>,
+        is_valid: impl Fn(T::Native) -> bool,
+        what: impl Fn(T::Native) -> String,
+        hint: &str,
+    ) -> Result<(), StageError> {
+        let is_wrong = |value: Option<T::Native>| value.is_some_and(|value| !is_valid(value));
+        match values.iter().position(is_wrong) {
+            Some(row) => Err(self.error(row, name, &what(values.value(row))).hint(hint)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a day beyond the years that a table may hold. Far days overflow the calendar, so they are
+    /// compared as numbers.
+    fn check_days<T: ArrowPrimitiveType>(
+        &self,
+        name: &str,
+        what: &str,
+        values: &PrimitiveArray<T>,
+        day: impl Fn(T::Native) -> i64,
+    ) -> Result<(), StageError> {
+        let (from, to) = (*YEARS.start(), *YEARS.end());
+        let first = Date::from_ymd(from, 1, 1).map_or(i64::MIN, |date| date.0.into());
+        let last = Date::from_ymd(to, 12, 31).map_or(i64::MAX, |date| date.0.into());
+        self.check(
+            name,
+            values,
+            |value| (first..=last).contains(&day(value)),
+            |_| format!("the {what} is not in the years {from} to {to}"),
+            "see the unit of its time stamps",
+        )
     }
 
     fn floats(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
-        let numbers: Float64Array = if self.is_text() {
-            let texts = array.as_string::<i32>();
-            let number = |row: usize| -> Result<Option<f64>, StageError> {
-                if texts.is_null(row) {
-                    return Ok(None);
-                }
-                let text = texts.value(row);
-                text.parse().map(Some).map_err(|_| {
-                    self.error(row, name, &format!("`{}` is not a number", shown(text)))
-                        .hint("leave the field empty where there is no value")
-                })
-            };
-            (0..texts.len()).map(number).collect::<Result<_, _>>()?
+        let numbers: Float64Array = if self.lines.is_some() {
+            let words = ["is not a number", "leave the field empty where there is no value"];
+            self.parsed(name, array, |text| text.parse::<f64>().ok(), words)?
         } else {
             let is_number = |ty: &DataType| ty.is_floating() || ty.is_integer() || *ty == DataType::Null;
             if !is_number(array.data_type()) {
                 return Err(self.wrong(name, array, "numbers"));
             }
-            cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone()
+            cast(array, &DataType::Float64)?.as_primitive().clone()
         };
-        let is_wrong = |row: &usize| numbers.is_valid(*row) && !numbers.value(*row).is_finite();
-        if let Some(row) = (0..numbers.len()).find(is_wrong) {
-            let what = match numbers.value(row) {
-                value if value.is_nan() => "NaN is not a value",
-                _ => "the number is infinite",
-            };
-            return Err(self.error(row, name, what).hint(
-                "a missing value is null in Parquet (polars: `fill_nan(None)`; pandas writes its NaN so) \
-                and an empty field in CSV",
-            ));
-        }
+        let what = |value: f64| match value.is_nan() {
+            true => "NaN is not a value".to_owned(),
+            false => "the number is infinite".to_owned(),
+        };
+        self.check(
+            name,
+            &numbers,
+            f64::is_finite,
+            what,
+            "a missing value is null in Parquet (polars: `fill_nan(None)`; pandas writes its NaN so) and an \
+            empty field in CSV",
+        )?;
         Ok(Arc::new(numbers))
     }
 
     /// Whole numbers from 0 to 255.
     fn codes(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
         let numbers = self.floats(name, array)?;
-        let numbers = numbers.as_primitive::<Float64Type>();
-        let is_wrong = |row: &usize| {
-            let value = numbers.value(*row);
-            numbers.is_valid(*row) && !(value.fract() == 0.0 && (0.0..=255.0).contains(&value))
-        };
-        match (0..numbers.len()).find(is_wrong) {
-            Some(row) => Err(self
-                .error(
-                    row,
-                    name,
-                    &format!("{} is no code: a whole number from 0 to 255", numbers.value(row)),
-                )
-                .hint("leave the column out where it is not known")),
-            None => Ok(cast(numbers, &DataType::UInt8)?),
-        }
+        self.check(
+            name,
+            numbers.as_primitive::<Float64Type>(),
+            |value| value.fract() == 0.0 && (0.0..=255.0).contains(&value),
+            |value| format!("{value} is no code: a whole number from 0 to 255"),
+            "leave the column out where it is not known",
+        )?;
+        Ok(cast(&numbers, &DataType::UInt8)?)
     }
 
     fn flags(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
-        if !self.is_text() {
-            return match array.data_type() {
-                DataType::Boolean => Ok(Arc::clone(array)),
-                _ => Err(self.wrong(name, array, "true and false")),
-            };
-        }
-        let texts = array.as_string::<i32>();
-        let flag = |row: usize| -> Result<Option<bool>, StageError> {
-            if texts.is_null(row) {
-                return Ok(None);
-            }
-            match texts.value(row) {
-                "true" | "True" | "1" => Ok(Some(true)),
-                "false" | "False" | "0" => Ok(Some(false)),
-                other => Err(self
-                    .error(row, name, &format!("`{}` is neither true nor false", shown(other)))
-                    .hint("write `true` or `false`")),
-            }
+        let flag = |text: &str| match text {
+            "true" | "True" | "1" => Some(true),
+            "false" | "False" | "0" => Some(false),
+            _ => None,
         };
-        let flags: BooleanArray = (0..texts.len()).map(flag).collect::<Result<_, _>>()?;
-        Ok(Arc::new(flags))
+        match array.data_type() {
+            _ if self.lines.is_some() => {
+                let words = ["is neither true nor false", "write `true` or `false`"];
+                Ok(Arc::new(self.parsed::<_, BooleanArray>(name, array, flag, words)?))
+            }
+            DataType::Boolean => Ok(Arc::clone(array)),
+            _ => Err(self.wrong(name, array, "true and false")),
+        }
     }
 
     fn texts(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
-        let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let texts = match array.data_type() {
-            ty if is_text(ty) => cast(array, &DataType::Utf8)?,
             DataType::Dictionary(_, values) if is_text(values) => cast(array, &DataType::Utf8)?,
+            ty if is_text(ty) => cast(array, &DataType::Utf8)?,
             _ => return Err(self.wrong(name, array, "text")),
         };
-        let values: &StringArray = texts.as_string();
-        if let Some(row) =
-            (0..values.len()).find(|&row| values.is_valid(row) && values.value(row).trim().is_empty())
-        {
-            return Err(self
+        let is_empty = |text: Option<&str>| text.is_some_and(|text| text.trim().is_empty());
+        match texts.as_string::<i32>().iter().position(is_empty) {
+            Some(row) => Err(self
                 .error(row, name, "the text is empty")
-                .hint("every row needs one: leave the row out"));
+                .hint("every row needs one: leave the row out")),
+            None => Ok(texts),
         }
-        Ok(texts)
     }
 
     /// Dates, instants at midnight (pandas has no dates of its own), and texts of ISO 8601.
     fn dates(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
         let days: Date32Array = match array.data_type() {
             DataType::Date32 => array.as_primitive().clone(),
-            DataType::Date64 => self.days(name, &cast(array, &DataType::Int64)?, 86_400_000)?,
-            DataType::Timestamp(unit, _) => {
-                let a_second = match unit {
-                    TimeUnit::Second => 1,
-                    TimeUnit::Millisecond => 1_000,
-                    TimeUnit::Microsecond => 1_000_000,
-                    TimeUnit::Nanosecond => 1_000_000_000,
-                };
-                self.days(name, &cast(array, &DataType::Int64)?, 86_400 * a_second)?
-            }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                let texts = cast(array, &DataType::Utf8)?;
-                let texts: &StringArray = texts.as_string();
-                let day = |row: usize| -> Result<Option<i32>, StageError> {
-                    if texts.is_null(row) {
-                        return Ok(None);
-                    }
-                    let text = texts.value(row);
-                    let date: Result<Date, _> = text.parse();
-                    date.map(|date| Some(date.0)).map_err(|_| {
-                        self.error(row, name, &format!("`{}` is not a date", shown(text)))
-                            .hint("write it as 2019-06-28")
-                    })
-                };
-                (0..texts.len()).map(day).collect::<Result<_, _>>()?
+            DataType::Date64 => self.days(name, array, 86_400_000)?,
+            DataType::Timestamp(unit, _) => self.days(name, array, 86_400 * of_second(*unit))?,
+            ty if is_text(ty) => {
+                let day = |text: &str| Some(text.parse::<Date>().ok()?.0);
+                self.parsed(name, array, day, ["is not a date", "write it as 2019-06-28"])?
             }
             _ => return Err(self.wrong(name, array, "dates")),
         };
-        // Far days overflow the calendar, so they are compared as numbers.
-        let [first, last] = Self::day_range();
-        let is_wrong = |row: &usize| days.is_valid(*row) && !(first..=last).contains(&days.value(*row));
-        match (0..days.len()).find(is_wrong) {
-            Some(row) => Err(self
-                .error(
-                    row,
-                    name,
-                    &format!("the date is not in the years {} to {}", YEARS.start(), YEARS.end()),
-                )
-                .hint("see the unit of its time stamps")),
-            None => Ok(Arc::new(days)),
-        }
+        self.check_days(name, "date", &days, i64::from)?;
+        Ok(Arc::new(days))
     }
 
     /// Instants, and texts of ISO 8601 with a time; those without an offset are in UTC.
     fn instants(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
+        const SECOND: i64 = 1_000_000;
         let micros: Int64Array = match array.data_type() {
             // The number is in UTC, whatever zone it is shown in.
             DataType::Timestamp(unit, _) => {
-                let (times, per) = match unit {
-                    TimeUnit::Second => (1_000_000, 1),
-                    TimeUnit::Millisecond => (1_000, 1),
-                    TimeUnit::Microsecond => (1, 1),
-                    TimeUnit::Nanosecond => (1, 1_000),
-                };
+                let second = of_second(*unit);
                 let instants = cast(array, &DataType::Int64)?;
-                let instants: &Int64Array = instants.as_primitive::<Int64Type>();
-                instants.unary(|instant| instant.saturating_mul(times).div_euclid(per))
+                instants.as_primitive::<Int64Type>().unary(|instant| {
+                    instant
+                        .saturating_mul((SECOND / second).max(1))
+                        .div_euclid((second / SECOND).max(1))
+                })
             }
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
-                let texts = cast(array, &DataType::Utf8)?;
-                let texts: &StringArray = texts.as_string();
-                let instant = |row: usize| -> Result<Option<i64>, StageError> {
-                    if texts.is_null(row) {
-                        return Ok(None);
-                    }
-                    let text = texts.value(row);
-                    datasets::parse_instant(text).map(Some).ok_or_else(|| {
-                        self.error(row, name, &format!("`{}` is not an instant", shown(text)))
-                            .hint("write it as 2019-06-28T15:45:00Z; a day alone stands in a column `date`")
-                    })
-                };
-                (0..texts.len()).map(instant).collect::<Result<_, _>>()?
+            ty if is_text(ty) => {
+                let hint = "write it as 2019-06-28T15:45:00Z; a day alone stands in a column `date`";
+                self.parsed(name, array, datasets::parse_instant, ["is not an instant", hint])?
             }
             _ => return Err(self.wrong(name, array, "instants")),
         };
-        let day = |micros: i64| micros.div_euclid(86_400_000_000);
-        let [first, last] = Self::day_range().map(i64::from);
-        let is_wrong =
-            |row: &usize| micros.is_valid(*row) && !(first..=last).contains(&day(micros.value(*row)));
-        match (0..micros.len()).find(is_wrong) {
-            Some(row) => Err(self
-                .error(
-                    row,
-                    name,
-                    &format!("the instant is not in the years {} to {}", YEARS.start(), YEARS.end()),
-                )
-                .hint("see the unit of its time stamps")),
-            None => Ok(Arc::new(
-                micros
-                    .reinterpret_cast::<TimestampMicrosecondType>()
-                    .with_timezone("UTC"),
-            )),
-        }
-    }
-
-    /// The first and the last day that a table may hold.
-    fn day_range() -> [i32; 2] {
-        let first = Date::from_ymd(*YEARS.start(), 1, 1).map_or(i32::MIN, |date| date.0);
-        let last = Date::from_ymd(*YEARS.end(), 12, 31).map_or(i32::MAX, |date| date.0);
-        [first, last]
+        self.check_days(name, "instant", &micros, |micros| micros.div_euclid(86_400 * SECOND))?;
+        let instants = micros.reinterpret_cast::<TimestampMicrosecondType>();
+        Ok(Arc::new(instants.with_timezone("UTC")))
     }
 
     /// The days of instants, of which a day has `day`.
     fn days(&self, name: &str, instants: &ArrayRef, day: i64) -> Result<Date32Array, StageError> {
-        let instants: &Int64Array = instants.as_primitive::<Int64Type>();
-        let of_day = |row: usize| -> Result<Option<i32>, StageError> {
-            if instants.is_null(row) {
-                return Ok(None);
-            }
-            let instant = instants.value(row);
-            if instant.rem_euclid(day) != 0 {
-                return Err(self
-                    .error(row, name, "the instant is not a day: it is not midnight UTC")
-                    .hint("write days: `dt.date` in pandas, `cast(pl.Date)` in polars"));
-            }
-            Ok(Some(i32::try_from(instant.div_euclid(day)).unwrap_or(i32::MAX)))
-        };
-        (0..instants.len()).map(of_day).collect()
+        let instants = cast(instants, &DataType::Int64)?;
+        let instants: &Int64Array = instants.as_primitive();
+        self.check(
+            name,
+            instants,
+            |instant| instant.rem_euclid(day) == 0,
+            |_| "the instant is not a day: it is not midnight UTC".to_owned(),
+            "write days: `dt.date` in pandas, `cast(pl.Date)` in polars",
+        )?;
+        Ok(instants.unary(|instant| i32::try_from(instant.div_euclid(day)).unwrap_or(i32::MAX)))
     }
+}
+
+/// The count of a unit in a second.
+fn of_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 /// The start of a value, as messages show it.
@@ -352,7 +318,7 @@ pub(super) fn shown(text: &str) -> String {
 
 fn type_name(ty: &DataType) -> String {
     match ty {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_owned(),
+        ty if is_text(ty) => "text".to_owned(),
         DataType::Boolean => "true and false".to_owned(),
         DataType::Date32 | DataType::Date64 => "dates".to_owned(),
         DataType::Timestamp(..) => "instants".to_owned(),

@@ -4,10 +4,8 @@ use super::columns::Table;
 use super::csv;
 use crate::error::StageError;
 use crate::visible::visible_line;
-use arrow_array::RecordBatch;
-use arrow_select::concat::concat_batches;
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use stages_table_file::Container;
 
 /// A file that a program wrote.
 #[derive(Clone, Debug)]
@@ -19,26 +17,12 @@ pub struct WrittenFile {
 }
 
 /// Reads a table.
-///
-/// # Errors
-/// When the file is neither Parquet nor CSV, or damaged.
 pub(super) fn read(file: &WrittenFile) -> Result<Table, StageError> {
     let name = visible_line(&file.name).into_owned();
-    let unreadable = |err: &dyn std::fmt::Display| {
-        StageError::new(format!("`{name}` cannot be read: {err}"))
-            .hint("see whether the program wrote it to its end")
-    };
-    if file.bytes.starts_with(b"PAR1") {
-        let builder =
-            ParquetRecordBatchReaderBuilder::try_new(file.bytes.clone()).map_err(|err| unreadable(&err))?;
-        let schema = builder.schema().clone();
-        let reader = builder
-            .with_batch_size(1 << 16)
-            .build()
-            .map_err(|err| unreadable(&err))?;
-        let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>().map_err(|err| unreadable(&err))?;
+    if Container::of(&file.bytes) == Some(Container::Parquet) {
+        let batch = Container::Parquet.read(&file.bytes);
         return Ok(Table {
-            batch: concat_batches(&schema, &batches)?,
+            batch: batch.map_err(|fault| StageError::of_fault(&name, &fault))?,
             lines: None,
             name,
         });

@@ -137,9 +137,6 @@ impl GivenAction {
 
 impl CorporateActionsConfig {
     /// Refuses invalid values, as far as the configuration alone tells.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
@@ -153,9 +150,6 @@ impl CorporateActionsConfig {
     }
 
     /// The actions written in the configuration.
-    ///
-    /// # Errors
-    /// The first mistake in them.
     pub(super) fn given(&self) -> Result<Vec<CorporateAction>, ConfigProblem> {
         self.actions
             .iter()

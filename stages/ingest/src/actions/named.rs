@@ -4,7 +4,7 @@ use super::config::{COLUMNS, CorporateActionsConfig};
 use super::ratio;
 use crate::frame::{Frame, header};
 use crate::unpack::Packed;
-use crate::value::{OUT_OF_RANGE, number};
+use crate::value::{OUT_OF_RANGE, formats_or_iso, number};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::layout::normal;
@@ -53,11 +53,7 @@ pub(super) fn parse(
     {
         return Err(missing("ratio"));
     }
-    let format = match config.date_format.as_str() {
-        "" => "%Y-%m-%d",
-        format => format,
-    };
-    let dates = frame.dates(date, &[format.to_owned()], "")?;
+    let dates = frame.dates(date, &formats_or_iso(&config.date_format), "")?;
     let texts = |ours: &str| -> Result<Vec<String>, StageError> {
         let mut texts = vec![String::new(); frame.rows()];
         if let Some(theirs) = theirs.get(ours) {

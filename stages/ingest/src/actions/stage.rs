@@ -13,24 +13,14 @@ use stages_core::corporate_actions::batch;
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::event::StageEvent;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
-    StageError, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
+    Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// `ingest/corporate_actions`.
 pub struct CorporateActions;
-
-const fn prices(name: &'static str, ty: PortType, doc: &'static str) -> InputPort {
-    InputPort {
-        name,
-        ty,
-        optional: true,
-        list: false,
-        doc,
-    }
-}
 
 impl StageKind for CorporateActions {
     type Config = CorporateActionsConfig;
@@ -41,30 +31,21 @@ impl StageKind for CorporateActions {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[
-            prices("bars", PortType::Bars, "unadjusted bars to look for splits in"),
-            prices("chain", PortType::OptionChain, "an option chain to look for splits in"),
+            InputPort::optional("bars", PortType::Bars).doc("unadjusted bars to look for splits in"),
+            InputPort::optional("chain", PortType::OptionChain).doc("an option chain to look for splits in"),
             TABLE,
         ],
         outputs: &[
-            OutputPort {
-                name: "actions",
-                ty: PortType::CorporateActions,
-                doc: "the actions of the files and of the configuration",
-            },
-            OutputPort {
-                name: "proposed",
-                ty: PortType::CorporateActions,
-                doc: "splits found in `bars` and `chain` that are not among `actions`: to be looked at, and \
+            OutputPort::new("actions", PortType::CorporateActions)
+                .doc("the actions of the files and of the configuration"),
+            OutputPort::new("proposed", PortType::CorporateActions).doc(
+                "splits found in `bars` and `chain` that are not among `actions`: to be looked at, and \
                     connected where they are true",
-            },
+            ),
         ],
     };
 
-    fn check(
-        &self,
-        config: &CorporateActionsConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &CorporateActionsConfig, plan: &PlanContext) -> Planned {
         config.check()?;
         self.sources(config, plan.base)?;
         if !config.path.is_empty() && plan.inputs.contains_key(TABLE.name) {

@@ -2,44 +2,40 @@
 
 use datasets::layout::suggestion;
 use datasets::quality::Rule;
-use serde::{Deserialize, Serialize, Serializer, de};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{self, DeserializeOwned, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// The word for each rule's own value.
-pub(super) const BY_RULE: &str = "by_rule";
+const BY_RULE: &str = "by_rule";
 
-/// Writes a setting in its shortest form.
-///
-/// # Errors
-/// Those of the serializer.
-pub(super) fn serialize<T: Serialize, S: Serializer>(
-    default: Option<&T>,
-    rules: &BTreeMap<String, T>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match default {
-        Some(default) if rules.is_empty() => default.serialize(serializer),
-        None if rules.is_empty() => serializer.serialize_str(BY_RULE),
-        default => serializer.collect_map(
-            default
-                .map(|value| ("default", value))
-                .into_iter()
-                .chain(rules.iter().map(|(rule, value)| (rule.as_str(), value))),
-        ),
-    }
+/// A setting of rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ByRule<T> {
+    /// For rules that are not named, in place of their own; `None` for each rule's own.
+    pub default: Option<T>,
+    /// By rule.
+    pub rules: BTreeMap<String, T>,
 }
 
-/// A setting as it is read: the default, and the values by rule.
-pub(super) type ByRule<T> = (Option<T>, BTreeMap<String, T>);
-
-/// Reads values by rule.
-///
-/// # Errors
-/// A value that is none.
-pub(super) fn read<'de, T: Deserialize<'de>, A: de::MapAccess<'de>>(map: A) -> Result<ByRule<T>, A::Error> {
-    let mut rules = BTreeMap::<String, T>::deserialize(de::value::MapAccessDeserializer::new(map))?;
-    Ok((rules.remove("default"), rules))
+/// A value that a rule can have.
+pub trait OfRule: Serialize + DeserializeOwned {
+    /// The name of the setting in schemas.
+    const NAME: &'static str;
+    /// The description of a setting that cannot be read, for messages.
+    const EXPECTED: &'static str;
+    /// The value of this word.
+    fn of_word<E: de::Error>(word: &str) -> Result<Self, E>;
+    /// The value of this number.
+    fn of_number<E: de::Error>(number: Unexpected<'_>) -> Result<Self, E> {
+        Err(E::invalid_type(number, &Self::EXPECTED))
+    }
+    /// The schema of a value, and the description of the setting.
+    fn schema(generator: &mut SchemaGenerator) -> (Schema, String);
 }
 
 /// The error for the name of a rule that does not exist.
@@ -47,4 +43,77 @@ pub(super) fn unknown(setting: &str, name: &str, rules: &[Rule]) -> ConfigProble
     let known: Vec<_> = rules.iter().map(|rule| rule.name).collect();
     ConfigProblem::new(format!("{setting}.{name}"), format!("there is no rule `{name}`"))
         .hint(suggestion(name, known.iter().copied()))
+}
+
+impl<T> ByRule<T> {
+    /// The value for all rules that are not named.
+    pub fn all(default: T) -> Self {
+        Self {
+            default: Some(default),
+            rules: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for ByRule<T> {
+    /// Writes the shortest form.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.default {
+            Some(default) if self.rules.is_empty() => default.serialize(serializer),
+            None if self.rules.is_empty() => serializer.serialize_str(BY_RULE),
+            default => {
+                let default = default.iter().map(|value| ("default", value));
+                serializer.collect_map(default.chain(self.rules.iter().map(|(rule, value)| (&**rule, value))))
+            }
+        }
+    }
+}
+
+struct Visitor<T>(PhantomData<T>);
+
+impl<'de, T: OfRule> de::Visitor<'de> for Visitor<T> {
+    type Value = ByRule<T>;
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<ByRule<T>, E> {
+        T::of_number(Unexpected::Float(number)).map(ByRule::all)
+    }
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<ByRule<T>, E> {
+        T::of_number(Unexpected::Unsigned(number)).map(ByRule::all)
+    }
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ByRule<T>, E> {
+        T::of_number(Unexpected::Signed(number)).map(ByRule::all)
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ByRule<T>, E> {
+        Ok(ByRule {
+            default: (text != BY_RULE).then(|| T::of_word(text)).transpose()?,
+            rules: BTreeMap::new(),
+        })
+    }
+    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<ByRule<T>, A::Error> {
+        let mut rules = BTreeMap::<String, T>::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let default = rules.remove("default");
+        Ok(ByRule { default, rules })
+    }
+}
+
+impl<'de, T: OfRule> Deserialize<'de> for ByRule<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Visitor(PhantomData))
+    }
+}
+
+impl<T: OfRule> JsonSchema for ByRule<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::NAME.into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let (value, about) = T::schema(generator);
+        schemars::json_schema!({
+            "description": about,
+            "anyOf": [{ "const": BY_RULE }, value.clone(), { "type": "object",
+                "additionalProperties": value }]
+        })
+    }
 }

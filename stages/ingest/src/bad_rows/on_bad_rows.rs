@@ -1,33 +1,19 @@
 //! `on_bad_rows:` of a stage.
 
-use super::by_rule::{self, BY_RULE};
+use super::by_rule::{self, ByRule, OfRule};
 use super::unit;
 use datasets::quality::{Action, Remedy, Rule, Tally, of};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use schemars::{Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::Error;
+use serde::de::value::StrDeserializer;
 use stages_core::{ConfigProblem, StageError};
-use std::collections::BTreeMap;
-use std::fmt;
 
 /// The action for rows that break a rule: `drop`, `keep`, `untradable` or `fail`; or by rule,
 /// `{ default: drop, crossed_quote: keep }`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnBadRows {
-    /// For rules that are not named, in place of their own; `None` for each rule's own.
-    pub default: Option<Action>,
-    /// By rule.
-    pub rules: BTreeMap<String, Action>,
-}
+pub type OnBadRows = ByRule<Action>;
 
 impl OnBadRows {
-    /// The action for all rules that are not named.
-    pub fn all(default: Action) -> Self {
-        Self {
-            default: Some(default),
-            rules: BTreeMap::new(),
-        }
-    }
-
     /// The action for a rule. A default for all rules makes none stricter that only counts by itself, and
     /// drops nothing where there is no row to drop.
     pub fn action(&self, rule: &Rule) -> Action {
@@ -49,9 +35,6 @@ impl OnBadRows {
     }
 
     /// Refuses the name of a rule that does not exist, and an action that it cannot take.
-    ///
-    /// # Errors
-    /// The first such name.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         for (name, action) in &self.rules {
             let problem = |message: String| ConfigProblem::new(format!("on_bad_rows.{name}"), message);
@@ -125,50 +108,19 @@ impl OnBadRows {
     }
 }
 
-impl Serialize for OnBadRows {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        by_rule::serialize(self.default.as_ref(), &self.rules, serializer)
-    }
-}
+impl OfRule for Action {
+    const NAME: &'static str = "OnBadRows";
+    const EXPECTED: &'static str =
+        "`by_rule`, `drop`, `keep`, `untradable`, `fail`, or a map from rules to these";
 
-impl<'de> Deserialize<'de> for OnBadRows {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = OnBadRows;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("`by_rule`, `drop`, `keep`, `untradable`, `fail`, or a map from rules to these")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<OnBadRows, E> {
-                Ok(OnBadRows {
-                    default: match text {
-                        BY_RULE => None,
-                        text => Some(Action::deserialize(de::value::StrDeserializer::new(text))?),
-                    },
-                    rules: BTreeMap::new(),
-                })
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<OnBadRows, A::Error> {
-                let (default, rules) = by_rule::read(map)?;
-                Ok(OnBadRows { default, rules })
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+    fn of_word<E: Error>(word: &str) -> Result<Self, E> {
+        Self::deserialize(StrDeserializer::new(word))
     }
-}
 
-impl JsonSchema for OnBadRows {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "OnBadRows".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let action = generator.subschema_for::<Action>();
-        schemars::json_schema!({
-            "description": "by_rule, drop, keep, untradable or fail; or by rule: \
-            { default: drop, crossed_quote: keep }.",
-            "anyOf": [{ "const": BY_RULE }, action.clone(), { "type": "object",
-                "additionalProperties": action }]
-        })
+    fn schema(generator: &mut SchemaGenerator) -> (Schema, String) {
+        let about =
+            "by_rule, drop, keep, untradable or fail; or by rule: { default: drop, crossed_quote: keep }.";
+        (generator.subschema_for::<Self>(), about.to_owned())
     }
 }
 

@@ -22,6 +22,12 @@ pub struct FileBars {
     out_of_range: BTreeMap<String, u64>,
 }
 
+impl AsRef<Cuts> for FileBars {
+    fn as_ref(&self) -> &Cuts {
+        &self.cuts
+    }
+}
+
 /// The bars that a stage takes of its files.
 pub struct Wanted<'a> {
     /// Their symbols; empty for all.
@@ -42,11 +48,9 @@ impl Wanted<'_> {
 
 impl FileBars {
     /// The bars of a file, from its memo where they are cached.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
-        let make = |file: &mut File<'_>| {
+        let memo = file.memo.clone();
+        cuts::of_file(context, &memo, || {
             let mut writer = CutWriter::new(&context.store, Period::Year, &[], &[])?;
             let (mut days, mut out_of_range) = (BTreeSet::new(), BTreeMap::new());
             file.parts(context, &mut |batch| {
@@ -71,8 +75,7 @@ impl FileBars {
                 days,
                 out_of_range,
             })
-        };
-        cuts::of_file(context, file, |rows: &Self| &rows.cuts, make)
+        })
     }
 
     /// Returns whether any row is there at `until`.
@@ -81,9 +84,6 @@ impl FileBars {
     }
 
     /// The wanted days.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
         let mut days = match wanted.symbols {
             [] => self.days.clone(),
@@ -121,9 +121,6 @@ impl FileBars {
     }
 
     /// The wanted bars of some of the cuts that are within a range of dates.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn bars(
         &self,
         context: &Context,

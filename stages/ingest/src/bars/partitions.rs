@@ -6,17 +6,17 @@ use super::clean::{States, clean};
 use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::rows::{Bar, to_batch};
-use crate::cuts::{decode, encode, kept};
+use crate::cuts::{Tables, Unit, decode, encode, kept, units};
 use cache::BlobRef;
+use datasets::DateRange;
 use datasets::layout::CalendarName;
 use datasets::quality::{BARS, Counted, Tally};
-use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::dataset::{self, Partition, PartitionKey, Period};
+use stages_core::dataset::Period;
 use stages_core::{Context, Memo, StageError};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The facts that all partitions of a table share.
 pub struct Facts<'a> {
@@ -30,17 +30,11 @@ pub struct Facts<'a> {
     pub period: Period,
 }
 
-/// The cuts, by file, that have rows of a period.
-struct Unit<'a> {
-    range: DateRange,
-    cuts: Vec<(&'a FileBars, Vec<usize>)>,
-}
-
 /// The partitions of a period that are made: the value of their memo.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// The path of each, and its bytes.
-    tables: Vec<(String, BlobRef)>,
+    /// Their tables.
+    pub tables: Tables,
     /// The state of the rules at its end.
     state: Option<BlobRef>,
     /// The wanted rows.
@@ -54,61 +48,26 @@ pub struct Done {
 }
 
 impl Done {
-    /// Its partitions.
-    ///
-    /// # Errors
-    /// When a path is not that of a partition.
-    pub fn partitions(&self) -> Result<Vec<Partition>, StageError> {
-        let of = |(path, blob): &(String, BlobRef)| {
-            let key = PartitionKey::parse(path).ok_or_else(|| {
-                StageError::new(format!("a memo is damaged: `{path}` is not the path of a partition"))
-            })?;
-            Ok(Partition { key, blob: *blob })
-        };
-        self.tables.iter().map(of).collect()
-    }
-
     /// Returns whether all its blobs are there.
     fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
         let has_state = context.store.memo(kept(memo).key)? == self.state;
-        Ok(has_state && self.tables.iter().all(|(_, blob)| context.store.has(*blob)))
+        Ok(has_state && self.tables.are_there(context))
     }
-}
-
-/// The periods in which files have rows, in order. Daily partitions are made a month at a time, so that few
-/// states are stored.
-fn units(files: &[FileBars], period: Period) -> Vec<Unit<'_>> {
-    let period = match period {
-        Period::Day => Period::Month,
-        longer => longer,
-    };
-    let mut units: BTreeMap<Date, Unit<'_>> = BTreeMap::new();
-    for file in files {
-        for (number, cut) in file.cuts.list.iter().enumerate() {
-            let mut range = period.range(cut.range.from);
-            while range.from <= cut.range.to {
-                let cuts = Vec::new();
-                let unit = units.entry(range.from).or_insert(Unit { range, cuts });
-                match unit.cuts.last_mut() {
-                    Some((last, cuts)) if std::ptr::eq(*last, file) => cuts.push(number),
-                    _ => unit.cuts.push((file, vec![number])),
-                }
-                range = period.range(range.to.plus(1));
-            }
-        }
-    }
-    units.into_values().collect()
 }
 
 impl Facts<'_> {
     /// Makes all partitions.
-    ///
-    /// # Errors
-    /// When one cannot be made.
     pub fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
-        let units = units(files, self.period);
+        // Daily partitions are made a month at a time, so that few states are stored.
+        let units = units(
+            files,
+            match self.period {
+                Period::Day => Period::Month,
+                longer => longer,
+            },
+        );
         let units = units.iter().filter(|unit| self.has_dates(unit.range));
-        let units: Vec<&Unit<'_>> = units.collect();
+        let units: Vec<&Unit<'_, FileBars>> = units.collect();
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
         // The state at the end of the last period, where it was made in this run.
         let mut states = Some(States::new());
@@ -144,13 +103,7 @@ impl Facts<'_> {
     }
 
     /// The memo of a period: its rows, the state before it, and all facts that its result depends on.
-    fn memo(&self, unit: &Unit<'_>, state: Option<BlobRef>) -> Memo {
-        // The order of files and of rows in them does not matter.
-        let cuts = unit.cuts.iter();
-        let mut rows: Vec<&[u8]> = cuts
-            .flat_map(|(file, cuts)| cuts.iter().map(|cut| file.cuts.list[*cut].digest.as_bytes().as_slice()))
-            .collect();
-        rows.sort_unstable();
+    fn memo(&self, unit: &Unit<'_, FileBars>, state: Option<BlobRef>) -> Memo {
         let dates = self.wanted.dates.map(|dates| DateRange {
             from: dates.from.max(unit.range.from),
             to: dates.to.min(unit.range.to),
@@ -167,7 +120,7 @@ impl Facts<'_> {
         let parts: [&[u8]; 3] = [
             facts.as_bytes(),
             state.as_ref().map_or(&[], |state| state.blob.as_bytes()),
-            &rows.concat(),
+            &unit.digests(),
         ];
         Memo::new(
             "ingest/bars partition v1",
@@ -179,7 +132,7 @@ impl Facts<'_> {
     fn make(
         &self,
         context: &Context,
-        unit: &Unit<'_>,
+        unit: &Unit<'_, FileBars>,
         memo: &Memo,
         states: &mut States,
     ) -> Result<Done, StageError> {
@@ -204,9 +157,7 @@ impl Facts<'_> {
         let batch = to_batch(&bars)?;
         drop(bars);
         context.compute_memo(memo, || {
-            for partition in dataset::partition_symbols(&context.store, &batch, self.period)? {
-                done.tables.push((partition.key.path(), partition.blob));
-            }
+            done.tables = Tables::store(context, &batch, self.period)?;
             let state = context.store.put(&encode(states)?)?;
             context.store.put_memo(kept(memo).key, state)?;
             done.state = Some(state);

@@ -1,11 +1,9 @@
 //! Vendors' bars as ours.
 
 use crate::file_memo::{Around, Reading};
-use crate::form::prepare;
-use crate::frame::{self, Frame};
-use crate::header::{self, Names};
+use crate::form::{Opened, open};
 use crate::layout_choice::Chosen;
-use crate::layout_columns::{needed, numeric, source_of, wanted};
+use crate::layout_columns::{needed, source_of, wanted};
 use crate::unpack::Packed;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
@@ -36,38 +34,29 @@ pub(super) const VOLUME: usize = 4;
 /// # Errors
 /// When a value cannot be read, or a required column is missing.
 pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
-    let prepared = prepare(packed, layout, around.lookup)?;
-    let packed = prepared.packed.as_ref();
-    let header = frame::header(packed)?;
-    header::check(&packed.place, layout, &Names::new(&header, false))?;
+    let opened = open(packed, layout, around.lookup)?;
     if let Some(closes) = layout.sources("close").find(|mapping| mapping.theirs == OTHERS) {
-        return by_symbol(packed, layout, closes, &header);
+        return by_symbol(&opened, layout, closes);
     }
-    let of_name = prepared.given.get("symbol").map(|named| named.text.to_uppercase());
+    let Opened {
+        place, frame, given, ..
+    } = &opened;
+    let of_name = given.get("symbol").map(|named| named.text.to_uppercase());
     let symbol = match (around.symbol, of_name.as_deref()) {
         ("", Some(of_name)) => of_name,
         (given, _) => given,
     };
-    let wanted = wanted(layout);
-    let numeric = numeric(layout);
-    let mut frame =
-        Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
-            .with_missing(&layout.missing);
-    if let Some(condition) = &layout.condition {
-        frame.keep(condition)?;
-    }
-    let frame = frame;
-    let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    let date = &needed(layout, frame, place, "date")?.theirs;
     // In parallel; the first error is that of sequential reading.
     let (dates, (symbols, values)) = rayon::join(
         || frame.dates(date, &layout.dates, &layout.zone),
         || {
             rayon::join(
-                || symbols(packed, layout, symbol, &frame),
+                || symbols(&opened, layout, symbol),
                 || {
                     FLOATS
                         .par_iter()
-                        .map(|ours| match source_of(layout, &frame, ours) {
+                        .map(|ours| match source_of(layout, frame, ours) {
                             Some(mapping) => frame.numbers(mapping),
                             None => Ok(vec![f64::NAN; frame.rows()]),
                         })
@@ -77,7 +66,7 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
         },
     );
     let dates = dates?;
-    needed(layout, &frame, &packed.place, "close")?;
+    needed(layout, frame, place, "close")?;
     let symbols = symbols?;
     let values: Vec<Vec<f64>> = values.into_iter().collect::<Result<_, StageError>>()?;
     let names = symbols
@@ -87,27 +76,17 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
 }
 
 /// Reads a table with a column of closes for each symbol. A symbol has no bar where its cell is empty.
-fn by_symbol(
-    packed: &Packed,
-    layout: &Layout,
-    closes: &Mapping,
-    header: &[String],
-) -> Result<RecordBatch, StageError> {
+fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<RecordBatch, StageError> {
+    let (frame, place) = (&opened.frame, &opened.place);
     let named = wanted(layout);
-    let is_symbol = |name: &str| !named.contains(&normal(name));
-    let mut frame = Frame::read_with_numbers(packed, |_| true, is_symbol)?.with_missing(&layout.missing);
-    if let Some(condition) = &layout.condition {
-        frame.keep(condition)?;
-    }
-    let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    let date = &needed(layout, frame, place, "date")?.theirs;
     let dates = frame.dates(date, &layout.dates, &layout.zone)?;
     let (mut symbols, mut days, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    for name in header.iter().filter(|name| is_symbol(name)) {
+    for name in opened.header.iter().filter(|name| !named.contains(&normal(name))) {
         let symbol = name.trim();
         if symbol.is_empty() {
             return Err(StageError::new(format!(
-                "`{}` has a column without a name, which is no symbol",
-                packed.place
+                "`{place}` has a column without a name, which is no symbol"
             ))
             .hint("remove it from the file, or name its column of dates in `columns: { date: … }`"));
         }
@@ -130,12 +109,8 @@ fn by_symbol(
 }
 
 /// The symbols of the rows, each with how many rows it has in a row.
-fn symbols(
-    packed: &Packed,
-    layout: &Layout,
-    given: &str,
-    frame: &Frame,
-) -> Result<Vec<(String, usize)>, StageError> {
+fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String, usize)>, StageError> {
+    let frame = &opened.frame;
     let mut symbols: Vec<(String, usize)> = Vec::new();
     if let Some(mapping) = source_of(layout, frame, "symbol") {
         frame.texts(&mapping.theirs, |row, text| {
@@ -151,12 +126,12 @@ fn symbols(
         return Ok(symbols);
     }
     let name = match (given, &*layout.facts.symbol) {
-        ("", "") if layout.facts.symbol_from_file_name => packed.stem.as_str(),
+        ("", "") if layout.facts.symbol_from_file_name => opened.stem.as_str(),
         ("", of_layout) => of_layout,
         (given, _) => given,
     };
     if name.is_empty() {
-        return Err(StageError::new(format!("`{}` does not name the symbol", packed.place))
+        return Err(StageError::new(format!("`{}` does not name the symbol", opened.place))
             .hint("give it as `symbol: SPY`"));
     }
     Ok(vec![(name.to_owned(), frame.rows())])
@@ -189,9 +164,6 @@ fn batch<'a>(
 }
 
 /// Adds the bars of a table that are wanted, by symbol and date.
-///
-/// # Errors
-/// When the table is not one of bars.
 pub fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
@@ -222,9 +194,6 @@ pub fn collect(
 }
 
 /// The bars as a table of the schema, of which closes are then all there.
-///
-/// # Errors
-/// When a close is missing.
 pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
     let columns = schema::BARS

@@ -15,8 +15,8 @@ use datasets::quality::{BARS, Tally};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
+    Share, Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,18 +32,11 @@ impl StageKind for Bars {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[TABLE],
-        outputs: &[OutputPort {
-            name: "bars",
-            ty: PortType::Bars,
-            doc: "the bars, with the data-quality table in its metadata",
-        }],
+        outputs: &[OutputPort::new("bars", PortType::Bars)
+            .doc("the bars, with the data-quality table in its metadata")],
     };
 
-    fn check(
-        &self,
-        config: &BarsConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Planned {
         config.on_bad_rows.check(BARS)?;
         config.max_dropped.check(BARS)?;
         check_dates(config.dates, config.until)?;
@@ -114,7 +107,7 @@ impl StageKind for Bars {
         let rows_read = periods.iter().map(|done| done.rows_read).sum::<u64>() + tally.out_of_range();
         let (mut symbols, mut partitions) = (BTreeSet::new(), Vec::new());
         for done in periods {
-            partitions.extend(done.partitions()?);
+            partitions.extend(done.tables.partitions()?);
             symbols.extend(done.symbols);
             tally.merge(done.tally);
         }

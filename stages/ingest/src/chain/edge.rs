@@ -14,9 +14,6 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
 /// The states of some underlyings as bytes, with the digest of each.
-///
-/// # Errors
-/// None that is known.
 pub(super) fn pack(states: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, StageError> {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
     let mut write = |bytes: &[u8]| {
@@ -36,22 +33,21 @@ pub(super) fn pack(states: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, StageE
 }
 
 /// The states in the bytes of [`pack`], each with its digest.
-///
-/// # Errors
-/// When they are damaged.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, StageError> {
-    let mut all = Vec::new();
-    DeflateDecoder::new(bytes)
-        .read_to_end(&mut all)
-        .map_err(|_| damaged())?;
-    let mut bytes = Bytes(&all);
-    let mut states = Vec::new();
-    while !bytes.0.is_empty() {
-        let symbol = bytes.text()?;
-        let state = bytes.bytes()?;
-        states.push((symbol, digest(state), decode(state)?));
-    }
-    Ok(states)
+    let states = || {
+        let mut all = Vec::new();
+        DeflateDecoder::new(bytes).read_to_end(&mut all).ok()?;
+        let (mut bytes, mut states) = (all.as_slice(), Vec::new());
+        while !bytes.is_empty() {
+            let (symbol, state) = <(String, Vec<u8>)>::take(&mut bytes)?;
+            states.push((symbol, digest(&state), decode(&state)?));
+        }
+        Some(states)
+    };
+    states().ok_or_else(|| {
+        StageError::new("the stored state of a partition is damaged")
+            .hint("run the stage again with `--force`")
+    })
 }
 
 /// The digest of a state.
@@ -59,198 +55,188 @@ pub(super) fn digest(state: &[u8]) -> BlobDigest {
     BlobRef::of(state).blob
 }
 
-fn damaged() -> StageError {
-    StageError::new("the stored state of a partition is damaged").hint("run the stage again with `--force`")
-}
-
 /// A state as bytes; the days that have snapshots are not part of it.
 pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut put = |bytes: &[u8]| out.extend_from_slice(bytes);
-    let optional = |value: Option<f64>, put: &mut dyn FnMut(&[u8])| {
-        put(&[u8::from(value.is_some())]);
-        put(&value.unwrap_or_default().to_bits().to_le_bytes());
-    };
-    let count = |count: usize| (count as u64).to_le_bytes();
-    let contracts = |contracts: &[Contract], put: &mut dyn FnMut(&[u8])| {
-        put(&count(contracts.len()));
-        for (expiry, strike, call) in contracts {
-            put(&expiry.to_le_bytes());
-            put(&strike.to_le_bytes());
-            put(&[u8::from(*call)]);
-        }
-    };
-    optional(seen.underlying, &mut put);
-    optional(seen.parity.last, &mut put);
-    put(&count(seen.parity.carries.len()));
-    for carry in &seen.parity.carries {
-        put(&carry.to_bits().to_le_bytes());
-    }
-    put(&[u8::from(seen.prices.is_some())]);
-    let none = Prices::default();
-    let prices = seen.prices.as_ref().unwrap_or(&none);
-    put_prices(prices, &mut put);
-    let rows = &prices.rows;
-    put(&[u8::from(seen.ladder.is_some())]);
+    (seen.underlying, seen.parity.last).put(&mut out);
+    seen.parity.carries.iter().copied().collect::<Vec<f64>>().put(&mut out);
+    seen.prices.put(&mut out);
+    let rows = seen.prices.as_ref().map_or(&[][..], |prices| &prices.rows);
+    seen.ladder.is_some().put(&mut out);
     if let Some(ladder) = &seen.ladder {
-        put(&ladder.date.0.to_le_bytes());
-        put(&ladder.underlying.to_bits().to_le_bytes());
+        (ladder.date.0, ladder.underlying).put(&mut out);
         // Most of its contracts have prices: a mark is enough for these.
         let mut unpriced = vec![true; ladder.contracts.len()];
         for row in rows {
             let at = ladder.contracts.binary_search(&row.contract());
-            put(&[u8::from(at.is_ok())]);
+            at.is_ok().put(&mut out);
             if let Ok(at) = at {
                 unpriced[at] = false;
             }
         }
         let rest = ladder.contracts.iter().zip(unpriced).filter(|(_, unpriced)| *unpriced);
-        contracts(&rest.map(|(contract, _)| *contract).collect::<Vec<_>>(), &mut put);
+        rest.map(|(contract, _)| *contract)
+            .collect::<Vec<Contract>>()
+            .put(&mut out);
     }
     let mut traded: Vec<Contract> = seen.traded.iter().copied().collect();
     traded.sort_unstable();
-    contracts(&traded, &mut put);
-    put(&[u8::from(seen.opening.is_some())]);
+    traded.put(&mut out);
+    seen.opening.is_some().put(&mut out);
     if let Some((underlying, prices)) = &seen.opening {
-        put(&underlying.to_bits().to_le_bytes());
-        put_prices(prices, &mut put);
+        underlying.put(&mut out);
+        prices.put(&mut out);
     }
     out
 }
 
-fn put_prices(Prices { roots, rows }: &Prices, put: &mut dyn FnMut(&[u8])) {
-    let count = |count: usize| (count as u64).to_le_bytes();
-    put(&count(roots.len()));
-    for root in roots {
-        put(&count(root.len()));
-        put(root.as_bytes());
-    }
-    // Column by column, which packs best.
-    put(&count(rows.len()));
-    rows.iter().for_each(|row| put(&row.expiry.to_le_bytes()));
-    rows.iter().for_each(|row| put(&row.root.to_le_bytes()));
-    rows.iter().for_each(|row| put(&row.strike.to_bits().to_le_bytes()));
-    rows.iter().for_each(|row| put(&[u8::from(row.call)]));
-    for i in 0..2 {
-        rows.iter().for_each(|row| put(&row.prices[i].to_le_bytes()));
-    }
-}
-
-fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
-    let mut bytes = Bytes(bytes);
-    let mut seen = SeenOf {
-        underlying: bytes.optional()?,
-        ..SeenOf::default()
-    };
-    seen.parity.last = bytes.optional()?;
-    for _ in 0..bytes.u64()? {
-        seen.parity.carries.push_back(f64::from_bits(bytes.u64()?));
-    }
-    let has_prices = bytes.flag()?;
-    let prices = bytes.prices()?;
-    let rows = &prices.rows;
-    if bytes.flag()? {
-        let date = Date(bytes.i32()?);
-        let underlying = f64::from_bits(bytes.u64()?);
-        let listed = bytes.column(rows.len() as u64, Bytes::flag)?;
-        let mut contracts: Vec<Contract> = rows
-            .iter()
-            .zip(listed)
-            .filter(|(_, listed)| *listed)
-            .map(|(row, _)| row.contract())
-            .collect();
-        contracts.extend(bytes.contracts()?);
+fn decode(mut bytes: &[u8]) -> Option<SeenOf> {
+    let bytes = &mut bytes;
+    let mut seen = SeenOf::default();
+    (seen.underlying, seen.parity.last) = Item::take(bytes)?;
+    seen.parity.carries = Vec::take(bytes)?.into();
+    seen.prices = Item::take(bytes)?;
+    if bool::take(bytes)? {
+        let (date, underlying) = Item::take(bytes)?;
+        let mut contracts: Vec<Contract> = Vec::new();
+        for row in seen.prices.iter().flat_map(|prices| &prices.rows) {
+            if bool::take(bytes)? {
+                contracts.push(row.contract());
+            }
+        }
+        contracts.extend(Vec::<Contract>::take(bytes)?);
         contracts.sort_unstable();
         contracts.dedup();
         seen.ladder = Some(Ladder {
-            date,
+            date: Date(date),
             underlying,
             contracts,
         });
     }
-    seen.prices = has_prices.then_some(prices);
-    seen.traded = bytes.contracts()?.into_iter().collect();
-    if bytes.flag()? {
-        seen.opening = Some((f64::from_bits(bytes.u64()?), bytes.prices()?));
+    seen.traded = Vec::take(bytes)?.into_iter().collect();
+    if bool::take(bytes)? {
+        seen.opening = Some((f64::take(bytes)?, Prices::take(bytes)?));
     }
-    Ok(seen)
+    Some(seen)
 }
 
-/// Bytes that are read from their beginning.
-struct Bytes<'a>(&'a [u8]);
+/// A value among the bytes of a state: a number in little-endian order, a list after its length, a value that
+/// may be missing after a flag.
+trait Item: Sized {
+    fn put(&self, out: &mut Vec<u8>);
+    /// Takes it from the beginning; `None` if the bytes end before.
+    fn take(bytes: &mut &[u8]) -> Option<Self>;
+}
 
-impl<'a> Bytes<'a> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], StageError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or_else(damaged)?;
-        self.0 = rest;
-        Ok(*taken)
+macro_rules! numbers {
+    ($($ty:ty)*) => {
+        $(impl Item for $ty {
+            fn put(&self, out: &mut Vec<u8>) {
+                out.extend(self.to_le_bytes());
+            }
+            fn take(bytes: &mut &[u8]) -> Option<Self> {
+                let (taken, rest) = bytes.split_first_chunk()?;
+                *bytes = rest;
+                Some(Self::from_le_bytes(*taken))
+            }
+        })*
+    };
+}
+numbers!(u8 i32 u32 u64 f64);
+
+impl Item for bool {
+    fn put(&self, out: &mut Vec<u8>) {
+        u8::from(*self).put(out);
     }
-
-    fn u64(&mut self) -> Result<u64, StageError> {
-        self.take().map(u64::from_le_bytes)
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        Some(u8::take(bytes)? != 0)
     }
+}
 
-    fn i32(&mut self) -> Result<i32, StageError> {
-        self.take().map(i32::from_le_bytes)
+impl<T: Item> Item for Vec<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        self.iter().for_each(|item| item.put(out));
     }
-
-    fn flag(&mut self) -> Result<bool, StageError> {
-        self.take::<1>().map(|[byte]| byte != 0)
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        (0..u64::take(bytes)?).map(|_| T::take(bytes)).collect()
     }
+}
 
-    fn optional(&mut self) -> Result<Option<f64>, StageError> {
-        let is_some = self.flag()?;
-        let value = f64::from_bits(self.u64()?);
-        Ok(is_some.then_some(value))
+impl Item for String {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend(self.as_bytes());
     }
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        Self::from_utf8(Vec::take(bytes)?).ok()
+    }
+}
 
-    fn bytes(&mut self) -> Result<&'a [u8], StageError> {
-        let len = self.u64()?;
-        let len = usize::try_from(len)
+impl<T: Item + Default> Item for Option<T> {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.is_some().put(out);
+        match self {
+            Some(item) => item.put(out),
+            None => T::default().put(out),
+        }
+    }
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let is_some = bool::take(bytes)?;
+        let item = T::take(bytes)?;
+        Some(is_some.then_some(item))
+    }
+}
+
+impl<A: Item, B: Item> Item for (A, B) {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.0.put(out);
+        self.1.put(out);
+    }
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        Some((A::take(bytes)?, B::take(bytes)?))
+    }
+}
+
+impl Item for Contract {
+    fn put(&self, out: &mut Vec<u8>) {
+        ((self.0, self.1), self.2).put(out);
+    }
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        let ((expiry, strike), call) = Item::take(bytes)?;
+        Some((expiry, strike, call))
+    }
+}
+
+impl Item for Prices {
+    /// Column by column, which packs best.
+    fn put(&self, out: &mut Vec<u8>) {
+        let rows = &self.rows;
+        self.roots.put(out);
+        (rows.len() as u64).put(out);
+        rows.iter().for_each(|row| row.expiry.put(out));
+        rows.iter().for_each(|row| row.root.put(out));
+        rows.iter().for_each(|row| row.strike.put(out));
+        rows.iter().for_each(|row| row.call.put(out));
+        rows.iter().for_each(|row| row.prices[0].put(out));
+        rows.iter().for_each(|row| row.prices[1].put(out));
+    }
+    fn take(bytes: &mut &[u8]) -> Option<Self> {
+        fn column<T: Item>(bytes: &mut &[u8], rows: &mut [Row], set: fn(&mut Row, T)) -> Option<()> {
+            rows.iter_mut().try_for_each(|row| Some(set(row, T::take(bytes)?)))
+        }
+        let roots = Vec::take(bytes)?;
+        // Each row has some bytes.
+        let count = usize::try_from(u64::take(bytes)?)
             .ok()
-            .filter(|len| *len <= self.0.len())
-            .ok_or_else(damaged)?;
-        let (taken, rest) = self.0.split_at(len);
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn text(&mut self) -> Result<String, StageError> {
-        let bytes = self.bytes()?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| damaged())
-    }
-
-    fn column<T>(
-        &mut self,
-        count: u64,
-        mut one: impl FnMut(&mut Self) -> Result<T, StageError>,
-    ) -> Result<Vec<T>, StageError> {
-        (0..count).map(|_| one(self)).collect()
-    }
-
-    fn prices(&mut self) -> Result<Prices, StageError> {
-        let roots = (0..self.u64()?).map(|_| self.text()).collect::<Result<_, _>>()?;
-        let count = self.u64()?;
-        let expiries = self.column(count, Self::i32)?;
-        let of_roots = self.column(count, Self::i32)?;
-        let strikes = self.column(count, Self::u64)?;
-        let calls = self.column(count, Self::flag)?;
-        let firsts = self.column(count, Self::u64)?;
-        let seconds = self.column(count, Self::u64)?;
-        let row = |i: usize| Row {
-            expiry: expiries[i],
-            root: of_roots[i] as u32,
-            strike: f64::from_bits(strikes[i]),
-            call: calls[i],
-            prices: [firsts[i], seconds[i]],
-        };
-        let rows = (0..expiries.len()).map(row).collect();
-        Ok(Prices { roots, rows })
-    }
-
-    fn contracts(&mut self) -> Result<Vec<Contract>, StageError> {
-        (0..self.u64()?)
-            .map(|_| Ok((self.i32()?, self.u64()?, self.flag()?)))
-            .collect()
+            .filter(|count| *count <= bytes.len())?;
+        let mut rows = vec![Row::default(); count];
+        column(bytes, &mut rows, |row, expiry| row.expiry = expiry)?;
+        column(bytes, &mut rows, |row, root| row.root = root)?;
+        column(bytes, &mut rows, |row, strike| row.strike = strike)?;
+        column(bytes, &mut rows, |row, call| row.call = call)?;
+        column(bytes, &mut rows, |row, price| row.prices[0] = price)?;
+        column(bytes, &mut rows, |row, price| row.prices[1] = price)?;
+        Some(Self { roots, rows })
     }
 }

@@ -1,14 +1,14 @@
 //! The rows of a file in the store, with what is known of them without reading them again: each file is
 //! parsed once.
 
-use super::columns::{self, Columns, UNKNOWN_TIME};
+use super::columns::{self, Columns, Names, UNKNOWN_TIME};
 use super::file_terms::{self, INSTANT, SINGLE_PRECISION, TIME};
 use crate::clock::MINUTE;
 use crate::cuts::{self, CutWriter, Cuts};
 use crate::file_memo::File;
 use crate::value::OUT_OF_RANGE;
 use arrow_array::{Array, RecordBatch};
-use cache::{BlobRef, Store};
+use cache::Store;
 use datasets::Date;
 use datasets::contract::Terms;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use stages_core::{Context, StageError, table};
 use std::collections::{BTreeMap, HashMap};
 
 /// The rows of a file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FileRows {
     /// The rows.
     pub cuts: Cuts,
@@ -75,23 +75,26 @@ pub struct Day {
 
 impl FileRows {
     /// The rows of a file, from its memo where they are cached.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
-        let make = |file: &mut File<'_>| {
+        let memo = file.memo.clone();
+        cuts::of_file(context, &memo, || {
             let mut writer = Writer::new(&context.store)?;
             file.parts(context, &mut |batch| writer.add(&batch))?;
             writer.finish()
-        };
-        cuts::of_file(context, file, |rows: &Self| &rows.cuts, make)
+        })
+    }
+}
+
+impl AsRef<Cuts> for FileRows {
+    fn as_ref(&self) -> &Cuts {
+        &self.cuts
     }
 }
 
 /// Texts and kinds by number.
 #[derive(Default)]
 struct Numbers {
-    symbols: HashMap<String, u32>,
+    symbols: Names,
     /// Kinds that state nothing, by root.
     plain: HashMap<String, u32>,
     days: HashMap<(u32, Date, i32), usize>,
@@ -112,21 +115,7 @@ impl Writer {
         Ok(Self {
             cuts: CutWriter::new(store, Period::Month, &[SINGLE_PRECISION], &[TIME, INSTANT])?,
             numbers: Numbers::default(),
-            found: FileRows {
-                cuts: Cuts {
-                    blob: BlobRef::of(&[]),
-                    list: Vec::new(),
-                },
-                symbols: Vec::new(),
-                kinds: Vec::new(),
-                days: Vec::new(),
-                out_of_range: BTreeMap::new(),
-                single_precision: Vec::new(),
-                has_times: false,
-                has_local_times: false,
-                zone: String::new(),
-                is_partial: false,
-            },
+            found: FileRows::default(),
             times: Vec::new(),
             has_a_time: false,
         })
@@ -172,7 +161,7 @@ impl Writer {
                 Some((at, of))
                     if of.date == date
                         && of.time == time
-                        && self.found.symbols[of.symbol as usize] == symbols.value(i) =>
+                        && self.numbers.symbols.texts[of.symbol as usize] == symbols.value(i) =>
                 {
                     at
                 }
@@ -213,15 +202,7 @@ impl Writer {
     }
 
     fn day(&mut self, symbol: &str, date: Date, time: i32, exact: i64) -> usize {
-        let symbol = match self.numbers.symbols.get(symbol) {
-            Some(id) => *id,
-            None => {
-                let id = self.found.symbols.len() as u32;
-                self.found.symbols.push(symbol.to_owned());
-                self.numbers.symbols.insert(symbol.to_owned(), id);
-                id
-            }
-        };
+        let symbol = self.numbers.symbols.id(symbol);
         *self.numbers.days.entry((symbol, date, time)).or_insert_with(|| {
             self.times.push(exact);
             self.found.days.push(Day {
@@ -259,6 +240,7 @@ impl Writer {
 
     fn finish(mut self) -> Result<FileRows, StageError> {
         self.found.cuts = self.cuts.finish()?;
+        self.found.symbols = self.numbers.symbols.texts;
         self.found.days.retain(|day| day.rows > 0);
         // Where the first row has no time, or all are midnight, they are days.
         self.found.has_times &= self.has_a_time;

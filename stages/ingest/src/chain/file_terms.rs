@@ -50,7 +50,7 @@ fn canonical(term: &str, text: &str) -> Result<String, String> {
 /// A value that is none of a term's words.
 pub fn attach(
     batch: RecordBatch,
-    frame: &Frame<'_>,
+    frame: &Frame,
     layout: &Layout,
     is_single_precision: bool,
 ) -> Result<RecordBatch, StageError> {
@@ -150,7 +150,7 @@ fn move_to_exchange(
 }
 
 /// The times of a file's rows; `None` where its first date has no time.
-fn clocks(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
+fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
     let reader =
         |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
     let mut times = Vec::with_capacity(frame.rows());

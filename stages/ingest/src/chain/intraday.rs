@@ -5,10 +5,7 @@ use crate::clock::{self, DAY, MINUTE};
 use chrono_tz::Tz;
 use datasets::contract::{Contracts, TimeOfDay};
 use datasets::{Date, TimeZone};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stages_core::StageError;
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::RangeFrom;
@@ -55,29 +52,12 @@ impl FromStr for Snapshot {
     }
 }
 
-impl Serialize for Snapshot {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Snapshot {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
-
-impl JsonSchema for Snapshot {
-    fn schema_name() -> Cow<'static, str> {
-        "Snapshot".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^(all|first|last|\d{1,2}:\d{2})$",
-            "description": "all, first, last, or a time of day such as \"15:45\"." })
-    }
-}
+datasets::as_text!(
+    Snapshot,
+    "Snapshot",
+    r"^(all|first|last|\d{1,2}:\d{2})$",
+    "all, first, last, or a time of day such as \"15:45\"."
+);
 
 /// Minutes after midnight.
 pub fn minutes(time: TimeOfDay) -> i32 {
@@ -203,9 +183,6 @@ impl Zones {
     }
 
     /// Refuses instants whose day in the zone of the exchange is not the row's.
-    ///
-    /// # Errors
-    /// The first of them.
     pub fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
         let mut last = None;
         for row in 0..chain.len() {

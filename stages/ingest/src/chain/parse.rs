@@ -3,10 +3,8 @@
 use super::columns::{Chain, FLOATS};
 use super::file_terms;
 use crate::file_memo::Around;
-use crate::form::prepare;
-use crate::frame::{self, Frame};
-use crate::header::{self, Names};
-use crate::layout_columns::{numeric, wanted};
+use crate::form::{Opened, open};
+use crate::frame::Frame;
 use crate::unpack::Packed;
 use crate::value::{Dates, shown};
 use arrow_array::{BooleanArray, RecordBatch};
@@ -21,26 +19,15 @@ use std::collections::BTreeMap;
 /// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one
 /// in the file's name, or the index or stock that their option class belongs to. A row with a call and a put
 /// becomes two; a side without any value is none.
-///
-/// # Errors
-/// When a value cannot be read, or columns are missing.
 pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
-    let prepared = prepare(packed, layout, around.lookup)?;
-    let packed = prepared.packed.as_ref();
-    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
-    let wanted = wanted(layout);
-    let numeric = numeric(layout);
-    let mut frame =
-        Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
-            .with_missing(&layout.missing);
-    if let Some(condition) = &layout.condition {
-        frame.keep(condition)?;
-    }
+    let Opened {
+        place, frame, given, ..
+    } = open(packed, layout, around.lookup)?;
     let rows = Rows {
-        packed,
+        place: &place,
         layout,
         frame: &frame,
-        given: &prepared.given,
+        given: &given,
         symbol: around.symbol,
     };
     let is_single_precision = layout
@@ -62,9 +49,9 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
 
 /// The rows of a table, to be read.
 struct Rows<'a> {
-    packed: &'a Packed,
+    place: &'a str,
     layout: &'a Layout,
-    frame: &'a Frame<'a>,
+    frame: &'a Frame,
     given: &'a BTreeMap<String, Named>,
     symbol: &'a str,
 }
@@ -254,7 +241,7 @@ impl Rows<'_> {
             }
         } else if !chain.is_empty() {
             return Err(
-                StageError::new(format!("`{}` does not name the underlying", self.packed.place)).hint(
+                StageError::new(format!("`{}` does not name the underlying", self.place)).hint(
                     "give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`",
                 ),
             );
@@ -283,12 +270,10 @@ impl Rows<'_> {
                 "call" => "call",
                 _ => "100",
             };
-            StageError::new(format!("`{}` does not say the `{ours}` of its rows", self.packed.place)).hint(
-                format!(
-                    "{hint}give it: `layout: {{ like: {}, columns: {{ {ours}: {{ value: {example} }} }} }}`",
-                    self.layout.name
-                ),
-            )
+            StageError::new(format!("`{}` does not say the `{ours}` of its rows", self.place)).hint(format!(
+                "{hint}give it: `layout: {{ like: {}, columns: {{ {ours}: {{ value: {example} }} }} }}`",
+                self.layout.name
+            ))
         })
     }
 
@@ -304,7 +289,7 @@ impl Rows<'_> {
         };
         let read = Dates::new(&formats, "").and_then(|mut dates| dates.parse(&named.text));
         read.map(|date| date.0)
-            .map_err(|what| StageError::new(format!("`{}`: {what}", self.packed.place)))
+            .map_err(|what| StageError::new(format!("`{}`: {what}", self.place)))
     }
 
     fn given_number(&self, ours: &str) -> Result<f64, StageError> {
@@ -316,7 +301,7 @@ impl Rows<'_> {
             .ok_or_else(|| {
                 StageError::new(format!(
                     "`{}`: `{}` is not a number for `{ours}`",
-                    self.packed.place,
+                    self.place,
                     shown(&named.text)
                 ))
             })
@@ -329,7 +314,7 @@ impl Rows<'_> {
             "p" | "put" | "puts" => Ok(false),
             other => Err(StageError::new(format!(
                 "`{}`: `{other}` is neither a call nor a put",
-                self.packed.place
+                self.place
             ))),
         }
     }

@@ -15,6 +15,7 @@ pub(super) struct Prices {
 }
 
 /// A contract and its prices.
+#[derive(Clone, Default)]
 pub(super) struct Row {
     pub expiry: i32,
     pub root: u32,

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use stages_core::corporate_actions;
 use stages_core::dataset::{self, Partition, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    Share, Source, StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
+    Provided, Share, Source, StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -47,27 +47,15 @@ impl StageKind for OptionChain {
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "actions",
-                ty: PortType::CorporateActions,
-                optional: true,
-                list: false,
-                doc: "the corporate actions that explain jumps of strikes and prices",
-            },
+            InputPort::optional("actions", PortType::CorporateActions)
+                .doc("the corporate actions that explain jumps of strikes and prices"),
             TABLE,
         ],
-        outputs: &[OutputPort {
-            name: "chain",
-            ty: PortType::OptionChain,
-            doc: "the quotes, with the data-quality table in its metadata",
-        }],
+        outputs: &[OutputPort::new("chain", PortType::OptionChain)
+            .doc("the quotes, with the data-quality table in its metadata")],
     };
 
-    fn check(
-        &self,
-        config: &ChainConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Planned {
         config.check()?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;

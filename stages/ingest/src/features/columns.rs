@@ -1,10 +1,7 @@
 //! The columns of factors: a list of names, or a map from the features' names to those in the files.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{self, MapAccess, SeqAccess};
-use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::fmt;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// The columns to read: `[value, quality]`, which keep their names, or `{ value: "B/M", quality: QMJ }`, by
 /// the names that they are given. Empty for all.
@@ -25,56 +22,27 @@ impl Serialize for FactorColumns {
         if self.0.iter().all(|column| column.ours == column.theirs) {
             return serializer.collect_seq(self.0.iter().map(|column| &column.ours));
         }
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for column in &self.0 {
-            map.serialize_entry(&column.ours, &column.theirs)?;
-        }
-        map.end()
+        serializer.collect_map(self.0.iter().map(|column| (&column.ours, &column.theirs)))
     }
 }
 
-impl<'de> Deserialize<'de> for FactorColumns {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = FactorColumns;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a list of columns, or a map from names of features to columns")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<FactorColumns, A::Error> {
-                let mut columns = Vec::new();
-                while let Some(name) = list.next_element::<String>()? {
-                    columns.push(FactorColumn {
-                        ours: name.clone(),
-                        theirs: name,
-                    });
-                }
-                Ok(FactorColumns(columns))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FactorColumns, A::Error> {
-                let mut columns = Vec::new();
-                while let Some((ours, theirs)) = map.next_entry()? {
-                    columns.push(FactorColumn { ours, theirs });
-                }
-                // The order of keys is no setting.
-                columns.sort_by(|a: &FactorColumn, b| a.ours.cmp(&b.ours));
-                Ok(FactorColumns(columns))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for FactorColumns {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "FactorColumns".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let name = generator.subschema_for::<String>();
-        schemars::json_schema!({
-            "description": "A list of columns, or a map from names of features to columns.",
-            "anyOf": [{ "type": "array", "items": name.clone() }, { "type": "object",
-                "additionalProperties": name }]
-        })
-    }
+datasets::as_forms! {
+    FactorColumns, "a list of columns, or a map from names of features to columns";
+    schema(generator) "A list of columns, or a map from names of features to columns.": [
+        { "type": "array", "items": generator.subschema_for::<String>() },
+        { "type": "object", "additionalProperties": generator.subschema_for::<String>() }
+    ];
+    list as Vec<String> => |names| FactorColumns(
+        names
+            .into_iter()
+            .map(|name| FactorColumn { ours: name.clone(), theirs: name })
+            .collect(),
+    );
+    // The order of keys is no setting.
+    map as BTreeMap<String, String> => |names| FactorColumns(
+        names
+            .into_iter()
+            .map(|(ours, theirs)| FactorColumn { ours, theirs })
+            .collect(),
+    );
 }

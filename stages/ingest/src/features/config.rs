@@ -79,9 +79,6 @@ impl Default for FeaturesConfig {
 
 impl FeaturesConfig {
     /// Refuses columns that are named twice, or as a key, and rules that there are not.
-    ///
-    /// # Errors
-    /// When one is.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         self.on_bad_rows.check(self.rules())?;
         self.max_dropped.check(self.rules())?;

@@ -1,6 +1,7 @@
 //! The columns of the contract that a row of factors is of, and the contracts in them.
 
 use super::config::FeaturesConfig;
+use crate::finder::Finder;
 use crate::frame::Frame;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray};
 use arrow_schema::{DataType, Field};
@@ -34,9 +35,6 @@ pub struct ContractColumns {
 
 impl ContractColumns {
     /// Refuses columns that exclude each other.
-    ///
-    /// # Errors
-    /// When both the contract's symbol and its terms are named.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         match self.id.is_empty() || !self.names_terms() {
             true => Ok(()),
@@ -68,46 +66,25 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// The columns by their names: `find` gives the name of a column as the file writes it. Those that are
-    /// missing are added to `missing`.
-    pub fn of(
-        columns: &ContractColumns,
-        find: &dyn Fn(&str) -> Option<String>,
-        missing: &mut Vec<String>,
-    ) -> Option<Self> {
-        let by_name = |given: &str, known: &[&str]| match given {
-            "" => known.iter().find_map(|name| find(name)),
-            given => find(given),
-        };
-        let id = by_name(
-            &columns.id,
-            &["contract", "contract_symbol", "option_symbol", "occ_symbol"],
-        );
+    /// The columns by their names.
+    pub fn of(columns: &ContractColumns, finder: &mut Finder) -> Option<Self> {
+        let known = ["contract", "contract_symbol", "option_symbol", "occ_symbol"];
+        let id = finder.first(&columns.id, &known);
         if let Some(id) = id.filter(|_| !columns.names_terms()) {
             return Some(Self::Id(id));
         }
         if !columns.id.is_empty() {
-            missing.push(format!("`{}` for `contract.id`", columns.id));
+            finder.missing.push(format!("`{}` for `contract.id`", columns.id));
             return None;
         }
         let mut term = |field: &str, given: &str, known: &[&str]| {
-            let found = by_name(given, known);
-            if found.is_none() {
-                missing.push(match given {
-                    "" => format!("`contract.{field}` ({})", known.join(", ")),
-                    given => format!("`{given}` for `contract.{field}`"),
-                });
-            }
-            found
+            finder.needed(&format!("contract.{field}"), given, known)
         };
         let expiry = term("expiry", &columns.expiry, &["expiry", "expiration", "exdate"]);
         let strike = term("strike", &columns.strike, &["strike", "strike_price"]);
         let rights = ["right", "call", "cp_flag", "option_type", "type"];
         let right = term("right", &columns.right, &rights);
-        let root = match columns.root.as_str() {
-            "" => find("root"),
-            given => term("root", given, &[]),
-        };
+        let root = finder.key("contract.root", &columns.root, &["root"]);
         Some(Self::Terms {
             expiry: expiry?,
             strike: strike?,
@@ -139,12 +116,9 @@ impl Found {
 
     /// The columns [`CONTRACT`] of a file: null where one cannot be read, and the class empty where the file
     /// has none.
-    ///
-    /// # Errors
-    /// When an expiry is no date, or a column is of another type.
     pub fn read(
         &self,
-        frame: &Frame<'_>,
+        frame: &Frame,
         config: &FeaturesConfig,
         formats: &[String],
     ) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {

@@ -3,9 +3,10 @@
 use super::columns::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
-use crate::frame::{Frame, header};
+use crate::finder::{Finder, SYMBOLS};
+use crate::frame::Frame;
 use crate::unpack::Packed;
-use crate::value::{OUT_OF_RANGE, shown, shown_list};
+use crate::value::{OUT_OF_RANGE, formats_or_iso, shown};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use datasets::Date;
@@ -14,7 +15,6 @@ use stages_core::{StageError, table};
 use std::sync::Arc;
 
 const DATES: [&str; 3] = ["date", "datadate", "day"];
-const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
 
 /// The columns of a file.
 #[derive(Debug)]
@@ -33,23 +33,15 @@ impl Columns {
     /// # Errors
     /// When columns are missing: all of them are named.
     pub fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
-        let header: Vec<String> = header(packed)?.iter().map(|name| name.trim().to_owned()).collect();
-        let find = |name: &str| header.iter().find(|other| normal(other) == normal(name)).cloned();
-        let mut missing = Vec::new();
+        let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
-        let contract = contract.and_then(|columns| Found::of(columns, &find, &mut missing));
+        let contract = contract.and_then(|columns| Found::of(columns, &mut finder));
         let of_contract: Vec<String> = contract.iter().flat_map(Found::names).cloned().collect();
-        let mut key = |field: &str, given: &str, known: [&str; 3]| match given {
-            "" => known.into_iter().find_map(&find),
-            given => find(given).or_else(|| {
-                missing.push(format!("`{given}` for `{field}`"));
-                None
-            }),
-        };
-        let (date, symbol) = (key("date", &config.date, DATES), key("symbol", &config.symbol, SYMBOLS));
+        let date = finder.key("date", &config.date, &DATES);
+        let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
         let symbol = symbol.filter(|symbol| !of_contract.contains(symbol));
         if config.date.is_empty() && date.is_none() && !config.undated {
-            missing.push(format!("dates ({})", DATES.join(", ")));
+            finder.missing.push(format!("dates ({})", DATES.join(", ")));
         }
         if let Some(date) = date.as_ref().filter(|_| config.undated) {
             return Err(StageError::new(format!(
@@ -59,61 +51,23 @@ impl Columns {
             ))
             .hint("leave `undated` out"));
         }
-        let is_other = |name: &String| {
-            Some(name) != date.as_ref() && Some(name) != symbol.as_ref() && !of_contract.contains(name)
+        let keys: Vec<String> = date.iter().chain(&symbol).chain(&of_contract).cloned().collect();
+        let named = &config.columns.0;
+        let theirs = finder.others(named.iter().map(|column| &column.theirs), &keys);
+        finder.check("`date`, `symbol` and `columns`")?;
+        let factor = |(i, theirs): (usize, String)| FactorColumn {
+            // A column that keeps its name keeps it as the file writes it.
+            ours: match named.get(i).filter(|column| column.ours != column.theirs) {
+                Some(column) => column.ours.clone(),
+                None => theirs.clone(),
+            },
+            theirs,
         };
-        let mut factors = Vec::new();
-        for FactorColumn { ours, theirs } in &config.columns.0 {
-            match find(theirs) {
-                // A column that keeps its name keeps it as the file writes it.
-                Some(found) if ours == theirs => factors.push(FactorColumn {
-                    ours: found.clone(),
-                    theirs: found,
-                }),
-                Some(found) => factors.push(FactorColumn {
-                    ours: ours.clone(),
-                    theirs: found,
-                }),
-                None => missing.push(format!("`{theirs}`")),
-            }
-        }
-        if config.columns.0.is_empty() {
-            // Tables of pandas have an index without a name.
-            let others = header.iter().filter(|name| is_other(name) && !name.is_empty());
-            factors.extend(others.map(|name| FactorColumn {
-                ours: name.clone(),
-                theirs: name.clone(),
-            }));
-        }
-        if !missing.is_empty() {
-            return Err(StageError::new(format!(
-                "`{}` has no column of {}",
-                packed.place,
-                missing.join(", ")
-            ))
-            .hint(format!(
-                "it has {}; `date`, `symbol` and `columns` name them",
-                shown_list(&header)
-            )));
-        }
-        if factors.is_empty() {
-            return Err(
-                StageError::new(format!("`{}` has no factor beside its keys", packed.place))
-                    .hint("add a column of numbers"),
-            );
-        }
-        if let Some(FactorColumn { ours: name, .. }) =
-            factors.iter().find(|factor| config.is_key(&factor.ours))
-        {
-            return Err(StageError::new(format!(
-                "`{}`: the column `{}` has the name of a key",
-                packed.place,
-                shown(name)
-            ))
-            .hint(
-                "`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one",
-            ));
-        }
+        let factors: Vec<FactorColumn> = theirs.into_iter().enumerate().map(factor).collect();
+        let ours = factors.iter().map(|factor| &factor.ours);
+        let hint =
+            "`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one";
+        finder.check_others("factor", ours, |name| config.is_key(name), hint)?;
         Ok(Self {
             date,
             symbol,
@@ -148,10 +102,7 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         is_factor(name) || keys.any(|key| normal(key) == name)
     };
     let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
-    let formats = match config.date_format.as_str() {
-        "" => ["%Y-%m-%d".to_owned()],
-        format => [format.to_owned()],
-    };
+    let formats = formats_or_iso(&config.date_format);
     let dates = match &columns.date {
         Some(date) => frame.dates(date, &formats, "")?,
         None => vec![UNDATED; frame.rows()],

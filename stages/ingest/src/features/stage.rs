@@ -6,8 +6,8 @@ use super::days::Days;
 use super::factors::Factors;
 use super::rows::{Columns, parse};
 use crate::files::unreadable;
+use crate::finder::planned;
 use crate::options::rows_until;
-use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
 use arrow_array::RecordBatch;
@@ -18,8 +18,8 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition, Period};
 use stages_core::event::StageEvent;
 use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    Source, StageError, StageKind, table,
+    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
+    Provided, Source, StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -39,47 +39,26 @@ impl StageKind for Features {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: BARS,
-                ty: PortType::Bars,
-                optional: true,
-                list: false,
-                doc: "the bars whose symbols and dates the features have",
-            },
-            InputPort {
-                name: CHAIN,
-                ty: PortType::OptionChain,
-                optional: true,
-                list: false,
-                doc: "the option chain whose symbols and snapshots the features have, in place of bars",
-            },
+            InputPort::optional(BARS, PortType::Bars)
+                .doc("the bars whose symbols and dates the features have"),
+            InputPort::optional(CHAIN, PortType::OptionChain)
+                .doc("the option chain whose symbols and snapshots the features have, in place of bars"),
             TABLE,
         ],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "a column for each factor, null where no row is known, by symbol and day, or by contract \
+        outputs: &[OutputPort::new("features", PortType::Features).doc(
+            "a column for each factor, null where no row is known, by symbol and day, or by contract \
                 and snapshot; with the data-quality table in its metadata",
-        }],
+        )],
     };
 
-    fn check(
-        &self,
-        config: &FeaturesConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &FeaturesConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
         check_origin(&config.path, plan)?;
         check_days(config, plan)?;
-        let sources = self.sources(config, plan.base)?;
-        let mut names: Option<Vec<String>> = None;
-        if sources.iter().all(|source| source.remote.is_none()) {
-            for source in read::some(&sources) {
-                let columns = read::first(source).and_then(|first| Columns::of(&first, config));
-                let columns = columns.map_err(|err| err.at("path"))?;
-                names = Some(columns.factors.into_iter().map(|factor| factor.ours).collect());
-            }
-        }
+        let names = planned(&self.sources(config, plan.base)?, |first| {
+            let factors = Columns::of(first, config)?.factors.into_iter();
+            Ok(factors.map(|factor| factor.ours).collect())
+        })?;
         let of_contract = schema::CONTRACT.iter().filter(|_| config.contract.is_some());
         let keys = schema::FEATURES.iter().chain(of_contract);
         let keys = keys.map(|column| column.name.to_owned());

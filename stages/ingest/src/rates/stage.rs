@@ -3,11 +3,9 @@
 use super::zero::zero_rates;
 use crate::file_memo::{Around, Reading};
 use crate::files::Paths;
-use crate::form::prepare;
-use crate::frame::{self, Frame};
-use crate::header::{self, Names};
+use crate::form::{Opened, open};
 use crate::layout_choice::{Chosen, LayoutChoice};
-use crate::layout_columns::{needed, wanted};
+use crate::layout_columns::needed;
 use crate::missing_days::count_missing_days;
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, dates_until};
 use crate::read;
@@ -24,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageKind, table,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
+    Share, Source, StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -71,18 +69,11 @@ impl StageKind for Rates {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[TABLE],
-        outputs: &[OutputPort {
-            name: "rates",
-            ty: PortType::Rates,
-            doc: "the rates by day and maturity, with the data-quality table in its metadata",
-        }],
+        outputs: &[OutputPort::new("rates", PortType::Rates)
+            .doc("the rates by day and maturity, with the data-quality table in its metadata")],
     };
 
-    fn check(
-        &self,
-        config: &RatesConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Planned {
         config.on_bad_rows.check(RATES)?;
         config.max_dropped.check(RATES)?;
         check_dates(config.dates, config.until)?;
@@ -191,17 +182,10 @@ pub(crate) type Point = (Date, f64, f64);
 
 /// Reads a table as it is, in decimal; a missing value is no row.
 fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
-    let prepared = prepare(packed, layout, around.lookup)?;
-    let packed = prepared.packed.as_ref();
-    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
-    let wanted = wanted(layout);
-    let mut frame = Frame::read(packed, |name| wanted.contains(name))?.with_missing(&layout.missing);
-    if let Some(condition) = &layout.condition {
-        frame.keep(condition)?;
-    }
-    let theirs = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    let Opened { place, frame, .. } = open(packed, layout, around.lookup)?;
+    let theirs = &needed(layout, &frame, &place, "date")?.theirs;
     let dates = frame.dates(theirs, &layout.dates, &layout.zone)?;
-    needed(layout, &frame, &packed.place, "rate")?;
+    needed(layout, &frame, &place, "rate")?;
     let mut points: Vec<Point> = Vec::new();
     for mapping in layout.sources("rate") {
         let Some(tenor) = mapping.tenor_years.filter(|_| frame.has(&mapping.theirs)) else {

@@ -55,9 +55,6 @@ impl Default for TableConfig {
 
 impl TableConfig {
     /// Refuses columns that are named twice, or as a key, and a time zone that there is not.
-    ///
-    /// # Errors
-    /// When one is.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         let mut seen = BTreeSet::new();
         for (i, column) in self.columns.iter().enumerate() {

@@ -3,11 +3,11 @@
 
 use super::config::TableConfig;
 use super::rows::parse;
-use crate::cuts::{CutWriter, Cuts, decode, encode};
-use crate::files::unreadable;
+use crate::cuts::{CutWriter, Cuts, of_file};
+use crate::file_memo::{content, read};
 use crate::unpack;
 use arrow_array::{Array as _, RecordBatch};
-use cache::{BlobDigest, BlobRef, canonical_json};
+use cache::{BlobDigest, canonical_json};
 use datasets::Date;
 use datasets::schema::{SNAPSHOT, TABLE};
 use serde::{Deserialize, Serialize};
@@ -32,25 +32,19 @@ pub(super) struct FileTable {
     pub rows: u64,
 }
 
-/// The digest of a file's bytes. An unchanged file is not read.
-fn content(given: &Given<'_>, source: &Source) -> Result<BlobDigest, StageError> {
-    let file = given.store.hash_file(&source.path).map_err(|err| {
-        let cause = std::error::Error::source(&err).map(|cause| format!(": {cause}"));
-        StageError::new(format!("{err}{}", cause.unwrap_or_default()))
-    })?;
-    Ok(file.blob)
+impl AsRef<Cuts> for FileTable {
+    fn as_ref(&self) -> &Cuts {
+        &self.cuts
+    }
 }
 
 /// The memo of a file's rows.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn memo(
     config: &TableConfig,
     given: &Given<'_>,
     source: &Source,
 ) -> Result<(Memo, BlobDigest), StageError> {
-    let content = content(given, source)?;
+    let content = content(given, &source.path)?;
     let settings = canonical_json(&json!([
         config.instant,
         config.symbol,
@@ -68,31 +62,14 @@ pub(super) fn memo(
 
 impl FileTable {
     /// The rows of a file, from its memo where they are cached.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn of(config: &TableConfig, context: &Context, source: &Source) -> Result<Self, StageError> {
         let (memo, content) = memo(config, &context.given(), source)?;
         source.check(content)?;
-        let named = |table: Self| Self {
+        let make = || Self::make(config, context, source, content);
+        Ok(Self {
             name: source.name.clone(),
-            ..table
-        };
-        let known = context.cached(&memo, |value| {
-            let rows: Self = decode(&context.store.blob(value.blob)?)?;
-            Ok(rows.cuts.are_kept(context, &memo)?.then_some(rows))
-        })?;
-        if let Some(known) = known {
-            return Ok(named(known));
-        }
-        let mut made = None;
-        context.compute_memo(&memo, || {
-            let rows = Self::make(config, context, source, content)?;
-            rows.cuts.keep(context, &memo)?;
-            encode(made.insert(rows))
-        })?;
-        made.map(named)
-            .ok_or_else(|| StageError::new("the rows of a file were not written"))
+            ..of_file(context, &memo, make)?
+        })
     }
 
     /// Returns whether any row is there at `until`.
@@ -106,10 +83,7 @@ impl FileTable {
         source: &Source,
         content: BlobDigest,
     ) -> Result<Self, StageError> {
-        let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
-        if BlobRef::of(&bytes).blob != content {
-            return Err(source.changed());
-        }
+        let bytes = read(source, content)?;
         let mut writer = CutWriter::new(&context.store, config.partition, &[], &[])?;
         let mut numbers = Vec::new();
         let (mut has_times, mut has_days, mut rows) = (false, false, 0);

@@ -1,7 +1,7 @@
 //! The partitions of a table, period by period: one whose rows are those of an earlier run is not made again.
 
 use super::file::FileTable;
-use crate::cuts::{decode, encode};
+use crate::cuts::{Tables, Unit, cached_or, units};
 use crate::options::rows_until;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, TimestampMicrosecondType};
@@ -9,15 +9,15 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch, TimestampMicrosecondArray, 
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
-use cache::{BlobRef, canonical_json};
+use cache::canonical_json;
 use datasets::schema::{SNAPSHOT, TABLE};
-use datasets::{Date, DateRange, SnapshotTime};
+use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stages_core::dataset::{self, Partition, PartitionKey, Period};
+use stages_core::dataset::{self, Period};
 use stages_core::{Context, Memo, StageError, table};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The facts that all partitions share.
@@ -35,70 +35,36 @@ pub(super) struct Facts {
 /// The partitions of a period that are made: the value of their memo.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Done {
-    /// The path of each, and its bytes.
-    tables: Vec<(String, BlobRef)>,
+    /// Their tables.
+    pub tables: Tables,
     /// The rows.
     pub rows: u64,
     /// The symbols that have some.
     pub symbols: BTreeSet<String>,
 }
 
-impl Done {
-    /// Its partitions.
-    ///
-    /// # Errors
-    /// When a path is not that of a partition.
-    pub(super) fn partitions(&self) -> Result<Vec<Partition>, StageError> {
-        let of = |(path, blob): &(String, BlobRef)| {
-            let key = PartitionKey::parse(path).ok_or_else(|| {
-                StageError::new(format!("a memo is damaged: `{path}` is not the path of a partition"))
-            })?;
-            Ok(Partition { key, blob: *blob })
-        };
-        self.tables.iter().map(of).collect()
-    }
-}
-
-/// The cuts, by file, that have rows of a period.
-struct Unit<'a> {
-    range: DateRange,
-    cuts: Vec<(&'a FileTable, usize)>,
-}
-
 impl Facts {
     /// Makes all partitions, in the order of their periods.
-    ///
-    /// # Errors
-    /// When one cannot be made.
     pub(super) fn partitions(&self, context: &Context, files: &[FileTable]) -> Result<Vec<Done>, StageError> {
-        let mut units: BTreeMap<Date, Unit<'_>> = BTreeMap::new();
-        for file in files {
-            // A cut is within one period: it was made so.
-            let cuts = file.cuts.list.iter().enumerate();
-            for (number, cut) in
-                cuts.filter(|(_, cut)| self.until.is_none_or(|until| cut.range.from <= until))
-            {
-                let range = self.period.range(cut.range.from);
-                let unit = units.entry(range.from).or_insert(Unit {
-                    range,
-                    cuts: Vec::new(),
-                });
-                unit.cuts.push((file, number));
+        // A cut is within one period: it was made so.
+        let mut units = units(files, self.period);
+        if let Some(until) = self.until {
+            for unit in &mut units {
+                for (file, cuts) in &mut unit.cuts {
+                    cuts.retain(|cut| file.cuts.list[*cut].range.from <= until);
+                }
+                unit.cuts.retain(|(_, cuts)| !cuts.is_empty());
             }
+            units.retain(|unit| !unit.cuts.is_empty());
         }
-        let units: Vec<Unit<'_>> = units.into_values().collect();
         units.par_iter().map(|unit| self.partition(context, unit)).collect()
     }
 
-    fn partition(&self, context: &Context, unit: &Unit<'_>) -> Result<Done, StageError> {
+    fn partition(&self, context: &Context, unit: &Unit<'_, FileTable>) -> Result<Done, StageError> {
         context.check_cancelled()?;
-        // The order of files and of rows in them does not matter.
-        let digests = unit.cuts.iter().map(|(file, cut)| file.cuts.list[*cut].digest);
-        let mut rows: Vec<[u8; 32]> = digests.map(|digest| *digest.as_bytes()).collect();
-        rows.sort_unstable();
         let mut facts = json!([unit.range, self.numbers, self.is_intraday, self.period]);
         // A partition is the same for all that have the whole of it.
-        let ends = unit.cuts.iter().map(|(file, cut)| file.cuts.list[*cut].range.to);
+        let ends = unit.list().map(|cut| cut.range.to);
         if let (Some(until), Value::Array(facts)) = (self.until, &mut facts)
             && ends.max().is_some_and(|last| last > until)
         {
@@ -107,41 +73,26 @@ impl Facts {
         let facts = canonical_json(&facts);
         let memo = Memo::new(
             "ingest/table partition v1",
-            &[facts.as_bytes(), rows.concat().as_slice()],
+            &[facts.as_bytes(), &unit.digests()],
             format!("{}_{}", unit.range.from, unit.range.to),
         );
-        let known = context.cached(&memo, |value| {
-            let done: Done = decode(&context.store.blob(value.blob)?)?;
-            let is_complete = done.tables.iter().all(|(_, blob)| context.store.has(*blob));
-            Ok(is_complete.then_some(done))
-        })?;
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let batch = self.sorted(context, unit)?;
-        let mut made = None;
-        context.compute_memo(&memo, || {
-            let partitions = dataset::partition_symbols(&context.store, &batch, self.period)?;
+        let is_whole = |done: &Done| Ok(done.tables.are_there(context));
+        cached_or(context, &memo, is_whole, || {
+            let batch = self.sorted(context, unit)?;
             let symbols = dataset::symbol_rows(&batch)?.into_iter();
-            encode(
-                made.insert(Done {
-                    tables: partitions
-                        .iter()
-                        .map(|partition| (partition.key.path(), partition.blob))
-                        .collect(),
-                    rows: batch.num_rows() as u64,
-                    symbols: symbols.map(|(symbol, _)| symbol.to_owned()).collect(),
-                }),
-            )
-        })?;
-        made.ok_or_else(|| StageError::new("a partition was not written"))
+            Ok(Done {
+                rows: batch.num_rows() as u64,
+                symbols: symbols.map(|(symbol, _)| symbol.to_owned()).collect(),
+                tables: Tables::store(context, &batch, self.period)?,
+            })
+        })
     }
 
     /// The rows of a period, sorted by symbol and instant, each once.
-    fn sorted(&self, context: &Context, unit: &Unit<'_>) -> Result<RecordBatch, StageError> {
+    fn sorted(&self, context: &Context, unit: &Unit<'_, FileTable>) -> Result<RecordBatch, StageError> {
         let mut parts: Vec<RecordBatch> = Vec::new();
-        for (file, cut) in &unit.cuts {
-            file.cuts.read(&context.store, &[*cut], |batch| {
+        for (file, cuts) in &unit.cuts {
+            file.cuts.read(&context.store, cuts, |batch| {
                 parts.push(self.columns(&rows_until(batch, self.until)?)?);
                 Ok(())
             })?;

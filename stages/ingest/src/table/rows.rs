@@ -2,9 +2,10 @@
 
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
-use crate::frame::{Frame, header};
+use crate::finder::{Finder, SYMBOLS};
+use crate::frame::Frame;
 use crate::unpack::Packed;
-use crate::value::{OUT_OF_RANGE, shown, shown_list, zone_of};
+use crate::value::{OUT_OF_RANGE, shown, zone_of};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema};
 use datasets::layout::{Mapping, Unit, normal};
@@ -13,7 +14,6 @@ use stages_core::{StageError, table};
 use std::sync::Arc;
 
 const INSTANTS: [&str; 5] = ["datetime", "timestamp", "date", "datadate", "day"];
-const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
 
 /// The symbol of rows that name none.
 const ONLY: &str = "table";
@@ -33,61 +33,19 @@ impl Columns {
     /// # Errors
     /// When columns are missing: all of them are named.
     pub fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
-        let header: Vec<String> = header(packed)?.iter().map(|name| name.trim().to_owned()).collect();
-        let find = |name: &str| header.iter().find(|other| normal(other) == normal(name)).cloned();
-        let mut missing = Vec::new();
-        let mut key = |field: &str, given: &str, known: &[&str]| match given {
-            "" => known.iter().copied().find_map(&find),
-            given => find(given).or_else(|| {
-                missing.push(format!("`{given}` for `{field}`"));
-                None
-            }),
-        };
-        let instant = key("instant", &config.instant, &INSTANTS);
-        let symbol = key("symbol", &config.symbol, &SYMBOLS);
+        let mut finder = Finder::new(packed)?;
+        let instant = finder.key("instant", &config.instant, &INSTANTS);
+        let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
         if config.instant.is_empty() && instant.is_none() {
-            missing.push(format!("instants ({})", INSTANTS.join(", ")));
+            finder.missing.push(format!("instants ({})", INSTANTS.join(", ")));
         }
-        let is_other = |name: &String| Some(name) != instant.as_ref() && Some(name) != symbol.as_ref();
-        let mut numbers = Vec::new();
-        for name in &config.columns {
-            match find(name) {
-                Some(found) => numbers.push(found),
-                None => missing.push(format!("`{name}`")),
-            }
-        }
-        if config.columns.is_empty() {
-            // Tables of pandas have an index without a name.
-            numbers.extend(header.iter().filter(|name| is_other(name) && !name.is_empty()).cloned());
-        }
-        let Some(instant) = instant.filter(|_| missing.is_empty()) else {
-            return Err(StageError::new(format!(
-                "`{}` has no column of {}",
-                packed.place,
-                missing.join(", ")
-            ))
-            .hint(format!(
-                "it has {}; `instant`, `symbol` and `columns` name them",
-                shown_list(&header)
-            )));
-        };
-        if numbers.is_empty() {
-            return Err(
-                StageError::new(format!("`{}` has no column beside its keys", packed.place))
-                    .hint("add a column of numbers"),
-            );
-        }
-        if let Some(name) = numbers.iter().find(|name| is_key(name)) {
-            return Err(StageError::new(format!(
-                "`{}`: the column `{}` has the name of a key",
-                packed.place,
-                shown(name)
-            ))
-            .hint(
-                "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it \
-                is one of those",
-            ));
-        }
+        let keys: Vec<String> = instant.iter().chain(&symbol).cloned().collect();
+        let numbers = finder.others(config.columns.iter(), &keys);
+        finder.check("`instant`, `symbol` and `columns`")?;
+        let instant = instant.unwrap_or_default();
+        let hint = "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is \
+            one of those";
+        finder.check_others("column", numbers.iter(), is_key, hint)?;
         Ok(Self {
             instant,
             symbol,
@@ -106,9 +64,6 @@ pub(super) struct Parsed {
 }
 
 /// Reads a table.
-///
-/// # Errors
-/// When a value cannot be read, or a column is missing.
 pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
     let is_number = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);

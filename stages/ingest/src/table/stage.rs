@@ -4,6 +4,7 @@ use super::config::TableConfig;
 use super::file::{FileTable, memo};
 use super::partitions::Facts;
 use super::rows::Columns;
+use crate::finder::planned;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
 use datasets::schema;
@@ -11,8 +12,8 @@ use rayon::prelude::*;
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    Source, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
+    Share, Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,29 +29,16 @@ impl StageKind for Table {
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[TABLE],
-        outputs: &[OutputPort {
-            name: "table",
-            ty: PortType::Table,
-            doc: "the rows, by symbol and instant; null where there is no value",
-        }],
+        outputs: &[OutputPort::new("table", PortType::Table)
+            .doc("the rows, by symbol and instant; null where there is no value")],
     };
 
-    fn check(
-        &self,
-        config: &TableConfig,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &TableConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
         check_origin(&config.path, plan)?;
-        let sources = self.sources(config, plan.base)?;
-        let mut names: Option<Vec<String>> = None;
-        if sources.iter().all(|source| source.remote.is_none()) {
-            for source in read::some(&sources) {
-                let columns = read::first(source).and_then(|first| Columns::of(&first, config));
-                let columns = columns.map_err(|err| err.at("path"))?;
-                names = Some(columns.numbers);
-            }
-        }
+        let names = planned(&self.sources(config, plan.base)?, |first| {
+            Ok(Columns::of(first, config)?.numbers)
+        })?;
         let keys = schema::TABLE.iter().map(|column| column.name.to_owned());
         let provided = match names {
             Some(names) => Provided::columns(PortType::Table, keys.chain(names)),
@@ -84,7 +72,7 @@ impl StageKind for Table {
         let mut partitions: Vec<Partition> = Vec::new();
         let mut symbols: BTreeSet<&str> = BTreeSet::new();
         for done in &done {
-            partitions.extend(done.partitions()?);
+            partitions.extend(done.tables.partitions()?);
             symbols.extend(done.symbols.iter().map(String::as_str));
         }
         let mut meta = json!({

@@ -1,5 +1,5 @@
-//! A scan of the text of a CSV file before polars reads it: separator, fields, rows of another length, empty
-//! lines.
+//! A scan of a text with separators: its separator, fields, rows of another length, empty lines, and the
+//! lines that rows begin on.
 
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
@@ -9,15 +9,18 @@ use std::borrow::Cow;
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The shape of a text as a table.
-pub(crate) struct Shape {
+pub struct Shape {
     /// The first record that has not as many fields as the header, and how many.
     pub uneven: Option<(usize, usize)>,
     /// True where a line may be empty.
     pub has_empty: bool,
 }
 
-/// Scans a text, in parts in parallel; the row (from 1) where it is none.
-pub(crate) fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
+/// Scans a text, in parts in parallel.
+///
+/// # Errors
+/// The row (from 1) where it is none.
+pub fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
     let quoted = memchr(b'"', text).is_some();
     let mut parts = Vec::new();
     let mut rest = text;
@@ -62,7 +65,7 @@ pub(crate) fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, 
 }
 
 /// The least bytes of a text that are scanned in one piece.
-pub(crate) const PART: usize = 1 << 20;
+pub const PART: usize = 1 << 20;
 
 fn lines_in(text: &[u8]) -> usize {
     text.iter().filter(|b| **b == b'\n').count()
@@ -102,7 +105,7 @@ impl Lines {
 }
 
 /// The number of times a byte occurs in a text, counted eight bytes at a time: lines are too short for more.
-pub(crate) fn count_of(byte: u8, text: &[u8]) -> usize {
+pub fn count_of(byte: u8, text: &[u8]) -> usize {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let all = u64::from(byte) * 0x0101_0101_0101_0101;
     let (words, rest) = text.as_chunks::<8>();
@@ -116,7 +119,7 @@ pub(crate) fn count_of(byte: u8, text: &[u8]) -> usize {
 }
 
 /// The text without its empty lines, which polars takes for rows.
-pub(crate) fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
+pub fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
     if !has_empty_line(text) {
         return Cow::Borrowed(text);
     }
@@ -141,21 +144,23 @@ fn has_empty_line(text: &[u8]) -> bool {
 }
 
 /// A text without its byte-order mark.
-pub(crate) fn text_of(bytes: &[u8]) -> &[u8] {
+pub fn text_of(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-pub(crate) fn first_line(text: &[u8]) -> &[u8] {
+/// The first line of a text, without its end.
+pub fn first_line(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
     &text[..end]
 }
 
-/// The separator that a header line has most of.
-pub(crate) fn separator(line: &str) -> u8 {
-    let count = |s: &u8| line.bytes().filter(|b| b == s).count();
+/// The separator that a header line has most of, outside of quotes.
+pub fn separator(line: &str) -> u8 {
+    let outside = || line.split('"').step_by(2);
+    let count = |s: u8| outside().map(|part| count_of(s, part.as_bytes())).sum::<usize>();
     let mut best = SEPARATORS[0];
     for s in SEPARATORS {
-        if count(&s) > count(&best) {
+        if count(s) > count(best) {
             best = s;
         }
     }
@@ -163,7 +168,7 @@ pub(crate) fn separator(line: &str) -> u8 {
 }
 
 /// The fields of a line, without their quotes.
-pub(crate) fn fields(line: &str, separator: u8) -> Vec<String> {
+pub fn fields(line: &str, separator: u8) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quoted = false;
     for c in line.trim_end_matches('\r').chars() {
@@ -223,7 +228,7 @@ fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize
 }
 
 /// The line on which data row `row` (from 0) begins.
-pub(crate) fn line_of(text: &[u8], row: usize) -> usize {
+pub fn line_of(text: &[u8], row: usize) -> usize {
     let (mut seen, mut at) = (0, row + 2);
     records(text, 0, |line, _| {
         if seen == row + 1 {

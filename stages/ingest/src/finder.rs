@@ -1,0 +1,125 @@
+//! The columns of a file by their names, and those that it lacks.
+
+use crate::frame::header;
+use crate::read;
+use crate::unpack::Packed;
+use crate::value::{shown, shown_list};
+use datasets::layout::normal;
+use stages_core::{ConfigProblem, Source, StageError};
+
+/// Names of columns with the symbol of a row.
+pub(crate) const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
+
+/// Finds the columns of a file.
+pub(crate) struct Finder<'p> {
+    place: &'p str,
+    header: Vec<String>,
+    /// The columns that were not found, with the settings that ask for them.
+    pub missing: Vec<String>,
+}
+
+impl<'p> Finder<'p> {
+    pub fn new(packed: &'p Packed) -> Result<Self, StageError> {
+        Ok(Self {
+            place: &packed.place,
+            header: header(packed)?.iter().map(|name| name.trim().to_owned()).collect(),
+            missing: Vec::new(),
+        })
+    }
+
+    /// The column of a name, as the file writes it.
+    pub fn find(&self, name: &str) -> Option<String> {
+        let mut header = self.header.iter();
+        header.find(|other| normal(other) == normal(name)).cloned()
+    }
+
+    /// The column of the name that is given, or else the first of the known ones.
+    pub fn first(&self, given: &str, known: &[&str]) -> Option<String> {
+        match given {
+            "" => known.iter().find_map(|name| self.find(name)),
+            given => self.find(given),
+        }
+    }
+
+    /// As [`Finder::first`]; a name that the setting `field` gives must be there.
+    pub fn key(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
+        let found = self.first(given, known);
+        if found.is_none() && !given.is_empty() {
+            self.missing.push(format!("`{given}` for `{field}`"));
+        }
+        found
+    }
+
+    /// As [`Finder::key`], of a column that there must be.
+    pub fn needed(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
+        let found = self.key(field, given, known);
+        if found.is_none() && given.is_empty() {
+            self.missing.push(format!("`{field}` ({})", known.join(", ")));
+        }
+        found
+    }
+
+    /// The columns of these names or, where none are given, all others than `keys`.
+    pub fn others<'n>(&mut self, names: impl Iterator<Item = &'n String>, keys: &[String]) -> Vec<String> {
+        let names: Vec<&String> = names.collect();
+        let (found, lacking): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| self.find(name).is_some());
+        self.missing.extend(lacking.into_iter().map(|name| format!("`{name}`")));
+        if names.is_empty() {
+            // Tables of pandas have an index without a name.
+            let is_other = |name: &&String| !keys.contains(name) && !name.is_empty();
+            return self.header.iter().filter(is_other).cloned().collect();
+        }
+        found.into_iter().filter_map(|name| self.find(name)).collect()
+    }
+
+    /// Refuses a file that lacks columns: all of them are named, and the settings that name them.
+    pub fn check(&self, settings: &str) -> Result<(), StageError> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let missing = self.missing.join(", ");
+        Err(StageError::new(format!("`{}` has no column of {missing}", self.place))
+            .hint(format!("it has {}; {settings} name them", shown_list(&self.header))))
+    }
+
+    /// Refuses a file whose columns beside the keys are none, or have the name of a key.
+    pub fn check_others<'n>(
+        &self,
+        what: &str,
+        mut others: impl Iterator<Item = &'n String> + Clone,
+        is_key: impl Fn(&str) -> bool,
+        hint: &str,
+    ) -> Result<(), StageError> {
+        if others.clone().next().is_none() {
+            let message = format!("`{}` has no {what} beside its keys", self.place);
+            return Err(StageError::new(message).hint("add a column of numbers"));
+        }
+        match others.find(|name| is_key(name)) {
+            None => Ok(()),
+            Some(name) => Err(StageError::new(format!(
+                "`{}`: the column `{}` has the name of a key",
+                self.place,
+                shown(name)
+            ))
+            .hint(hint)),
+        }
+    }
+}
+
+/// The columns beside the keys of the last of some files at `path`; `None` where no file is there yet,
+/// or one is on a server.
+pub(crate) fn planned(
+    sources: &[Source],
+    columns: impl Fn(&Packed) -> Result<Vec<String>, StageError>,
+) -> Result<Option<Vec<String>>, ConfigProblem> {
+    if sources.iter().any(|source| source.remote.is_some()) {
+        return Ok(None);
+    }
+    let mut names = None;
+    for source in read::some(sources) {
+        let found = read::first(source).and_then(|first| columns(&first));
+        names = Some(found.map_err(|err| err.at("path"))?);
+    }
+    Ok(names)
+}
