@@ -231,11 +231,8 @@ pub fn bench_chain(folder: &Path, rows: usize) -> Result<Vec<BenchRow>, StageErr
     .write(&files)?;
     let (appended, warm) = measured(|| ingest(&store, &files))?;
     let anew = ingest(&Store::open(&folder.join("other"))?, &files)?;
-    if appended != anew {
-        return Err(StageError::new(
-            "the chain with a day appended is not the one that is made at once",
-        ));
-    }
+    StageError::new("the chain with a day appended is not the one that is made at once")
+        .when(appended != anew)?;
     let total = chain.days * DAY;
     let row = |what: &str, used: &Used| BenchRow {
         what: format!("{what}, {total} rows"),

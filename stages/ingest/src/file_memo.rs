@@ -93,9 +93,7 @@ impl File<'_> {
             None => read(source, self.content)?,
         };
         let tables = unpack::unpack(&source.path, bytes)?;
-        if tables.is_empty() {
-            return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
-        }
+        StageError::new(format!("`{}` holds no table", source.path.display())).when(tables.is_empty())?;
         tables.into_iter().try_for_each(one)
     }
 

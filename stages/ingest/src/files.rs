@@ -41,11 +41,11 @@ impl Paths {
     /// part of a glob before its first wildcard, so that moving the data changes no key; with several paths
     /// it begins with the path's number.
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        if self.is_empty() {
-            return Err(ConfigProblem::new(field, "no file is given").hint(format!(
+        ConfigProblem::new(field, "no file is given")
+            .hint(format!(
                 "write `{field}: data/file.csv`; directories, globs and lists are taken too"
-            )));
-        }
+            ))
+            .when(self.is_empty())?;
         let mut sources = Vec::new();
         for (i, location) in self.0.iter().enumerate() {
             let place = if self.0.len() == 1 {
@@ -81,12 +81,9 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
     if path.is_dir() {
         walk(&path, DEPTH, &mut found)
             .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
-        if found.is_empty() {
-            return Err(
-                ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
-                    .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))),
-            );
-        }
+        ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
+            .hint(format!("it is searched for files ending in {}", ENDINGS.join(", ")))
+            .when(found.is_empty())?;
         return Ok(relative(&path, found));
     }
     if text.contains(['*', '?', '[']) {
@@ -94,16 +91,14 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
         let paths = glob::glob(&pattern)
             .map_err(|err| ConfigProblem::new(field, format!("`{text}` is not a glob: {}", err.msg)))?;
         found.extend(paths.filter_map(Result::ok).filter(|path| path.is_file()));
-        if found.is_empty() {
-            return Err(ConfigProblem::new(field, format!("no file matches `{text}`"))
-                .hint(format!("it is looked for below `{}`", fixed_part(&path).display())));
-        }
+        ConfigProblem::new(field, format!("no file matches `{text}`"))
+            .hint(format!("it is looked for below `{}`", fixed_part(&path).display()))
+            .when(found.is_empty())?;
         return Ok(relative(&fixed_part(&path), found));
     }
-    if path.exists() {
-        return Err(ConfigProblem::new(field, format!("`{text}` is no regular file"))
-            .hint("write what it yields to a file first: a source is hashed before it is read"));
-    }
+    ConfigProblem::new(field, format!("`{text}` is no regular file"))
+        .hint("write what it yields to a file first: a source is hashed before it is read")
+        .when(path.exists())?;
     Err(missing(field, text, &path))
 }
 

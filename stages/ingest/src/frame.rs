@@ -40,10 +40,9 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
         Format::Csv => {
             let line = first_line(text_of(&packed.bytes));
             let line = std::str::from_utf8(line).map_err(|_| not_text(packed, 1))?;
-            if line.trim().is_empty() {
-                return Err(StageError::new(format!("`{}` has no header", packed.place))
-                    .hint("the first line must name the columns"));
-            }
+            StageError::new(format!("`{}` has no header", packed.place))
+                .hint("the first line must name the columns")
+                .when(line.trim().is_empty())?;
             Ok(fields(line, separator(line)))
         }
         Format::Parquet => guarded(&packed.place, || parquet_columns::names(packed)),
@@ -158,12 +157,11 @@ impl Frame {
                 (None, (columns.into_iter().map(Column::Stored).collect(), rows))
             }
         };
-        if columns.len() != names.len() {
-            return Err(StageError::new(format!(
-                "`{}` cannot be read: its header and its columns differ",
-                packed.place
-            )));
-        }
+        StageError::new(format!(
+            "`{}` cannot be read: its header and its columns differ",
+            packed.place
+        ))
+        .when(columns.len() != names.len())?;
         Ok(Self {
             place: packed.place.clone(),
             text,

@@ -92,24 +92,20 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
     let bounds = ABOVE_ZERO.map(|name| (name, true)).into_iter();
     for (name, is_open) in bounds.chain(LEAST_ZERO.map(|name| (name, false))) {
         let values = table::floats_if_any(batch, name)?;
-        let is_wrong = |value: &f64| *value < 0.0 || is_open && *value == 0.0;
-        if let Some(row) = values.iter().position(is_wrong) {
-            let what = format!("{} is {}", values[row], if is_open { "not above 0" } else { "below 0" });
-            return Err(table
-                .error(row, name, &what)
-                .hint("write null where there is no value, or leave the row out"));
-        }
+        table.refuse(
+            name,
+            |row| values[row] < 0.0 || is_open && values[row] == 0.0,
+            |row| format!("{} is {}", values[row], if is_open { "not above 0" } else { "below 0" }),
+            "write null where there is no value, or leave the row out",
+        )?;
     }
     let (bids, asks) = (table::floats_or_nan(batch, "bid")?, table::floats_or_nan(batch, "ask")?);
-    if let Some(row) = (0..batch.num_rows()).find(|&row| bids[row] > asks[row]) {
-        return Err(table
-            .error(
-                row,
-                "bid",
-                &format!("the bid {} is above the ask {}", bids[row], asks[row]),
-            )
-            .hint("write null for a quote that is none, or leave the row out"));
-    }
+    table.refuse(
+        "bid",
+        |row| bids[row] > asks[row],
+        |row| format!("the bid {} is above the ask {}", bids[row], asks[row]),
+        "write null for a quote that is none, or leave the row out",
+    )?;
     check_times(table, batch)?;
     let Some(terms) = RowTerms::of(batch)? else {
         return Ok(());

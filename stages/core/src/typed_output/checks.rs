@@ -12,18 +12,22 @@ pub(super) fn bars(table: &Table, batch: &RecordBatch) -> Result<(), StageError>
     let mut values = Vec::new();
     for name in prices {
         let of_column = table::floats_or_nan(batch, name)?;
-        if let Some(row) = of_column.iter().position(|price| *price <= 0.0) {
-            let what = format!("the price {} is not above 0", of_column[row]);
-            return Err(table.error(row, name, &what).hint("write null where there is no price"));
-        }
+        table.refuse(
+            name,
+            |row| of_column[row] <= 0.0,
+            |row| format!("the price {} is not above 0", of_column[row]),
+            "write null where there is no price",
+        )?;
         values.push(of_column);
     }
     let volume = table::floats_or_nan(batch, "volume")?;
-    if let Some(row) = volume.iter().position(|volume| *volume < 0.0) {
-        return Err(table
-            .error(row, "volume", &format!("{} is below 0", volume[row]))
-            .hint("write null where there is none"));
-    }
+    let below = |row: usize| format!("{} is below 0", volume[row]);
+    table.refuse(
+        "volume",
+        |row| volume[row] < 0.0,
+        below,
+        "write null where there is none",
+    )?;
     let [open, high, low, close] = [0, 1, 2, 3].map(|i: usize| &values[i]);
     for row in 0..batch.num_rows() {
         let slack = BAR_TOLERANCE * close[row];
@@ -43,19 +47,15 @@ pub(super) fn bars(table: &Table, batch: &RecordBatch) -> Result<(), StageError>
 pub(super) fn rates(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let (lowest, highest) = RATE_RANGE;
     let rates = table::floats_or_nan(batch, "rate")?;
-    if let Some(row) = rates.iter().position(|rate| !(lowest..=highest).contains(rate)) {
-        let what = format!("the rate {} is not from {lowest} to {highest}", rates[row]);
-        return Err(table
-            .error(row, "rate", &what)
-            .hint("rates are annual decimals: 0.05 is 5 %"));
-    }
+    table.refuse(
+        "rate",
+        |row| !(lowest..=highest).contains(&rates[row]),
+        |row| format!("the rate {} is not from {lowest} to {highest}", rates[row]),
+        "rates are annual decimals: 0.05 is 5 %",
+    )?;
     let tenors = table::floats_or_nan(batch, "tenor_years")?;
-    match tenors.iter().position(|tenor| *tenor < 0.0) {
-        Some(row) => Err(table
-            .error(row, "tenor_years", &format!("{} is below 0", tenors[row]))
-            .hint("0 is overnight")),
-        None => Ok(()),
-    }
+    let below = |row: usize| format!("{} is below 0", tenors[row]);
+    table.refuse("tenor_years", |row| tenors[row] < 0.0, below, "0 is overnight")
 }
 
 /// Checks that each action is of a known kind, and has what its kind needs.

@@ -19,6 +19,8 @@ use std::sync::Arc;
 /// The most characters of a value that a message shows.
 const SHOWN: usize = 40;
 
+const LEAVE_OUT: &str = "every row needs one: leave the row out";
+
 /// The dates that a table may hold, as those of files of data.
 const YEARS: std::ops::RangeInclusive<i32> = 1800..=2199;
 
@@ -46,6 +48,20 @@ impl Table {
         ))
     }
 
+    /// Refuses the first of these rows that is wrong.
+    pub fn refuse(
+        &self,
+        column: &str,
+        is_wrong: impl Fn(usize) -> bool,
+        what: impl Fn(usize) -> String,
+        hint: &str,
+    ) -> Result<(), StageError> {
+        match (0..self.batch.num_rows()).find(|row| is_wrong(*row)) {
+            Some(row) => Err(self.error(row, column, &what(row)).hint(hint)),
+            None => Ok(()),
+        }
+    }
+
     /// The names of the columns.
     pub fn names(&self) -> Result<Vec<&str>, StageError> {
         let mut seen = BTreeSet::new();
@@ -57,18 +73,12 @@ impl Table {
             .map(|field| field.name().as_str())
             .collect();
         for name in &names {
-            if name.trim().is_empty() {
-                return Err(StageError::new(format!("`{}` has a column without a name", self.name))
-                    .hint("leave it out: pandas writes its index so, unless told `index=False`"));
-            }
-            if !seen.insert(*name) {
-                return Err(StageError::new(format!(
-                    "`{}` has two columns `{}`",
-                    self.name,
-                    visible_line(name)
-                ))
-                .hint("rename one"));
-            }
+            StageError::new(format!("`{}` has a column without a name", self.name))
+                .hint("leave it out: pandas writes its index so, unless told `index=False`")
+                .when(name.trim().is_empty())?;
+            StageError::new(format!("`{}` has two columns `{}`", self.name, visible_line(name)))
+                .hint("rename one")
+                .when(!seen.insert(*name))?;
         }
         Ok(names)
     }
@@ -97,11 +107,8 @@ impl Table {
             Type::Bool => self.flags(name, array),
             Type::Code => self.codes(name, array),
         }?;
-        if !nullable && let Some(row) = (0..array.len()).find(|&row| array.is_null(row)) {
-            return Err(self
-                .error(row, name, "the value is missing")
-                .hint("every row needs one: leave the row out"));
-        }
+        let is_missing = |row: usize| !nullable && array.is_null(row);
+        self.refuse(name, is_missing, |_| "the value is missing".to_owned(), LEAVE_OUT)?;
         Ok(array)
     }
 
@@ -141,11 +148,8 @@ impl Table {
         what: impl Fn(T::Native) -> String,
         hint: &str,
     ) -> Result<(), StageError> {
-        let is_wrong = |value: Option<T::Native>| value.is_some_and(|value| !is_valid(value));
-        match values.iter().position(is_wrong) {
-            Some(row) => Err(self.error(row, name, &what(values.value(row))).hint(hint)),
-            None => Ok(()),
-        }
+        let is_wrong = |row: usize| values.is_valid(row) && !is_valid(values.value(row));
+        self.refuse(name, is_wrong, |row| what(values.value(row)), hint)
     }
 
     /// Refuses a day beyond the years that a table may hold. Far days overflow the calendar, so they are
@@ -230,13 +234,10 @@ impl Table {
             ty if is_text(ty) => cast(array, &DataType::Utf8)?,
             _ => return Err(self.wrong(name, array, "text")),
         };
-        let is_empty = |text: Option<&str>| text.is_some_and(|text| text.trim().is_empty());
-        match texts.as_string::<i32>().iter().position(is_empty) {
-            Some(row) => Err(self
-                .error(row, name, "the text is empty")
-                .hint("every row needs one: leave the row out")),
-            None => Ok(texts),
-        }
+        let values: &StringArray = texts.as_string();
+        let is_empty = |row: usize| values.is_valid(row) && values.value(row).trim().is_empty();
+        self.refuse(name, is_empty, |_| "the text is empty".to_owned(), LEAVE_OUT)?;
+        Ok(texts)
     }
 
     /// Dates, instants at midnight (pandas has no dates of its own), and texts of ISO 8601.

@@ -63,13 +63,12 @@ pub(super) fn write(
         }
         if let Some((other, first)) = first {
             let is_intraday = |batch: &RecordBatch| batch.column_by_name(SNAPSHOT.name).is_some();
-            if is_intraday(first) != is_intraday(&batch) {
-                return Err(StageError::new(format!(
-                    "one of `{}` and `{}` has the column `{}`, and the other has not",
-                    other.name, table.name, SNAPSHOT.name
-                ))
-                .hint("the files of an output have days or instants"));
-            }
+            StageError::new(format!(
+                "one of `{}` and `{}` has the column `{}`, and the other has not",
+                other.name, table.name, SNAPSHOT.name
+            ))
+            .hint("the files of an output have days or instants")
+            .when(is_intraday(first) != is_intraday(&batch))?;
         }
         tables.push((table, batch));
     }
@@ -93,9 +92,9 @@ pub(super) fn write(
         return Err(StageError::new("the output holds no file").hint("write Parquet or CSV into it"));
     };
     let all = concat_batches(&first.schema(), tables.iter().map(|(_, batch)| batch))?;
-    if all.num_rows() == 0 {
-        return Err(StageError::new("the output has no rows").hint("write one at least"));
-    }
+    StageError::new("the output has no rows")
+        .hint("write one at least")
+        .when(all.num_rows() == 0)?;
     let sorted = sorted(&all, ty, &tables)?;
     let meta = meta(ty, &sorted, contracts.as_ref())?;
     if let Some(partitions) = named(store, ty, &tables)? {

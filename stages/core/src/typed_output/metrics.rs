@@ -42,9 +42,9 @@ pub(super) fn write(
             values.insert((name, step), (value, place));
         }
     }
-    if values.is_empty() {
-        return Err(StageError::new("the output has no metric").hint(FORM));
-    }
+    StageError::new("the output has no metric")
+        .hint(FORM)
+        .when(values.is_empty())?;
     let number = |value: Option<f64>| value.and_then(Number::from_f64).map_or(Value::Null, Value::Number);
     let mut summary = Map::new();
     let mut lines = String::new();

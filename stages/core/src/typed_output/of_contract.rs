@@ -92,39 +92,30 @@ pub(super) fn columns(table: &Table, names: &[&str]) -> Result<Vec<ArrayRef>, St
 /// Checks the strikes of features by contract, and what [`check_times`] does.
 pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let strikes = table::floats_or_nan(batch, "strike")?;
-    if let Some(row) = strikes.iter().position(|strike| *strike <= 0.0) {
-        return Err(table
-            .error(row, "strike", &format!("{} is not above 0", strikes[row]))
-            .hint("leave the row out"));
-    }
+    let below = |row: usize| format!("{} is not above 0", strikes[row]);
+    table.refuse("strike", |row| strikes[row] <= 0.0, below, "leave the row out")?;
     check_times(table, batch)
 }
 
 /// Checks that no contract has expired at its row, and that instants are of their days.
 pub(super) fn check_times(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
-    if let Some(row) = (0..batch.num_rows()).find(|&row| expiries[row] < dates[row]) {
-        return Err(table
-            .error(
-                row,
-                "expiry",
-                &format!("{} is before the day of the row, {}", expiries[row], dates[row]),
-            )
-            .hint("leave out the rows of contracts that have expired"));
-    }
+    table.refuse(
+        "expiry",
+        |row| expiries[row] < dates[row],
+        |row| format!("{} is before the day of the row, {}", expiries[row], dates[row]),
+        "leave out the rows of contracts that have expired",
+    )?;
     if let Some(instants) = batch.column_by_name(SNAPSHOT.name) {
         let instants = instants.as_primitive::<TimestampMicrosecondType>();
         let day = |row: usize| instants.value(row).div_euclid(86_400_000_000);
         // The day of an exchange is at most a day from that in UTC.
-        if let Some(row) = (0..batch.num_rows()).find(|&row| (day(row) - i64::from(dates[row].0)).abs() > 1) {
-            return Err(table
-                .error(
-                    row,
-                    SNAPSHOT.name,
-                    &format!("the instant is not of the day {}", dates[row]),
-                )
-                .hint("`date` is the day of the instant in the time zone of the exchange"));
-        }
+        table.refuse(
+            SNAPSHOT.name,
+            |row| (day(row) - i64::from(dates[row].0)).abs() > 1,
+            |row| format!("the instant is not of the day {}", dates[row]),
+            "`date` is the day of the instant in the time zone of the exchange",
+        )?;
     }
     Ok(())
 }

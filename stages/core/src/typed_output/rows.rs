@@ -190,16 +190,15 @@ pub(super) fn features(
         .hint("write two outputs: features by symbol, and features by contract"));
     }
     let has_instant = names.contains(&SNAPSHOT.name);
-    if has_instant && !by_contract {
-        return Err(StageError::new(format!(
-            "`{}`, column `{}`: features of several times a day are not read",
-            table.name, SNAPSHOT.name
-        ))
-        .hint(
-            "write one row for a symbol and day, or another name if it is a feature; features by contract \
+    StageError::new(format!(
+        "`{}`, column `{}`: features of several times a day are not read",
+        table.name, SNAPSHOT.name
+    ))
+    .hint(
+        "write one row for a symbol and day, or another name if it is a feature; features by contract \
             (`expiry`, `strike`, `call`) may have instants",
-        ));
-    }
+    )
+    .when(has_instant && !by_contract)?;
     let own = own_columns(table, &names, first, "feature", by_contract)?;
     let mut keys: Vec<ArrayRef> = FEATURES
         .iter()
@@ -237,13 +236,12 @@ pub(super) fn own_table(
 ) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     let (has_date, has_instant) = (names.contains(&"date"), names.contains(&SNAPSHOT.name));
-    if !has_date && !has_instant {
-        return Err(StageError::new(format!(
-            "`{}` has no column `date` or `{}`, one of which `table` needs",
-            table.name, SNAPSHOT.name
-        ))
-        .hint(format!("it has {}: rename or add", list(names.iter().copied()))));
-    }
+    StageError::new(format!(
+        "`{}` has no column `date` or `{}`, one of which `table` needs",
+        table.name, SNAPSHOT.name
+    ))
+    .hint(format!("it has {}: rename or add", list(names.iter().copied())))
+    .when(!has_date && !has_instant)?;
     let own = own_columns(table, &names, first, "column", false)?;
     let mut fields: Vec<Arc<Field>> = table::schema(TABLE).fields().iter().cloned().collect();
     let rows = table.batch.num_rows();
@@ -276,14 +274,13 @@ fn own_columns(
 ) -> Result<Vec<String>, StageError> {
     let is_own = |name: &&str| !is_key(name, by_contract);
     let own: Vec<&str> = names.iter().copied().filter(is_own).collect();
-    if own.is_empty() {
-        return Err(StageError::new(format!(
-            "`{}` has no {what} beside {}",
-            table.name,
-            list(names.iter().copied())
-        ))
-        .hint("add a column of numbers"));
-    }
+    StageError::new(format!(
+        "`{}` has no {what} beside {}",
+        table.name,
+        list(names.iter().copied())
+    ))
+    .hint("add a column of numbers")
+    .when(own.is_empty())?;
     let Some((other, batch)) = first else {
         return Ok(own.into_iter().map(str::to_owned).collect());
     };

@@ -51,16 +51,15 @@ impl StageKind for CorporateActions {
         if !config.path.is_empty() && plan.inputs.contains_key(TABLE.name) {
             return Err(given_twice());
         }
-        if config.path.is_empty() && config.actions.is_empty() && plan.inputs.is_empty() {
-            return Err(ConfigProblem::new(
-                "path",
-                "neither files nor actions are given, nor prices to look for them in",
-            )
-            .hint(
-                "write `path: data/splits.csv`, or `actions: \
+        ConfigProblem::new(
+            "path",
+            "neither files nor actions are given, nor prices to look for them in",
+        )
+        .hint(
+            "write `path: data/splits.csv`, or `actions: \
                 [{ symbol: AAPL, date: 2014-06-09, ratio: \"7:1\" }]`",
-            ));
-        }
+        )
+        .when(config.path.is_empty() && config.actions.is_empty() && plan.inputs.is_empty())?;
         let columns = || schema::CORPORATE_ACTIONS.iter().map(|column| column.name);
         Ok(["actions", "proposed"]
             .map(|name| {

@@ -26,10 +26,9 @@ impl MaxDropped {
             .map(|(name, share)| (format!("max_dropped.{name}"), share));
         for (field, share) in shares.chain(self.default.iter().map(|share| ("max_dropped".to_owned(), share)))
         {
-            if !(0.0..=1.0).contains(share) {
-                return Err(ConfigProblem::new(field, format!("{share} is no share"))
-                    .hint("write a number between 0 (none may be dropped) and 1 (all may)"));
-            }
+            ConfigProblem::new(field, format!("{share} is no share"))
+                .hint("write a number between 0 (none may be dropped) and 1 (all may)")
+                .when(!(0.0..=1.0).contains(share))?;
         }
         match self.rules.keys().find(|name| of(rules, name).is_none()) {
             Some(name) => Err(by_rule::unknown("max_dropped", name, rules)),

@@ -116,12 +116,9 @@ impl StageKind for Bars {
             most: &config.max_dropped,
         };
         treatment.apply(context, &tally, rows_read, rows)?;
-        if rows == 0 {
-            return Err(
-                StageError::new("no row is left: the files hold none of these symbols and dates")
-                    .hint("see `symbols`, `dates` and `on_bad_rows`"),
-            );
-        }
+        StageError::new("no row is left: the files hold none of these symbols and dates")
+            .hint("see `symbols`, `dates` and `on_bad_rows`")
+            .when(rows == 0)?;
         let meta = json!({
             "symbols": symbols,
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },

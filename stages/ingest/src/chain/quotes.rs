@@ -49,17 +49,15 @@ impl FromLast {
             ("tick", self.tick, f64::MAX),
         ];
         for (name, value, most) in fields {
-            if !(0.0..=most).contains(&value) {
-                return Err(ConfigProblem::new(
-                    format!("quotes.from_last.{name}"),
-                    format!("{value} is not between 0 and {most}"),
-                ));
-            }
+            ConfigProblem::new(
+                format!("quotes.from_last.{name}"),
+                format!("{value} is not between 0 and {most}"),
+            )
+            .when(!(0.0..=most).contains(&value))?;
         }
-        if self.half_spread == 0.0 && self.min_half_spread == 0.0 {
-            return Err(ConfigProblem::new("quotes.from_last", "the spread is 0")
-                .hint("give `half_spread` (a part of the price) or `min_half_spread` (in currency)"));
-        }
+        ConfigProblem::new("quotes.from_last", "the spread is 0")
+            .hint("give `half_spread` (a part of the price) or `min_half_spread` (in currency)")
+            .when(self.half_spread == 0.0 && self.min_half_spread == 0.0)?;
         Ok(())
     }
 

@@ -35,25 +35,23 @@ pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64
 /// # Errors
 /// Rows without a time, and daily closes as prices of the underlying.
 pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
-    if timeless > 0 {
-        return Err(StageError::new(format!(
-            "{timeless} rows have no time of day, and others are of several snapshots a day"
-        ))
-        .hint(
-            "read the files without times in another stage, or choose one snapshot of each day with \
+    StageError::new(format!(
+        "{timeless} rows have no time of day, and others are of several snapshots a day"
+    ))
+    .hint(
+        "read the files without times in another stage, or choose one snapshot of each day with \
             `snapshot: last`",
-        ));
-    }
-    if found.underlying == Underlying::File {
-        return Err(StageError::new(
-            "the chain has several snapshots a day, and `underlying_path` daily closes, which are not known \
+    )
+    .when(timeless > 0)?;
+    StageError::new(
+        "the chain has several snapshots a day, and `underlying_path` daily closes, which are not known \
             yet at most of them",
-        )
-        .hint(
-            "`underlying: parity` derives the price at each snapshot from the options; `snapshot: last` \
+    )
+    .hint(
+        "`underlying: parity` derives the price at each snapshot from the options; `snapshot: last` \
             keeps the close alone",
-        ));
-    }
+    )
+    .when(found.underlying == Underlying::File)?;
     Ok(())
 }
 

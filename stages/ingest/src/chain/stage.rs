@@ -88,13 +88,9 @@ impl StageKind for OptionChain {
             }
             _ => {}
         }
-        if config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying") {
-            return Err(
-                ConfigProblem::new("underlying", "the files have no price of the underlying").hint(
-                    "`underlying: parity` derives it from the options, `underlying_path` takes it from bars",
-                ),
-            );
-        }
+        ConfigProblem::new("underlying", "the files have no price of the underlying")
+            .hint("`underlying: parity` derives it from the options, `underlying_path` takes it from bars")
+            .when(config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying"))?;
         columns.insert("underlying".to_owned());
         columns.insert(schema::TRADABLE.name.to_owned());
         if config.snapshot == Some(Snapshot::All) {
@@ -153,17 +149,14 @@ impl StageKind for OptionChain {
         let whole = Whole::new(config, &files);
         let mut counted = Tally::new(CHAIN);
         whole.count(&mut counted);
-        if config.snapshot == Some(Snapshot::All) && !whole.has_times() {
-            return Err(StageError::new("the files have no times of day").hint(
+        StageError::new("the files have no times of day")
+            .hint(
                 "leave `snapshot: all` out, or name the column of times: `layout: { columns: { time: … } }`",
-            ));
-        }
-        if whole.rows() == 0 {
-            return Err(
-                StageError::new("no row is left: the files hold none of these symbols and dates")
-                    .hint("see `symbols` and `dates`"),
-            );
-        }
+            )
+            .when(config.snapshot == Some(Snapshot::All) && !whole.has_times())?;
+        StageError::new("no row is left: the files hold none of these symbols and dates")
+            .hint("see `symbols` and `dates`")
+            .when(whole.rows() == 0)?;
         let read_rows = whole.rows() + counted.out_of_range();
         context.check_cancelled()?;
         context.progress(0, None, "checking");
@@ -234,15 +227,12 @@ impl StageKind for OptionChain {
                 "{other_snapshots} rows of other snapshots of a day are left out"
             ));
         }
-        if facts.underlying == Underlying::File && columns[2] & bit(UNDERLYING) == 0 && rows > 0 {
-            return Err(StageError::new(
-                "the bars at `underlying_path` have no close on any of the chain's days",
-            )
+        StageError::new("the bars at `underlying_path` have no close on any of the chain's days")
             .hint(format!(
                 "they hold {}",
                 closes.keys().cloned().collect::<Vec<_>>().join(", ")
-            )));
-        }
+            ))
+            .when(facts.underlying == Underlying::File && columns[2] & bit(UNDERLYING) == 0 && rows > 0)?;
         let mut open: BTreeMap<&str, BTreeSet<Date>> = BTreeMap::new();
         for (_, done) in &units {
             counted.merge(done.tally.clone());
@@ -258,10 +248,9 @@ impl StageKind for OptionChain {
             most: &config.max_dropped,
         };
         treatment.apply(context, &counted, read_rows - other_snapshots - joined, rows)?;
-        if rows == 0 {
-            return Err(StageError::new("no good row is left")
-                .hint("`on_bad_rows: keep` keeps the bad ones, to be looked at"));
-        }
+        StageError::new("no good row is left")
+            .hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
+            .when(rows == 0)?;
 
         let left = units
             .iter()
@@ -406,9 +395,9 @@ fn found(
     has_bars: bool,
     ([quoted, counted, priced, one_symbol, intraday], stated): ([bool; 5], Columns),
 ) -> Result<Found, StageError> {
-    if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
-        return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
-    }
+    StageError::new("the files have quotes of their own")
+        .hint("leave `quotes` out")
+        .when(quoted && matches!(config.quotes, Quotes::FromLast(_)))?;
     Ok(Found {
         quoted,
         counted,

@@ -49,13 +49,12 @@ pub(super) fn features(
     let names_nothing = |series: &Series| {
         series.symbol.is_empty() && series.contract.as_ref().is_none_or(|contract| contract.root.is_empty())
     };
-    if symbols.len() > 1 && factors.series().any(names_nothing) {
-        return Err(StageError::new(format!(
-            "the files name neither symbols nor option classes, and the chain holds {}",
-            symbols.join(", ")
-        ))
-        .hint("name the column: `symbol: underlying`, or `contract: { root: … }`"));
-    }
+    StageError::new(format!(
+        "the files name neither symbols nor option classes, and the chain holds {}",
+        symbols.join(", ")
+    ))
+    .hint("name the column: `symbol: underlying`, or `contract: { root: … }`")
+    .when(symbols.len() > 1 && factors.series().any(names_nothing))?;
     let joined: Vec<Joined<'_>> = chain
         .partitions
         .par_iter()
@@ -83,14 +82,13 @@ pub(super) fn features(
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    if found.is_empty() {
-        return Err(StageError::new(format!(
-            "no contract of the files is in the chain: the files hold {}{}",
-            named.join("; "),
-            more(unknown.len())
-        ))
-        .hint("contracts are compared by symbol, class, expiry, strike and right, as the chain has them"));
-    }
+    StageError::new(format!(
+        "no contract of the files is in the chain: the files hold {}{}",
+        named.join("; "),
+        more(unknown.len())
+    ))
+    .hint("contracts are compared by symbol, class, expiry, strike and right, as the chain has them")
+    .when(found.is_empty())?;
     if !unknown.is_empty() {
         context.log(format!(
             "{} contracts of the files are not in the chain, with {rows_of_unknown} rows: {}{}",

@@ -30,9 +30,9 @@ pub(super) struct BySymbol<'a> {
 impl Days {
     /// The days of bars.
     pub fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
-        if bars.is_intraday(&context.store)? {
-            return Err(StageError::new("the bars have several times a day").hint("connect daily bars"));
-        }
+        StageError::new("the bars have several times a day")
+            .hint("connect daily bars")
+            .when(bars.is_intraday(&context.store)?)?;
         let parts = bars
             .partitions
             .par_iter()
@@ -50,13 +50,12 @@ impl Days {
     /// # Errors
     /// When it has several a day and nothing is lagged, or it cannot be read.
     pub fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
-        if !is_lagged && chain.is_intraday(&context.store)? {
-            return Err(StageError::new(
-                "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
+        StageError::new(
+            "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
                 are before the close",
-            )
-            .hint("write `lag: 1`"));
-        }
+        )
+        .hint("write `lag: 1`")
+        .when(!is_lagged && chain.is_intraday(&context.store)?)?;
         let parts = chain
             .partitions
             .par_iter()

@@ -106,12 +106,9 @@ impl Factors {
             ("symbols", is_mixed(&|series| !series.symbol.is_empty())),
             ("option classes", is_mixed(&has_root)),
         ] {
-            if is_mixed {
-                return Err(StageError::new(format!(
-                    "some files have a column of {what}, and others have none"
-                ))
-                .hint("read them in two stages"));
-            }
+            StageError::new(format!("some files have a column of {what}, and others have none"))
+                .hint("read them in two stages")
+                .when(is_mixed)?;
         }
         let mut left = 0;
         for (series, of_symbol) in &mut rows {
@@ -159,11 +156,9 @@ impl Factors {
             most: &config.max_dropped,
         };
         treatment.apply(context, &tally, batch.num_rows() as u64, left as u64)?;
-        if rows.is_empty() {
-            return Err(
-                StageError::new("no good row is left").hint("see the column of symbols, and the dates")
-            );
-        }
+        StageError::new("no good row is left")
+            .hint("see the column of symbols, and the dates")
+            .when(rows.is_empty())?;
         Ok(Self {
             names,
             values,

@@ -161,12 +161,9 @@ impl StageKind for Features {
 /// Refuses a stage that has its days from two sources, or from none.
 fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigProblem> {
     let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
-    if config.contract.is_some() && origins != [false, true] {
-        return Err(
-            ConfigProblem::new("contract", "factors by contract have a row for each row of a chain")
-                .hint("connect `chain`, and neither `bars` nor `calendar`"),
-        );
-    }
+    ConfigProblem::new("contract", "factors by contract have a row for each row of a chain")
+        .hint("connect `chain`, and neither `bars` nor `calendar`")
+        .when(config.contract.is_some() && origins != [false, true])?;
     match (origins, config.calendar) {
         ([true, true], _) => Err(ConfigProblem::new("", "both `bars` and `chain` are connected")
             .hint("connect the one whose days the features are to have")),
@@ -201,14 +198,13 @@ fn tell(
             named
         }
     };
-    if shown.keys().all(|symbol| !factors.has(symbol)) {
-        return Err(StageError::new(format!(
-            "no symbol of the files has {what}: the files hold {}, the {what} {}",
-            list(unknown),
-            list(without)
-        ))
-        .hint("symbols are compared as they are written"));
-    }
+    StageError::new(format!(
+        "no symbol of the files has {what}: the files hold {}, the {what} {}",
+        list(unknown),
+        list(without)
+    ))
+    .hint("symbols are compared as they are written")
+    .when(shown.keys().all(|symbol| !factors.has(symbol)))?;
     let warn = |message: String, hint: Option<&str>| {
         let hint = hint.map(str::to_owned);
         context.events.emit(StageEvent::Warning { message, hint });
@@ -272,9 +268,7 @@ fn read_file(
     }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?;
-    if tables.is_empty() {
-        return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
-    }
+    StageError::new(format!("`{}` holds no table", source.path.display())).when(tables.is_empty())?;
     let read = |(i, packed): (usize, unpack::Packed)| {
         let label = format!("{} (rows)", source.name);
         let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), &(i as u64).to_le_bytes()];

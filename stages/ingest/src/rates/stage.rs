@@ -100,10 +100,9 @@ impl StageKind for Rates {
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| read::no_file(config.until))?;
         let wanted = dates_until(config.dates, config.until);
-        if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
-            return Err(StageError::new("the files quote their rates in different ways")
-                .hint("read them in two stages"));
-        }
+        StageError::new("the files quote their rates in different ways")
+            .hint("read them in two stages")
+            .when(files.iter().any(|(layout, _)| layout.facts.yields != facts.yields))?;
         let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
         let mut points = Vec::new();
         let mut tally = Tally::new(RATES);
@@ -132,11 +131,9 @@ impl StageKind for Rates {
             most: &config.max_dropped,
         };
         treatment.apply(context, &tally, rows_read, points.len() as u64)?;
-        if points.is_empty() {
-            return Err(
-                StageError::new("no rate is left on these dates").hint("see `dates` and `on_bad_rows`")
-            );
-        }
+        StageError::new("no rate is left on these dates")
+            .hint("see `dates` and `on_bad_rows`")
+            .when(points.is_empty())?;
         for day in points.chunk_by_mut(|a, b| a.0 == b.0) {
             let yields: Vec<_> = day.iter().map(|(_, tenor, rate)| (*tenor, *rate)).collect();
             for (point, zero) in day.iter_mut().zip(zero_rates(facts.yields, &yields)) {

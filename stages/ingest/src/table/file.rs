@@ -107,9 +107,7 @@ impl FileTable {
             })?;
             writer.add(batch, (0..count).collect())?;
         }
-        if writer.is_empty() {
-            return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
-        }
+        StageError::new(format!("`{}` holds no table", source.path.display())).when(writer.is_empty())?;
         Ok(Self {
             name: String::new(),
             cuts: writer.finish()?,

@@ -104,9 +104,9 @@ impl StageKind for Table {
 /// The facts that all files share: they have the same columns, and all have times or none.
 fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError> {
     let first = files.first().ok_or_else(|| read::no_file(config.until))?;
-    if files.iter().all(|file| file.rows == 0) {
-        return Err(StageError::new("the files have no rows").hint("a table has one at least"));
-    }
+    StageError::new("the files have no rows")
+        .hint("a table has one at least")
+        .when(files.iter().all(|file| file.rows == 0))?;
     let set = |file: &FileTable| file.numbers.iter().cloned().collect::<BTreeSet<String>>();
     for file in files {
         if let Some(name) = set(first).symmetric_difference(&set(file)).next() {
