@@ -111,6 +111,12 @@ impl Context {
         });
     }
 
+    /// Warns, with the remedy.
+    pub fn warn(&self, message: impl Into<String>, hint: Option<&str>) {
+        let (message, hint) = (message.into(), hint.map(str::to_owned));
+        self.events.emit(StageEvent::Warning { message, hint });
+    }
+
     /// Writes a line to the stage's log.
     pub fn log(&self, line: impl Into<String>) {
         self.events.emit(StageEvent::Log { line: line.into() });

@@ -137,6 +137,7 @@ fn names_in(text: &[u8], form: &Form) -> Option<Vec<String>> {
 }
 
 /// A second table, by its key.
+#[derive(Default)]
 pub struct Lookup {
     names: Vec<String>,
     rows: HashMap<String, Vec<String>>,
@@ -145,15 +146,6 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// An empty one.
-    pub fn new() -> Self {
-        Self {
-            names: Vec::new(),
-            rows: HashMap::new(),
-            digest: String::new(),
-        }
-    }
-
     /// Adds the rows of a table. Of rows with one key the last counts: a definition may be replaced.
     pub fn add(&mut self, packed: &Packed, join: &Join, digest: &str) -> Result<(), StageError> {
         let header = frame::header(packed)?;
@@ -186,12 +178,6 @@ impl Lookup {
     /// The names of its columns in a table that it is joined to.
     fn joined(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(|name| format!("{JOINED}{name}"))
-    }
-}
-
-impl Default for Lookup {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -147,7 +147,7 @@ pub fn each<T: Send>(
 
 /// The second table, from its files.
 fn lookup(joined: &[(Source, Layout)]) -> Result<Option<Lookup>, StageError> {
-    let mut lookup = Lookup::new();
+    let mut lookup = Lookup::default();
     for (source, layout) in joined {
         let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
         let digest = cache::BlobRef::of(&bytes).blob;

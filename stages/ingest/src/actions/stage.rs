@@ -11,7 +11,6 @@ use datasets::schema;
 use serde_json::json;
 use stages_core::corporate_actions::batch;
 use stages_core::dataset::{self, DataSet, Period};
-use stages_core::event::StageEvent;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
     Source, StageError, StageKind,
@@ -108,15 +107,14 @@ impl StageKind for CorporateActions {
         put_in_order(&mut proposed)?;
         for found in proposed.iter().take(5) {
             let ratio = SplitRatio::near(found.ratio, 1e-6).map(|ratio| ratio.to_string());
-            context.events.emit(StageEvent::Warning {
-                message: format!(
-                    "{}: prices show a split, {}, on {} that is not among the actions",
-                    found.symbol,
-                    ratio.unwrap_or_else(|| found.ratio.to_string()),
-                    found.date
+            let ratio = ratio.unwrap_or_else(|| found.ratio.to_string());
+            context.warn(
+                format!(
+                    "{}: prices show a split, {ratio}, on {} that is not among the actions",
+                    found.symbol, found.date
                 ),
-                hint: Some("it is proposed at the output `proposed`, and not applied".to_owned()),
-            });
+                Some("it is proposed at the output `proposed`, and not applied"),
+            );
         }
         [("actions", actions), ("proposed", proposed)]
             .into_iter()

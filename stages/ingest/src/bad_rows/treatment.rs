@@ -2,7 +2,6 @@
 
 use super::{MaxDropped, OnBadRows, unit};
 use datasets::quality::{Action, Remedy, Tally, of};
-use stages_core::event::StageEvent;
 use stages_core::{Context, StageError};
 use std::collections::BTreeMap;
 
@@ -29,10 +28,7 @@ impl Treatment<'_> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;
         if let Some(line) = self.line(tally, read, left) {
-            context.events.emit(StageEvent::Warning {
-                message: line,
-                hint: None,
-            });
+            context.warn(line, None);
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ use stages_core::corporate_actions;
 use stages_core::dataset::{self, Partition, Period};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
-    Provided, Share, Source, StageError, StageEvent, StageKind,
+    Provided, Share, Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -170,12 +170,8 @@ impl StageKind for OptionChain {
             warnings,
         } = classes::facts(&whole.dates()?, &stated, config, &terms, &layout)?;
         for message in warnings {
-            context.events.emit(StageEvent::Warning {
-                message,
-                hint: Some(
-                    "state the terms of the contracts with `contract: { … }` in this stage".to_owned(),
-                ),
-            });
+            let hint = "state the terms of the contracts with `contract: { … }` in this stage";
+            context.warn(message, Some(hint));
         }
         let ticks = contracts
             .iter()
@@ -212,14 +208,9 @@ impl StageKind for OptionChain {
         if facts.intraday {
             snapshots_a_day::check(&facts, sum(|done| done.timeless))?;
             if let Some(message) = snapshots_a_day::assumed_zone(&contracts, &files) {
-                context.events.emit(StageEvent::Warning {
-                    message,
-                    hint: Some(
-                        "state it: `layout: { like: …, zone: America/New_York }` for the files, \
-                        `contract: { time_zone: … }` for the exchange"
-                            .to_owned(),
-                    ),
-                });
+                let hint = "state it: `layout: { like: …, zone: America/New_York }` for the files, \
+                    `contract: { time_zone: … }` for the exchange";
+                context.warn(message, Some(hint));
             }
         }
         if other_snapshots > 0 {

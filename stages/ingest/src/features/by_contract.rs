@@ -13,7 +13,6 @@ use datasets::schema::{CONTRACT, Column, FEATURES};
 use rayon::prelude::*;
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition, PartitionKey};
-use stages_core::event::StageEvent;
 use stages_core::features::BY_CONTRACT;
 use stages_core::{Context, PortType, StageError, table};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -105,10 +104,10 @@ pub(super) fn features(
     }
     for (i, name) in factors.names.iter().enumerate() {
         if joined.iter().all(|joined| !joined.has_value[i]) {
-            context.events.emit(StageEvent::Warning {
-                message: format!("the factor `{name}` has no value at any row of the chain"),
-                hint: Some("see the dates of the files, `lag` and `max_age`".to_owned()),
-            });
+            context.warn(
+                format!("the factor `{name}` has no value at any row of the chain"),
+                Some("see the dates of the files, `lag` and `max_age`"),
+            );
         }
     }
     let mut meta = json!({

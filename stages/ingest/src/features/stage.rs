@@ -16,7 +16,6 @@ use datasets::schema;
 use rayon::prelude::*;
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition, Period};
-use stages_core::event::StageEvent;
 use stages_core::{
     ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     Provided, Source, StageError, StageKind, table,
@@ -205,15 +204,11 @@ fn tell(
     ))
     .hint("symbols are compared as they are written")
     .when(shown.keys().all(|symbol| !factors.has(symbol)))?;
-    let warn = |message: String, hint: Option<&str>| {
-        let hint = hint.map(str::to_owned);
-        context.events.emit(StageEvent::Warning { message, hint });
-    };
     if !unknown.is_empty() {
         context.log(format!("no {what}: {}", list(unknown)));
     }
     if !without.is_empty() {
-        warn(
+        context.warn(
             format!("there are no rows of {}: their features are null", list(without)),
             None,
         );
@@ -221,7 +216,7 @@ fn tell(
     let used: BTreeSet<usize> = shown.values().flatten().copied().flatten().collect();
     for (name, values) in factors.names.iter().zip(&factors.values) {
         if used.iter().all(|row| values[*row].is_nan()) {
-            warn(
+            context.warn(
                 format!("the factor `{name}` has no value on any day of the {what}"),
                 Some("see the dates of the files, `lag` and `max_age`"),
             );
