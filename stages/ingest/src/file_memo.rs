@@ -92,9 +92,7 @@ impl File<'_> {
             Some(bytes) => bytes,
             None => read(source, self.content)?,
         };
-        let tables = unpack::unpack(&source.path, bytes)?;
-        StageError::new(format!("`{}` holds no table", source.path.display())).when(tables.is_empty())?;
-        tables.into_iter().try_for_each(one)
+        unpack::unpack(&source.path, bytes)?.into_iter().try_for_each(one)
     }
 
     /// Its table, from its memo where it is cached.

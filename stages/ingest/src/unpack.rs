@@ -63,7 +63,7 @@ pub struct Packed {
     pub numbering: Numbering,
 }
 
-/// The tables in a file.
+/// The tables in a file, one at least.
 ///
 /// # Errors
 /// When it is damaged, unpacks to more than it may, or is an archive without a table.
@@ -79,11 +79,7 @@ pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
         _ => bytes,
     };
     let limit = packing::limit(bytes.len() as u64);
-    let tables = open(path, bytes.to_vec(), limit, Wanted::Head)?;
-    tables
-        .into_iter()
-        .next()
-        .ok_or_else(|| StageError::new(format!("`{}` holds no table", path.display())))
+    Ok(open(path, bytes.to_vec(), limit, Wanted::Head)?.remove(0))
 }
 
 fn open(path: &Path, bytes: Vec<u8>, limit: u64, wanted: Wanted) -> Result<Vec<Packed>, StageError> {

@@ -104,9 +104,8 @@ pub fn settle(
 
 /// Gives every row its class.
 pub fn assign(chain: &mut Chain, classes: &ClassOf) {
-    let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
     let mut of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-    for (symbol, root) in pairs {
+    for (symbol, root) in chain.pairs() {
         let (name, terms) = chain.variant_name(chain.name(root));
         let terms = terms.cloned().unwrap_or_default();
         let kinds = classes.get(&(chain.name(symbol).to_owned(), name.to_owned()));
@@ -174,11 +173,8 @@ pub fn facts(
         assumptions.extend(assumed);
         contracts.insert(root, facts);
     }
-    let calendars: BTreeSet<CalendarName> = contracts
-        .classes
-        .values()
-        .filter_map(|facts| facts.terms.calendar)
-        .collect();
+    let classes = contracts.classes.values();
+    let calendars: BTreeSet<CalendarName> = classes.filter_map(|facts| facts.terms.calendar).collect();
     let mut calendar = match Vec::from_iter(calendars).as_slice() {
         [] => CalendarName::Weekends,
         [one] => *one,
@@ -227,26 +223,17 @@ pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<
 /// row.
 pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     use super::columns::{ASK, BID, LAST, UNDERLYING};
-    let mut in_coin: BTreeMap<(u32, u32), bool> = BTreeMap::new();
-    if !contracts
-        .classes
-        .values()
-        .any(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
-    {
+    let is_in_coin = |(symbol, root): &(u32, u32)| {
+        let facts = contracts.of(chain.name(*symbol), chain.name(*root));
+        facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
+    };
+    let mut in_coin = chain.pairs();
+    in_coin.retain(is_in_coin);
+    if in_coin.is_empty() {
         return;
     }
     for i in 0..chain.len() {
-        let key = (chain.symbol[i], chain.root[i]);
-        let is_in_coin = match in_coin.get(&key) {
-            Some(known) => *known,
-            None => {
-                let facts = contracts.of(chain.name(key.0), chain.name(key.1));
-                let found = facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin));
-                in_coin.insert(key, found);
-                found
-            }
-        };
-        if is_in_coin {
+        if in_coin.contains(&(chain.symbol[i], chain.root[i])) {
             let underlying = chain.values[UNDERLYING][i];
             for column in [BID, ASK, LAST] {
                 chain.values[column][i] *= underlying;

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use stages_core::contracts::RowTerms;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -156,6 +156,11 @@ impl Chain {
     /// Returns whether a column has any value.
     pub fn has(&self, column: usize) -> bool {
         self.values[column].iter().any(|value| !value.is_nan())
+    }
+
+    /// The symbols and roots that occur together.
+    pub fn pairs(&self) -> BTreeSet<(u32, u32)> {
+        self.symbol.iter().copied().zip(self.root.iter().copied()).collect()
     }
 
     /// The text of a symbol or root.
@@ -332,7 +337,7 @@ impl Chain {
                 ids[rows.clone()].iter().map(|id| self.name(*id)),
             ))
         };
-        let columns = OPTION_CHAIN
+        let mut columns: Vec<ArrayRef> = OPTION_CHAIN
             .iter()
             .map(|column| -> ArrayRef {
                 match column.name {
@@ -348,8 +353,7 @@ impl Chain {
                     }
                 }
             })
-            .collect::<Vec<ArrayRef>>();
-        let mut columns = columns;
+            .collect();
         let mut fields: Vec<_> = table::schema(OPTION_CHAIN).fields().iter().cloned().collect();
         for (column, values) in schema::stated().zip(&self.stated) {
             if let Some(values) = values {
@@ -492,24 +496,11 @@ impl Chain {
     }
 
     fn compare_values(&self, i: usize, j: usize) -> Ordering {
-        let more = |column: usize| {
-            let value = |row: usize| {
-                let value = self.values[column][row];
-                if value.is_nan() { f64::NEG_INFINITY } else { value }
-            };
-            value(j).total_cmp(&value(i))
-        };
-        let spread = |row: usize| {
-            let spread = self.values[ASK][row] - self.values[BID][row];
-            if spread.is_nan() { f64::INFINITY } else { spread }
-        };
-        let less = |column: usize| {
-            let value = |row: usize| {
-                let value = self.values[column][row];
-                if value.is_nan() { f64::INFINITY } else { value }
-            };
-            value(i).total_cmp(&value(j))
-        };
+        let or = |value: f64, missing: f64| if value.is_nan() { missing } else { value };
+        let of = |column: usize, row: usize, missing| or(self.values[column][row], missing);
+        let more = |column| of(column, j, f64::NEG_INFINITY).total_cmp(&of(column, i, f64::NEG_INFINITY));
+        let less = |column| of(column, i, f64::INFINITY).total_cmp(&of(column, j, f64::INFINITY));
+        let spread = |row: usize| or(self.values[ASK][row] - self.values[BID][row], f64::INFINITY);
         more(OPEN_INTEREST)
             .then_with(|| more(VOLUME))
             .then_with(|| spread(i).total_cmp(&spread(j)))
@@ -543,31 +534,14 @@ impl Chain {
 
     /// The runs of rows of one symbol and snapshot, of a sorted chain.
     pub fn snapshots(&self) -> Vec<Range<usize>> {
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for i in 0..self.len() {
-            match runs.last_mut() {
-                Some(run) if self.same_snapshot(i, run.start) => run.end = i + 1,
-                _ => runs.push(i..i + 1),
-            }
-        }
-        runs
+        table::runs(0..self.len(), |first, row| self.same_snapshot(first, row))
     }
 
     /// The runs of snapshots of one symbol and day, of a sorted chain.
     pub fn days(&self) -> Vec<Vec<Range<usize>>> {
-        let mut days: Vec<Vec<Range<usize>>> = Vec::new();
-        for run in self.snapshots() {
-            let row = run.start;
-            match days.last_mut() {
-                Some(day)
-                    if self.date[day[0].start] == self.date[row]
-                        && self.symbol[day[0].start] == self.symbol[row] =>
-                {
-                    day.push(run)
-                }
-                _ => days.push(vec![run]),
-            }
-        }
-        days
+        let day = |run: &Range<usize>| (self.symbol[run.start], self.date[run.start]);
+        let snapshots = self.snapshots();
+        let days = snapshots.chunk_by(|a, b| day(a) == day(b));
+        days.map(<[Range<usize>]>::to_vec).collect()
     }
 }

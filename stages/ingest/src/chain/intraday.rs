@@ -83,11 +83,8 @@ pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
         Some(Snapshot::Last) => false,
         Some(Snapshot::At(time)) => {
             let minute = i64::from(minutes(time));
-            let keep: Vec<bool> = chain
-                .time
-                .iter()
-                .map(|of_row| of_row.div_euclid(MINUTE) == minute)
-                .collect();
+            let times = chain.time.iter();
+            let keep: Vec<bool> = times.map(|time| time.div_euclid(MINUTE) == minute).collect();
             chain.retain(&keep);
             true
         }
@@ -160,18 +157,12 @@ pub struct Zones(HashMap<(u32, u32), Tz>);
 impl Zones {
     /// The zones of the contracts of a chain; UTC where none is known.
     pub fn of(chain: &Chain, contracts: &Contracts) -> Self {
-        let pairs: BTreeSet<(u32, u32)> =
-            chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
         let zone = |(symbol, root): (u32, u32)| {
             let facts = contracts.of(chain.name(symbol), chain.name(root))?;
             facts.terms.time_zone.as_deref()?.parse().ok()
         };
-        Self(
-            pairs
-                .into_iter()
-                .map(|pair| (pair, zone(pair).unwrap_or(Tz::UTC)))
-                .collect(),
-        )
+        let pairs = chain.pairs().into_iter();
+        Self(pairs.map(|pair| (pair, zone(pair).unwrap_or(Tz::UTC))).collect())
     }
 
     /// The zone of a row.

@@ -370,8 +370,6 @@ impl Facts<'_> {
             true => snapshots_a_day::count(&chain, &Zones::of(&chain, self.contracts)),
             false => Default::default(),
         };
-        let pairs: BTreeSet<(u32, u32)> =
-            chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
         let open = seen.end_partition(unit.range.to);
         let states: BTreeMap<String, Vec<u8>> = seen
             .symbols
@@ -399,8 +397,7 @@ impl Facts<'_> {
             times,
             columns: [columns, cleaned, chain.columns()],
             symbols,
-            classes: pairs
-                .into_iter()
+            classes: (chain.pairs().into_iter())
                 .map(|(symbol, root)| (chain.name(symbol).to_owned(), chain.name(root).to_owned()))
                 .collect(),
             open,

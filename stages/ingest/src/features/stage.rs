@@ -263,7 +263,6 @@ fn read_file(
     }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?;
-    StageError::new(format!("`{}` holds no table", source.path.display())).when(tables.is_empty())?;
     let read = |(i, packed): (usize, unpack::Packed)| {
         let label = format!("{} (rows)", source.name);
         let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), &(i as u64).to_le_bytes()];

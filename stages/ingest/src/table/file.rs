@@ -107,7 +107,6 @@ impl FileTable {
             })?;
             writer.add(batch, (0..count).collect())?;
         }
-        StageError::new(format!("`{}` holds no table", source.path.display())).when(writer.is_empty())?;
         Ok(Self {
             name: String::new(),
             cuts: writer.finish()?,
