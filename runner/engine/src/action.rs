@@ -38,39 +38,39 @@ pub(crate) enum Mode {
     Check,
 }
 
-/// Runs the action of `node`.
-pub(crate) fn run(
-    node: &Node,
-    prepared: &Prepared,
-    threads: usize,
-    mode: Mode,
-    store: &Store,
-    executor: &dyn Executor,
-    options: &Options,
-    limits: &Limits,
-    events: &Arc<dyn EventSink>,
-) -> Outcome {
-    match try_run(node, prepared, threads, mode, store, executor, options, limits, events) {
+/// An action to run.
+pub(crate) struct Action<'a> {
+    pub node: &'a Node,
+    pub prepared: &'a Prepared,
+    pub threads: usize,
+    pub mode: Mode,
+    pub store: &'a Store,
+    pub executor: &'a dyn Executor,
+    pub options: &'a Options,
+}
+
+/// Runs an action.
+pub(crate) fn run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) -> Outcome {
+    match try_run(action, limits, events) {
         Ok(hit) => Outcome::Ran(Box::new(hit)),
         Err(err) if err.cause == Cause::DamagedInput => {
-            let inputs = prepared.recipe.inputs.values().flatten().copied();
-            Outcome::Damaged(err, damaged(store, inputs))
+            let inputs = action.prepared.recipe.inputs.values().flatten().copied();
+            Outcome::Damaged(err, damaged(action.store, inputs))
         }
         Err(err) => Outcome::Failed(err),
     }
 }
 
-fn try_run(
-    node: &Node,
-    prepared: &Prepared,
-    threads: usize,
-    mode: Mode,
-    store: &Store,
-    executor: &dyn Executor,
-    options: &Options,
-    limits: &Limits,
-    events: &Arc<dyn EventSink>,
-) -> Result<Hit, StageError> {
+fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) -> Result<Hit, StageError> {
+    let &Action {
+        node,
+        prepared,
+        threads,
+        mode,
+        store,
+        executor,
+        options,
+    } = action;
     let started = Instant::now();
     let began = SystemTime::now();
     let job = Job {

@@ -6,7 +6,7 @@ use crate::key::{Recipe, leaves};
 use crate::options::Options;
 use crate::prepare::{self, Prepared, prepare_with};
 use crate::remote_sources::{self, ToFetch};
-use cache::{ActionKey, ActionRecord, ArtifactDigest, BlobRef, Hit, Store};
+use cache::{ActionKey, ActionRecord, ArtifactDigest, Hit, Store};
 use runner_pipeline::{Node, Pipeline, Work};
 use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;
@@ -15,7 +15,7 @@ use stages_core::{Given, Input, Share, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The plan of one stage.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Planned {
     /// Its index in the pipeline.
     #[serde(skip)]
@@ -53,12 +53,13 @@ pub struct Planned {
 }
 
 /// The predicted outcome of a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prediction {
     /// Its result is in the store.
     Cached,
     /// It runs.
+    #[default]
     Runs,
     /// One of its needs runs; the stage is cached if that reproduces the same bytes as the last time.
     Depends,
@@ -191,17 +192,8 @@ fn stage(
         None => cost::warning(node, old.as_ref(), record.as_ref().map(|record| record.seconds), left),
     };
     let runs = prediction != Prediction::Cached;
-    let absent = |(blob, size): &&(cache::BlobDigest, u64)| {
-        !store.has_here(BlobRef {
-            blob: *blob,
-            size: *size,
-        })
-    };
     let needs: BTreeSet<usize> = node.needs.values().flatten().map(|need| need.node).collect();
-    let inputs = needs
-        .iter()
-        .filter_map(|need| hits.get(need))
-        .flat_map(|hit| &hit.blobs);
+    let inputs = needs.iter().filter_map(|need| hits.get(need)).flat_map(Hit::blobs);
     let before = match last {
         Some((_, key)) if runs => store.hit(*key)?,
         _ => None,
@@ -216,11 +208,11 @@ fn stage(
         took_seconds: took,
         expected_seconds: if runs { took.map(|took| took * work) } else { Some(0.0) },
         fetch_bytes: if runs {
-            inputs.filter(absent).map(|(_, size)| size).sum()
+            inputs.filter(|blob| !store.has_here(*blob)).map(|blob| blob.size).sum()
         } else {
             0
         },
-        store_bytes: before.map(|hit| hit.blobs.iter().map(|(_, size)| size).sum()),
+        store_bytes: before.map(|hit| hit.blobs().map(|blob| blob.size).sum()),
         nearest,
         last_run: last.map(|(run, _)| run.clone()),
         warning,
@@ -240,18 +232,10 @@ fn fetches(i: usize, node: &Node, to_fetch: &ToFetch, last: Option<&(String, Act
     Planned {
         node: i,
         stage: node.id.clone(),
-        prediction: Prediction::Runs,
         reason: format!("fetches {}{more} first", to_fetch.first),
-        key: None,
-        share: None,
-        took_seconds: None,
-        expected_seconds: None,
         fetch_bytes: to_fetch.bytes,
-        store_bytes: None,
-        nearest: None,
         last_run: last.map(|(run, _)| run.clone()),
-        warning: None,
-        always_hashed: 0,
+        ..Planned::default()
     }
 }
 

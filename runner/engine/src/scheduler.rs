@@ -4,7 +4,7 @@ mod ends;
 mod look_up;
 mod threads;
 
-use crate::action::{self, Mode, Outcome};
+use crate::action::{self, Action, Mode, Outcome};
 use crate::cost::{self, CostWarning};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
@@ -49,8 +49,10 @@ impl EventSink for Sink {
 const BATCH: usize = 64;
 
 /// The state of a stage.
+#[derive(Default)]
 enum State {
     /// Some of its needs are not done yet.
+    #[default]
     Waiting,
     /// Its key is being computed, or looked up in the remote store.
     Preparing,
@@ -62,6 +64,7 @@ enum State {
     Over(StageStatus),
 }
 
+#[derive(Default)]
 struct Slot {
     chosen: bool,
     state: State,
@@ -239,21 +242,10 @@ fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> 
         .iter()
         .enumerate()
         .map(|(i, node)| Slot {
-            chosen: false,
-            state: State::Waiting,
-            missing: 0,
-            waiters: Vec::new(),
-            hit: None,
-            key: None,
             forced: options.force.contains(&i),
             to_check: options.check.contains(&i),
-            check: None,
             retries: node.retries,
-            healed: false,
-            refusals: 0,
-            said: false,
-            try_at: None,
-            began: None,
+            ..Slot::default()
         })
         .collect();
     for &i in chosen {
@@ -476,18 +468,16 @@ impl Scheduler<'_, '_, '_> {
         self.running.insert(i);
         self.delayed.remove(&i);
         let work = move || {
-            let outcome = action::run(
+            let action = Action {
                 node,
-                &of_thread,
-                share.threads,
+                prepared: &of_thread,
+                threads: share.threads,
                 mode,
                 store,
                 executor,
                 options,
-                &limits,
-                &events,
-            );
-            Message::Ended(i, outcome)
+            };
+            Message::Ended(i, action::run(&action, &limits, &events))
         };
         self.in_thread(work, move |err| Message::Ended(i, Outcome::Failed(err)));
     }

@@ -3,7 +3,7 @@
 use cache::checksummed;
 use runner_engine::{DecisionEvent, Event, Failure, Stamped};
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 /// The name of the stage that the decision is in the history: `RUN/then`. A pipeline with `then:` has no
@@ -32,29 +32,13 @@ pub fn add_decision(runs: &Path, run: &str, decision: DecisionEvent) -> Result<(
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
     let mut events = File::options().read(true).append(true).open(path)?;
     events.lock()?;
-    let end = events.seek(SeekFrom::End(0))?;
-    let whole = whole_lines(&mut events, end)?;
-    if whole < end {
-        events.set_len(whole)?;
+    let mut bytes = Vec::new();
+    events.read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        events.set_len(whole as u64)?;
     }
     events.write_all(line.as_bytes())
-}
-
-/// The length of a file up to the end of its last whole line.
-fn whole_lines(file: &mut File, end: u64) -> std::io::Result<u64> {
-    const PIECE: u64 = 4096;
-    let mut to = end;
-    while to > 0 {
-        let from = to.saturating_sub(PIECE);
-        let mut piece = vec![0; (to - from) as usize];
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(&mut piece)?;
-        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(from + at as u64 + 1);
-        }
-        to = from;
-    }
-    Ok(0)
 }
 
 #[cfg(test)]

@@ -25,17 +25,6 @@ pub struct Keep {
     pub younger_than: Duration,
 }
 
-impl Default for Keep {
-    fn default() -> Self {
-        Self {
-            last_runs: 10,
-            runs: BTreeSet::new(),
-            actions: BTreeSet::new(),
-            younger_than: Duration::from_secs(7 * 24 * 3600),
-        }
-    }
-}
-
 impl Keep {
     /// True if it keeps `run`, the `from_last`-th from the last (0 is the last).
     fn keeps(&self, run: &Run, from_last: usize, now: SystemTime) -> bool {
@@ -263,6 +252,17 @@ mod tests {
     use runner_engine::RunStatus;
     use runner_history::ResolvedStage;
     use std::collections::BTreeMap;
+
+    impl Default for Keep {
+        fn default() -> Self {
+            Self {
+                last_runs: 10,
+                runs: BTreeSet::new(),
+                actions: BTreeSet::new(),
+                younger_than: Duration::from_secs(7 * 24 * 3600),
+            }
+        }
+    }
 
     fn key(name: &str) -> ActionKey {
         KeyHasher::new("test").field(name).action_key()

@@ -4,11 +4,10 @@
 use super::command_run::Run;
 use super::container;
 use super::failure::{describe, full};
-use super::files::{Stop, copy_file, create_parent, failed, read_pieces};
+use super::files::{copy_file, create_parent, failed, read_pieces};
 use super::input_files::InputFiles;
-use super::isolation::Sandbox;
 use super::job::Done;
-use super::limits::{Limits, timed_out};
+use super::limits::timed_out;
 use super::outputs::{TypedFiles, take_in};
 use super::program::Running;
 use super::python::{Calling, Reports};
@@ -16,70 +15,49 @@ use super::stage_dir::StageDir;
 use super::undeclared::{undeclared, warning};
 use super::watch::Ended;
 use crate::text;
-use cache::{ArtifactDigest, BlobRef, Store};
+use cache::{ArtifactDigest, BlobRef};
 use runner_pipeline::{Isolation, command_text, is_plain_path, plain_path};
 use runner_sandbox::Isolated;
 use stages_core::error::Cause;
-use stages_core::{EventSink, Input, StageError, StageEvent};
+use stages_core::{StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// The variable by which tests do without namespaces.
 pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 
 impl Run<'_> {
     /// Runs the program and stores its outputs.
-    pub fn execute(
-        &self,
-        sandbox: &Sandbox,
-        store: &Store,
-        events: &dyn EventSink,
-        limits: &Limits,
-    ) -> Result<Done, StageError> {
-        let started = Instant::now();
-        // A large input may take minutes to hash.
-        let store = &store.clone().with_interrupt({
-            let limits = limits.clone();
-            move || limits.stopped(started).is_err()
-        });
-        let done = self.execute_since(started, sandbox, store, events, limits);
-        done.map_err(|err| match (err.cause, limits.stopped(started)) {
+    pub fn execute(&self) -> Result<Done, StageError> {
+        self.try_execute().map_err(|err| match (err.cause, self.stop()) {
             // The store does not know whether it was the user or the time limit.
             (Cause::Interrupted, Err(reason)) => reason,
             _ => err,
         })
     }
 
-    fn execute_since(
-        &self,
-        started: Instant,
-        sandbox: &Sandbox,
-        store: &Store,
-        events: &dyn EventSink,
-        limits: &Limits,
-    ) -> Result<Done, StageError> {
-        let stop = || limits.stopped(started);
-        let (isolated, refuses_network) = self.isolation(sandbox, store)?;
-        let group = self.group(isolated, sandbox, store)?;
+    fn try_execute(&self) -> Result<Done, StageError> {
+        let stop = || self.stop();
+        let (isolated, refuses_network) = self.isolation()?;
+        let group = self.group(isolated)?;
         let is_limited = isolated == Isolated::Container || group.is_some();
         let memory_limit = self.program.memory.filter(|_| is_limited);
-        events.emit(StageEvent::Isolation {
+        self.events.emit(StageEvent::Isolation {
             isolation: isolated.name().to_owned(),
             network: self.command.network || !refuses_network,
             memory: memory_limit,
         });
         if isolated == Isolated::None
             && self.program.isolation != Isolation::None
-            && let Some(reason) = sandbox.refusal()
+            && let Some(reason) = self.sandbox.refusal()
         {
-            events.emit(StageEvent::Warning {
+            self.events.emit(StageEvent::Warning {
                 message: format!("runs without isolation: {reason}"),
                 hint: Some("`isolation: none` in `config.yaml` accepts that".to_owned()),
             });
         }
-        let dir = StageDir::new(store, isolated)?;
+        let dir = StageDir::new(self.store, isolated)?;
         let work = dir.host("work");
         for source in self.files {
             let to = work.join(&source.name);
@@ -88,14 +66,14 @@ impl Run<'_> {
             // The program reads this copy, so its digest has to match the key.
             source.check(BlobRef::of_file_unless(&to, &|| stop().is_err())?.blob)?;
         }
-        fetch(self.inputs, store, events)?;
+        self.fetch()?;
         let mut inputs = InputFiles::new(isolated.has_own_root());
-        let paths = self.write_inputs(&mut inputs, &dir, store, &stop)?;
+        let paths = self.write_inputs(&mut inputs, &dir)?;
         for name in self.command.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
         let calling = match &self.command.python {
-            Some(call) => Some(Calling::new(self, call, &paths, &dir, store)?),
+            Some(call) => Some(Calling::new(self, call, &paths, &dir)?),
             None => None,
         };
         let reports = match calling {
@@ -106,25 +84,21 @@ impl Run<'_> {
             Some(calling) => calling.text.clone(),
             None => self.text(&paths, &dir),
         };
-        let run = Running {
-            sandbox,
-            store,
+        let running = Running {
+            run: self,
             dir: &dir,
             isolated,
             group,
-            started,
-            events,
-            limits,
             reports,
         };
-        let ended = self.run(&run, text)?;
+        let ended = running.run(text)?;
         let is_cut_off = ended.over_time.is_some() && !ended.status.success();
-        if !limits.is_cancelled() && !is_cut_off {
-            inputs.check(store, &stop)?;
+        if !self.limits.is_cancelled() && !is_cut_off {
+            inputs.check(self.store, &stop)?;
         }
-        self.check_end(&ended, &dir, isolated, events, limits)?;
-        let outputs = self.take_in_outputs(calling.as_ref(), &dir, store, &stop, isolated, events)?;
-        let log = self.store_log(store, &stop)?;
+        self.check_end(&ended, &dir, isolated)?;
+        let outputs = self.take_in_outputs(calling.as_ref(), &dir, isolated)?;
+        let log = self.store_log()?;
         Ok(Done {
             outputs,
             log,
@@ -137,7 +111,7 @@ impl Run<'_> {
     }
 
     /// The isolation in force, and whether it refuses the network.
-    fn isolation(&self, sandbox: &Sandbox, store: &Store) -> Result<(Isolated, bool), StageError> {
+    fn isolation(&self) -> Result<(Isolated, bool), StageError> {
         let namespaces = self
             .program
             .host_env
@@ -145,21 +119,16 @@ impl Run<'_> {
             .is_none_or(|value| value != "none");
         match &self.command.container {
             Some(_) => Ok((Isolated::Container, true)),
-            None => sandbox.isolation(self.program.isolation, namespaces, store),
+            None => self.sandbox.isolation(self.program.isolation, namespaces, self.store),
         }
     }
 
     /// The control group in which the one of the program is created. Without namespaces it needs one for a
     /// limit of its memory only.
-    fn group(
-        &self,
-        isolated: Isolated,
-        sandbox: &Sandbox,
-        store: &Store,
-    ) -> Result<Option<PathBuf>, StageError> {
+    fn group(&self, isolated: Isolated) -> Result<Option<PathBuf>, StageError> {
         match (isolated, self.program.memory) {
             (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
-            _ => sandbox.group(store),
+            _ => self.sandbox.group(self.store),
         }
     }
 
@@ -181,8 +150,6 @@ impl Run<'_> {
         &self,
         inputs: &mut InputFiles,
         dir: &StageDir,
-        store: &Store,
-        stop: Stop<'_>,
     ) -> Result<BTreeMap<&str, Vec<PathBuf>>, StageError> {
         if self.command.container.is_some() || self.command.python.is_some() || !self.inputs.is_empty() {
             dir.create("needs")?;
@@ -198,7 +165,7 @@ impl Run<'_> {
                     None if artifacts.len() == 1 => base.clone(),
                     None => base.join(i.to_string()),
                 };
-                paths.push(inputs.write_out(store, &input.artifact, &base, stop)?);
+                paths.push(inputs.write_out(self.store, &input.artifact, &base, &|| self.stop())?);
             }
             needs.insert(port.as_str(), paths);
         }
@@ -206,14 +173,7 @@ impl Run<'_> {
     }
 
     /// Fails if the program did, and warns of what it executed and is not in its key.
-    fn check_end(
-        &self,
-        ended: &Ended,
-        dir: &StageDir,
-        isolated: Isolated,
-        events: &dyn EventSink,
-        limits: &Limits,
-    ) -> Result<(), StageError> {
+    fn check_end(&self, ended: &Ended, dir: &StageDir, isolated: Isolated) -> Result<(), StageError> {
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
             let error = timed_out(limit);
@@ -223,14 +183,14 @@ impl Run<'_> {
                 None => error,
             });
         }
-        if limits.is_cancelled() && !status.success() {
+        if self.limits.is_cancelled() && !status.success() {
             return Err(StageError::interrupted());
         }
         let executed = ended.executed.as_ref();
         if let Some((message, hint)) =
             executed.and_then(|all| warning(&undeclared(all, &self.command.tools), self.search_path()))
         {
-            events.emit(StageEvent::Warning {
+            self.events.emit(StageEvent::Warning {
                 message,
                 hint: Some(hint),
             });
@@ -271,18 +231,14 @@ impl Run<'_> {
         &self,
         calling: Option<&Calling<'_>>,
         dir: &StageDir,
-        store: &Store,
-        stop: Stop<'_>,
         isolated: Isolated,
-        events: &dyn EventSink,
     ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
+        let stop = || self.stop();
         let mut outputs = match calling {
-            Some(calling) => calling
-                .take_in(dir, store, stop, events)
-                .map_err(|err| match err.cause {
-                    Cause::Failed => self.with_log(err, isolated),
-                    _ => err,
-                })?,
+            Some(calling) => calling.take_in(dir).map_err(|err| match err.cause {
+                Cause::Failed => self.with_log(err, isolated),
+                _ => err,
+            })?,
             None => BTreeMap::new(),
         };
         for (name, file) in &self.command.outputs {
@@ -300,11 +256,8 @@ impl Run<'_> {
                 ));
             }
             let digest = match self.command.types.get(name) {
-                None => take_in(store, name, &path, dir, stop)?,
-                Some(ty) => {
-                    let files = TypedFiles::read(name, &path, dir, stop)?;
-                    files.store(store, *ty, self.inputs, self.file_types, stop, events)?
-                }
+                None => take_in(self.store, name, &path, dir, &stop)?,
+                Some(ty) => TypedFiles::read(name, &path, dir, &stop)?.store(self, *ty)?,
             };
             outputs.insert(name.clone(), digest);
         }
@@ -312,38 +265,34 @@ impl Run<'_> {
     }
 
     /// Stores the log, and removes its file.
-    fn store_log(&self, store: &Store, stop: Stop<'_>) -> Result<Option<BlobRef>, StageError> {
+    fn store_log(&self) -> Result<Option<BlobRef>, StageError> {
         let mut file = File::open(self.log).map_err(failed("read", self.log))?;
         let mut log = None;
         if file.metadata().map_err(failed("read", self.log))?.len() > 0 {
-            let mut writer = store.writer()?;
-            read_pieces(&mut file, self.log, stop, |bytes| Ok(writer.put(bytes)?))?;
+            let mut writer = self.store.writer()?;
+            read_pieces(&mut file, self.log, &|| self.stop(), |bytes| Ok(writer.put(bytes)?))?;
             log = Some(writer.finish()?);
         }
         let _ = fs::remove_file(self.log);
         Ok(log)
     }
-}
 
-/// Fetches blobs that are not in the local store from the remote store.
-fn fetch(
-    inputs: &BTreeMap<String, Vec<Input>>,
-    store: &Store,
-    events: &dyn EventSink,
-) -> Result<(), StageError> {
-    let entries = inputs.values().flatten().flat_map(|input| &input.artifact.entries);
-    let absent: Vec<_> = entries
-        .map(cache::Entry::blob_ref)
-        .filter(|blob| !store.has_here(*blob))
-        .collect();
-    if !absent.is_empty() {
-        let bytes = absent.iter().fold(0_u64, |sum, blob| sum.saturating_add(blob.size));
-        events.emit(StageEvent::Progress {
-            done: 0,
-            total: None,
-            message: format!("fetching {} from the remote store", text::size(bytes)),
-        });
-        store.fetch_all(absent)?;
+    /// Fetches blobs that are not in the local store from the remote store.
+    fn fetch(&self) -> Result<(), StageError> {
+        let entries = self.inputs.values().flatten().flat_map(|input| &input.artifact.entries);
+        let absent: Vec<_> = entries
+            .map(cache::Entry::blob_ref)
+            .filter(|blob| !self.store.has_here(*blob))
+            .collect();
+        if !absent.is_empty() {
+            let bytes = absent.iter().fold(0_u64, |sum, blob| sum.saturating_add(blob.size));
+            self.events.emit(StageEvent::Progress {
+                done: 0,
+                total: None,
+                message: format!("fetching {} from the remote store", text::size(bytes)),
+            });
+            self.store.fetch_all(absent)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

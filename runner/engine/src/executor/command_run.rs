@@ -1,11 +1,15 @@
 //! The external program of a `run:` stage, as an executor runs it.
 
+use super::isolation::Sandbox;
 use super::job::Program;
+use super::limits::Limits;
+use cache::Store;
 use runner_pipeline::Command;
 use stages_core::typed_output::FileType;
-use stages_core::{Input, Source};
+use stages_core::{EventSink, Input, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Instant;
 
 /// An external program to run.
 pub(crate) struct Run<'a> {
@@ -18,4 +22,16 @@ pub(crate) struct Run<'a> {
     pub fresh: bool,
     /// The types whose files others check.
     pub file_types: &'static [FileType],
+    pub sandbox: &'a Sandbox,
+    pub store: &'a Store,
+    pub events: &'a dyn EventSink,
+    pub limits: &'a Limits,
+    pub started: Instant,
+}
+
+impl Run<'_> {
+    /// Fails once the run has to end.
+    pub fn stop(&self) -> Result<(), StageError> {
+        self.limits.stopped(self.started)
+    }
 }

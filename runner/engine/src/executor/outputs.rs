@@ -1,5 +1,6 @@
 //! Outputs of external programs: only regular files of the stage's own directory are stored.
 
+use super::command_run::Run;
 use super::failure::panicked;
 use super::files::{Stop, failed, read_pieces};
 use super::stage_dir::StageDir;
@@ -8,8 +9,7 @@ use rustix::fs::OFlags;
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::typed_output::{self, WrittenFile};
-use stages_core::{EventSink, Input, PortType, StageError};
-use std::collections::BTreeMap;
+use stages_core::{PortType, StageError};
 use std::fs::{self, File, FileType};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -96,17 +96,11 @@ impl<'a> TypedFiles<'a> {
     ///
     /// # Errors
     /// As [`typed_output::write`], which name the output.
-    pub fn store(
-        &self,
-        store: &Store,
-        ty: PortType,
-        inputs: &BTreeMap<String, Vec<Input>>,
-        others: &[typed_output::FileType],
-        stop: Stop<'_>,
-        events: &dyn EventSink,
-    ) -> Result<ArtifactDigest, StageError> {
+    pub fn store(&self, run: &Run<'_>, ty: PortType) -> Result<ArtifactDigest, StageError> {
         // Readers of Parquet may panic where a file is damaged.
-        let write = || typed_output::write(store, ty, &self.files, inputs, others, stop, events);
+        let stop = || run.stop();
+        let (others, events) = (run.file_types, run.events);
+        let write = || typed_output::write(run.store, ty, &self.files, run.inputs, others, &stop, events);
         let written = catch_unwind(AssertUnwindSafe(write));
         let written = written.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
         written.map_err(|err| match err.cause {

@@ -3,37 +3,25 @@
 use super::command_run::Run;
 use super::container::{self, Container, Watchdog};
 use super::files::failed;
-use super::isolation::Sandbox;
-use super::limits::Limits;
 use super::log::{self, LogWriter};
 use super::python::Reports;
 use super::secrets::Masker;
 use super::stage_dir::StageDir;
 use super::tools::check_versions;
 use super::watch::{Ended, watch};
-use cache::Store;
 use runner_pipeline::{Shell, Tool};
 use runner_sandbox::{Isolated, Spec, Surroundings};
-use stages_core::{EventSink, StageError};
+use stages_core::StageError;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// The directories of the system's programs.
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Run<'_> {
-    /// Runs the text, in the sandbox or a container.
-    pub(super) fn run(&self, run: &Running<'_>, text: String) -> Result<Ended, StageError> {
-        match &self.command.container {
-            Some(image) => self.run_in_container(run, image, &text),
-            None => self.run_in_sandbox(run, text),
-        }
-    }
-
     /// The path of the shell.
     fn shell_path(&self) -> Result<PathBuf, StageError> {
         let name = self.command.shell.name();
@@ -108,83 +96,6 @@ impl Run<'_> {
         env
     }
 
-    /// Runs the text in the sandbox.
-    fn run_in_sandbox(&self, run: &Running<'_>, text: String) -> Result<Ended, StageError> {
-        let path = self.link_tools(run.dir)?;
-        let shell = self.shell_path()?;
-        let spec = |program: &Path, arguments: Vec<String>| Spec {
-            surroundings: match run.isolated {
-                Isolated::Namespaces | Isolated::Landlock => Surroundings {
-                    isolated: run.isolated,
-                    network: self.command.network,
-                    visible: self.visible(),
-                    group: run.group.clone(),
-                },
-                _ => Surroundings {
-                    group: run.group.clone(),
-                    ..Surroundings::default()
-                },
-            },
-            stage: run.dir.stage(),
-            memory: self.program.memory,
-            program: program.to_owned(),
-            arguments,
-            env: self.environment(run.dir, &path),
-            directory: run.dir.seen(&run.dir.host("work")),
-        };
-        check_versions(&self.command.tools, |program, name| {
-            run.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
-        })?;
-        let arguments =
-            std::iter::once(self.command.shell.name()).chain(self.command.shell.arguments().iter().copied());
-        let arguments = arguments.map(str::to_owned).chain([text]).collect();
-        run.wait(
-            &spec(&shell, arguments),
-            self.log,
-            self.command.log_limit,
-            self.masker(),
-        )
-    }
-
-    /// Runs the text in a container of this image.
-    fn run_in_container(&self, run: &Running<'_>, image: &str, text: &str) -> Result<Ended, StageError> {
-        let client = container::client(self.search_path())?;
-        let id_file = run.dir.beside("container");
-        let mut env = self.environment(run.dir, "");
-        // The image has its own.
-        if !self.program.env.contains_key("PATH") {
-            env.remove("PATH");
-        }
-        let container = Container {
-            image,
-            command: self.command,
-            text,
-            env: &env,
-            memory: self.program.memory,
-            stage: &run.dir.stage(),
-            id_file: &id_file,
-        };
-        let arguments = container.arguments(&client)?;
-        let mut env = self.program.host_env.clone();
-        let secrets = self.command.secrets.iter();
-        env.extend(secrets.filter_map(|name| Some((name.clone(), self.program.env.get(name)?.clone()))));
-        let watchdog = Watchdog::start(&client, &id_file, &env)?;
-        let spec = Spec {
-            stage: run.dir.stage(),
-            program: client,
-            arguments,
-            env,
-            directory: run.dir.host("work"),
-            ..Spec::default()
-        };
-        let ended = run.wait(&spec, self.log, self.command.log_limit, self.masker())?;
-        // Of a client that was asked to end, the container may be left.
-        if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
-            let _ = watchdog.disarm();
-        }
-        Ok(ended)
-    }
-
     pub(super) fn search_path(&self) -> &str {
         self.program.host_env.get("PATH").map_or("", String::as_str)
     }
@@ -200,22 +111,105 @@ impl Run<'_> {
     }
 }
 
-/// The surroundings in which a program is started and watched.
+/// A program that is started and watched.
 pub(super) struct Running<'a> {
-    pub sandbox: &'a Sandbox,
-    pub store: &'a Store,
+    pub run: &'a Run<'a>,
     pub dir: &'a StageDir,
     pub isolated: Isolated,
     /// The control group in which the program's own is created.
     pub group: Option<PathBuf>,
-    pub started: Instant,
-    pub events: &'a dyn EventSink,
-    pub limits: &'a Limits,
     /// The progress and metrics of a function.
     pub reports: Option<RefCell<Reports>>,
 }
 
 impl Running<'_> {
+    /// Runs the text, in the sandbox or a container.
+    pub fn run(&self, text: String) -> Result<Ended, StageError> {
+        match &self.run.command.container {
+            Some(image) => self.run_in_container(image, &text),
+            None => self.run_in_sandbox(text),
+        }
+    }
+
+    /// Runs the text in the sandbox.
+    fn run_in_sandbox(&self, text: String) -> Result<Ended, StageError> {
+        let command = self.run.command;
+        let path = self.run.link_tools(self.dir)?;
+        let shell = self.run.shell_path()?;
+        let spec = |program: &Path, arguments: Vec<String>| Spec {
+            surroundings: match self.isolated {
+                Isolated::Namespaces | Isolated::Landlock => Surroundings {
+                    isolated: self.isolated,
+                    network: command.network,
+                    visible: self.run.visible(),
+                    group: self.group.clone(),
+                },
+                _ => Surroundings {
+                    group: self.group.clone(),
+                    ..Surroundings::default()
+                },
+            },
+            stage: self.dir.stage(),
+            memory: self.run.program.memory,
+            program: program.to_owned(),
+            arguments,
+            env: self.run.environment(self.dir, &path),
+            directory: self.dir.seen(&self.dir.host("work")),
+        };
+        check_versions(&command.tools, |program, name| {
+            self.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
+        })?;
+        let arguments =
+            std::iter::once(command.shell.name()).chain(command.shell.arguments().iter().copied());
+        let arguments = arguments.map(str::to_owned).chain([text]).collect();
+        self.wait(
+            &spec(&shell, arguments),
+            self.run.log,
+            command.log_limit,
+            self.run.masker(),
+        )
+    }
+
+    /// Runs the text in a container of this image.
+    fn run_in_container(&self, image: &str, text: &str) -> Result<Ended, StageError> {
+        let command = self.run.command;
+        let client = container::client(self.run.search_path())?;
+        let id_file = self.dir.beside("container");
+        let mut env = self.run.environment(self.dir, "");
+        // The image has its own.
+        if !self.run.program.env.contains_key("PATH") {
+            env.remove("PATH");
+        }
+        let container = Container {
+            image,
+            command,
+            text,
+            env: &env,
+            memory: self.run.program.memory,
+            stage: &self.dir.stage(),
+            id_file: &id_file,
+        };
+        let arguments = container.arguments(&client)?;
+        let mut env = self.run.program.host_env.clone();
+        let secrets = command.secrets.iter();
+        env.extend(secrets.filter_map(|name| Some((name.clone(), self.run.program.env.get(name)?.clone()))));
+        let watchdog = Watchdog::start(&client, &id_file, &env)?;
+        let spec = Spec {
+            stage: self.dir.stage(),
+            program: client,
+            arguments,
+            env,
+            directory: self.dir.host("work"),
+            ..Spec::default()
+        };
+        let ended = self.wait(&spec, self.run.log, command.log_limit, self.run.masker())?;
+        // Of a client that was asked to end, the container may be left.
+        if ended.status.code().is_some() && ended.over_time.is_none() && !self.run.limits.is_cancelled() {
+            let _ = watchdog.disarm();
+        }
+        Ok(ended)
+    }
+
     /// Starts a program with a log at `path`, and waits until its family is gone.
     fn wait(
         &self,
@@ -225,14 +219,15 @@ impl Running<'_> {
         masker: Option<Masker>,
     ) -> Result<Ended, StageError> {
         let (log, output) = LogWriter::start(path, limit, masker).map_err(failed("write", path))?;
-        self.limits.stopped(self.started)?;
-        let mut running = self.sandbox.run(spec, self.store, &output.into())?;
+        let run = self.run;
+        run.stop()?;
+        let mut running = run.sandbox.run(spec, run.store, &output.into())?;
         let pass_on = || {
             if let Some(reports) = &self.reports {
-                reports.borrow_mut().forward(self.events);
+                reports.borrow_mut().forward(run.events);
             }
         };
-        let ended = watch(&mut running, &log, self.started, self.events, self.limits, &pass_on);
+        let ended = watch(&mut running, &log, run.started, run.events, run.limits, &pass_on);
         pass_on();
         // Whatever still runs is killed by this.
         drop(running);

@@ -14,7 +14,7 @@ use super::command_run::Run;
 use super::files::{Stop, failed};
 use super::outputs::{TypedFiles, read_file};
 use super::stage_dir::StageDir;
-use cache::{Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey, Store};
+use cache::{Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey};
 use runner_pipeline::PythonCall;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -74,7 +74,6 @@ impl<'a> Calling<'a> {
         call: &'a PythonCall,
         paths: &BTreeMap<&str, Vec<PathBuf>>,
         dir: &StageDir,
-        store: &Store,
     ) -> Result<Self, StageError> {
         let own = dir.host("needs/.runner");
         let reports = dir.host("home/.runner");
@@ -83,7 +82,7 @@ impl<'a> Calling<'a> {
         }
         let cached = match run.fresh {
             true => None,
-            false => cached(run, store)?,
+            false => cached(run)?,
         };
         let write = |name: &str, bytes: &[u8]| {
             let path = own.join(name);
@@ -95,7 +94,7 @@ impl<'a> Calling<'a> {
             let mut state = None;
             if let Some(blob) = part.as_ref().and_then(|part| part.state) {
                 let name = format!("state{i}");
-                write(&name, &store.blob(blob.blob)?)?;
+                write(&name, &run.store.blob(blob.blob)?)?;
                 state = Some(seen(&own.join(name)));
             }
             parts.push(json!({ "known": part.is_some(), "state": state }));
@@ -178,14 +177,9 @@ impl<'a> Calling<'a> {
 
     /// Stores the data sets that the function returned; those of partitions together with what is cached,
     /// whose memos are written once all are in order.
-    pub fn take_in(
-        &self,
-        dir: &StageDir,
-        store: &Store,
-        stop: Stop<'_>,
-        events: &dyn EventSink,
-    ) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
-        let run = self.run;
+    pub fn take_in(&self, dir: &StageDir) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
+        let (run, store) = (self.run, self.run.store);
+        let stop: Stop<'_> = &|| run.stop();
         let typed = || {
             run.command
                 .types
@@ -206,10 +200,7 @@ impl<'a> Calling<'a> {
             return typed()
                 .map(|(name, ty, file)| {
                     let tables = TypedFiles::read(name, &work.join(file), dir, stop)?;
-                    Ok((
-                        name.clone(),
-                        tables.store(store, ty, run.inputs, run.file_types, stop, events)?,
-                    ))
+                    Ok((name.clone(), tables.store(run, ty)?))
                 })
                 .collect();
         };
@@ -273,10 +264,7 @@ impl<'a> Calling<'a> {
         let mut outputs = BTreeMap::new();
         for (name, ty, _) in typed() {
             let files = files.remove(name.as_str()).unwrap_or_default();
-            outputs.insert(
-                name.clone(),
-                TypedFiles::of(name, files).store(store, ty, run.inputs, run.file_types, stop, events)?,
-            );
+            outputs.insert(name.clone(), TypedFiles::of(name, files).store(run, ty)?);
         }
         for (key, bytes) in memos {
             let value = store.put(&bytes)?;
@@ -285,7 +273,7 @@ impl<'a> Calling<'a> {
         let value = store.put(json!(by).to_string().as_bytes())?;
         store.put_memo(run.way_key(), value)?;
         let total = artifact.entries.len() as u64;
-        events.emit(StageEvent::Memo { hits, total });
+        run.events.emit(StageEvent::Memo { hits, total });
         Ok(outputs)
     }
 }
@@ -344,7 +332,8 @@ fn partitioned<'r>(run: &'r Run<'_>, by: &ByPartition) -> Result<&'r Artifact, S
 }
 
 /// The cached partitions, if an earlier run of the same code told that it is called by partition.
-fn cached(run: &Run<'_>, store: &Store) -> Result<Option<Cached>, StageError> {
+fn cached(run: &Run<'_>) -> Result<Option<Cached>, StageError> {
+    let store = run.store;
     let Some(way) = store.memo(run.way_key())? else {
         return Ok(None);
     };

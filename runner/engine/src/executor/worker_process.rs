@@ -85,16 +85,27 @@ impl Drop for Worker {
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         if let JobWork::Command(program) = &job.work {
+            let started = Instant::now();
+            // A large input may take minutes to hash.
+            let store = self.store.clone().with_interrupt({
+                let limits = limits.clone();
+                move || limits.stopped(started).is_err()
+            });
             let run = Run {
                 command: &program.command,
                 program,
-                inputs: &inputs(job, &self.store)?,
+                inputs: &inputs(job, &store)?,
                 files: &job.sources,
                 log: &job.log,
                 fresh: job.fresh,
                 file_types: self.file_types,
+                sandbox: &self.sandbox,
+                store: &store,
+                events: events.as_ref(),
+                limits,
+                started,
             };
-            return run.execute(&self.sandbox, &self.store, events.as_ref(), limits);
+            return run.execute();
         }
         let failed = |what: &str, err: std::io::Error| {
             StageError::new(format!("cannot {what} a worker process: {err}"))

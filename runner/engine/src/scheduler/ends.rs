@@ -3,7 +3,7 @@
 use super::{Scheduler, State};
 use crate::action::Outcome;
 use crate::event::{Event, StageStatus};
-use cache::{ArtifactDigest, Hit, Outputs};
+use cache::{ArtifactDigest, Hit};
 use stages_core::StageError;
 use stages_core::error::Cause;
 use std::collections::BTreeSet;
@@ -117,24 +117,8 @@ impl Scheduler<'_, '_, '_> {
     }
 
     pub(super) fn finish(&mut self, i: usize, status: StageStatus, hit: Hit) {
-        let slot = &mut self.slots[i];
-        slot.state = State::Over(status);
-        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        let event = Event::StageFinished {
-            stage: self.pipeline.nodes[i].id.clone(),
-            key: slot.key,
-            status,
-            seconds,
-            outputs: hit.outputs.clone(),
-            computed_seconds: Some(hit.seconds),
-            peak_memory: hit.peak_memory,
-            log: hit.log,
-            error: None,
-            hint: None,
-        };
-        slot.hit = Some(hit);
-        self.emit(event);
-        self.over(i);
+        self.end(i, status, Some(&hit), None, None);
+        self.slots[i].hit = Some(hit);
         for waiter in std::mem::take(&mut self.slots[i].waiters) {
             let slot = &mut self.slots[waiter];
             if slot.chosen && matches!(slot.state, State::Waiting) {
@@ -146,39 +130,42 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    fn over(&mut self, i: usize) {
+    /// Ends a stage, with or without a result.
+    fn end(
+        &mut self,
+        i: usize,
+        status: StageStatus,
+        hit: Option<&Hit>,
+        error: Option<String>,
+        hint: Option<String>,
+    ) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let began = slot.began.filter(|_| status != StageStatus::Skipped);
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds: began.map_or(0.0, |began| began.elapsed().as_secs_f64()),
+            outputs: hit.map(|hit| hit.outputs.clone()).unwrap_or_default(),
+            computed_seconds: hit.map(|hit| hit.seconds),
+            peak_memory: hit.and_then(|hit| hit.peak_memory),
+            log: hit.and_then(|hit| hit.log),
+            error,
+            hint,
+        };
+        self.emit(event);
         self.open = self.open.saturating_sub(1);
         self.ready.remove(&i);
         self.delayed.remove(&i);
         self.to_prepare.remove(&i);
     }
 
-    /// Ends a stage without a result.
-    fn end(&mut self, i: usize, status: StageStatus, error: Option<String>, hint: Option<String>) {
-        let slot = &mut self.slots[i];
-        slot.state = State::Over(status);
-        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        let event = Event::StageFinished {
-            stage: self.pipeline.nodes[i].id.clone(),
-            key: slot.key,
-            status,
-            seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
-            outputs: Outputs::default(),
-            computed_seconds: None,
-            peak_memory: None,
-            log: None,
-            error,
-            hint,
-        };
-        self.emit(event);
-        self.over(i);
-    }
-
     pub(super) fn fail(&mut self, i: usize, err: StageError) {
         let interrupted = err.cause == Cause::Interrupted;
         self.failed |= !interrupted;
         self.machine_failed |= matches!(err.cause, Cause::Store | Cause::DamagedInput);
-        self.end(i, StageStatus::Failed, Some(err.message), err.hint);
+        self.end(i, StageStatus::Failed, None, Some(err.message), err.hint);
         self.stopping |= !self.options.keep_going || self.machine_failed || interrupted;
         let because = format!(
             "`{}`, which {}",
@@ -188,7 +175,8 @@ impl Scheduler<'_, '_, '_> {
         let mut waiting = std::mem::take(&mut self.slots[i].waiters);
         while let Some(waiter) = waiting.pop() {
             if self.slots[waiter].chosen && matches!(self.slots[waiter].state, State::Waiting) {
-                self.end(waiter, StageStatus::Skipped, Some(format!("needs {because}")), None);
+                let why = format!("needs {because}");
+                self.end(waiter, StageStatus::Skipped, None, Some(why), None);
                 waiting.append(&mut std::mem::take(&mut self.slots[waiter].waiters));
             }
         }
@@ -211,7 +199,7 @@ impl Scheduler<'_, '_, '_> {
         };
         for i in left {
             if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {
-                self.end(i, StageStatus::Skipped, Some(because.to_owned()), None);
+                self.end(i, StageStatus::Skipped, None, Some(because.to_owned()), None);
             }
         }
     }

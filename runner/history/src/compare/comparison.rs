@@ -352,68 +352,27 @@ fn family(stage: &Measured) -> usize {
 }
 
 /// Metrics in the order of their importance.
-const PROMINENT: [&str; 11] = [
-    "sharpe",
-    "episodic_return",
-    "charts/episodic_return",
-    "total_return",
-    "annual_return",
-    "volatility",
-    "max_drawdown",
-    "costs",
-    "accuracy",
-    "mrr",
-    "success",
-];
+const PROMINENT: &str = "sharpe episodic_return charts/episodic_return total_return annual_return volatility \
+                         max_drawdown costs accuracy mrr success";
 
 fn prominence(name: &str) -> usize {
-    PROMINENT
-        .iter()
-        .position(|known| *known == name)
-        .unwrap_or(PROMINENT.len())
+    let mut known = PROMINENT.split(' ');
+    known.position(|known| known == name).unwrap_or(usize::MAX)
 }
 
-/// Metrics of which higher is better.
-const HIGHER: [&str; 20] = [
-    "sharpe",
-    "excess_return",
-    "utility",
-    "omega",
-    "sortino",
-    "calmar",
-    "total_return",
-    "annual_return",
-    "episodic_return",
-    "max_drawdown", // It is negative.
-    "return",
-    "reward",
-    "score",
-    "accuracy",
-    "success",
-    "mrr",
-    "hits_1",
-    "hits_3",
-    "hits_10",
-    "auc_pr",
-];
+/// Metrics of which higher is better. `max_drawdown` is negative.
+const HIGHER: &str = "sharpe excess_return utility omega sortino calmar total_return annual_return \
+                      episodic_return max_drawdown return reward score accuracy success mrr hits_1 hits_3 \
+                      hits_10 auc_pr";
 
 /// Metrics of which lower is better.
-const LOWER: [&str; 8] = [
-    "loss",
-    "error",
-    "cost",
-    "costs",
-    "seconds",
-    "mean_rank",
-    "false_proofs",
-    "calibration_error",
-];
+const LOWER: &str = "loss error cost costs seconds mean_rank false_proofs calibration_error";
 
 /// True if higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).
 fn direction(metric: &str) -> Option<bool> {
     let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
-    let lower = LOWER.contains(&name).then_some(false);
-    HIGHER.contains(&name).then_some(true).or(lower)
+    let is_of = |names: &str| names.split(' ').any(|known| known == name);
+    is_of(HIGHER).then_some(true).or(is_of(LOWER).then_some(false))
 }
 
 #[cfg(test)]

@@ -155,45 +155,6 @@ impl Scheduler<'_> {
         let required = TimeDelta::from_std(self.retry_after).unwrap_or(TimeDelta::MAX);
         since.is_none_or(|since| since >= required)
     }
-
-    /// Runs nights whenever they are due, until cancelled. `load` reads the schedule, which may change
-    /// meanwhile; its failures and those of nights go to `failed`.
-    pub fn run_until_cancelled(
-        &self,
-        load: &mut dyn FnMut() -> Result<Scheduled, Failure>,
-        work: &mut dyn Work,
-        failed: &mut dyn FnMut(&Failure),
-    ) {
-        // The first night after the last look: a night that failed is not run again before the next one is
-        // due.
-        let mut next: Option<DateTime<Utc>> = None;
-        while !self.cancel.is_cancelled() {
-            let now = self.clock.now();
-            let scheduled = match load() {
-                Ok(scheduled) => scheduled,
-                Err(failure) => {
-                    failed(&failure);
-                    self.clock.sleep(POLL, self.cancel);
-                    continue;
-                }
-            };
-            if next.is_none_or(|next| now >= next) {
-                match self.run_due(&scheduled, work) {
-                    Ok(Ran::Busy) => {
-                        self.clock.sleep(POLL, self.cancel);
-                        continue;
-                    }
-                    Ok(Ran::Nights(_)) => {}
-                    Err(failure) => failed(&failure),
-                }
-            }
-            let now = self.clock.now();
-            next = DueTimes(&scheduled.schedule).after(now).map(|due| due.at);
-            // The clock may be set, and the machine may sleep: the time left is computed again and again.
-            let left = next.map_or(POLL, |next| (next - now).to_std().unwrap_or_default());
-            self.clock.sleep(left.min(POLL), self.cancel);
-        }
-    }
 }
 
 /// A night that is due and not settled.
