@@ -1,7 +1,7 @@
 //! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
-use crate::executor::{Executor, Job, JobWork, Limits, Program};
+use crate::executor::{Executor, Job, JobWork, Limits, NAMESPACES, Program};
 use crate::key::Recipe;
 use crate::options::Options;
 use crate::prepare::Prepared;
@@ -165,21 +165,9 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
 }
 
 /// The variables by which programs and containers are found.
-const HOST_ENV: [&str; 13] = [
-    crate::executor::NAMESPACES,
-    "CONTAINERS_CONF",
-    "CONTAINERS_STORAGE_CONF",
-    "CONTAINER_HOST",
-    "DOCKER_CERT_PATH",
-    "DOCKER_CONFIG",
-    "DOCKER_CONTEXT",
-    "DOCKER_HOST",
-    "DOCKER_TLS_VERIFY",
-    "HOME",
-    "PATH",
-    "REGISTRY_AUTH_FILE",
-    "XDG_RUNTIME_DIR",
-];
+const HOST_ENV: &str = "CONTAINERS_CONF CONTAINERS_STORAGE_CONF CONTAINER_HOST DOCKER_CERT_PATH DOCKER_CONFIG \
+                        DOCKER_CONTEXT DOCKER_HOST DOCKER_TLS_VERIFY HOME PATH REGISTRY_AUTH_FILE \
+                        XDG_RUNTIME_DIR";
 
 fn work(node: &Node, prepared: &Prepared, options: &Options) -> JobWork {
     match &node.work {
@@ -203,8 +191,9 @@ fn work(node: &Node, prepared: &Prepared, options: &Options) -> JobWork {
                 code: code.key(),
                 memory: node.resources.memory,
                 host_env: HOST_ENV
-                    .iter()
-                    .filter_map(|&name| Some((name.to_owned(), options.env.get(name)?.clone())))
+                    .split(' ')
+                    .chain([NAMESPACES])
+                    .filter_map(|name| Some((name.to_owned(), options.env.get(name)?.clone())))
                     .collect(),
                 base: node.base.to_path_buf(),
             }))

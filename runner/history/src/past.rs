@@ -4,10 +4,8 @@ use super::index::{EventFile, Index};
 use super::model::StageEnd;
 use super::reader::last_files;
 use cache::{ActionKey, checksummed, regular_file};
-use memchr::{memchr, memmem, memrchr};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -29,8 +27,6 @@ pub struct PastRuns {
 struct Read {
     /// The event logs that were not read yet, oldest first; `None` before the first query.
     left: Option<Vec<EventFile>>,
-    /// True after the first query for the last action of a stage.
-    queried: bool,
     /// The successful actions by stage, newest first, each key once.
     actions: HashMap<String, Vec<(String, ActionKey)>>,
     seen: HashSet<(String, ActionKey)>,
@@ -81,17 +77,9 @@ impl Past for PastRuns {
     /// run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
-        // The first query decodes one line, since often a single stage runs; the second one decodes the whole
-        // log.
-        if !std::mem::replace(&mut read.queried, true)
-            && let Some(file) = read.left.as_ref().and_then(|left| left.last())
-            && let Some((_, key)) = finished(&self.events(&file.id), &self.pipeline, Some(stage)).pop()
-        {
-            return Some((file.id.clone(), key));
-        }
         while read.of(stage).is_empty() {
             let file = read.left.as_mut()?.pop()?;
-            read.add(&file.id, finished(&self.events(&file.id), &self.pipeline, None));
+            read.add(&file.id, finished(&self.events(&file.id), &self.pipeline));
         }
         read.of(stage).first().cloned()
     }
@@ -119,7 +107,7 @@ impl Past for PastRuns {
                     .and_then(|(index, (_, number))| index.outcomes(*number));
                 match outcomes {
                     Some(stages) => read.add(&file.id, stages.into_iter().filter_map(successful)),
-                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline, None)),
+                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline)),
                 }
             }
         }
@@ -138,9 +126,9 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The successful actions of a run, of all stages or only of one, if it is a run of `pipeline`. Unreadable
+/// The successful actions of a run, if it is a run of `pipeline`. Unreadable
 /// events are ignored.
-fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, ActionKey)> {
+fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
     let Ok(file) = regular_file::open(events) else {
         return Vec::new();
     };
@@ -153,26 +141,10 @@ fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, A
     }
     let mut bytes = Vec::new();
     let _ = reader.read_to_end(&mut bytes);
-    let lines: Vec<&[u8]> = match only {
-        None => bytes.split(|&byte| byte == b'\n').collect(),
-        Some(stage) => lines_with(&bytes, &format!("\"stage\":{}", Value::from(stage))),
-    };
-    lines
-        .into_iter()
+    bytes
+        .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
         .filter(|line| checksummed::matches_checksum(line))
         .filter_map(|line| successful(serde_json::from_slice(line).ok()?))
-        .filter(|(of, _)| only.is_none_or(|stage| of == stage))
         .collect()
-}
-
-/// The lines that contain `text`, once for each occurrence. Of the log of a thousand stages, a search line by
-/// line takes 18 million instructions.
-fn lines_with<'b>(bytes: &'b [u8], text: &str) -> Vec<&'b [u8]> {
-    let line = |at: usize| {
-        let start = memrchr(b'\n', &bytes[..at]).map_or(0, |i| i + 1);
-        let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |i| at + i);
-        &bytes[start..end]
-    };
-    memmem::find_iter(bytes, text).map(line).collect()
 }

@@ -9,7 +9,6 @@ use datasets::Date;
 use runner_engine::{Failure, RunStatus, StageStatus, exit};
 use runner_pipeline::{Pipeline, Promote};
 use stages_core::PortType;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -91,19 +90,9 @@ fn as_of(run: &Run) -> Option<Date> {
 }
 
 /// The figures of a verdict that the registry keeps.
-const KEPT: [&str; 11] = [
-    "verdict",
-    "trials",
-    "steps",
-    "difference/log_return",
-    "difference/log_return_low",
-    "difference/log_return_high",
-    "difference/probabilistic_sharpe",
-    "difference/deflated_sharpe",
-    "agent/max_drawdown",
-    "agent/costs",
-    "agent/blind",
-];
+const KEPT: &str = "verdict trials steps difference/log_return difference/log_return_low \
+                    difference/log_return_high difference/probabilistic_sharpe difference/deflated_sharpe \
+                    agent/max_drawdown agent/costs agent/blind";
 
 /// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the
 /// run failed, or has no verdict, because the stage was not run.
@@ -154,9 +143,9 @@ pub fn promote(
         as_of: as_of(run),
         time: now,
         figures: KEPT
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), *figures.get(*name)?)))
-            .collect::<BTreeMap<_, _>>(),
+            .split(' ')
+            .filter_map(|name| Some((name.to_owned(), *figures.get(name)?)))
+            .collect(),
     };
     registry.judge(&promote.policy, judged).map(Some)
 }

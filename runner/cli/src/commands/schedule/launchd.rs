@@ -28,30 +28,11 @@ pub(super) fn plist(call: &Call) -> String {
         .map(|(name, value)| format!("    <key>{name}</key>\n{}", word(value)))
         .collect();
     format!(
-        "\
-<?xml version=\"1.0\" encoding=\"UTF-8\"?>
-<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">
-<plist version=\"1.0\">
-<dict>
-  <key>Label</key>
-  <string>{}</string>
-  <key>ProgramArguments</key>
-  <array>
-{arguments}  </array>
-  <key>EnvironmentVariables</key>
-  <dict>
-{env}  </dict>
-  <key>WorkingDirectory</key>
-  <string>{}</string>
-  <key>RunAtLoad</key>
-  <true/>
-  <key>StartInterval</key>
-  <integer>300</integer>
-</dict>
-</plist>
-",
-        escaped(&label(&call.name)),
-        escaped(&path(&call.folder)),
+        include_str!("launchd.plist"),
+        label = escaped(&label(&call.name)),
+        arguments = arguments,
+        env = env,
+        folder = escaped(&path(&call.folder)),
     )
 }
 

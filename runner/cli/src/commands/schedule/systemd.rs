@@ -13,50 +13,25 @@ pub(super) fn unit(name: &str) -> String {
 
 /// The service unit.
 pub(super) fn service(call: &Call) -> String {
-    let mut env = String::new();
-    for (name, value) in &call.env {
-        env.push_str(&format!("Environment={}\n", quoted(&format!("{name}={value}"))));
-    }
+    let variable =
+        |(name, value): &(&str, String)| format!("Environment={}\n", quoted(&format!("{name}={value}")));
+    let env: String = call.env.iter().map(variable).collect();
     format!(
-        "\
-# Written by `runner schedule install`; `runner schedule uninstall` removes it.
-[Unit]
-Description=Nights of the pipeline {}
-
-[Service]
-Type=oneshot
-WorkingDirectory={}
-{env}ExecStart={} schedule run-due {}
-",
-        call.name,
+        include_str!("systemd.service"),
+        name = call.name,
         // A path of its own: neither quoted nor split.
-        call.folder.display().to_string().replace('%', "%%"),
-        quoted(&call.program.display().to_string()),
-        quoted(&call.file.display().to_string()),
+        folder = call.folder.display().to_string().replace('%', "%%"),
+        env = env,
+        program = quoted(&call.program.display().to_string()),
+        file = quoted(&call.file.display().to_string()),
     )
 }
 
 /// The timer unit. `run-due` does nothing on days without a night, so that it names times alone.
 pub(super) fn timer(call: &Call, entry: &Entry) -> String {
-    let mut times = String::new();
-    for time in calendar_times(entry) {
-        times.push_str(&format!("OnCalendar={time}\n"));
-    }
-    format!(
-        "\
-# Written by `runner schedule install`; `runner schedule uninstall` removes it.
-[Unit]
-Description=Nights of the pipeline {}
-
-[Timer]
-{times}Persistent=true
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-",
-        call.name
-    )
+    let times = calendar_times(entry);
+    let times: String = times.iter().map(|time| format!("OnCalendar={time}\n")).collect();
+    format!(include_str!("systemd.timer"), name = call.name, times = times)
 }
 
 /// The times of a day, as systemd's calendar events.
