@@ -10,6 +10,40 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
+/// Declares structs of settings, each field with its default beside it: `pub period: usize = 20,`. A field
+/// without one has its type's. Unknown keys are refused. Line breaks are kept as they are written.
+#[macro_export]
+macro_rules! settings {
+    ($($(#[$meta:meta])* $vis:vis struct $name:ident {
+        $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $ty:ty $(= $default:expr)?),* $(,)?
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        $vis struct $name {
+            $($(#[$field_meta])* $field_vis $field: $ty,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $crate::default_of!($($default)?),)* }
+            }
+        }
+    )*};
+}
+
+/// The default of a field of [`settings!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! default_of {
+    () => {
+        Default::default()
+    };
+    ($default:expr) => {
+        $default
+    };
+}
+
 /// The resolved configuration of a stage, defaults filled in: the typed value that its kind checks and runs,
 /// and its JSON form, which keys, records and people see.
 ///

@@ -58,61 +58,63 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_numerics::random::Random;
 
-/// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted
-/// with spreads, and interest rates. Prices are in US dollars; rates and volatilities are annual and decimal
-/// (0.2 is 20 %).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Parameters {
-    /// The name of the index. Its monthly options have it as their root, the weekly ones with a W after it.
-    pub symbol: String,
-    /// The first day, or the first trading day after it. United States holidays are kept.
-    pub start: Date,
-    /// The number of trading days. A larger number does not change the earlier days.
-    pub days: u32,
-    /// Take no days after this one: the market is as it was on that day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<Date>,
-    /// The seed of the random numbers.
-    pub seed: u64,
-    /// The number of worlds: markets of these parameters that share nothing but calendar and interest rates,
-    /// as SIM001, SIM002, … A larger number does not change the earlier ones. 1, the default, is the market
-    /// itself.
-    #[serde(skip_serializing_if = "is_one")]
-    pub worlds: u32,
-    /// The period of a partition of the chain. An appended day costs its partition, and a partition costs
-    /// some milliseconds in every stage: take `year` where few contracts are listed.
-    #[serde(skip_serializing_if = "ChainPartition::is_month")]
-    pub partition: ChainPartition,
-    /// The price before the first day.
-    pub spot: f64,
-    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if
-    /// omitted.
-    pub initial_variance: Option<f64>,
-    /// The dividend yield of the index, continuous.
-    pub dividend_yield: f64,
-    /// Interest rates.
-    pub rates: Rates,
-    /// The dynamics of prices under the real-world measure.
-    pub physical: Physical,
-    /// Their dynamics under the pricing measure: the premiums for risk.
-    pub risk_neutral: RiskNeutral,
-    /// Regimes, between which a hidden Markov chain moves; none, the default, for a market that stays as it
-    /// is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub regimes: Vec<Regime>,
-    /// Time within a day and over closed days.
-    pub time: Time,
-    /// The listed expiries.
-    pub expiries: Expiries,
-    /// The listed strikes.
-    pub strikes: Strikes,
-    /// The width of quotes.
-    pub spread: Spread,
-    /// Units of the index traded on a usual day.
-    pub bar_volume: f64,
-    /// The approximate open interest at the money of a monthly expiry.
-    pub open_interest: f64,
+stages_core::settings! {
+    /// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted
+    /// with spreads, and interest rates. Prices are in US dollars; rates and volatilities are annual and
+    /// decimal (0.2 is 20 %).
+    pub struct Parameters {
+        /// The name of the index. Its monthly options have it as their root, the weekly ones with a W after
+        /// it.
+        pub symbol: String = "SIM".to_owned(),
+        /// The first day, or the first trading day after it. United States holidays are kept.
+        // 2018-01-02.
+        pub start: Date = Date(17_533),
+        /// The number of trading days. A larger number does not change the earlier days.
+        pub days: u32 = 652,
+        /// Take no days after this one: the market is as it was on that day.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<Date>,
+        /// The seed of the random numbers.
+        pub seed: u64 = 7,
+        /// The number of worlds: markets of these parameters that share nothing but calendar and interest
+        /// rates, as SIM001, SIM002, … A larger number does not change the earlier ones. 1, the default, is
+        /// the market itself.
+        #[serde(skip_serializing_if = "is_one")]
+        pub worlds: u32 = 1,
+        /// The period of a partition of the chain. An appended day costs its partition, and a partition costs
+        /// some milliseconds in every stage: take `year` where few contracts are listed.
+        #[serde(skip_serializing_if = "ChainPartition::is_month")]
+        pub partition: ChainPartition = ChainPartition::Month,
+        /// The price before the first day.
+        pub spot: f64 = 3000.0,
+        /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if
+        /// omitted.
+        pub initial_variance: Option<f64>,
+        /// The dividend yield of the index, continuous.
+        pub dividend_yield: f64 = 0.018,
+        /// Interest rates.
+        pub rates: Rates,
+        /// The dynamics of prices under the real-world measure.
+        pub physical: Physical,
+        /// Their dynamics under the pricing measure: the premiums for risk.
+        pub risk_neutral: RiskNeutral,
+        /// Regimes, between which a hidden Markov chain moves; none, the default, for a market that stays as
+        /// it is.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub regimes: Vec<Regime>,
+        /// Time within a day and over closed days.
+        pub time: Time,
+        /// The listed expiries.
+        pub expiries: Expiries,
+        /// The listed strikes.
+        pub strikes: Strikes,
+        /// The width of quotes.
+        pub spread: Spread,
+        /// Units of the index traded on a usual day.
+        pub bar_volume: f64 = 3.5e9,
+        /// The approximate open interest at the money of a monthly expiry.
+        pub open_interest: f64 = 4000.0,
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
@@ -138,69 +140,27 @@ impl ChainPartition {
     }
 }
 
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            symbol: "SIM".to_owned(),
-            // 2018-01-02.
-            start: Date(17_533),
-            days: 652,
-            until: None,
-            seed: 7,
-            worlds: 1,
-            partition: ChainPartition::Month,
-            spot: 3000.0,
-            initial_variance: None,
-            dividend_yield: 0.018,
-            rates: Rates::default(),
-            physical: Physical::default(),
-            risk_neutral: RiskNeutral::default(),
-            regimes: Vec::new(),
-            time: Time::default(),
-            expiries: Expiries::default(),
-            strikes: Strikes::default(),
-            spread: Spread::default(),
-            bar_volume: 3.5e9,
-            open_interest: 4000.0,
-        }
-    }
-}
-
-/// Prices in the real world: dv = kappa (theta - v) dt + sigma sqrt(v) dW for the variance, and lognormal
-/// jumps of the price.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Physical {
-    /// Speed of mean reversion of the variance, per year.
-    pub kappa: f64,
-    /// Mean variance, per year, without jumps.
-    pub theta: f64,
-    /// Volatility of the variance.
-    pub sigma: f64,
-    /// Correlation of price and variance.
-    pub rho: f64,
-    /// Jumps per year.
-    pub jump_intensity: f64,
-    /// Mean of the logarithm of a jump.
-    pub jump_mean: f64,
-    /// Standard deviation of the logarithm of a jump.
-    pub jump_deviation: f64,
-    /// The return of the index above interest, dividends included, per year.
-    pub equity_premium: f64,
-}
-
-impl Default for Physical {
-    fn default() -> Self {
-        Self {
-            kappa: 5.33,
-            theta: 0.01825,
-            sigma: 0.38,
-            rho: -0.57,
-            jump_intensity: 0.91,
-            jump_mean: -0.0325,
-            jump_deviation: 0.06,
-            equity_premium: 0.0541,
-        }
+stages_core::settings! {
+    /// Prices in the real world: dv = kappa (theta - v) dt + sigma sqrt(v) dW for the variance, and lognormal
+    /// jumps of the price.
+    #[derive(Copy)]
+    pub struct Physical {
+        /// Speed of mean reversion of the variance, per year.
+        pub kappa: f64 = 5.33,
+        /// Mean variance, per year, without jumps.
+        pub theta: f64 = 0.01825,
+        /// Volatility of the variance.
+        pub sigma: f64 = 0.38,
+        /// Correlation of price and variance.
+        pub rho: f64 = -0.57,
+        /// Jumps per year.
+        pub jump_intensity: f64 = 0.91,
+        /// Mean of the logarithm of a jump.
+        pub jump_mean: f64 = -0.0325,
+        /// Standard deviation of the logarithm of a jump.
+        pub jump_deviation: f64 = 0.06,
+        /// The return of the index above interest, dividends included, per year.
+        pub equity_premium: f64 = 0.0541,
     }
 }
 
@@ -219,179 +179,107 @@ impl Physical {
     }
 }
 
-/// Prices in the world in which options are priced. What is not here is as in the real world; the mean
-/// variance is kappa theta of the real world over this kappa.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RiskNeutral {
-    /// Speed of mean reversion of the variance, per year. If it is below that of the real world, buyers of
-    /// options pay a variance risk premium.
-    pub kappa: f64,
-    /// Jumps per year.
-    pub jump_intensity: f64,
-    /// Mean of the logarithm of a jump.
-    pub jump_mean: f64,
-    /// Standard deviation of the logarithm of a jump.
-    pub jump_deviation: f64,
-}
-
-impl Default for RiskNeutral {
-    fn default() -> Self {
-        Self {
-            kappa: 2.03,
-            jump_intensity: 1.51,
-            jump_mean: -0.0685,
-            jump_deviation: 0.06,
-        }
+stages_core::settings! {
+    /// Prices in the world in which options are priced. What is not here is as in the real world; the mean
+    /// variance is kappa theta of the real world over this kappa.
+    #[derive(Copy)]
+    pub struct RiskNeutral {
+        /// Speed of mean reversion of the variance, per year. If it is below that of the real world, buyers
+        /// of options pay a variance risk premium.
+        pub kappa: f64 = 2.03,
+        /// Jumps per year.
+        pub jump_intensity: f64 = 1.51,
+        /// Mean of the logarithm of a jump.
+        pub jump_mean: f64 = -0.0685,
+        /// Standard deviation of the logarithm of a jump.
+        pub jump_deviation: f64 = 0.06,
     }
-}
 
-/// A regime of the market. Factors multiply the parameters of the market; 1, the default, leaves them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Regime {
-    /// Its name.
-    pub name: String,
-    /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of the
-    /// others with equal probability, so that the share of days in a regime is that of its mean length in
-    /// their sum.
-    pub mean_days: f64,
-    /// Factor of the variance to which the variance reverts, `physical.theta`.
-    pub mean_variance: f64,
-    /// Factor of the variance of the diffusion of the price. Quotes do not show it.
-    pub realised_variance: f64,
-    /// Factor of `physical.jump_intensity`. Quotes do not show it.
-    pub realised_jumps: f64,
-    /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not follow
-    /// it.
-    pub implied_variance: f64,
-    /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the
-    /// slope of the term structure.
-    pub risk_neutral: Option<RiskNeutral>,
-}
-
-impl Default for Regime {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            mean_days: 60.0,
-            mean_variance: 1.0,
-            realised_variance: 1.0,
-            realised_jumps: 1.0,
-            implied_variance: 1.0,
-            risk_neutral: None,
-        }
+    /// A regime of the market. Factors multiply the parameters of the market; 1, the default, leaves them.
+    pub struct Regime {
+        /// Its name.
+        pub name: String,
+        /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of
+        /// the others with equal probability, so that the share of days in a regime is that of its mean
+        /// length in their sum.
+        pub mean_days: f64 = 60.0,
+        /// Factor of the variance to which the variance reverts, `physical.theta`.
+        pub mean_variance: f64 = 1.0,
+        /// Factor of the variance of the diffusion of the price. Quotes do not show it.
+        pub realised_variance: f64 = 1.0,
+        /// Factor of `physical.jump_intensity`. Quotes do not show it.
+        pub realised_jumps: f64 = 1.0,
+        /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not
+        /// follow it.
+        pub implied_variance: f64 = 1.0,
+        /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the
+        /// slope of the term structure.
+        pub risk_neutral: Option<RiskNeutral>,
     }
-}
 
-/// Time within a day and over closed days.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Time {
-    /// Steps in which the open hours of a day are simulated.
-    pub steps: u32,
-    /// The share of a trading day's variance that comes overnight, before the open. An hour of trading has at
-    /// least 13 times the variance of one without (French and Roll), which makes it about a sixth; in SPY it
-    /// was between 23 and 47 % in the years from 2009 to 2019, since futures trade through the night.
-    pub overnight: f64,
-    /// The variance of a closed day (weekend, holiday) as a share of a trading day's. That from Friday's
-    /// close to Monday's is 10.7 % above that of other days (French and Roll, "Stock return variances",
-    /// 1986), for two closed days.
-    pub closed_day: f64,
-}
-
-impl Default for Time {
-    fn default() -> Self {
-        Self {
-            steps: 32,
-            overnight: 0.2,
-            closed_day: 0.05,
-        }
+    /// Time within a day and over closed days.
+    #[derive(Copy)]
+    pub struct Time {
+        /// Steps in which the open hours of a day are simulated.
+        pub steps: u32 = 32,
+        /// The share of a trading day's variance that comes overnight, before the open. An hour of trading
+        /// has at least 13 times the variance of one without (French and Roll), which makes it about a sixth;
+        /// in SPY it was between 23 and 47 % in the years from 2009 to 2019, since futures trade through the
+        /// night.
+        pub overnight: f64 = 0.2,
+        /// The variance of a closed day (weekend, holiday) as a share of a trading day's. That from Friday's
+        /// close to Monday's is 10.7 % above that of other days (French and Roll, "Stock return variances",
+        /// 1986), for two closed days.
+        pub closed_day: f64 = 0.05,
     }
-}
 
-/// The listed expiries: Fridays, or the trading day before where Friday is a holiday.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Expiries {
-    /// The number of weekly expiries, on the next Fridays.
-    pub weekly: u32,
-    /// The number of monthly expiries, on the next third Fridays.
-    pub monthly: u32,
-    /// The third Fridays of March, June, September and December up to this many calendar days ahead.
-    pub quarterly_days: u32,
-}
-
-impl Default for Expiries {
-    fn default() -> Self {
-        Self {
-            weekly: 5,
-            monthly: 3,
-            quarterly_days: 365,
-        }
+    /// The listed expiries: Fridays, or the trading day before where Friday is a holiday.
+    #[derive(Copy)]
+    pub struct Expiries {
+        /// The number of weekly expiries, on the next Fridays.
+        pub weekly: u32 = 5,
+        /// The number of monthly expiries, on the next third Fridays.
+        pub monthly: u32 = 3,
+        /// The third Fridays of March, June, September and December up to this many calendar days ahead.
+        pub quarterly_days: u32 = 365,
     }
-}
 
-/// The listed strikes: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it
-/// further out) from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`, for
-/// every price since the expiry was listed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Strikes {
-    /// The smallest distance of strikes, in currency.
-    pub step: f64,
-    /// The distance of the lowest strike below the price, as a fraction of it for a year.
-    pub below: f64,
-    /// The distance of the highest strike above it, likewise.
-    pub above: f64,
-}
-
-impl Default for Strikes {
-    fn default() -> Self {
-        Self {
-            step: 5.0,
-            below: 0.4,
-            above: 0.22,
-        }
+    /// The listed strikes: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times
+    /// it further out) from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`,
+    /// for every price since the expiry was listed.
+    #[derive(Copy)]
+    pub struct Strikes {
+        /// The smallest distance of strikes, in currency.
+        pub step: f64 = 5.0,
+        /// The distance of the lowest strike below the price, as a fraction of it for a year.
+        pub below: f64 = 0.4,
+        /// The distance of the highest strike above it, likewise.
+        pub above: f64 = 0.22,
     }
-}
 
-/// The width of quotes. About the model's price p of a contract, x standard deviations out of (or in) the
-/// money, d calendar days from expiry, of which `i` is intrinsic:
-///
-/// ```text
-/// width = minimum + relative (p - i) (1 + moneyness min(|x|, 4)) (1 + expiry exp(-d / expiry_days)) + intrinsic i
-/// bid   = p - width / 2 down to a tick, not below 0;   ask = p + width / 2 up to a tick, above the bid
-/// ```
-///
-/// A tick is 0.05 below 3.00 and 0.10 from there, as for S&P 500 options.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Spread {
-    /// The least width, in currency.
-    pub minimum: f64,
-    /// As a share of the time value, at the money and far from expiry.
-    pub relative: f64,
-    /// The widening for each standard deviation from the money, as a share.
-    pub moneyness: f64,
-    /// The widening at expiry, as a share.
-    pub expiry: f64,
-    /// The decay time of this widening, in calendar days.
-    pub expiry_days: f64,
-    /// As a share of the intrinsic value.
-    pub intrinsic: f64,
-}
-
-impl Default for Spread {
-    fn default() -> Self {
-        Self {
-            minimum: 0.05,
-            relative: 0.008,
-            moneyness: 0.5,
-            expiry: 1.0,
-            expiry_days: 7.0,
-            intrinsic: 0.004,
-        }
+    /// The width of quotes. About the model's price p of a contract, x standard deviations out of (or in) the
+    /// money, d calendar days from expiry, of which `i` is intrinsic:
+    ///
+    /// ```text
+    /// width = minimum + relative (p - i) (1 + moneyness min(|x|, 4)) (1 + expiry exp(-d / expiry_days)) + intrinsic i
+    /// bid   = p - width / 2 down to a tick, not below 0;   ask = p + width / 2 up to a tick, above the bid
+    /// ```
+    ///
+    /// A tick is 0.05 below 3.00 and 0.10 from there, as for S&P 500 options.
+    #[derive(Copy)]
+    pub struct Spread {
+        /// The least width, in currency.
+        pub minimum: f64 = 0.05,
+        /// As a share of the time value, at the money and far from expiry.
+        pub relative: f64 = 0.008,
+        /// The widening for each standard deviation from the money, as a share.
+        pub moneyness: f64 = 0.5,
+        /// The widening at expiry, as a share.
+        pub expiry: f64 = 1.0,
+        /// The decay time of this widening, in calendar days.
+        pub expiry_days: f64 = 7.0,
+        /// As a share of the intrinsic value.
+        pub intrinsic: f64 = 0.004,
     }
 }
 

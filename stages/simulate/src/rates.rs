@@ -2,40 +2,28 @@
 //! without a premium for its risk, and the zero rates that follow from it.
 
 use super::limits::{Invalid, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-/// The short rate r: dr = speed (mean - r) dt + volatility sqrt(r) dW. Rates are continuously compounded,
-/// annual, decimal.
-///
-/// The defaults are a calm market: estimates of the square-root process from Treasury bills give speeds of
-/// 0.1 to 0.4 and volatilities of 0.05 to 0.1 (Aït-Sahalia 1999; Chan, Karolyi, Longstaff and Sanders 1992).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Rates {
-    /// The short rate on the first day.
-    pub short_rate: f64,
-    /// The level it reverts to.
-    pub mean: f64,
-    /// The speed of reversion, per year.
-    pub speed: f64,
-    /// Its volatility; 0 for none.
-    pub volatility: f64,
-    /// The seed of its path; without it, it moves with the random numbers of the market. The worlds of a
-    /// market share one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-}
-
-impl Default for Rates {
-    fn default() -> Self {
-        Self {
-            short_rate: 0.02,
-            mean: 0.025,
-            speed: 0.25,
-            volatility: 0.05,
-            seed: None,
-        }
+stages_core::settings! {
+    /// The short rate r: dr = speed (mean - r) dt + volatility sqrt(r) dW. Rates are continuously compounded,
+    /// annual, decimal.
+    ///
+    /// The defaults are a calm market: estimates of the square-root process from Treasury bills give speeds
+    /// of 0.1 to 0.4 and volatilities of 0.05 to 0.1 (Aït-Sahalia 1999; Chan, Karolyi, Longstaff and Sanders
+    /// 1992).
+    #[derive(Copy)]
+    pub struct Rates {
+        /// The short rate on the first day.
+        pub short_rate: f64 = 0.02,
+        /// The level it reverts to.
+        pub mean: f64 = 0.025,
+        /// The speed of reversion, per year.
+        pub speed: f64 = 0.25,
+        /// Its volatility; 0 for none.
+        pub volatility: f64 = 0.05,
+        /// The seed of its path; without it, it moves with the random numbers of the market. The worlds of a
+        /// market share one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub seed: Option<u64>,
     }
 }
 

@@ -1,7 +1,5 @@
 //! Networks as configurations describe them, named and set as stable-baselines3 2.9 and sb3-contrib 2.9 do.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, EnvSpec};
 use stages_policy::{
@@ -164,44 +162,25 @@ pub(crate) fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), ConfigProblem> 
     }
 }
 
-/// The sizes of hidden layers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct NetArch {
-    /// The actor's, first to last.
-    pub pi: Vec<usize>,
-    /// The critic's, first to last.
-    pub vf: Vec<usize>,
-}
-
-impl Default for NetArch {
-    fn default() -> Self {
-        Self {
-            pi: vec![64, 64],
-            vf: vec![64, 64],
-        }
+stages_core::settings! {
+    /// The sizes of hidden layers.
+    #[derive(Eq)]
+    pub struct NetArch {
+        /// The actor's, first to last.
+        pub pi: Vec<usize> = vec![64, 64],
+        /// The critic's, first to last.
+        pub vf: Vec<usize> = vec![64, 64],
     }
-}
 
-/// The embedding of symbolic states, those of `env/symbolic`, and of their candidate actions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SymbolsPolicy {
-    /// The length of the embeddings of predicates, constants, variables, atoms, states and candidates.
-    pub embedding_dim: usize,
-    /// The embedding of an atom.
-    pub atoms: AtomEmbedding,
-    /// The embedding of a state or candidate from those of its atoms.
-    pub pooling: Pooling,
-}
-
-impl Default for SymbolsPolicy {
-    fn default() -> Self {
-        Self {
-            embedding_dim: 64,
-            atoms: AtomEmbedding::default(),
-            pooling: Pooling::default(),
-        }
+    /// The embedding of symbolic states, those of `env/symbolic`, and of their candidate actions.
+    #[derive(Eq)]
+    pub struct SymbolsPolicy {
+        /// The length of the embeddings of predicates, constants, variables, atoms, states and candidates.
+        pub embedding_dim: usize = 64,
+        /// The embedding of an atom.
+        pub atoms: AtomEmbedding,
+        /// The embedding of a state or candidate from those of its atoms.
+        pub pooling: Pooling,
     }
 }
 
@@ -215,113 +194,72 @@ impl SymbolsPolicy {
     }
 }
 
-/// The network of `train/ppo`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MlpPolicy {
-    /// The sizes of hidden layers.
-    pub net_arch: NetArch,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// If true, orthogonal initial weights and zero biases; otherwise PyTorch's defaults.
-    pub ortho_init: bool,
-    /// Where states are symbolic: their embedding, which actor and critic read.
-    #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
-    pub symbols: SymbolsPolicy,
-}
-
-impl Default for MlpPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: NetArch::default(),
-            activation_fn: Activation::Tanh,
-            ortho_init: true,
-            symbols: SymbolsPolicy::default(),
-        }
+stages_core::settings! {
+    /// The network of `train/ppo`.
+    #[derive(Eq)]
+    pub struct MlpPolicy {
+        /// The sizes of hidden layers.
+        pub net_arch: NetArch,
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Tanh,
+        /// If true, orthogonal initial weights and zero biases; otherwise PyTorch's defaults.
+        pub ortho_init: bool = true,
+        /// Where states are symbolic: their embedding, which actor and critic read.
+        #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
+        pub symbols: SymbolsPolicy,
     }
-}
 
-/// The network of `train/recurrent_ppo`: an LSTM, then hidden layers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MlpLstmPolicy {
-    /// The sizes of hidden layers, which read the LSTM.
-    pub net_arch: NetArch,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// If true, orthogonal initial weights, also of the LSTM, and zero biases; otherwise PyTorch's defaults.
-    pub ortho_init: bool,
-    /// The size of the LSTM's hidden state.
-    pub lstm_hidden_size: usize,
-    /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's
-    /// operations, several times slower than one by fused kernels.
-    pub n_lstm_layers: usize,
-    /// If true, the critic reads the actor's LSTM; the gradient of the value loss stops there. Set
-    /// `enable_critic_lstm: false` with it.
-    pub shared_lstm: bool,
-    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its
-    /// size takes its place.
-    pub enable_critic_lstm: bool,
-    /// Where states are symbolic: their embedding, which the LSTM reads.
-    #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
-    pub symbols: SymbolsPolicy,
-}
-
-impl Default for MlpLstmPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: NetArch::default(),
-            activation_fn: Activation::Tanh,
-            ortho_init: true,
-            lstm_hidden_size: 256,
-            n_lstm_layers: 1,
-            shared_lstm: false,
-            enable_critic_lstm: true,
-            symbols: SymbolsPolicy::default(),
-        }
+    /// The network of `train/recurrent_ppo`: an LSTM, then hidden layers.
+    #[derive(Eq)]
+    pub struct MlpLstmPolicy {
+        /// The sizes of hidden layers, which read the LSTM.
+        pub net_arch: NetArch,
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Tanh,
+        /// If true, orthogonal initial weights, also of the LSTM, and zero biases; otherwise PyTorch's
+        /// defaults.
+        pub ortho_init: bool = true,
+        /// The size of the LSTM's hidden state.
+        pub lstm_hidden_size: usize = 256,
+        /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's
+        /// operations, several times slower than one by fused kernels.
+        pub n_lstm_layers: usize = 1,
+        /// If true, the critic reads the actor's LSTM; the gradient of the value loss stops there. Set
+        /// `enable_critic_lstm: false` with it.
+        pub shared_lstm: bool = false,
+        /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of
+        /// its size takes its place.
+        pub enable_critic_lstm: bool = true,
+        /// Where states are symbolic: their embedding, which the LSTM reads.
+        #[serde(skip_serializing_if = "SymbolsPolicy::is_default")]
+        pub symbols: SymbolsPolicy,
     }
-}
 
-/// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then
-/// hidden layers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TransformerPolicy {
-    /// The sizes of hidden layers, which read the transformer.
-    pub net_arch: NetArch,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// If true, orthogonal initial weights, also of the transformer, and zero biases; otherwise PyTorch's
-    /// defaults.
-    pub ortho_init: bool,
-    /// Steps that each block attends to, with the present one. The policy's outputs depend on the last
-    /// `n_layers` x (`window` - 1) + 1 observations of the episode.
-    pub window: usize,
-    /// The features of a step between blocks; a multiple of `n_heads`.
-    pub d_model: usize,
-    /// Heads of attention in a block.
-    pub n_heads: usize,
-    /// Blocks.
-    pub n_layers: usize,
-    /// Rectified units in each block's feed-forward part.
-    pub d_ff: usize,
-}
-
-impl Default for TransformerPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: NetArch {
-                pi: vec![64],
-                vf: vec![64],
-            },
-            activation_fn: Activation::Tanh,
-            ortho_init: true,
-            window: 32,
-            d_model: 64,
-            n_heads: 4,
-            n_layers: 2,
-            d_ff: 256,
-        }
+    /// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then
+    /// hidden layers.
+    #[derive(Eq)]
+    pub struct TransformerPolicy {
+        /// The sizes of hidden layers, which read the transformer.
+        pub net_arch: NetArch = NetArch {
+            pi: vec![64],
+            vf: vec![64],
+        },
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Tanh,
+        /// If true, orthogonal initial weights, also of the transformer, and zero biases; otherwise PyTorch's
+        /// defaults.
+        pub ortho_init: bool = true,
+        /// Steps that each block attends to, with the present one. The policy's outputs depend on the last
+        /// `n_layers` x (`window` - 1) + 1 observations of the episode.
+        pub window: usize = 32,
+        /// The features of a step between blocks; a multiple of `n_heads`.
+        pub d_model: usize = 64,
+        /// Heads of attention in a block.
+        pub n_heads: usize = 4,
+        /// Blocks.
+        pub n_layers: usize = 2,
+        /// Rectified units in each block's feed-forward part.
+        pub d_ff: usize = 256,
     }
 }
 

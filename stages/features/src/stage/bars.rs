@@ -3,8 +3,7 @@
 use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use super::price::{ACTIONS_IN, Price};
 use super::splits::Splits;
-use crate::numerics::indicators::Column;
-use crate::numerics::{Bars, Feature, OverSplits, SHARES};
+use crate::numerics::{Bars, Column, Feature, OverSplits, SHARES};
 use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, BlobRef};
 use datasets::SnapshotTime;

@@ -34,48 +34,32 @@ impl Transform {
     }
 }
 
-/// Configuration of `features/cross_section`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CrossSectionConfig {
-    /// The columns of the connected features that are compared among the symbols that have a bar on the date.
-    pub columns: Vec<String>,
-    /// The comparisons, each of which gives a column such as `rsi_14_rank`.
-    pub transforms: Vec<Transform>,
-    /// The bound of scores.
-    pub clip: f64,
-    /// The sector of each symbol: the mean of its sector is taken from a value before it is compared. A
-    /// symbol without a sector then has no value.
-    pub sectors: BTreeMap<String, String>,
-    /// The same by a column of the connected features, such as an industry's code.
-    pub sector_column: Option<String>,
-    /// Windows, in dates, of beta with the index: columns such as `beta_60`.
-    pub beta: Vec<usize>,
-    /// Windows of correlation with the index: columns such as `correlation_60`.
-    pub correlation: Vec<usize>,
-    /// The symbol of the bars that is the index; by default the mean return of all symbols that have one.
-    pub index: Option<String>,
-    /// The character between the name of a world and a symbol in it: symbols are compared within their world.
-    /// Empty, as by default, for one market.
-    pub world_separator: String,
-    /// The price used as the close.
-    pub price: Price,
-}
-
-impl Default for CrossSectionConfig {
-    fn default() -> Self {
-        Self {
-            columns: Vec::new(),
-            transforms: vec![Transform::Rank, Transform::Zscore],
-            clip: 3.0,
-            sectors: BTreeMap::new(),
-            sector_column: None,
-            beta: Vec::new(),
-            correlation: Vec::new(),
-            index: None,
-            world_separator: String::new(),
-            price: Price::Close,
-        }
+stages_core::settings! {
+    /// Configuration of `features/cross_section`.
+    pub struct CrossSectionConfig {
+        /// The columns of the connected features that are compared among the symbols that have a bar on the
+        /// date.
+        pub columns: Vec<String>,
+        /// The comparisons, each of which gives a column such as `rsi_14_rank`.
+        pub transforms: Vec<Transform> = vec![Transform::Rank, Transform::Zscore],
+        /// The bound of scores.
+        pub clip: f64 = 3.0,
+        /// The sector of each symbol: the mean of its sector is taken from a value before it is compared. A
+        /// symbol without a sector then has no value.
+        pub sectors: BTreeMap<String, String>,
+        /// The same by a column of the connected features, such as an industry's code.
+        pub sector_column: Option<String>,
+        /// Windows, in dates, of beta with the index: columns such as `beta_60`.
+        pub beta: Vec<usize>,
+        /// Windows of correlation with the index: columns such as `correlation_60`.
+        pub correlation: Vec<usize>,
+        /// The symbol of the bars that is the index; by default the mean return of all symbols that have one.
+        pub index: Option<String>,
+        /// The character between the name of a world and a symbol in it: symbols are compared within their
+        /// world. Empty, as by default, for one market.
+        pub world_separator: String,
+        /// The price used as the close.
+        pub price: Price = Price::Close,
     }
 }
 

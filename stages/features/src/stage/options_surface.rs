@@ -8,8 +8,6 @@ use cache::BlobRef;
 use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
@@ -17,43 +15,29 @@ use stages_core::{
 };
 use std::collections::BTreeMap;
 
-/// Configuration of `features/options_surface`. Maturities are in calendar days.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptionsSurfaceConfig {
-    /// Maturities of the implied volatility at the money: `atm_iv_30`, annual, decimal.
-    pub atm_iv: Vec<u32>,
-    /// Maturities of the skew, the put's implied volatility less the call's at `skew_delta`: `skew_30`.
-    pub skew: Vec<u32>,
-    /// The absolute delta at which the skew is taken.
-    pub skew_delta: f64,
-    /// Pairs of a short and a long maturity: `term_slope_30_90` is the long one's implied volatility at the
-    /// money less the short one's.
-    pub term_slope: Vec<[u32; 2]>,
-    /// Maturities of the variance risk premium, implied variance at the money less trailing realised variance
-    /// of the underlying: `variance_risk_premium_30`.
-    pub variance_risk_premium: Vec<u32>,
-    /// Trading days of the realised variance. Of several snapshots a day, the last one gives the day's price,
-    /// and the days before that of a row count: whether more snapshots follow on a day is not known on it.
-    pub realised_window: usize,
-    /// Trading days a year, by which realised variance is annualised.
-    pub days_a_year: f64,
-    /// Expiries nearer than this many days are omitted: their quotes are not informative.
-    pub least_days: u32,
-}
-
-impl Default for OptionsSurfaceConfig {
-    fn default() -> Self {
-        Self {
-            atm_iv: vec![30, 60, 90],
-            skew: vec![30],
-            skew_delta: 0.25,
-            term_slope: vec![[30, 90]],
-            variance_risk_premium: vec![30],
-            realised_window: 21,
-            days_a_year: 252.0,
-            least_days: 5,
-        }
+stages_core::settings! {
+    /// Configuration of `features/options_surface`. Maturities are in calendar days.
+    pub struct OptionsSurfaceConfig {
+        /// Maturities of the implied volatility at the money: `atm_iv_30`, annual, decimal.
+        pub atm_iv: Vec<u32> = vec![30, 60, 90],
+        /// Maturities of the skew, the put's implied volatility less the call's at `skew_delta`: `skew_30`.
+        pub skew: Vec<u32> = vec![30],
+        /// The absolute delta at which the skew is taken.
+        pub skew_delta: f64 = 0.25,
+        /// Pairs of a short and a long maturity: `term_slope_30_90` is the long one's implied volatility at
+        /// the money less the short one's.
+        pub term_slope: Vec<[u32; 2]> = vec![[30, 90]],
+        /// Maturities of the variance risk premium, implied variance at the money less trailing realised
+        /// variance of the underlying: `variance_risk_premium_30`.
+        pub variance_risk_premium: Vec<u32> = vec![30],
+        /// Trading days of the realised variance. Of several snapshots a day, the last one gives the day's
+        /// price, and the days before that of a row count: whether more snapshots follow on a day is not
+        /// known on it.
+        pub realised_window: usize = 21,
+        /// Trading days a year, by which realised variance is annualised.
+        pub days_a_year: f64 = 252.0,
+        /// Expiries nearer than this many days are omitted: their quotes are not informative.
+        pub least_days: u32 = 5,
     }
 }
 

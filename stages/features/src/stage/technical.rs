@@ -5,43 +5,31 @@ use super::engine::{self, Named};
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::indicators::{Bollinger, Convention, Defined, Indicator};
 use crate::numerics::{Bars, Feature};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
-/// Configuration of `features/technical`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TechnicalConfig {
-    /// The indicators, with their periods in bars; each gives one or more columns, in this order.
-    pub indicators: Vec<Indicator>,
-    /// The price used as the close.
-    pub price: Price,
-    /// The convention of the definitions: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which
-    /// FinRL uses and which has only `sma`, `ema`, `macd`, `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`,
-    /// `cci`, `willr`, `mfi` and `kdj`.
-    pub convention: Convention,
-}
-
-impl Default for TechnicalConfig {
-    fn default() -> Self {
-        Self {
-            indicators: vec![
-                Indicator::Sma(20),
-                Indicator::Ema(12),
-                Indicator::Macd([12, 26, 9]),
-                Indicator::Rsi(14),
-                Indicator::Bollinger(Bollinger::default()),
-                Indicator::Atr(14),
-                Indicator::Roc(10),
-            ],
-            price: Price::Close,
-            convention: Convention::Talib,
-        }
+stages_core::settings! {
+    /// Configuration of `features/technical`.
+    pub struct TechnicalConfig {
+        /// The indicators, with their periods in bars; each gives one or more columns, in this order.
+        pub indicators: Vec<Indicator> = vec![
+            Indicator::Sma(20),
+            Indicator::Ema(12),
+            Indicator::Macd([12, 26, 9]),
+            Indicator::Rsi(14),
+            Indicator::Bollinger(Bollinger::default()),
+            Indicator::Atr(14),
+            Indicator::Roc(10),
+        ],
+        /// The price used as the close.
+        pub price: Price = Price::Close,
+        /// The convention of the definitions: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which
+        /// FinRL uses and which has only `sma`, `ema`, `macd`, `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`,
+        /// `cci`, `willr`, `mfi` and `kdj`.
+        pub convention: Convention = Convention::Talib,
     }
 }
 

@@ -29,35 +29,22 @@ pub enum Method {
     Finrl,
 }
 
-/// Configuration of `features/turbulence`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct TurbulenceConfig {
-    /// The estimate of the covariance.
-    pub method: Method,
-    /// The dates before a date whose returns its own are compared with.
-    pub window: usize,
-    /// The share of a window's returns that a symbol may lack (`shrunk`).
-    pub max_missing: f64,
-    /// The symbol of the result, which is by date alone; none of the bars.
-    pub symbol: String,
-    /// The character between the name of a world and a symbol in it: a world has a result of its own, under
-    /// its name. Empty, as by default, for one market.
-    pub world_separator: String,
-    /// The price used as the close.
-    pub price: Price,
-}
-
-impl Default for TurbulenceConfig {
-    fn default() -> Self {
-        Self {
-            method: Method::Shrunk,
-            window: 252,
-            max_missing: 0.05,
-            symbol: "MARKET".to_owned(),
-            world_separator: String::new(),
-            price: Price::Close,
-        }
+stages_core::settings! {
+    /// Configuration of `features/turbulence`.
+    pub struct TurbulenceConfig {
+        /// The estimate of the covariance.
+        pub method: Method = Method::Shrunk,
+        /// The dates before a date whose returns its own are compared with.
+        pub window: usize = 252,
+        /// The share of a window's returns that a symbol may lack (`shrunk`).
+        pub max_missing: f64 = 0.05,
+        /// The symbol of the result, which is by date alone; none of the bars.
+        pub symbol: String = "MARKET".to_owned(),
+        /// The character between the name of a world and a symbol in it: a world has a result of its own,
+        /// under its name. Empty, as by default, for one market.
+        pub world_separator: String,
+        /// The price used as the close.
+        pub price: Price = Price::Close,
     }
 }
 

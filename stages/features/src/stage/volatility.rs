@@ -5,42 +5,29 @@ use super::engine::{self, Named};
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind,
 };
 use std::collections::BTreeMap;
 
-/// Configuration of `features/volatility`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct VolatilityConfig {
-    /// The estimators: `close_close`, `close_close_zero_mean`, `parkinson`, `garman_klass`,
-    /// `rogers_satchell`, `yang_zhang`.
-    pub estimators: Vec<Estimator>,
-    /// The windows, in bars; each estimator is computed over each.
-    pub windows: Vec<usize>,
-    /// Trading days a year, by which the variance of a day is annualised.
-    pub days_a_year: f64,
-    /// The price used as the close.
-    pub price: Price,
-}
-
-impl Default for VolatilityConfig {
-    fn default() -> Self {
-        Self {
-            estimators: vec![
-                Estimator::CloseClose,
-                Estimator::Parkinson,
-                Estimator::GarmanKlass,
-                Estimator::YangZhang,
-            ],
-            windows: vec![20],
-            days_a_year: 252.0,
-            price: Price::Close,
-        }
+stages_core::settings! {
+    /// Configuration of `features/volatility`.
+    pub struct VolatilityConfig {
+        /// The estimators: `close_close`, `close_close_zero_mean`, `parkinson`, `garman_klass`,
+        /// `rogers_satchell`, `yang_zhang`.
+        pub estimators: Vec<Estimator> = vec![
+            Estimator::CloseClose,
+            Estimator::Parkinson,
+            Estimator::GarmanKlass,
+            Estimator::YangZhang,
+        ],
+        /// The windows, in bars; each estimator is computed over each.
+        pub windows: Vec<usize> = vec![20],
+        /// Trading days a year, by which the variance of a day is annualised.
+        pub days_a_year: f64 = 252.0,
+        /// The price used as the close.
+        pub price: Price = Price::Close,
     }
 }
 

@@ -13,171 +13,99 @@ use crate::limits::{Invalid, check_start, whole, within};
 use crate::rates::Rates;
 use crate::stream;
 use datasets::Date;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_numerics::random::Random;
 
-/// A simulated panel of stocks: a factor model with a planted cross-sectional edge. Prices are in US dollars;
-/// rates and volatilities are annual and decimal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct PanelParameters {
-    /// The name of the market; symbols are `SIM:S01`, `SIM:S02`, …
-    pub market_name: String,
-    /// The first day, or the first trading day after it. United States holidays are kept.
-    pub start: Date,
-    /// The number of trading days. A larger number does not change the earlier days.
-    pub days: u32,
-    /// The seed of the random numbers.
-    pub seed: u64,
-    /// The number of worlds: markets that share nothing but calendar and interest rates, as SIM001, SIM002, …
-    /// A larger number does not change the earlier ones.
-    pub worlds: u32,
-    /// The number of symbols of a world.
-    pub stocks: u32,
-    /// The number of sectors; symbols belong to them in turn.
-    pub sectors: u32,
-    /// The volatility of a sector's own return.
-    pub sector_volatility: f64,
-    /// The market factor.
-    pub market: MarketFactor,
-    /// The standard deviation of betas over companies; the mean is 1.
-    pub beta_deviation: f64,
-    /// Specific returns.
-    pub specific: Specific,
-    /// The planted edge.
-    pub edge: Edge,
-    /// The dividend yield, paid every 63 trading days of a company.
-    pub dividend_yield: f64,
-    /// Shares are split 2 for 1 on the day after a close above this price, and merged 1 for 5 after one below
-    /// a fiftieth of it.
-    pub split_above: f64,
-    /// Listings and delistings.
-    pub listing: Listing,
-    /// The share of a day's variance and drift that comes before the open.
-    pub overnight: f64,
-    /// Shares of a stock traded on a usual day.
-    pub volume: f64,
-    /// Interest rates.
-    pub rates: Rates,
-}
-
-/// The market factor: GARCH(1,1) with normal shocks, h' = (1 - arch - garch) mean + arch m² + garch h.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MarketFactor {
-    /// The volatility that belongs to the mean variance.
-    pub volatility: f64,
-    /// The weight of the last squared shock.
-    pub arch: f64,
-    /// The weight of the last variance.
-    pub garch: f64,
-    /// The return above interest of a beta of 1, per year.
-    pub premium: f64,
-}
-
-/// Specific returns: normal, with jumps of mean 0.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Specific {
-    /// The volatility without jumps.
-    pub volatility: f64,
-    /// Jumps per year.
-    pub jumps: f64,
-    /// The standard deviation of the logarithm of a jump.
-    pub jump_deviation: f64,
-}
-
-/// The planted edge. Each company has a signal x, a stationary AR(1) of mean 0 and variance 1; the expected
-/// return of the next day contains `strength x / 252`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Edge {
-    /// The expected return per year and standard deviation of the signal; 0 for none.
-    pub strength: f64,
-    /// The trading days in which the signal's autocorrelation falls to a half.
-    pub half_life: f64,
-    /// The standard deviation of the noise of the feature `signal`, x + noise, anew each day. The correlation
-    /// of the two is 1 / sqrt(1 + noise²).
-    pub noise: f64,
-}
-
-/// Listings and delistings. A symbol whose company is delisted is given to a new company later.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Listing {
-    /// The share of symbols listed on the first day.
-    pub at_start: f64,
-    /// The delistings of a company per year.
-    pub hazard: f64,
-    /// The mean trading days until a symbol without a company has one, beyond 20.
-    pub wait: f64,
-}
-
-impl Default for PanelParameters {
-    fn default() -> Self {
-        Self {
-            market_name: "SIM".to_owned(),
-            // 2010-01-04.
-            start: Date(14_613),
-            days: 1260,
-            seed: 7,
-            worlds: 1,
-            stocks: 10,
-            sectors: 3,
-            sector_volatility: 0.1,
-            market: MarketFactor::default(),
-            beta_deviation: 0.25,
-            specific: Specific::default(),
-            edge: Edge::default(),
-            dividend_yield: 0.02,
-            split_above: 150.0,
-            listing: Listing::default(),
-            overnight: 0.2,
-            volume: 2e6,
-            rates: Rates::default(),
-        }
+stages_core::settings! {
+    /// A simulated panel of stocks: a factor model with a planted cross-sectional edge. Prices are in US
+    /// dollars; rates and volatilities are annual and decimal.
+    pub struct PanelParameters {
+        /// The name of the market; symbols are `SIM:S01`, `SIM:S02`, …
+        pub market_name: String = "SIM".to_owned(),
+        /// The first day, or the first trading day after it. United States holidays are kept.
+        // 2010-01-04.
+        pub start: Date = Date(14_613),
+        /// The number of trading days. A larger number does not change the earlier days.
+        pub days: u32 = 1260,
+        /// The seed of the random numbers.
+        pub seed: u64 = 7,
+        /// The number of worlds: markets that share nothing but calendar and interest rates, as SIM001,
+        /// SIM002, … A larger number does not change the earlier ones.
+        pub worlds: u32 = 1,
+        /// The number of symbols of a world.
+        pub stocks: u32 = 10,
+        /// The number of sectors; symbols belong to them in turn.
+        pub sectors: u32 = 3,
+        /// The volatility of a sector's own return.
+        pub sector_volatility: f64 = 0.1,
+        /// The market factor.
+        pub market: MarketFactor,
+        /// The standard deviation of betas over companies; the mean is 1.
+        pub beta_deviation: f64 = 0.25,
+        /// Specific returns.
+        pub specific: Specific,
+        /// The planted edge.
+        pub edge: Edge,
+        /// The dividend yield, paid every 63 trading days of a company.
+        pub dividend_yield: f64 = 0.02,
+        /// Shares are split 2 for 1 on the day after a close above this price, and merged 1 for 5 after one
+        /// below a fiftieth of it.
+        pub split_above: f64 = 150.0,
+        /// Listings and delistings.
+        pub listing: Listing,
+        /// The share of a day's variance and drift that comes before the open.
+        pub overnight: f64 = 0.2,
+        /// Shares of a stock traded on a usual day.
+        pub volume: f64 = 2e6,
+        /// Interest rates.
+        pub rates: Rates,
     }
-}
 
-impl Default for MarketFactor {
-    fn default() -> Self {
-        Self {
-            volatility: 0.16,
-            arch: 0.0772,
-            garch: 0.9046,
-            premium: 0.0541,
-        }
+    /// The market factor: GARCH(1,1) with normal shocks, h' = (1 - arch - garch) mean + arch m² + garch h.
+    #[derive(Copy)]
+    pub struct MarketFactor {
+        /// The volatility that belongs to the mean variance.
+        pub volatility: f64 = 0.16,
+        /// The weight of the last squared shock.
+        pub arch: f64 = 0.0772,
+        /// The weight of the last variance.
+        pub garch: f64 = 0.9046,
+        /// The return above interest of a beta of 1, per year.
+        pub premium: f64 = 0.0541,
     }
-}
 
-impl Default for Specific {
-    fn default() -> Self {
-        Self {
-            volatility: 0.25,
-            jumps: 4.0,
-            jump_deviation: 0.03,
-        }
+    /// Specific returns: normal, with jumps of mean 0.
+    #[derive(Copy)]
+    pub struct Specific {
+        /// The volatility without jumps.
+        pub volatility: f64 = 0.25,
+        /// Jumps per year.
+        pub jumps: f64 = 4.0,
+        /// The standard deviation of the logarithm of a jump.
+        pub jump_deviation: f64 = 0.03,
     }
-}
 
-impl Default for Edge {
-    fn default() -> Self {
-        Self {
-            strength: 0.25,
-            half_life: 60.0,
-            noise: 0.5,
-        }
+    /// The planted edge. Each company has a signal x, a stationary AR(1) of mean 0 and variance 1; the
+    /// expected return of the next day contains `strength x / 252`.
+    #[derive(Copy)]
+    pub struct Edge {
+        /// The expected return per year and standard deviation of the signal; 0 for none.
+        pub strength: f64 = 0.25,
+        /// The trading days in which the signal's autocorrelation falls to a half.
+        pub half_life: f64 = 60.0,
+        /// The standard deviation of the noise of the feature `signal`, x + noise, anew each day. The
+        /// correlation of the two is 1 / sqrt(1 + noise²).
+        pub noise: f64 = 0.5,
     }
-}
 
-impl Default for Listing {
-    fn default() -> Self {
-        Self {
-            at_start: 0.9,
-            hazard: 0.03,
-            wait: 60.0,
-        }
+    /// Listings and delistings. A symbol whose company is delisted is given to a new company later.
+    #[derive(Copy)]
+    pub struct Listing {
+        /// The share of symbols listed on the first day.
+        pub at_start: f64 = 0.9,
+        /// The delistings of a company per year.
+        pub hazard: f64 = 0.03,
+        /// The mean trading days until a symbol without a company has one, beyond 20.
+        pub wait: f64 = 60.0,
     }
 }
 

@@ -9,31 +9,20 @@ use crate::settings::{
     with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
 
-/// The network of `train/dqn`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DqnPolicy {
-    /// The sizes of hidden layers, first to last.
-    pub net_arch: Vec<usize>,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// If true, the outputs are the value of the state and the advantage of each choice (Wang and others,
-    /// 2016).
-    pub dueling: bool,
-}
-
-impl Default for DqnPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: vec![64, 64],
-            activation_fn: Activation::Relu,
-            dueling: false,
-        }
+stages_core::settings! {
+    /// The network of `train/dqn`.
+    #[derive(Eq)]
+    pub struct DqnPolicy {
+        /// The sizes of hidden layers, first to last.
+        pub net_arch: Vec<usize> = vec![64, 64],
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Relu,
+        /// If true, the outputs are the value of the state and the advantage of each choice (Wang and others,
+        /// 2016).
+        pub dueling: bool = false,
     }
 }
 
@@ -77,15 +66,6 @@ impl Dqn {
             return last;
         }
         first + (last - first) * done / self.exploration_fraction
-    }
-
-    /// True if steps depend on the length of the training.
-    pub(crate) fn depends_on_total(&self, common: &Common) -> bool {
-        let (first, last) = self.exploration;
-        let explores = self.exploration_fraction > 0.0 && first != last;
-        common.learning_rate.depends_on_total()
-            || explores
-            || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
     }
 }
 

@@ -36,142 +36,100 @@ pub enum Agent {
     Sac,
 }
 
-/// Configuration of `train/erl`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ErlConfig {
-    /// The algorithm over the population.
-    pub algorithm: Algorithm,
-    /// The trainer that learns from all transitions.
-    pub agent: Agent,
-    /// The number of environment steps to train for, those of all members together; required. Rounded up to
-    /// whole iterations.
-    pub total_timesteps: u64,
-    /// The seed of first parameters, evolution, exploration, batches and environments.
-    pub seed: u64,
-    /// The number of members.
-    pub pop_size: usize,
-    /// Members that go on unchanged (`erl_ga`; 4 by default), or that the distribution moves to (`cem_rl`;
-    /// 8).
-    pub num_elites: Option<usize>,
-    /// Episodes of each member in an iteration, whose mean return is its fitness, and of the learner's actor.
-    /// They start in the same states for all, and in new ones in each iteration.
-    pub episodes_for_fitness: usize,
-    /// The most steps of an episode; by default episodes last until the environment ends them.
-    pub episode_length: Option<u64>,
-    /// Iterations before learning begins, from their champion on (`erl_ga`); 10 by default (`cem_rl`: 100).
-    pub warmup_iters: Option<u64>,
-    /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions were
-    /// added. 1024 by default (`cem_rl`: 256).
-    pub num_rl_updates_per_iter: Option<i64>,
-    /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by default.
-    pub rl_injection_interval: Option<u64>,
-    /// Iterations after which the learner goes on from the fittest member, if that did better than its own
-    /// actor in the iteration (`erl_ga`); 0, the default, for never. Of few episodes luck decides.
-    pub champion_injection_interval: Option<u64>,
-    /// Members of a tournament (`erl_ga`); 3 by default.
-    pub tournament_size: Option<usize>,
-    /// The share of a matrix's weights that mutate (`erl_ga`); 0.1 by default.
-    pub num_mutation_frac: Option<f64>,
-    /// The standard deviation of a mutation, as a share of the weight (`erl_ga`); 0.1 by default.
-    pub mut_strength: Option<f64>,
-    /// That of large mutations (`erl_ga`); 10 by default.
-    pub super_mut_strength: Option<f64>,
-    /// The share of large ones among mutations (`erl_ga`); 0.05 by default.
-    pub super_mut_prob: Option<f64>,
-    /// The share of mutations that draw the weight anew (`erl_ga`); 0.05 by default.
-    pub reset_prob: Option<f64>,
-    /// The share of a layer's neurons that two parents exchange (`erl_ga`); 0.1 by default.
-    pub num_crossover_frac: Option<f64>,
-    /// Members that learn in an iteration (`cem_rl`); half of them by default.
-    pub num_learning_offspring: Option<usize>,
-    /// The first variance of each parameter (`cem_rl`); 0.01 by default.
-    pub variance_init: Option<f64>,
-    /// The variance that is added at last (`cem_rl`); 1e-5 by default.
-    pub variance_final: Option<f64>,
-    /// The share of the way to it in an iteration (`cem_rl`); 0.001 by default.
-    pub variance_decay: Option<f64>,
-    /// The number of transitions that the replay buffer holds.
-    pub buffer_size: usize,
-    /// Transitions in a batch.
-    pub batch_size: usize,
-    /// The share of the parameters that target networks take over in an update (Polyak averaging).
-    pub tau: f64,
-    /// Discount per step.
-    pub gamma: f64,
-    /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does not
-    /// change the result.
-    pub memory_map_above: u64,
-    /// Adam's learning rate.
-    pub learning_rate: Schedule,
-    /// The standard deviation of the normal noise that is added to the learner's actions, within -1 and 1
-    /// (`td3`); 0.1 by default.
-    pub action_noise: Option<f64>,
-    /// Gradient steps of the critics for each of the actor and of the target networks (`td3`); 2 by default.
-    pub policy_delay: Option<u64>,
-    /// The weight of the entropy, as in `train/sac` (`sac`); `auto` by default.
-    pub ent_coef: Option<EntCoef>,
-    /// Validation during training, and the choice of the policy that is handed on.
-    pub validation: ValidationConfig,
-    /// The state that a training takes over from the policy at `init`.
-    pub resume: Resume,
-    /// If true, the artifact of the policy holds the train state as well, so that another training can go on
-    /// from it with `resume: continue`.
-    pub save_train_state: bool,
-    /// The device of the learner's networks; `auto` takes the CPU, where the population plays in any case.
-    pub device: DeviceChoice,
-    /// Seconds between checkpoints. Does not change the result.
-    pub checkpoint_interval: f64,
-    /// Iterations between reports of metrics; the metrics that are stored hold every iteration. Does not
-    /// change the result.
-    pub log_interval: u64,
-    /// The networks.
-    pub policy_kwargs: SacPolicy,
-}
-
-impl Default for ErlConfig {
-    fn default() -> Self {
-        Self {
-            algorithm: Algorithm::ErlGa,
-            agent: Agent::Td3,
-            total_timesteps: 0,
-            seed: 0,
-            pop_size: 32,
-            num_elites: None,
-            episodes_for_fitness: 1,
-            episode_length: None,
-            warmup_iters: None,
-            num_rl_updates_per_iter: None,
-            rl_injection_interval: None,
-            champion_injection_interval: None,
-            tournament_size: None,
-            num_mutation_frac: None,
-            mut_strength: None,
-            super_mut_strength: None,
-            super_mut_prob: None,
-            reset_prob: None,
-            num_crossover_frac: None,
-            num_learning_offspring: None,
-            variance_init: None,
-            variance_final: None,
-            variance_decay: None,
-            buffer_size: 1_000_000,
-            batch_size: 256,
-            tau: 0.005,
-            gamma: 0.99,
-            memory_map_above: 2 << 30,
-            learning_rate: Schedule::Constant(3e-4),
-            action_noise: None,
-            policy_delay: None,
-            ent_coef: None,
-            validation: ValidationConfig::default(),
-            resume: Resume::Fresh,
-            save_train_state: false,
-            device: DeviceChoice::Auto,
-            checkpoint_interval: 20.0,
-            log_interval: 1,
-            policy_kwargs: SacPolicy::default(),
-        }
+stages_core::settings! {
+    /// Configuration of `train/erl`.
+    pub struct ErlConfig {
+        /// The algorithm over the population.
+        pub algorithm: Algorithm = Algorithm::ErlGa,
+        /// The trainer that learns from all transitions.
+        pub agent: Agent = Agent::Td3,
+        /// The number of environment steps to train for, those of all members together; required. Rounded up
+        /// to whole iterations.
+        pub total_timesteps: u64 = 0,
+        /// The seed of first parameters, evolution, exploration, batches and environments.
+        pub seed: u64 = 0,
+        /// The number of members.
+        pub pop_size: usize = 32,
+        /// Members that go on unchanged (`erl_ga`; 4 by default), or that the distribution moves to
+        /// (`cem_rl`; 8).
+        pub num_elites: Option<usize>,
+        /// Episodes of each member in an iteration, whose mean return is its fitness, and of the learner's
+        /// actor. They start in the same states for all, and in new ones in each iteration.
+        pub episodes_for_fitness: usize = 1,
+        /// The most steps of an episode; by default episodes last until the environment ends them.
+        pub episode_length: Option<u64>,
+        /// Iterations before learning begins, from their champion on (`erl_ga`); 10 by default (`cem_rl`:
+        /// 100).
+        pub warmup_iters: Option<u64>,
+        /// Gradient steps in an iteration, of all members that learn together; -1 for as many as transitions
+        /// were added. 1024 by default (`cem_rl`: 256).
+        pub num_rl_updates_per_iter: Option<i64>,
+        /// Iterations between the entries of the learner's actor into the population (`erl_ga`); 1 by
+        /// default.
+        pub rl_injection_interval: Option<u64>,
+        /// Iterations after which the learner goes on from the fittest member, if that did better than its
+        /// own actor in the iteration (`erl_ga`); 0, the default, for never. Of few episodes luck decides.
+        pub champion_injection_interval: Option<u64>,
+        /// Members of a tournament (`erl_ga`); 3 by default.
+        pub tournament_size: Option<usize>,
+        /// The share of a matrix's weights that mutate (`erl_ga`); 0.1 by default.
+        pub num_mutation_frac: Option<f64>,
+        /// The standard deviation of a mutation, as a share of the weight (`erl_ga`); 0.1 by default.
+        pub mut_strength: Option<f64>,
+        /// That of large mutations (`erl_ga`); 10 by default.
+        pub super_mut_strength: Option<f64>,
+        /// The share of large ones among mutations (`erl_ga`); 0.05 by default.
+        pub super_mut_prob: Option<f64>,
+        /// The share of mutations that draw the weight anew (`erl_ga`); 0.05 by default.
+        pub reset_prob: Option<f64>,
+        /// The share of a layer's neurons that two parents exchange (`erl_ga`); 0.1 by default.
+        pub num_crossover_frac: Option<f64>,
+        /// Members that learn in an iteration (`cem_rl`); half of them by default.
+        pub num_learning_offspring: Option<usize>,
+        /// The first variance of each parameter (`cem_rl`); 0.01 by default.
+        pub variance_init: Option<f64>,
+        /// The variance that is added at last (`cem_rl`); 1e-5 by default.
+        pub variance_final: Option<f64>,
+        /// The share of the way to it in an iteration (`cem_rl`); 0.001 by default.
+        pub variance_decay: Option<f64>,
+        /// The number of transitions that the replay buffer holds.
+        pub buffer_size: usize = 1_000_000,
+        /// Transitions in a batch.
+        pub batch_size: usize = 256,
+        /// The share of the parameters that target networks take over in an update (Polyak averaging).
+        pub tau: f64 = 0.005,
+        /// Discount per step.
+        pub gamma: f64 = 0.99,
+        /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory. Does
+        /// not change the result.
+        pub memory_map_above: u64 = 2 << 30,
+        /// Adam's learning rate.
+        pub learning_rate: Schedule = Schedule::Constant(3e-4),
+        /// The standard deviation of the normal noise that is added to the learner's actions, within -1 and 1
+        /// (`td3`); 0.1 by default.
+        pub action_noise: Option<f64>,
+        /// Gradient steps of the critics for each of the actor and of the target networks (`td3`); 2 by
+        /// default.
+        pub policy_delay: Option<u64>,
+        /// The weight of the entropy, as in `train/sac` (`sac`); `auto` by default.
+        pub ent_coef: Option<EntCoef>,
+        /// Validation during training, and the choice of the policy that is handed on.
+        pub validation: ValidationConfig,
+        /// The state that a training takes over from the policy at `init`.
+        pub resume: Resume = Resume::Fresh,
+        /// If true, the artifact of the policy holds the train state as well, so that another training can go
+        /// on from it with `resume: continue`.
+        pub save_train_state: bool = false,
+        /// The device of the learner's networks; `auto` takes the CPU, where the population plays in any
+        /// case.
+        pub device: DeviceChoice = DeviceChoice::Auto,
+        /// Seconds between checkpoints. Does not change the result.
+        pub checkpoint_interval: f64 = 20.0,
+        /// Iterations between reports of metrics; the metrics that are stored hold every iteration. Does not
+        /// change the result.
+        pub log_interval: u64 = 1,
+        /// The networks.
+        pub policy_kwargs: SacPolicy,
     }
 }
 
@@ -231,14 +189,6 @@ pub struct ErlSettings {
 }
 
 impl ErlSettings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        match &self.inner {
-            Inner::Td3(settings) => &settings.common,
-            Inner::Sac(settings) => &settings.common,
-        }
-    }
-
     pub(crate) fn common_mut(&mut self) -> &mut Common {
         match &mut self.inner {
             Inner::Td3(settings) => &mut settings.common,

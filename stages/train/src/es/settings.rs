@@ -25,28 +25,18 @@ pub enum Algorithm {
     CmaEs,
 }
 
-/// The network of `train/es`: an LSTM if its size is given, then hidden layers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct EsPolicy {
-    /// The sizes of hidden layers, first to last.
-    pub net_arch: Vec<usize>,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// If true, the first mean has orthogonal weights and zero biases; otherwise PyTorch's defaults.
-    pub ortho_init: bool,
-    /// The size of the hidden state of an LSTM below the hidden layers; none by default.
-    pub lstm_hidden_size: Option<usize>,
-}
-
-impl Default for EsPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: vec![64, 64],
-            activation_fn: Activation::Tanh,
-            ortho_init: true,
-            lstm_hidden_size: None,
-        }
+stages_core::settings! {
+    /// The network of `train/es`: an LSTM if its size is given, then hidden layers.
+    #[derive(Eq)]
+    pub struct EsPolicy {
+        /// The sizes of hidden layers, first to last.
+        pub net_arch: Vec<usize> = vec![64, 64],
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Tanh,
+        /// If true, the first mean has orthogonal weights and zero biases; otherwise PyTorch's defaults.
+        pub ortho_init: bool = true,
+        /// The size of the hidden state of an LSTM below the hidden layers; none by default.
+        pub lstm_hidden_size: Option<usize>,
     }
 }
 
@@ -84,79 +74,54 @@ impl PolicyKwargs for EsPolicy {
     }
 }
 
-/// Configuration of `train/es`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct EsConfig {
-    /// The strategy.
-    pub algorithm: Algorithm,
-    /// The number of environment steps to train for, those of all members together; required. Rounded up to
-    /// whole generations.
-    pub total_timesteps: u64,
-    /// The seed of the first mean, the noise and the environments.
-    pub seed: u64,
-    /// The number of members of a generation; even where sampling is antithetic (`open_es`, `pepg`, `ars`).
-    pub population_size: usize,
-    /// Episodes of a member, whose mean return is its fitness. They start in the same states for all members,
-    /// and in new ones in each generation.
-    pub num_rollouts: usize,
-    /// The most steps of an episode; by default episodes last until the environment ends them.
-    pub episode_length: Option<u64>,
-    /// Adam's learning rate (`open_es`, `pepg`, `ars`); 0.02 by default.
-    pub learning_rate: Option<Schedule>,
-    /// The standard deviation of members about the mean (`open_es`, `ars`); 0.1 by default.
-    pub std_schedule: Option<Schedule>,
-    /// The first standard deviation, which is learned (`pepg`, `sep_cma_es`, `cma_es`); 0.1 by default.
-    pub std_init: Option<f64>,
-    /// The learning rate of standard deviations (`pepg`); 0.1 by default.
-    pub std_lr: Option<f64>,
-    /// The most that a standard deviation changes in a generation, as a share (`pepg`); 0.2 by default.
-    pub std_max_change: Option<f64>,
-    /// If true, observations are normalised by the running mean and variance (to within 10) of those that the
-    /// mean's episodes have met, frozen in the policy.
-    pub normalize_obs: bool,
-    /// Validation during training, and the choice of the policy that is handed on: the best mean in
-    /// validation, where there is validation, else the last.
-    pub validation: ValidationConfig,
-    /// The state that a training takes over from the policy at `init`.
-    pub resume: Resume,
-    /// If true, the artifact of the policy holds the train state as well, so that another training can go on
-    /// from it with `resume: continue`.
-    pub save_train_state: bool,
-    /// The device: populations are evaluated on the CPU, which `auto` takes.
-    pub device: DeviceChoice,
-    /// Seconds between checkpoints. Does not change the result.
-    pub checkpoint_interval: f64,
-    /// Generations between reports of metrics; the metrics that are stored hold every generation. Does not
-    /// change the result.
-    pub log_interval: u64,
-    /// The network.
-    pub policy_kwargs: EsPolicy,
-}
-
-impl Default for EsConfig {
-    fn default() -> Self {
-        Self {
-            algorithm: Algorithm::OpenEs,
-            total_timesteps: 0,
-            seed: 0,
-            population_size: 256,
-            num_rollouts: 4,
-            episode_length: None,
-            learning_rate: None,
-            std_schedule: None,
-            std_init: None,
-            std_lr: None,
-            std_max_change: None,
-            normalize_obs: false,
-            validation: ValidationConfig::default(),
-            resume: Resume::Fresh,
-            save_train_state: false,
-            device: DeviceChoice::Auto,
-            checkpoint_interval: 20.0,
-            log_interval: 1,
-            policy_kwargs: EsPolicy::default(),
-        }
+stages_core::settings! {
+    /// Configuration of `train/es`.
+    pub struct EsConfig {
+        /// The strategy.
+        pub algorithm: Algorithm = Algorithm::OpenEs,
+        /// The number of environment steps to train for, those of all members together; required. Rounded up
+        /// to whole generations.
+        pub total_timesteps: u64 = 0,
+        /// The seed of the first mean, the noise and the environments.
+        pub seed: u64 = 0,
+        /// The number of members of a generation; even where sampling is antithetic (`open_es`, `pepg`,
+        /// `ars`).
+        pub population_size: usize = 256,
+        /// Episodes of a member, whose mean return is its fitness. They start in the same states for all
+        /// members, and in new ones in each generation.
+        pub num_rollouts: usize = 4,
+        /// The most steps of an episode; by default episodes last until the environment ends them.
+        pub episode_length: Option<u64>,
+        /// Adam's learning rate (`open_es`, `pepg`, `ars`); 0.02 by default.
+        pub learning_rate: Option<Schedule>,
+        /// The standard deviation of members about the mean (`open_es`, `ars`); 0.1 by default.
+        pub std_schedule: Option<Schedule>,
+        /// The first standard deviation, which is learned (`pepg`, `sep_cma_es`, `cma_es`); 0.1 by default.
+        pub std_init: Option<f64>,
+        /// The learning rate of standard deviations (`pepg`); 0.1 by default.
+        pub std_lr: Option<f64>,
+        /// The most that a standard deviation changes in a generation, as a share (`pepg`); 0.2 by default.
+        pub std_max_change: Option<f64>,
+        /// If true, observations are normalised by the running mean and variance (to within 10) of those that
+        /// the mean's episodes have met, frozen in the policy.
+        pub normalize_obs: bool = false,
+        /// Validation during training, and the choice of the policy that is handed on: the best mean in
+        /// validation, where there is validation, else the last.
+        pub validation: ValidationConfig,
+        /// The state that a training takes over from the policy at `init`.
+        pub resume: Resume = Resume::Fresh,
+        /// If true, the artifact of the policy holds the train state as well, so that another training can go
+        /// on from it with `resume: continue`.
+        pub save_train_state: bool = false,
+        /// The device: populations are evaluated on the CPU, which `auto` takes.
+        pub device: DeviceChoice = DeviceChoice::Auto,
+        /// Seconds between checkpoints. Does not change the result.
+        pub checkpoint_interval: f64 = 20.0,
+        /// Generations between reports of metrics; the metrics that are stored hold every generation. Does
+        /// not change the result.
+        pub log_interval: u64 = 1,
+        /// The network.
+        pub policy_kwargs: EsPolicy,
     }
 }
 

@@ -1,10 +1,8 @@
 //! The settings of `train/pbt`; names are those of `EvoRL` where it has them.
 
-use super::search_space::{Range, SearchSpace};
+use super::search_space::Range;
 use super::trainer_kind::{Member, TrainerKind};
 use crate::settings::DeviceChoice;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
 use stages_policy::Device;
@@ -23,54 +21,36 @@ const OWN: [(&str, &str); 6] = [
     ("save_train_state", "the population keeps the states of its members"),
 ];
 
-/// Configuration of `train/pbt`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct PbtConfig {
-    /// The stage kind by which each member is trained: `train/ppo`, say; required.
-    pub trainer: TrainerKind,
-    /// The settings of each member, as that stage kind takes them; `total_timesteps` are those of one member.
-    pub with: Map<String, Value>,
-    /// Members.
-    pub pop_size: usize,
-    /// Environment steps of each member between two selections, rounded up to whole rollouts; by default a
-    /// tenth of `total_timesteps`.
-    pub interval: Option<u64>,
-    /// The numbers that are explored, by their names in `with`:
-    /// `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
-    pub search_space: BTreeMap<String, Range>,
-    /// The share of members, the best, whose state others take over.
-    pub top_ratio: f64,
-    /// The share of members, the worst, that take over the state of one of the best.
-    pub bottom_ratio: f64,
-    /// The factor by which a setting is multiplied or divided when a state is taken over.
-    pub perturb_factor: f64,
-    /// The probability that it is drawn anew from its range instead.
-    pub resample_probability: f64,
-    /// The seed of first settings, selection, perturbations, and of the members' own seeds.
-    pub seed: u64,
-    /// The device of all members; `auto` takes the CPU. Not part of the key.
-    pub device: DeviceChoice,
-    /// Seconds between checkpoints of a member within a round. Does not change the result.
-    pub checkpoint_interval: f64,
-}
-
-impl Default for PbtConfig {
-    fn default() -> Self {
-        Self {
-            trainer: TrainerKind::default(),
-            with: Map::new(),
-            pop_size: 8,
-            interval: None,
-            search_space: SearchSpace::new(),
-            top_ratio: 0.25,
-            bottom_ratio: 0.25,
-            perturb_factor: 1.2,
-            resample_probability: 0.25,
-            seed: 0,
-            device: DeviceChoice::Auto,
-            checkpoint_interval: 20.0,
-        }
+stages_core::settings! {
+    /// Configuration of `train/pbt`.
+    pub struct PbtConfig {
+        /// The stage kind by which each member is trained: `train/ppo`, say; required.
+        pub trainer: TrainerKind,
+        /// The settings of each member, as that stage kind takes them; `total_timesteps` are those of one
+        /// member.
+        pub with: Map<String, Value>,
+        /// Members.
+        pub pop_size: usize = 8,
+        /// Environment steps of each member between two selections, rounded up to whole rollouts; by default
+        /// a tenth of `total_timesteps`.
+        pub interval: Option<u64>,
+        /// The numbers that are explored, by their names in `with`:
+        /// `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
+        pub search_space: BTreeMap<String, Range>,
+        /// The share of members, the best, whose state others take over.
+        pub top_ratio: f64 = 0.25,
+        /// The share of members, the worst, that take over the state of one of the best.
+        pub bottom_ratio: f64 = 0.25,
+        /// The factor by which a setting is multiplied or divided when a state is taken over.
+        pub perturb_factor: f64 = 1.2,
+        /// The probability that it is drawn anew from its range instead.
+        pub resample_probability: f64 = 0.25,
+        /// The seed of first settings, selection, perturbations, and of the members' own seeds.
+        pub seed: u64 = 0,
+        /// The device of all members; `auto` takes the CPU. Not part of the key.
+        pub device: DeviceChoice = DeviceChoice::Auto,
+        /// Seconds between checkpoints of a member within a round. Does not change the result.
+        pub checkpoint_interval: f64 = 20.0,
     }
 }
 

@@ -69,28 +69,19 @@ impl ActorCriticArch {
     }
 }
 
-/// The networks of `train/sac`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SacPolicy {
-    /// The sizes of hidden layers.
-    pub net_arch: ActorCriticArch,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// The number of critics, of whose values the least counts.
-    pub n_critics: usize,
-}
-
-impl Default for SacPolicy {
-    fn default() -> Self {
-        Self {
-            net_arch: ActorCriticArch {
-                pi: vec![256, 256],
-                qf: vec![256, 256],
-            },
-            activation_fn: Activation::Relu,
-            n_critics: 2,
-        }
+stages_core::settings! {
+    /// The networks of `train/sac`.
+    #[derive(Eq)]
+    pub struct SacPolicy {
+        /// The sizes of hidden layers.
+        pub net_arch: ActorCriticArch = ActorCriticArch {
+            pi: vec![256, 256],
+            qf: vec![256, 256],
+        },
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Relu,
+        /// The number of critics, of whose values the least counts.
+        pub n_critics: usize = 2,
     }
 }
 

@@ -6,33 +6,22 @@ use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings
 use crate::sac::settings::ActorCriticArch;
 use crate::settings::{DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
 
-/// The networks of `train/td3`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Td3Policy {
-    /// The sizes of hidden layers.
-    pub net_arch: ActorCriticArch,
-    /// The activation function of hidden layers.
-    pub activation_fn: Activation,
-    /// The number of critics, of whose values the least counts. The actor follows the first.
-    pub n_critics: usize,
-}
-
-impl Default for Td3Policy {
-    fn default() -> Self {
-        Self {
-            net_arch: ActorCriticArch {
-                pi: vec![400, 300],
-                qf: vec![400, 300],
-            },
-            activation_fn: Activation::Relu,
-            n_critics: 2,
-        }
+stages_core::settings! {
+    /// The networks of `train/td3`.
+    #[derive(Eq)]
+    pub struct Td3Policy {
+        /// The sizes of hidden layers.
+        pub net_arch: ActorCriticArch = ActorCriticArch {
+            pi: vec![400, 300],
+            qf: vec![400, 300],
+        },
+        /// The activation function of hidden layers.
+        pub activation_fn: Activation = Activation::Relu,
+        /// The number of critics, of whose values the least counts. The actor follows the first.
+        pub n_critics: usize = 2,
     }
 }
 
