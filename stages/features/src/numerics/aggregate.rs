@@ -5,6 +5,7 @@
 //! rounding errors accumulate, and a window's aggregate depends on its values alone, wherever the rows were
 //! cut.
 
+use super::kernel::Kernel;
 use super::lookback::Lookback;
 use super::state::StateVisitor;
 use std::marker::PhantomData;
@@ -89,6 +90,51 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
 
     pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         self.lookbacks.iter_mut().for_each(|lookback| lookback.visit(visitor));
+    }
+}
+
+/// A function of the aggregate of the last `n` rows and of the last row itself: `K` columns, the first `V` of
+/// which are aggregated.
+pub struct Windowed<A, F, const V: usize, const T: usize> {
+    window: RollingAggregate<A, V, T>,
+    map: F,
+}
+
+/// Computes `map(aggregate, row)` over windows of `n` rows.
+pub fn windowed<A: Aggregate<V, T>, F, const V: usize, const T: usize>(
+    n: usize,
+    map: F,
+) -> Windowed<A, F, V, T> {
+    Windowed {
+        window: RollingAggregate::new(n),
+        map,
+    }
+}
+
+impl<A, F, const V: usize, const T: usize, const K: usize, const N: usize> Kernel<K, N>
+    for Windowed<A, F, V, T>
+where
+    A: Aggregate<V, T>,
+    F: Fn([f64; T], [f64; K]) -> [f64; N],
+{
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        let totals = self.window.rows(std::array::from_fn(|k| inputs[k]));
+        let count = totals[0].len();
+        let missing = inputs[0].len() - count;
+        let inputs = inputs.map(|input| &input[missing..][..count]);
+        let outputs = outputs.map(|output| &mut output[missing..][..count]);
+        for i in 0..count {
+            let values = (self.map)(at(&totals, i), at(&inputs, i));
+            for k in 0..N {
+                outputs[k][i] = values[k];
+            }
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.window.visit(visitor);
     }
 }
 

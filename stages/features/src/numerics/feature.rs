@@ -2,6 +2,8 @@
 
 use super::over_splits::Scale;
 use super::state::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A group of columns computed together from rows in the form `R`.
 pub trait Feature<R>: Send + Sync {
@@ -41,6 +43,46 @@ pub struct Bars {
     /// Shares now for one before all splits, by which prices are multiplied and volumes divided; empty where
     /// prices are as they are.
     pub shares: Vec<f64>,
+}
+
+/// A column of bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Column {
+    /// First price.
+    Open,
+    /// Highest price.
+    High,
+    /// Lowest price.
+    Low,
+    /// Last price.
+    Close,
+    /// Volume.
+    Volume,
+}
+
+impl Column {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::High => "high",
+            Self::Low => "low",
+            Self::Close => "close",
+            Self::Volume => "volume",
+        }
+    }
+
+    /// It, of `bars`.
+    pub fn of(self, bars: &Bars) -> &[f64] {
+        match self {
+            Self::Open => &bars.open,
+            Self::High => &bars.high,
+            Self::Low => &bars.low,
+            Self::Close => &bars.close,
+            Self::Volume => &bars.volume,
+        }
+    }
 }
 
 /// Columns by a function that takes one row after the other and writes its values over NaN.

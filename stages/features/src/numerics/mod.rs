@@ -8,6 +8,7 @@ mod feature;
 pub mod indicators;
 mod kernel;
 mod lookback;
+mod over_bars;
 mod over_splits;
 pub(crate) mod panel;
 pub mod realised;
@@ -17,6 +18,6 @@ mod state;
 pub mod surface;
 pub(crate) mod turbulence;
 
-pub use feature::{Bars, Feature};
+pub use feature::{Bars, Column, Feature};
 pub use over_splits::{OverSplits, SHARES, Scale};
 pub use state::State;

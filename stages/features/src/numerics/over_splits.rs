@@ -49,10 +49,10 @@ impl Feature<Bars> for OverSplits<'_> {
     }
 
     fn over(&self, state: &mut State, rows: &Bars) -> Vec<Vec<f64>> {
-        let mut columns = self.0.over(state, rows);
+        let (mut columns, scale) = (self.0.over(state, rows), self.0.scale());
         for column in &mut columns {
             for (value, shares) in column.iter_mut().zip(&rows.shares) {
-                *value = self.0.scale().of_the_day(*value, *shares);
+                *value = scale.of_the_day(*value, *shares);
             }
         }
         columns

@@ -12,16 +12,15 @@
 //! | rogers_satchell | mean u (u - c) + d (d - c) | L. C. G. Rogers, S. E. Satchell (1991) |
 //! | yang_zhang | sample var o + k sample var c + (1 - k) rogers_satchell, k = 0.34 / (1.34 + (n + 1) / (n - 1)) | D. Yang, Q. Zhang (2000) |
 
-use super::aggregate::{Aggregate, Deviations, RollingAggregate, Sum};
-use super::feature::{Bars, Feature};
-use super::kernel::{BLOCK, Kernel, Scratch, initial_state, run_kernel};
+use super::aggregate::{Deviations, RollingAggregate, Sum, windowed};
+use super::feature::Column;
+use super::kernel::{BLOCK, Kernel, Scratch};
 use super::lookback::Lag;
-use super::state::State;
+use super::over_bars::{KernelVisitor, OverBars};
 use super::state::StateVisitor;
 use libm::log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_numerics::dispatch::InstructionSet;
 
 /// An estimator of realised volatility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -66,54 +65,37 @@ impl Estimator {
     }
 }
 
-impl Feature<Bars> for Realised {
-    fn columns(&self) -> Vec<String> {
+impl OverBars for Realised {
+    fn names(&self) -> Vec<String> {
         vec![format!("{}_{}", self.estimator.name(), self.window)]
     }
 
-    fn inputs(&self) -> Vec<&'static str> {
-        match self.estimator {
-            Estimator::CloseClose | Estimator::CloseCloseZeroMean => vec!["close"],
-            Estimator::Parkinson => vec!["high", "low"],
-            _ => vec!["open", "high", "low", "close"],
-        }
+    /// A price that is none, or not positive, has no logarithm.
+    #[inline(always)]
+    fn invalid(value: f64) -> u64 {
+        u64::from(!(value > 0.0 && value.is_finite()))
     }
 
-    fn start(&self) -> State {
+    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+        const PRICES: [Column; 4] = [Column::Open, Column::High, Column::Low, Column::Close];
+        let realised = *self;
         match self.estimator {
-            Estimator::CloseClose => initial_state(Deviation::new(self)),
-            Estimator::CloseCloseZeroMean => initial_state(ZeroMean::new(self)),
-            Estimator::Parkinson => initial_state(Parkinson::new(self)),
-            Estimator::GarmanKlass => initial_state(GarmanKlass::new(self)),
-            Estimator::RogersSatchell => initial_state(RogersSatchell::new(self)),
-            Estimator::YangZhang => initial_state(YangZhang::new(self)),
-        }
-    }
-
-    fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
-        // A price that is none, or not positive, has no logarithm.
-        let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
-        let best = InstructionSet::detect().without_avx512();
-        let Bars {
-            open,
-            high,
-            low,
-            close,
-            ..
-        } = bars;
-        match self.estimator {
-            Estimator::CloseClose => run_kernel(Deviation::new(self), state, [close], flaw, best),
-            Estimator::CloseCloseZeroMean => run_kernel(ZeroMean::new(self), state, [close], flaw, best),
-            Estimator::Parkinson => run_kernel(Parkinson::new(self), state, [high, low], flaw, best),
-            Estimator::GarmanKlass => {
-                run_kernel(GarmanKlass::new(self), state, [open, high, low, close], flaw, best)
+            Estimator::CloseClose => {
+                let n = self.window as f64;
+                let annual =
+                    move |[_, squares]: [f64; 2], [_]: [f64; 1]| [realised.annual(squares / (n - 1.0))];
+                visitor.visit(
+                    LogReturns::new(windowed::<Deviations, _, 1, 2>(self.window, annual)),
+                    [Column::Close],
+                )
             }
-            Estimator::RogersSatchell => {
-                run_kernel(RogersSatchell::new(self), state, [open, high, low, close], flaw, best)
+            Estimator::CloseCloseZeroMean => {
+                visitor.visit(LogReturns::new(self.mean(|[r]: [f64; 1]| r * r)), [Column::Close])
             }
-            Estimator::YangZhang => {
-                run_kernel(YangZhang::new(self), state, [open, high, low, close], flaw, best)
-            }
+            Estimator::Parkinson => visitor.visit(self.mean(parkinson), [Column::High, Column::Low]),
+            Estimator::GarmanKlass => visitor.visit(self.mean(garman_klass), PRICES),
+            Estimator::RogersSatchell => visitor.visit(self.mean(rogers_satchell), PRICES),
+            Estimator::YangZhang => visitor.visit(YangZhang::new(self), PRICES),
         }
     }
 }
@@ -124,25 +106,64 @@ impl Realised {
     fn annual(&self, variance: f64) -> f64 {
         (self.days_a_year * variance.max(0.0)).sqrt()
     }
-}
 
-/// The sample deviation of the logarithmic returns of closes, or their root mean square.
-struct CloseClose<K> {
-    realised: Realised,
-    before: Lag,
-    returns: K,
-}
-
-type Deviation = CloseClose<RollingAggregate<Deviations, 1, 2>>;
-type ZeroMean = CloseClose<RollingAggregate<Sum, 1, 1>>;
-
-impl<K: Aggregate<1, T>, const T: usize> CloseClose<RollingAggregate<K, 1, T>> {
-    fn new(realised: &Realised) -> Self {
-        Self {
-            realised: *realised,
-            before: Lag::new(1),
-            returns: RollingAggregate::new(realised.window),
+    /// The mean over the window of a day's variance, which is `day` of the day's own values.
+    fn mean<const K: usize>(self, day: impl Fn([f64; K]) -> f64 + Send) -> impl Kernel<K, 1> {
+        let annual = move |[sum]: [f64; 1], [_]: [f64; 1]| [self.annual(sum / self.window as f64)];
+        Mapped {
+            map: day,
+            then: windowed::<Sum, _, 1, 1>(self.window, annual),
         }
+    }
+}
+
+/// A kernel over `map` of each row.
+struct Mapped<F, T> {
+    map: F,
+    then: T,
+}
+
+impl<F: Fn([f64; K]) -> f64, T: Kernel<1, 1>, const K: usize> Kernel<K, 1> for Mapped<F, T> {
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let mapped = &mut scratch[..inputs[0].len()];
+        for (i, out) in mapped.iter_mut().enumerate() {
+            *out = (self.map)(inputs.map(|input| input[i]));
+        }
+        self.then.rows([mapped], outputs)
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.then.visit(visitor);
+    }
+}
+
+/// A kernel over logarithmic returns.
+struct LogReturns<T> {
+    before: Lag,
+    then: T,
+}
+
+impl<T> LogReturns<T> {
+    fn new(then: T) -> Self {
+        let before = Lag::new(1);
+        Self { before, then }
+    }
+}
+
+impl<T: Kernel<1, 1>> Kernel<1, 1> for LogReturns<T> {
+    #[inline(always)]
+    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let returns = log_returns(&mut self.before, close, close, &mut scratch);
+        let missing = out.len() - returns.len();
+        missing + self.then.rows([returns], [&mut out[missing..]])
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.then.visit(visitor);
     }
 }
 
@@ -159,96 +180,17 @@ fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mu
     &mut scratch[missing..values.len()]
 }
 
-impl Kernel<1, 1> for Deviation {
-    #[inline(always)]
-    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let [_, squares] = self
-            .returns
-            .rows([log_returns(&mut self.before, close, close, &mut scratch)]);
-        let missing = out.len() - squares.len();
-        for (out, squares) in out[missing..].iter_mut().zip(squares) {
-            *out = self.realised.annual(squares / (self.realised.window as f64 - 1.0));
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.returns.visit(visitor);
-    }
-}
-
-impl Kernel<1, 1> for ZeroMean {
-    #[inline(always)]
-    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let returns = log_returns(&mut self.before, close, close, &mut scratch);
-        returns.iter_mut().for_each(|r| *r *= *r);
-        let [squares] = self.returns.rows([returns]);
-        let missing = out.len() - squares.len();
-        for (out, squares) in out[missing..].iter_mut().zip(squares) {
-            *out = self.realised.annual(squares / self.realised.window as f64);
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.returns.visit(visitor);
-    }
-}
-
-/// The mean over the window of a day's variance, computed from the day's own prices.
-macro_rules! by_day {
-    ($name:ident, $prices:literal, $day:expr) => {
-        struct $name {
-            realised: Realised,
-            days: RollingAggregate<Sum, 1, 1>,
-        }
-
-        impl $name {
-            fn new(realised: &Realised) -> Self {
-                Self {
-                    realised: *realised,
-                    days: RollingAggregate::new(realised.window),
-                }
-            }
-        }
-
-        impl Kernel<$prices, 1> for $name {
-            #[inline(always)]
-            fn rows(&mut self, prices: [&[f64]; $prices], [out]: [&mut [f64]; 1]) -> usize {
-                let day: fn([f64; $prices]) -> f64 = $day;
-                let mut scratch: Scratch = [0.0; BLOCK];
-                let days = &mut scratch[..out.len()];
-                for (i, out) in days.iter_mut().enumerate() {
-                    *out = day(prices.map(|prices| prices[i]));
-                }
-                let [sums] = self.days.rows([days]);
-                let missing = out.len() - sums.len();
-                for (out, sum) in out[missing..].iter_mut().zip(sums) {
-                    *out = self.realised.annual(sum / self.realised.window as f64);
-                }
-                missing
-            }
-
-            fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-                self.days.visit(visitor);
-            }
-        }
-    };
-}
-
-by_day!(Parkinson, 2, |[high, low]| {
+#[inline]
+fn parkinson([high, low]: [f64; 2]) -> f64 {
     let range = log(high / low);
     range * range / (4.0 * std::f64::consts::LN_2)
-});
-by_day!(GarmanKlass, 4, |[open, high, low, close]| {
+}
+
+#[inline]
+fn garman_klass([open, high, low, close]: [f64; 4]) -> f64 {
     let (range, c) = (log(high / low), log(close / open));
     0.5 * range * range - (2.0 * std::f64::consts::LN_2 - 1.0) * c * c
-});
-by_day!(RogersSatchell, 4, rogers_satchell);
+}
 
 #[inline]
 fn rogers_satchell([open, high, low, close]: [f64; 4]) -> f64 {

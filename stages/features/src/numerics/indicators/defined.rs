@@ -1,14 +1,15 @@
 //! Indicators as features, and the kernel that computes each.
 
-use super::indicator::{Average, Bollinger, Column, Convention, Indicator, Oscillator, Sar, T3, Two};
+use super::indicator::{Average, Bollinger, Convention, Indicator, Oscillator, Sar, T3, Two};
 use super::momentum::ChangeKind;
 use super::statistic::Fit;
 use super::{average, directional, momentum, statistic, stockstats, volume};
+use crate::numerics::Scale;
 use crate::numerics::aggregate::{Maximum, Minimum};
-use crate::numerics::kernel::{Kernel, initial_state, not_finite, run_kernel};
-use crate::numerics::{Bars, Feature, Scale, State};
+use crate::numerics::feature::Column;
+use crate::numerics::kernel::not_finite;
+use crate::numerics::over_bars::{KernelVisitor, OverBars};
 use serde::Serialize;
-use stages_numerics::dispatch::InstructionSet;
 
 /// An indicator by the definition of a convention.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,66 +61,6 @@ const STOCKSTATS: [&str; 13] = [
     "kdj",
 ];
 
-/// A visitor of the kernel of an indicator.
-trait KernelVisitor {
-    type Result;
-
-    /// Visits the kernel, which reads the columns `inputs`.
-    fn visit<const K: usize, const N: usize>(
-        self,
-        kernel: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result;
-}
-
-struct Start;
-
-impl KernelVisitor for Start {
-    type Result = State;
-
-    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, _: [Column; K]) -> State {
-        initial_state(kernel)
-    }
-}
-
-struct Inputs;
-
-impl KernelVisitor for Inputs {
-    type Result = Vec<&'static str>;
-
-    fn visit<const K: usize, const N: usize>(
-        self,
-        _: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result {
-        inputs.map(Column::name).into()
-    }
-}
-
-struct Run<'a> {
-    state: &'a mut State,
-    bars: &'a Bars,
-    instructions: InstructionSet,
-}
-
-impl KernelVisitor for Run<'_> {
-    type Result = Vec<Vec<f64>>;
-
-    fn visit<const K: usize, const N: usize>(
-        self,
-        kernel: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result {
-        run_kernel(
-            kernel,
-            self.state,
-            inputs.map(|column| column.of(self.bars)),
-            not_finite,
-            self.instructions,
-        )
-    }
-}
-
 const CLOSE: [Column; 1] = [Column::Close];
 const HL: [Column; 2] = [Column::High, Column::Low];
 const HLC: [Column; 3] = [Column::High, Column::Low, Column::Close];
@@ -127,13 +68,6 @@ const OHLC: [Column; 4] = [Column::Open, Column::High, Column::Low, Column::Clos
 const HLCV: [Column; 4] = [Column::High, Column::Low, Column::Close, Column::Volume];
 
 impl Defined {
-    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result {
-        match self.convention {
-            Convention::Talib => self.with_talib(visitor),
-            Convention::Stockstats => self.with_stockstats(visitor),
-        }
-    }
-
     fn with_talib<V: KernelVisitor>(&self, visitor: V) -> V::Result {
         use Indicator as I;
         let change = |n, kind| momentum::Change::new(n, kind);
@@ -158,21 +92,21 @@ impl Defined {
             I::Rocp(n) => visitor.visit(change(n, ChangeKind::Fraction), CLOSE),
             I::LogReturn(n) => visitor.visit(change(n, ChangeKind::Logarithm), CLOSE),
             I::Bollinger(Bollinger { period, width }) => {
-                visitor.visit(statistic::Bands::new(period, width), CLOSE)
+                visitor.visit(statistic::bands(period, width), CLOSE)
             }
-            I::Stddev(n) => visitor.visit(statistic::Variance::root(n), CLOSE),
-            I::Var(n) => visitor.visit(statistic::Variance::new(n), CLOSE),
+            I::Stddev(n) => visitor.visit(statistic::deviation(n), CLOSE),
+            I::Var(n) => visitor.visit(statistic::variance(n), CLOSE),
             I::Linearreg(n) => visitor.visit(line(n, Fit::Value), CLOSE),
             I::LinearregSlope(n) => visitor.visit(line(n, Fit::Slope), CLOSE),
             I::LinearregAngle(n) => visitor.visit(line(n, Fit::Angle), CLOSE),
             I::LinearregIntercept(n) => visitor.visit(line(n, Fit::Intercept), CLOSE),
             I::Tsf(n) => visitor.visit(line(n, Fit::Forecast), CLOSE),
             I::Beta(Two { period, x, y }) => visitor.visit(statistic::Beta::new(period), [x, y]),
-            I::Correl(Two { period, x, y }) => visitor.visit(statistic::Correlation::new(period), [x, y]),
-            I::Max(n) => visitor.visit(momentum::Extreme::<Maximum>::new(n), CLOSE),
-            I::Min(n) => visitor.visit(momentum::Extreme::<Minimum>::new(n), CLOSE),
-            I::Midpoint(n) => visitor.visit(momentum::Middle::new(n), [Column::Close, Column::Close]),
-            I::Midprice(n) => visitor.visit(momentum::Middle::new(n), HL),
+            I::Correl(Two { period, x, y }) => visitor.visit(statistic::correlation(period), [x, y]),
+            I::Max(n) => visitor.visit(momentum::extreme::<Maximum>(n), CLOSE),
+            I::Min(n) => visitor.visit(momentum::extreme::<Minimum>(n), CLOSE),
+            I::Midpoint(n) => visitor.visit(momentum::middle(n), [Column::Close, Column::Close]),
+            I::Midprice(n) => visitor.visit(momentum::middle(n), HL),
             I::Trange => visitor.visit(directional::TrueRange::new(), HLC),
             I::Atr(n) => visitor.visit(directional::Atr::<false>::new(n), HLC),
             I::Natr(n) => visitor.visit(directional::Atr::<true>::new(n), HLC),
@@ -185,13 +119,11 @@ impl Defined {
                 visitor.visit(directional::Sar::new(acceleration, maximum), HL)
             }
             I::Cci(n) => visitor.visit(momentum::Cci::new(n), HLC),
-            I::Stoch(periods) => visitor.visit(momentum::Stochastic::new(periods), HLC),
-            I::Stochf([k, d]) => visitor.visit(momentum::Stochastic::new([k, 1, d]), HLC),
-            I::Stochrsi([n, k, d]) => {
-                visitor.visit(momentum::StochasticOf::new(momentum::rsi(n), k, d), CLOSE)
-            }
-            I::Willr(n) => visitor.visit(momentum::WilliamsR::new(n), HLC),
-            I::Aroon(n) => visitor.visit(momentum::Aroon::new(n), HL),
+            I::Stoch(periods) => visitor.visit(momentum::stochastic(periods), HLC),
+            I::Stochf([k, d]) => visitor.visit(momentum::stochastic([k, 1, d]), HLC),
+            I::Stochrsi([n, k, d]) => visitor.visit(momentum::stochastic_of(momentum::rsi(n), k, d), CLOSE),
+            I::Willr(n) => visitor.visit(momentum::williams_r(n), HLC),
+            I::Aroon(n) => visitor.visit(momentum::aroon(n), HL),
             I::Ultosc(periods) => visitor.visit(momentum::Ultimate::new(periods), HLC),
             I::Bop => visitor.visit(momentum::Balance, OHLC),
             I::Mfi(n) => visitor.visit(volume::MoneyFlow::new(n), HLCV),
@@ -242,36 +174,36 @@ fn with_oscillator<V: KernelVisitor>(
     }
 }
 
-impl Feature<Bars> for Defined {
-    fn columns(&self) -> Vec<String> {
+impl OverBars for Defined {
+    fn names(&self) -> Vec<String> {
         self.indicator.columns()
     }
 
-    fn inputs(&self) -> Vec<&'static str> {
-        self.with(Inputs)
-    }
-
-    fn scale(&self) -> Scale {
+    fn price_scale(&self) -> Scale {
         self.indicator.scale()
     }
 
-    fn start(&self) -> State {
-        self.with(Start)
+    #[inline(always)]
+    fn invalid(value: f64) -> u64 {
+        not_finite(value)
     }
 
-    fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
-        self.with(Run {
-            state,
-            bars,
-            instructions: InstructionSet::detect().without_avx512(),
-        })
+    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+        match self.convention {
+            Convention::Talib => self.with_talib(visitor),
+            Convention::Stockstats => self.with_stockstats(visitor),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::over_bars::Run;
+    use crate::numerics::{Bars, Feature};
     use serde_json::json;
+    use stages_numerics::dispatch::InstructionSet;
+    use std::marker::PhantomData;
 
     /// Some of each kind: windows, running sums, averages, turns.
     #[test]
@@ -303,10 +235,11 @@ mod tests {
                 .into_iter()
                 .map(|instructions| {
                     let (mut state, bars) = (defined.start(), &bars);
-                    let columns = defined.with(Run {
+                    let columns = defined.with(Run::<Defined> {
                         state: &mut state,
                         bars,
                         instructions,
+                        feature: PhantomData,
                     });
                     let bits =
                         |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();

@@ -1,6 +1,7 @@
 //! The technical indicators: their names, periods, and the columns they give and read.
 
-use crate::numerics::{Bars, Scale};
+use crate::numerics::Scale;
+use crate::numerics::feature::Column;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,63 +127,34 @@ pub enum Indicator {
     Kdj(usize),
 }
 
-/// Bollinger bands.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bollinger {
-    /// Bars.
-    pub period: usize,
-    /// Distance of the bands from the middle, in standard deviations.
-    pub width: f64,
-}
-
-impl Default for Bollinger {
-    fn default() -> Self {
-        Self {
-            period: 20,
-            width: 2.0,
-        }
+stages_core::settings! {
+    /// Bollinger bands.
+    #[derive(Copy)]
+    pub struct Bollinger {
+        /// Bars.
+        pub period: usize = 20,
+        /// Distance of the bands from the middle, in standard deviations.
+        pub width: f64 = 2.0,
     }
-}
 
-/// Tillson's T3.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct T3 {
-    /// Bars.
-    pub period: usize,
-    /// Volume factor, 0 to 1.
-    pub factor: f64,
-}
-
-impl Default for T3 {
-    fn default() -> Self {
-        Self {
-            period: 5,
-            factor: 0.7,
-        }
+    /// Tillson's T3.
+    #[derive(Copy)]
+    pub struct T3 {
+        /// Bars.
+        pub period: usize = 5,
+        /// Volume factor, 0 to 1.
+        pub factor: f64 = 0.7,
     }
-}
 
-/// A fast and a slow average.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Oscillator {
-    /// Bars of the fast average.
-    pub fast: usize,
-    /// Bars of the slow average.
-    pub slow: usize,
-    /// The kind of both averages.
-    pub average: Average,
-}
-
-impl Default for Oscillator {
-    fn default() -> Self {
-        Self {
-            fast: 12,
-            slow: 26,
-            average: Average::Exponential,
-        }
+    /// A fast and a slow average.
+    #[derive(Copy, Eq)]
+    pub struct Oscillator {
+        /// Bars of the fast average.
+        pub fast: usize = 12,
+        /// Bars of the slow average.
+        pub slow: usize = 26,
+        /// The kind of both averages.
+        pub average: Average = Average::Exponential,
     }
 }
 
@@ -197,84 +169,25 @@ pub enum Average {
     Simple,
 }
 
-/// The parabolic stop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sar {
-    /// The initial acceleration factor and its increment.
-    pub acceleration: f64,
-    /// The greatest acceleration factor.
-    pub maximum: f64,
-}
-
-impl Default for Sar {
-    fn default() -> Self {
-        Self {
-            acceleration: 0.02,
-            maximum: 0.2,
-        }
-    }
-}
-
-/// Two columns over a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Two {
-    /// Bars.
-    pub period: usize,
-    /// The first column.
-    pub x: Column,
-    /// The second column.
-    pub y: Column,
-}
-
-impl Default for Two {
-    fn default() -> Self {
-        Self {
-            period: 30,
-            x: Column::High,
-            y: Column::Low,
-        }
-    }
-}
-
-/// A column of bars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Column {
-    /// First price.
-    Open,
-    /// Highest price.
-    High,
-    /// Lowest price.
-    Low,
-    /// Last price.
-    Close,
-    /// Volume.
-    Volume,
-}
-
-impl Column {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::High => "high",
-            Self::Low => "low",
-            Self::Close => "close",
-            Self::Volume => "volume",
-        }
+stages_core::settings! {
+    /// The parabolic stop.
+    #[derive(Copy)]
+    pub struct Sar {
+        /// The initial acceleration factor and its increment.
+        pub acceleration: f64 = 0.02,
+        /// The greatest acceleration factor.
+        pub maximum: f64 = 0.2,
     }
 
-    /// It, of `bars`.
-    pub fn of(self, bars: &Bars) -> &[f64] {
-        match self {
-            Self::Open => &bars.open,
-            Self::High => &bars.high,
-            Self::Low => &bars.low,
-            Self::Close => &bars.close,
-            Self::Volume => &bars.volume,
-        }
+    /// Two columns over a window.
+    #[derive(Copy, Eq)]
+    pub struct Two {
+        /// Bars.
+        pub period: usize = 30,
+        /// The first column.
+        pub x: Column = Column::High,
+        /// The second column.
+        pub y: Column = Column::Low,
     }
 }
 
@@ -292,124 +205,98 @@ pub enum Convention {
 
 const MOST: usize = 10_000;
 
+/// The row of an indicator in the table of [`Indicator::about`].
+struct About {
+    name: &'static str,
+    periods: Vec<usize>,
+    least: usize,
+    scale: Scale,
+}
+
+fn about<const K: usize>(name: &'static str, periods: [usize; K], least: usize, scale: Scale) -> About {
+    About {
+        name,
+        periods: periods.to_vec(),
+        least,
+        scale,
+    }
+}
+
 impl Indicator {
-    /// Its name in configurations.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sma(_) => "sma",
-            Self::Ema(_) => "ema",
-            Self::Wma(_) => "wma",
-            Self::Dema(_) => "dema",
-            Self::Tema(_) => "tema",
-            Self::Trima(_) => "trima",
-            Self::Kama(_) => "kama",
-            Self::T3(_) => "t3",
-            Self::Macd(_) => "macd",
-            Self::Apo(_) => "apo",
-            Self::Ppo(_) => "ppo",
-            Self::Trix(_) => "trix",
-            Self::Rsi(_) => "rsi",
-            Self::Cmo(_) => "cmo",
-            Self::Mom(_) => "mom",
-            Self::Roc(_) => "roc",
-            Self::Rocp(_) => "rocp",
-            Self::LogReturn(_) => "log_return",
-            Self::Bollinger(_) => "bollinger",
-            Self::Stddev(_) => "stddev",
-            Self::Var(_) => "var",
-            Self::Linearreg(_) => "linearreg",
-            Self::LinearregSlope(_) => "linearreg_slope",
-            Self::LinearregAngle(_) => "linearreg_angle",
-            Self::LinearregIntercept(_) => "linearreg_intercept",
-            Self::Tsf(_) => "tsf",
-            Self::Beta(_) => "beta",
-            Self::Correl(_) => "correl",
-            Self::Max(_) => "max",
-            Self::Min(_) => "min",
-            Self::Midpoint(_) => "midpoint",
-            Self::Midprice(_) => "midprice",
-            Self::Trange => "trange",
-            Self::Atr(_) => "atr",
-            Self::Natr(_) => "natr",
-            Self::Dm(_) => "dm",
-            Self::Di(_) => "di",
-            Self::Dx(_) => "dx",
-            Self::Adx(_) => "adx",
-            Self::Adxr(_) => "adxr",
-            Self::Sar(_) => "sar",
-            Self::Cci(_) => "cci",
-            Self::Stoch(_) => "stoch",
-            Self::Stochf(_) => "stochf",
-            Self::Stochrsi(_) => "stochrsi",
-            Self::Willr(_) => "willr",
-            Self::Aroon(_) => "aroon",
-            Self::Ultosc(_) => "ultosc",
-            Self::Bop => "bop",
-            Self::Mfi(_) => "mfi",
-            Self::Obv => "obv",
-            Self::Ad => "ad",
-            Self::Adosc(_) => "adosc",
-            Self::Kdj(_) => "kdj",
+    /// Its name in configurations, its periods with the fewest bars that one of them may have, and
+    /// the change of its values with the scale of prices.
+    fn about(&self) -> About {
+        const RATIO: Scale = Scale::Power(0);
+        const PRICE: Scale = Scale::Power(1);
+        const VOLUME: Scale = Scale::Power(-1);
+        match *self {
+            Self::Sma(n) => about("sma", [n], 1, PRICE),
+            Self::Ema(n) => about("ema", [n], 1, PRICE),
+            Self::Wma(n) => about("wma", [n], 1, PRICE),
+            Self::Dema(n) => about("dema", [n], 2, PRICE),
+            Self::Tema(n) => about("tema", [n], 2, PRICE),
+            Self::Trima(n) => about("trima", [n], 2, PRICE),
+            Self::Kama(n) => about("kama", [n], 2, PRICE),
+            Self::T3(T3 { period, .. }) => about("t3", [period], 2, PRICE),
+            Self::Macd(periods) => about("macd", periods, 1, PRICE),
+            Self::Apo(Oscillator { fast, slow, .. }) => about("apo", [fast, slow], 2, PRICE),
+            Self::Ppo(Oscillator { fast, slow, .. }) => about("ppo", [fast, slow], 2, RATIO),
+            Self::Trix(n) => about("trix", [n], 1, RATIO),
+            Self::Rsi(n) => about("rsi", [n], 2, RATIO),
+            Self::Cmo(n) => about("cmo", [n], 2, RATIO),
+            Self::Mom(n) => about("mom", [n], 1, PRICE),
+            Self::Roc(n) => about("roc", [n], 1, RATIO),
+            Self::Rocp(n) => about("rocp", [n], 1, RATIO),
+            Self::LogReturn(n) => about("log_return", [n], 1, RATIO),
+            Self::Bollinger(Bollinger { period, .. }) => about("bollinger", [period], 2, PRICE),
+            Self::Stddev(n) => about("stddev", [n], 2, PRICE),
+            Self::Var(n) => about("var", [n], 1, Scale::Power(2)),
+            Self::Linearreg(n) => about("linearreg", [n], 2, PRICE),
+            Self::LinearregSlope(n) => about("linearreg_slope", [n], 2, PRICE),
+            Self::LinearregAngle(n) => about("linearreg_angle", [n], 2, Scale::Angle),
+            Self::LinearregIntercept(n) => about("linearreg_intercept", [n], 2, PRICE),
+            Self::Tsf(n) => about("tsf", [n], 2, PRICE),
+            Self::Beta(Two { period, .. }) => about("beta", [period], 1, RATIO),
+            Self::Correl(Two { period, .. }) => about("correl", [period], 1, RATIO),
+            Self::Max(n) => about("max", [n], 2, PRICE),
+            Self::Min(n) => about("min", [n], 2, PRICE),
+            Self::Midpoint(n) => about("midpoint", [n], 2, PRICE),
+            Self::Midprice(n) => about("midprice", [n], 2, PRICE),
+            Self::Trange => about("trange", [], 1, PRICE),
+            Self::Atr(n) => about("atr", [n], 1, PRICE),
+            Self::Natr(n) => about("natr", [n], 1, RATIO),
+            Self::Dm(n) => about("dm", [n], 1, PRICE),
+            Self::Di(n) => about("di", [n], 1, RATIO),
+            Self::Dx(n) => about("dx", [n], 2, RATIO),
+            Self::Adx(n) => about("adx", [n], 2, RATIO),
+            Self::Adxr(n) => about("adxr", [n], 2, RATIO),
+            Self::Sar(_) => about("sar", [], 1, PRICE),
+            Self::Cci(n) => about("cci", [n], 2, RATIO),
+            Self::Stoch(periods) => about("stoch", periods, 1, RATIO),
+            Self::Stochf(periods) => about("stochf", periods, 1, RATIO),
+            Self::Stochrsi(periods) => about("stochrsi", periods, 1, RATIO),
+            Self::Willr(n) => about("willr", [n], 2, RATIO),
+            Self::Aroon(n) => about("aroon", [n], 2, RATIO),
+            Self::Ultosc(periods) => about("ultosc", periods, 1, RATIO),
+            Self::Bop => about("bop", [], 1, RATIO),
+            Self::Mfi(n) => about("mfi", [n], 2, RATIO),
+            Self::Obv => about("obv", [], 1, VOLUME),
+            Self::Ad => about("ad", [], 1, VOLUME),
+            Self::Adosc(periods) => about("adosc", periods, 2, VOLUME),
+            Self::Kdj(n) => about("kdj", [n], 1, RATIO),
         }
     }
 
-    /// Its periods, and the fewest bars that one of them may have.
-    fn periods(&self) -> (Vec<usize>, usize) {
-        match *self {
-            Self::Sma(n)
-            | Self::Ema(n)
-            | Self::Wma(n)
-            | Self::Trix(n)
-            | Self::Mom(n)
-            | Self::Roc(n)
-            | Self::Rocp(n)
-            | Self::LogReturn(n)
-            | Self::Var(n)
-            | Self::Atr(n)
-            | Self::Natr(n)
-            | Self::Dm(n)
-            | Self::Di(n)
-            | Self::Kdj(n) => (vec![n], 1),
-            Self::Dema(n)
-            | Self::Tema(n)
-            | Self::Trima(n)
-            | Self::Kama(n)
-            | Self::Rsi(n)
-            | Self::Cmo(n)
-            | Self::Stddev(n)
-            | Self::Linearreg(n)
-            | Self::LinearregSlope(n)
-            | Self::LinearregAngle(n)
-            | Self::LinearregIntercept(n)
-            | Self::Tsf(n)
-            | Self::Max(n)
-            | Self::Min(n)
-            | Self::Midpoint(n)
-            | Self::Midprice(n)
-            | Self::Dx(n)
-            | Self::Adx(n)
-            | Self::Adxr(n)
-            | Self::Cci(n)
-            | Self::Willr(n)
-            | Self::Aroon(n)
-            | Self::Mfi(n) => (vec![n], 2),
-            Self::T3(T3 { period, .. }) | Self::Bollinger(Bollinger { period, .. }) => (vec![period], 2),
-            Self::Beta(Two { period, .. }) | Self::Correl(Two { period, .. }) => (vec![period], 1),
-            Self::Apo(Oscillator { fast, slow, .. }) | Self::Ppo(Oscillator { fast, slow, .. }) => {
-                (vec![fast, slow], 2)
-            }
-            Self::Adosc(periods) => (periods.into(), 2),
-            Self::Stochf(periods) => (periods.into(), 1),
-            Self::Macd(periods) | Self::Stoch(periods) | Self::Ultosc(periods) => (periods.into(), 1),
-            Self::Stochrsi(periods) => (periods.into(), 1),
-            Self::Trange | Self::Sar(_) | Self::Bop | Self::Obv | Self::Ad => (Vec::new(), 1),
-        }
+    /// The name in configurations.
+    pub fn name(&self) -> &'static str {
+        self.about().name
     }
 
     /// The problem of its settings, if there is one.
     pub fn problem(&self) -> Option<String> {
-        let name = self.name();
-        let (periods, least) = self.periods();
+        let About {
+            name, periods, least, ..
+        } = self.about();
         if let Some(period) = periods.iter().find(|period| !(least..=MOST).contains(period)) {
             return Some(format!(
                 "{name} takes a period from {least} to {MOST} bars, not {period}"
@@ -450,65 +337,12 @@ impl Indicator {
 
     /// The change of its values with the scale of prices.
     pub fn scale(&self) -> Scale {
-        match self {
-            Self::Sma(_)
-            | Self::Ema(_)
-            | Self::Wma(_)
-            | Self::Dema(_)
-            | Self::Tema(_)
-            | Self::Trima(_)
-            | Self::Kama(_)
-            | Self::T3(_)
-            | Self::Macd(_)
-            | Self::Apo(_)
-            | Self::Mom(_)
-            | Self::Bollinger(_)
-            | Self::Stddev(_)
-            | Self::Linearreg(_)
-            | Self::LinearregSlope(_)
-            | Self::LinearregIntercept(_)
-            | Self::Tsf(_)
-            | Self::Max(_)
-            | Self::Min(_)
-            | Self::Midpoint(_)
-            | Self::Midprice(_)
-            | Self::Trange
-            | Self::Atr(_)
-            | Self::Dm(_)
-            | Self::Sar(_) => Scale::Power(1),
-            Self::Var(_) => Scale::Power(2),
-            Self::Obv | Self::Ad | Self::Adosc(_) => Scale::Power(-1),
-            Self::LinearregAngle(_) => Scale::Angle,
-            Self::Ppo(_)
-            | Self::Trix(_)
-            | Self::Rsi(_)
-            | Self::Cmo(_)
-            | Self::Roc(_)
-            | Self::Rocp(_)
-            | Self::LogReturn(_)
-            | Self::Beta(_)
-            | Self::Correl(_)
-            | Self::Natr(_)
-            | Self::Di(_)
-            | Self::Dx(_)
-            | Self::Adx(_)
-            | Self::Adxr(_)
-            | Self::Cci(_)
-            | Self::Stoch(_)
-            | Self::Stochf(_)
-            | Self::Stochrsi(_)
-            | Self::Willr(_)
-            | Self::Aroon(_)
-            | Self::Ultosc(_)
-            | Self::Bop
-            | Self::Mfi(_)
-            | Self::Kdj(_) => Scale::Power(0),
-        }
+        self.about().scale
     }
 
     /// The names of its columns.
     pub fn columns(&self) -> Vec<String> {
-        let name = self.name();
+        let About { name, periods, .. } = self.about();
         // The usual settings go without saying.
         let suffix = match self {
             Self::Bollinger(Bollinger { period, width }) if *width != 2.0 => format!("_{period}_{width}"),
@@ -527,7 +361,7 @@ impl Indicator {
             Self::Beta(Two { period, x, y }) | Self::Correl(Two { period, x, y }) => {
                 format!("_{period}_{}_{}", x.name(), y.name())
             }
-            _ => self.periods().0.iter().map(|period| format!("_{period}")).collect(),
+            _ => periods.iter().map(|period| format!("_{period}")).collect(),
         };
         let parts: &[&str] = match self {
             Self::Macd(_) => &["macd", "macd_signal", "macd_histogram"],

@@ -12,4 +12,4 @@ mod stockstats;
 mod volume;
 
 pub use defined::Defined;
-pub use indicator::{Average, Bollinger, Column, Convention, Indicator, Oscillator, Sar, T3, Two};
+pub use indicator::{Average, Bollinger, Convention, Indicator, Oscillator, Sar, T3, Two};

@@ -2,7 +2,7 @@
 
 use super::average::{Exponential, Simple, rounding};
 use super::directional::true_range;
-use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum};
+use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
 use crate::numerics::state::StateVisitor;
@@ -147,129 +147,81 @@ pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
 }
 
 /// The position of the last price in the range of `n` bars, percent from its low.
-#[derive(Clone, Debug)]
-struct Position(RollingAggregate<Extremes, 2, 2>);
-
-impl Kernel<3, 1> for Position {
-    #[inline(always)]
-    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        let [highs, lows] = self.0.rows([high, low]);
-        let missing = close.len() - highs.len();
-        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
-        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
-            let range = high - low;
-            let position = (close - low) / (range / 100.0);
-            *out = if rounding(range, high.abs() + low.abs()) {
-                0.0
-            } else {
-                position
-            };
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
+fn position(n: usize) -> impl Kernel<3, 1> {
+    windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], [.., close]: [f64; 3]| {
+        let range = high - low;
+        let position = (close - low) / (range / 100.0);
+        [if rounding(range, high.abs() + low.abs()) {
+            0.0
+        } else {
+            position
+        }]
+    })
 }
 
-/// The stochastic oscillator (G. Lane): %K of `fast` bars, smoothed over `slow`, and its average %D.
-#[derive(Clone, Debug)]
-pub struct Stochastic {
-    position: Position,
-    slow: Simple,
+/// Williams' %R: the distance of the close from the high of `n` bars, 0 to -100.
+pub fn williams_r(n: usize) -> impl Kernel<3, 1> {
+    windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], [.., close]: [f64; 3]| {
+        let range = high - low;
+        let below = (high - close) / (range / -100.0);
+        [if range == 0.0 { 0.0 } else { below }]
+    })
+}
+
+/// A kernel, %K of its values, and the average %D of those.
+struct Stochastic<P, S> {
+    first: P,
+    k: S,
     d: Simple,
 }
 
-impl Stochastic {
-    /// `slow` is 1 where %K is not smoothed.
-    pub fn new([k, slow, d]: [usize; 3]) -> Self {
-        Self {
-            position: Position(RollingAggregate::new(k)),
-            slow: Simple::new(slow),
-            d: Simple::new(d),
-        }
-    }
-}
-
-impl Kernel<3, 2> for Stochastic {
-    #[inline(always)]
-    fn rows(&mut self, bars: [&[f64]; 3], [k, d]: [&mut [f64]; 2]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let fast = &mut scratch[..k.len()];
-        let mut missing = self.position.rows(bars, [fast]);
-        missing += self.slow.rows([&fast[missing..]], [&mut k[missing..]]);
-        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.position.visit(visitor);
-        self.slow.visit(visitor);
-        self.d.visit(visitor);
+/// The stochastic oscillator (G. Lane): %K of `k` bars, smoothed over `slow` (1 where it is not), and its
+/// average %D.
+pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
+    Stochastic {
+        first: position(k),
+        k: Simple::new(slow),
+        d: Simple::new(d),
     }
 }
 
 /// The stochastic oscillator of another indicator.
-#[derive(Clone, Debug)]
-pub struct StochasticOf<I> {
-    indicator: I,
-    position: Position,
-    d: Simple,
-}
-
-impl<I> StochasticOf<I> {
-    pub fn new(indicator: I, k: usize, d: usize) -> Self {
-        Self {
-            indicator,
-            position: Position(RollingAggregate::new(k)),
-            d: Simple::new(d),
-        }
+pub fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl Kernel<1, 2> {
+    Stochastic {
+        first: indicator,
+        k: Thrice(position(k)),
+        d: Simple::new(d),
     }
 }
 
-impl<I: Kernel<1, 1>> Kernel<1, 2> for StochasticOf<I> {
+/// A kernel of high, low and close, of a series that is all three.
+struct Thrice<P>(P);
+
+impl<P: Kernel<3, 1>> Kernel<1, 1> for Thrice<P> {
     #[inline(always)]
-    fn rows(&mut self, values: [&[f64]; 1], [k, d]: [&mut [f64]; 2]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let indicator = &mut scratch[..k.len()];
-        let mut missing = self.indicator.rows(values, [indicator]);
-        missing += self.position.rows([&indicator[missing..]; 3], [&mut k[missing..]]);
-        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.indicator.visit(visitor);
-        self.position.visit(visitor);
-        self.d.visit(visitor);
-    }
-}
-
-/// Williams' %R: the distance of the close from the high of `n` bars, 0 to -100.
-#[derive(Clone, Debug)]
-pub struct WilliamsR(RollingAggregate<Extremes, 2, 2>);
-
-impl WilliamsR {
-    pub fn new(n: usize) -> Self {
-        Self(RollingAggregate::new(n))
-    }
-}
-
-impl Kernel<3, 1> for WilliamsR {
-    #[inline(always)]
-    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        let [highs, lows] = self.0.rows([high, low]);
-        let missing = close.len() - highs.len();
-        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
-        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
-            let range = high - low;
-            let below = (high - close) / (range / -100.0);
-            *out = if range == 0.0 { 0.0 } else { below };
-        }
-        missing
+    fn rows(&mut self, [values]: [&[f64]; 1], out: [&mut [f64]; 1]) -> usize {
+        self.0.rows([values; 3], out)
     }
 
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         self.0.visit(visitor);
+    }
+}
+
+impl<P: Kernel<K, 1>, S: Kernel<1, 1>, const K: usize> Kernel<K, 2> for Stochastic<P, S> {
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], [k, d]: [&mut [f64]; 2]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let first = &mut scratch[..k.len()];
+        let mut missing = self.first.rows(inputs, [first]);
+        missing += self.k.rows([&first[missing..]], [&mut k[missing..]]);
+        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.first.visit(visitor);
+        self.k.visit(visitor);
+        self.d.visit(visitor);
     }
 }
 
@@ -351,40 +303,11 @@ impl Kernel<3, 1> for Cci {
 const ROWS: usize = 16;
 
 /// Aroon's up, down and up less down: the bars since the high and the low of `n + 1` bars.
-#[derive(Clone, Debug)]
-pub struct Aroon {
-    places: RollingAggregate<ExtremePositions, 2, 4>,
-    n: f64,
-}
-
-impl Aroon {
-    pub fn new(n: usize) -> Self {
-        Self {
-            places: RollingAggregate::new(n + 1),
-            n: n as f64,
-        }
-    }
-}
-
-impl Kernel<2, 3> for Aroon {
-    #[inline(always)]
-    fn rows(&mut self, bars: [&[f64]; 2], outputs: [&mut [f64]; 3]) -> usize {
-        let rows = bars[0].len();
-        let [_, _, highs, lows] = self.places.rows(bars);
-        let missing = rows - highs.len();
-        let [up, down, oscillator] = outputs.map(|output| &mut output[missing..]);
-        let factor = 100.0 / self.n;
-        for (((up, down), oscillator), (high, low)) in
-            up.iter_mut().zip(down).zip(oscillator).zip(highs.iter().zip(lows))
-        {
-            (*up, *down, *oscillator) = (factor * high, factor * low, factor * (high - low));
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.places.visit(visitor);
-    }
+pub fn aroon(n: usize) -> impl Kernel<2, 3> {
+    let factor = 100.0 / n as f64;
+    windowed::<ExtremePositions, _, 2, 4>(n + 1, move |[_, _, high, low]: [f64; 4], _: [f64; 2]| {
+        [factor * high, factor * low, factor * (high - low)]
+    })
 }
 
 /// The ultimate oscillator (L. Williams, 1985): buying pressure over true range for three periods, weighted
@@ -499,51 +422,11 @@ impl Recurrence<4, 1> for Balance {
 }
 
 /// The mean of the highest and the lowest of `n` bars.
-#[derive(Clone, Debug)]
-pub struct Middle(RollingAggregate<Extremes, 2, 2>);
-
-impl Middle {
-    pub fn new(n: usize) -> Self {
-        Self(RollingAggregate::new(n))
-    }
-}
-
-impl Kernel<2, 1> for Middle {
-    #[inline(always)]
-    fn rows(&mut self, bars: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
-        let [highs, lows] = self.0.rows(bars);
-        let missing = out.len() - highs.len();
-        for (out, (high, low)) in out[missing..].iter_mut().zip(highs.iter().zip(lows)) {
-            *out = (high + low) / 2.0;
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
+pub fn middle(n: usize) -> impl Kernel<2, 1> {
+    windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], _: [f64; 2]| [(high + low) / 2.0])
 }
 
 /// The greatest of `n` values, or the least.
-#[derive(Clone, Debug)]
-pub struct Extreme<K>(RollingAggregate<K, 1, 1>);
-
-impl<K: Aggregate<1, 1>> Extreme<K> {
-    pub fn new(n: usize) -> Self {
-        Self(RollingAggregate::new(n))
-    }
-}
-
-impl<K: Aggregate<1, 1>> Kernel<1, 1> for Extreme<K> {
-    #[inline(always)]
-    fn rows(&mut self, values: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let [found] = self.0.rows(values);
-        let missing = out.len() - found.len();
-        out[missing..].copy_from_slice(found);
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
+pub fn extreme<A: Aggregate<1, 1>>(n: usize) -> impl Kernel<1, 1> {
+    windowed::<A, _, 1, 1>(n, |found: [f64; 1], _: [f64; 1]| found)
 }

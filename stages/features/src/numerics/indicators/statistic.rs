@@ -1,90 +1,29 @@
 //! Statistics over a window: variance, Bollinger bands, straight lines, correlation, as TA-Lib defines them.
 
-use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate};
+use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Scratch};
 use crate::numerics::lookback::Lag;
 use crate::numerics::state::StateVisitor;
 
-/// The population variance, or standard deviation.
-#[derive(Clone, Debug)]
-pub struct Variance {
-    spreads: RollingAggregate<Deviations, 1, 2>,
-    n: f64,
-    root: bool,
+/// The population variance.
+pub fn variance(n: usize) -> impl Kernel<1, 1> {
+    let n_f64 = n as f64;
+    windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [squares / n_f64])
 }
 
-impl Variance {
-    pub fn new(n: usize) -> Self {
-        Self {
-            spreads: RollingAggregate::new(n),
-            n: n as f64,
-            root: false,
-        }
-    }
-
-    pub fn root(n: usize) -> Self {
-        Self {
-            root: true,
-            ..Self::new(n)
-        }
-    }
-}
-
-impl Kernel<1, 1> for Variance {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let [_, squares] = self.spreads.rows([values]);
-        let missing = values.len() - squares.len();
-        let pairs = out[missing..].iter_mut().zip(squares);
-        if self.root {
-            pairs.for_each(|(out, squares)| *out = (squares / self.n).sqrt());
-        } else {
-            pairs.for_each(|(out, squares)| *out = squares / self.n);
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.spreads.visit(visitor);
-    }
+/// The population standard deviation.
+pub fn deviation(n: usize) -> impl Kernel<1, 1> {
+    let n_f64 = n as f64;
+    windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [(squares / n_f64).sqrt()])
 }
 
 /// Bollinger bands: upper, middle, lower.
-#[derive(Clone, Debug)]
-pub struct Bands {
-    spreads: RollingAggregate<Deviations, 1, 2>,
-    n: f64,
-    width: f64,
-}
-
-impl Bands {
-    pub fn new(n: usize, width: f64) -> Self {
-        Self {
-            spreads: RollingAggregate::new(n),
-            n: n as f64,
-            width,
-        }
-    }
-}
-
-impl Kernel<1, 3> for Bands {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], outputs: [&mut [f64]; 3]) -> usize {
-        let [means, squares] = self.spreads.rows([values]);
-        let missing = values.len() - means.len();
-        let [upper, middle, lower] = outputs.map(|output| &mut output[missing..]);
-        middle.copy_from_slice(means);
-        let bands = upper.iter_mut().zip(lower);
-        for ((upper, lower), (mean, squares)) in bands.zip(means.iter().zip(squares)) {
-            let distance = (squares / self.n).sqrt() * self.width;
-            (*upper, *lower) = (mean + distance, mean - distance);
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.spreads.visit(visitor);
-    }
+pub fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
+    let n_f64 = n as f64;
+    windowed::<Deviations, _, 1, 2>(n, move |[mean, squares]: [f64; 2], _: [f64; 1]| {
+        let distance = (squares / n_f64).sqrt() * width;
+        [mean + distance, mean, mean - distance]
+    })
 }
 
 /// A value of the line of least squares through `n` values.
@@ -158,34 +97,11 @@ impl Kernel<1, 1> for Regression {
 }
 
 /// Pearson's correlation; 0 where one of the two does not move.
-#[derive(Clone, Debug)]
-pub struct Correlation(RollingAggregate<CoDeviations, 2, 5>);
-
-impl Correlation {
-    pub fn new(n: usize) -> Self {
-        Self(RollingAggregate::new(n))
-    }
-}
-
-impl Kernel<2, 1> for Correlation {
-    #[inline(always)]
-    fn rows(&mut self, [x, y]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
-        let [_, _, xx, yy, xy] = self.0.rows([x, y]);
-        let missing = x.len() - xy.len();
-        for (out, ((xx, yy), xy)) in out[missing..].iter_mut().zip(xx.iter().zip(yy).zip(xy)) {
-            let correlation = xy / (xx * yy).sqrt();
-            *out = if *xx > 0.0 && *yy > 0.0 {
-                correlation.clamp(-1.0, 1.0)
-            } else {
-                0.0
-            };
-        }
-        missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
+pub fn correlation(n: usize) -> impl Kernel<2, 1> {
+    windowed::<CoDeviations, _, 2, 5>(n, |[_, _, xx, yy, xy]: [f64; 5], _: [f64; 2]| {
+        let correlation = (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0);
+        [if xx > 0.0 && yy > 0.0 { correlation } else { 0.0 }]
+    })
 }
 
 /// The slope of the returns of `y` on those of `x`; 0 where `x` does not move.
