@@ -47,28 +47,21 @@ mod validation_config;
 mod warm_start;
 
 pub use a2c::settings::A2cConfig;
-pub use a2c::stage::A2c;
 pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::trainers::{TrainerRow, bench_trainers};
 pub use bench::{BenchRow, bench};
 pub use dqn::settings::DqnConfig;
-pub use dqn::stage::Dqn;
 pub use erl::settings::ErlConfig;
-pub use erl::stage::Erl;
 pub use es::settings::{Algorithm as EsAlgorithm, EsConfig, EsPolicy};
-pub use es::stage::Es;
 pub use imitate::settings::ImitateConfig;
-pub use imitate::stage::Imitate;
 pub use import::stage::{Import, ImportConfig};
+pub use kind::{A2c, Dqn, Erl, Es, Imitate, Ppo, RecurrentPpo, Sac, Td3, TransformerPpo};
 pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
 pub use pbt::Pbt;
 pub use pbt::settings::PbtConfig;
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
-pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
 pub use sac::settings::SacConfig;
-pub use sac::stage::Sac;
 pub use td3::settings::Td3Config;
-pub use td3::stage::Td3;
 pub use validation_config::{ValidationConfig, ValidationMetric, ValidationMode};
 
 /// The stage kinds of this family.

@@ -198,21 +198,12 @@ pub(crate) use config;
 macro_rules! config_struct {
     ($(#[$about:meta])* $config:ident($policy:ty) $({ $($(#[$meta:meta])* $field:ident: $ty:ty =
         $default:expr,)* })*) => {
-        $(#[$about])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(default, deny_unknown_fields)]
-        pub struct $config {
-            $($($(#[$meta])* pub $field: $ty,)*)*
-            /// The network.
-            pub policy_kwargs: $policy,
-        }
-
-        impl Default for $config {
-            fn default() -> Self {
-                Self {
-                    $($($field: $default,)*)*
-                    policy_kwargs: <$policy>::default(),
-                }
+        stages_core::settings! {
+            $(#[$about])*
+            pub struct $config {
+                $($($(#[$meta])* pub $field: $ty = $default,)*)*
+                /// The network.
+                pub policy_kwargs: $policy,
             }
         }
     };

@@ -33,6 +33,14 @@ pub(crate) const INIT: InputPort = InputPort {
     doc: "an initial policy: its weights, and the normalisation of its observations",
 };
 
+pub(crate) const TEACHER: InputPort = InputPort {
+    name: "teacher",
+    ty: PortType::Policy,
+    optional: false,
+    list: false,
+    doc: "the policy to imitate",
+};
+
 pub(crate) const OUTPUTS: &[OutputPort] = &[
     OutputPort {
         name: "policy",

@@ -3,12 +3,9 @@
 use crate::network::{MlpPolicy, PolicyKwargs};
 use crate::ppo::settings::PpoSettings;
 use crate::settings::{
-    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct,
-    with_shared_settings,
+    DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 
 with_shared_settings!(config_struct!
@@ -48,13 +45,6 @@ pub struct A2cSettings {
     pub(crate) rollout: PpoSettings,
     /// RMSprop's epsilon; `None` for Adam.
     pub(crate) rms_prop_eps: Option<f64>,
-}
-
-impl A2cSettings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.rollout.common
-    }
 }
 
 impl A2cConfig {

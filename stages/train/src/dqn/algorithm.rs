@@ -77,6 +77,12 @@ struct Shard {
 impl OffPolicy for Dqn {
     type Networks = Networks;
 
+    fn depends_on_total(&self) -> bool {
+        let (first, last) = self.exploration;
+        let explores = self.exploration_fraction > 0.0 && first != last;
+        explores || self.priorities.is_some_and(|(_, beta)| beta < 1.0)
+    }
+
     fn start(settings: &DqnSettings, _: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         state.extra = state.params.clone();
         if settings.own.priorities.is_some() {

@@ -8,6 +8,7 @@
 use super::settings::{ErlSettings, Evolution};
 use super::{cross_entropy, genetic};
 use crate::evaluator::{Actor, Conditions, Episode, EpisodeLoop, Opener, Played, Players, Record, Seat};
+use crate::kind::TrainSettings;
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;

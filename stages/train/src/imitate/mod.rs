@@ -1,5 +1,4 @@
-//! Imitation of a given policy: [`algorithm`], from top to bottom, and its settings and stage kind.
+//! Imitation of a given policy: [`algorithm`], from top to bottom, and its settings.
 
 pub(crate) mod algorithm;
 pub mod settings;
-pub mod stage;

@@ -1,8 +1,7 @@
 //! Proximal policy optimisation (Schulman and others, 2017): [`algorithm`], from top to bottom, its
-//! [`objective`], settings and stage kinds.
+//! [`objective`] and settings.
 
 pub(crate) mod algorithm;
 pub(crate) mod burn_in;
 pub(crate) mod objective;
 pub mod settings;
-pub mod stage;

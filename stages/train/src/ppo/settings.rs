@@ -4,12 +4,10 @@
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::rollout::Sequences;
 use crate::settings::{
-    Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
+    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
     with_common_settings, with_shared_settings,
 };
 use crate::validation_config::ValidationConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Precision;
 
@@ -79,21 +77,6 @@ with_ppo_settings!(with_common_settings! config!
 );
 
 impl PpoSettings {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
-    }
-
-    /// True if steps depend on the length of the training.
-    pub(crate) fn depends_on_total(&self) -> bool {
-        let schedules = [
-            Some(self.common.learning_rate),
-            Some(self.clip_range),
-            self.clip_range_vf,
-        ];
-        schedules.iter().flatten().any(|schedule| schedule.depends_on_total())
-    }
-
     /// The sequences into which a rollout is cut, if it is.
     pub(crate) fn sequences(&self) -> Option<Sequences> {
         self.sequence_length.map(|length| Sequences {

@@ -24,6 +24,11 @@ pub(crate) trait OffPolicy: Clone + Sized {
     /// Networks, with the parameters of the train state, and buffers.
     type Networks;
 
+    /// True if steps depend on the length of the training, but for the learning rate.
+    fn depends_on_total(&self) -> bool {
+        false
+    }
+
     /// Adds the parameters that are not the policy's, and targets, at the start of training.
     ///
     /// # Errors

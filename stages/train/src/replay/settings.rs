@@ -64,13 +64,6 @@ pub struct OffPolicySettings<A> {
     pub(crate) own: A,
 }
 
-impl<A> OffPolicySettings<A> {
-    /// The common settings.
-    pub(crate) fn common(&self) -> &Common {
-        &self.common
-    }
-}
-
 /// Metrics are of this number of steps of each environment, rounded up to whole
 /// [`ReplaySettings::train_freq`].
 const ROUND: usize = 100;

@@ -2,4 +2,3 @@
 
 pub(crate) mod algorithm;
 pub mod settings;
-pub mod stage;
