@@ -146,11 +146,21 @@ impl fmt::Debug for InstructionSet {
     }
 }
 
-/// Declares a function that takes an [`InstructionSet`](crate::dispatch::InstructionSet) and then the
-/// arguments of `body::<FMA>`, which it compiles once for each instruction set. `body` must be
-/// `#[inline(always)]`, and so must all that it calls.
+/// Declares functions that take an [`InstructionSet`](crate::dispatch::InstructionSet) before their
+/// arguments, and that are compiled once for each; `FMA` is whether fused multiply-add is one instruction.
+/// All that they call must be `#[inline(always)]`. `= body` is for a `body::<FMA>` that others call, too.
 #[macro_export]
 macro_rules! kernel {
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $block:block)*) => {$(
+        $(#[$meta])*
+        $vis fn $name(instructions: $crate::dispatch::InstructionSet, $($arg: $ty),*) {
+            #[inline(always)]
+            fn body<const FMA: bool>($($arg: $ty),*) $block
+
+            $crate::kernel! { fn dispatch($($arg: $ty),*) = body }
+            dispatch(instructions, $($arg),*);
+        }
+    )*};
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
         $(#[$meta])*
         $vis fn $name(instructions: $crate::dispatch::InstructionSet, $($arg: $ty),*) {
@@ -203,15 +213,13 @@ mod tests {
         }
     }
 
-    #[inline(always)]
-    fn scale_body<const FMA: bool>(x: &mut [f64], by: f64) {
-        for x in x {
-            *x *= by;
+    kernel![
+        fn scale(x: &mut [f64], by: f64) {
+            for x in x {
+                *x *= by;
+            }
         }
-    }
-    kernel! {
-        fn scale(x: &mut [f64], by: f64) = scale_body
-    }
+    ];
 
     #[test]
     fn every_instruction_set_gives_the_same_bytes() {

@@ -102,84 +102,76 @@ pub fn store(columns: &[Lanes], rows: &mut [f32]) {
     }
 }
 
-#[inline(always)]
-fn log_softmax_body<const FMA: bool>(
-    logits: &mut [f32],
-    mask: &[bool],
-    choices: &[u32],
-    softmax: &mut Softmax,
-) {
-    let num_actions = num_outputs(choices);
-    for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
-        softmax.load(logits, mask.chunks_exact(num_actions), choices);
-        softmax.normalise::<FMA>();
-        for (column, mask) in softmax.log_prob.iter_mut().zip(&softmax.mask) {
-            for r in 0..16 {
-                column[r] = if mask[r] { column[r] } else { f32::NEG_INFINITY };
-            }
-        }
-        store(&softmax.log_prob, logits);
-    }
-}
-kernel! {
+kernel![
     /// [`log_softmax`] of rows `[_, A]`.
-    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], choices: &[u32],
-        softmax: &mut Softmax) = log_softmax_body
-}
-
-#[inline(always)]
-fn sample_body<const FMA: bool>(
-    logits: &[f32],
-    mask: &[bool],
-    choices: &[u32],
-    uniform: &[f64],
-    softmax: &mut Softmax,
-    actions: &mut [u32],
-    log_prob: &mut [f32],
-) {
-    let (num_actions, k) = (num_outputs(choices), choices.len());
-    for (i, log_prob) in log_prob.chunks_mut(16).enumerate() {
-        let rows = 16 * i..16 * i + log_prob.len();
-        let range = rows.start * num_actions..rows.end * num_actions;
-        softmax.load(&logits[range.clone()], mask[range].chunks_exact(num_actions), choices);
-        softmax.normalise::<FMA>();
-        let (uniform, actions) = (
-            &uniform[rows.start * k..rows.end * k],
-            &mut actions[rows.start * k..rows.end * k],
-        );
-        let mut of_actions = [0.0_f32; 16];
-        for (component, columns) in softmax.components.iter().enumerate() {
-            let mut left = [0.0_f32; 16];
-            for (left, uniform) in left.iter_mut().zip(uniform.chunks_exact(k)) {
-                *left = uniform[component] as f32;
-            }
-            // The choice on which the number falls; the last allowed one, where rounding leaves a remainder.
-            let (mut choice, mut of_choice) = ([0_u32; 16], [0.0_f32; 16]);
-            for j in columns.clone() {
-                let (p, of_column, mask) = (&softmax.p[j], &softmax.log_prob[j], &softmax.mask[j]);
+    pub(crate) fn log_softmax_rows(
+        logits: &mut [f32],
+        mask: &[bool],
+        choices: &[u32],
+        softmax: &mut Softmax,
+    ) {
+        let num_actions = num_outputs(choices);
+        for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
+            softmax.load(logits, mask.chunks_exact(num_actions), choices);
+            softmax.normalise::<FMA>();
+            for (column, mask) in softmax.log_prob.iter_mut().zip(&softmax.mask) {
                 for r in 0..16 {
-                    let reached = mask[r] && left[r] >= 0.0;
-                    choice[r] = if reached { (j - columns.start) as u32 } else { choice[r] };
-                    of_choice[r] = if reached { of_column[r] } else { of_choice[r] };
-                    left[r] -= p[r];
+                    column[r] = if mask[r] { column[r] } else { f32::NEG_INFINITY };
                 }
             }
-            for (action, choice) in actions.chunks_exact_mut(k).zip(choice) {
-                action[component] = choice;
-            }
-            for (sum, of_choice) in of_actions.iter_mut().zip(of_choice) {
-                *sum += of_choice;
-            }
+            store(&softmax.log_prob, logits);
         }
-        log_prob.copy_from_slice(&of_actions[..log_prob.len()]);
     }
-}
-kernel! {
+
     /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the
     /// log-probability of them together `[B]`.
-    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], choices: &[u32], uniform: &[f64],
-        softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
-}
+    pub(crate) fn sample_rows(
+        logits: &[f32],
+        mask: &[bool],
+        choices: &[u32],
+        uniform: &[f64],
+        softmax: &mut Softmax,
+        actions: &mut [u32],
+        log_prob: &mut [f32],
+    ) {
+        let (num_actions, k) = (num_outputs(choices), choices.len());
+        for (i, log_prob) in log_prob.chunks_mut(16).enumerate() {
+            let rows = 16 * i..16 * i + log_prob.len();
+            let range = rows.start * num_actions..rows.end * num_actions;
+            softmax.load(&logits[range.clone()], mask[range].chunks_exact(num_actions), choices);
+            softmax.normalise::<FMA>();
+            let (uniform, actions) = (
+                &uniform[rows.start * k..rows.end * k],
+                &mut actions[rows.start * k..rows.end * k],
+            );
+            let mut of_actions = [0.0_f32; 16];
+            for (component, columns) in softmax.components.iter().enumerate() {
+                let mut left = [0.0_f32; 16];
+                for (left, uniform) in left.iter_mut().zip(uniform.chunks_exact(k)) {
+                    *left = uniform[component] as f32;
+                }
+                // The choice on which the number falls; the last allowed, where rounding leaves a remainder.
+                let (mut choice, mut of_choice) = ([0_u32; 16], [0.0_f32; 16]);
+                for j in columns.clone() {
+                    let (p, of_column, mask) = (&softmax.p[j], &softmax.log_prob[j], &softmax.mask[j]);
+                    for r in 0..16 {
+                        let reached = mask[r] && left[r] >= 0.0;
+                        choice[r] = if reached { (j - columns.start) as u32 } else { choice[r] };
+                        of_choice[r] = if reached { of_column[r] } else { of_choice[r] };
+                        left[r] -= p[r];
+                    }
+                }
+                for (action, choice) in actions.chunks_exact_mut(k).zip(choice) {
+                    action[component] = choice;
+                }
+                for (sum, of_choice) in of_actions.iter_mut().zip(of_choice) {
+                    *sum += of_choice;
+                }
+            }
+            log_prob.copy_from_slice(&of_actions[..log_prob.len()]);
+        }
+    }
+];
 
 /// A, the number of logits of components with `choices`.
 pub fn num_outputs(choices: &[u32]) -> usize {

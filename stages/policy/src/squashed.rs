@@ -28,59 +28,52 @@ pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
     }
 }
 
-#[inline(always)]
-fn sample_body<const FMA: bool>(outputs: &[f32], noise: &[f32], action: &mut [f32], log_prob: &mut [f32]) {
-    let a = action.len() / log_prob.len().max(1);
-    for (i, log_prob) in log_prob.iter_mut().enumerate() {
-        let (mean, log_std) = outputs[2 * i * a..2 * (i + 1) * a].split_at(a);
-        *log_prob = 0.0;
-        for j in 0..a {
-            let (e, log_std) = (noise[i * a + j], clamp(log_std[j], LOG_STD.0, LOG_STD.1));
-            let x = tanh::<FMA>(mean[j] + exp::<FMA>(log_std) * e);
-            action[i * a + j] = x;
-            *log_prob -= 0.5 * e * e + log_std + HALF_LN_TAU + ln::<FMA>(1.0 - x * x + EPSILON);
-        }
-    }
-}
-kernel! {
+kernel![
     /// Actions `[n, A]` and their log-densities `[n]`, for outputs `[n, 2 A]` (means, then logarithms of
     /// standard deviations) and standard normal numbers `[n, A]`.
-    pub fn sample(outputs: &[f32], noise: &[f32], action: &mut [f32], log_prob: &mut [f32]) = sample_body
-}
-
-#[inline(always)]
-fn back_body<const FMA: bool>(
-    outputs: &mut [f32],
-    a: usize,
-    noise: &[f32],
-    action: &[f32],
-    grad_action: &[f32],
-    grad_log_prob: f32,
-) {
-    for (i, row) in outputs.chunks_exact_mut(2 * a).enumerate() {
-        let (mean, log_std) = row.split_at_mut(a);
-        for j in 0..a {
-            let (e, x) = (noise[i * a + j], action[i * a + j]);
-            let slope = 1.0 - x * x;
-            // Through a = tanh u: the action, and the last term of its density.
-            let du = slope * (grad_action[i * a + j] + grad_log_prob * 2.0 * x / (slope + EPSILON));
-            let bounded = clamp(log_std[j], LOG_STD.0, LOG_STD.1);
-            let within = bounded == log_std[j];
-            mean[j] = du;
-            log_std[j] = if within {
-                du * exp::<FMA>(bounded) * e - grad_log_prob
-            } else {
-                0.0
-            };
+    pub fn sample(outputs: &[f32], noise: &[f32], action: &mut [f32], log_prob: &mut [f32]) {
+        let a = action.len() / log_prob.len().max(1);
+        for (i, log_prob) in log_prob.iter_mut().enumerate() {
+            let (mean, log_std) = outputs[2 * i * a..2 * (i + 1) * a].split_at(a);
+            *log_prob = 0.0;
+            for j in 0..a {
+                let (e, log_std) = (noise[i * a + j], clamp(log_std[j], LOG_STD.0, LOG_STD.1));
+                let x = tanh::<FMA>(mean[j] + exp::<FMA>(log_std) * e);
+                action[i * a + j] = x;
+                *log_prob -= 0.5 * e * e + log_std + HALF_LN_TAU + ln::<FMA>(1.0 - x * x + EPSILON);
+            }
         }
     }
-}
-kernel! {
+
     /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]`
     /// that [`sample`] made of them and by each log-density.
-    pub fn back(outputs: &mut [f32], a: usize, noise: &[f32], action: &[f32], grad_action: &[f32],
-        grad_log_prob: f32) = back_body
-}
+    pub fn back(
+        outputs: &mut [f32],
+        a: usize,
+        noise: &[f32],
+        action: &[f32],
+        grad_action: &[f32],
+        grad_log_prob: f32,
+    ) {
+        for (i, row) in outputs.chunks_exact_mut(2 * a).enumerate() {
+            let (mean, log_std) = row.split_at_mut(a);
+            for j in 0..a {
+                let (e, x) = (noise[i * a + j], action[i * a + j]);
+                let slope = 1.0 - x * x;
+                // Through a = tanh u: the action, and the last term of its density.
+                let du = slope * (grad_action[i * a + j] + grad_log_prob * 2.0 * x / (slope + EPSILON));
+                let bounded = clamp(log_std[j], LOG_STD.0, LOG_STD.1);
+                let within = bounded == log_std[j];
+                mean[j] = du;
+                log_std[j] = if within {
+                    du * exp::<FMA>(bounded) * e - grad_log_prob
+                } else {
+                    0.0
+                };
+            }
+        }
+    }
+];
 
 #[cfg(test)]
 mod tests {

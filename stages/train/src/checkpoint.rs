@@ -12,7 +12,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
 use stages_env::Normalisation;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -61,19 +61,82 @@ struct AboutBest {
 
 type Tensors = BTreeMap<&'static str, (Dtype, Vec<u8>)>;
 
-fn f32s(values: &[f32]) -> (Dtype, Vec<u8>) {
-    (
-        Dtype::F32,
-        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-    )
+/// A value that is stored as a tensor.
+trait Stored: Sized {
+    const TYPE: Dtype;
+
+    fn write(&self) -> Vec<u8>;
+
+    fn read(bytes: &[u8]) -> Option<Self>;
 }
 
-fn f64s(values: impl IntoIterator<Item = f64>) -> (Dtype, Vec<u8>) {
-    (Dtype::F64, values.into_iter().flat_map(f64::to_le_bytes).collect())
+macro_rules! stored {
+    ($($ty:ty: $dtype:ident, |$value:ident| $write:expr, |$bytes:ident| $read:expr;)*) => {$(
+        impl Stored for $ty {
+            const TYPE: Dtype = Dtype::$dtype;
+
+            fn write(&self) -> Vec<u8> {
+                let $value = self;
+                $write
+            }
+
+            fn read($bytes: &[u8]) -> Option<Self> {
+                $read
+            }
+        }
+    )*};
 }
 
-fn bools(values: &[bool]) -> (Dtype, Vec<u8>) {
-    (Dtype::U8, values.iter().map(|&value| u8::from(value)).collect())
+stored! {
+    Vec<f32>: F32, |values| values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        |bytes| Some(bytes.as_chunks().0.iter().map(|&value| f32::from_le_bytes(value)).collect());
+    Vec<f64>: F64, |values| values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        |bytes| Some(bytes.as_chunks().0.iter().map(|&value| f64::from_le_bytes(value)).collect());
+    VecDeque<(f64, f64)>: F64,
+        |pairs| pairs.iter().flat_map(|&(a, b)| [a, b]).flat_map(f64::to_le_bytes).collect(),
+        |bytes| Some(Vec::read(bytes)?.as_chunks().0.iter().map(|&[a, b]| (a, b)).collect());
+    Vec<bool>: U8, |values| values.iter().map(|&value| u8::from(value)).collect(),
+        |bytes| Some(bytes.iter().map(|&byte| byte != 0).collect());
+    Vec<u8>: U8, |bytes| bytes.clone(), |bytes| Some(bytes.to_vec());
+    String: U8, |text| text.as_bytes().to_vec(), |bytes| String::from_utf8(bytes.to_vec()).ok();
+}
+
+fn put<T: Stored>(tensors: &mut Tensors, name: &'static str, value: &T) {
+    tensors.insert(name, (T::TYPE, value.write()));
+}
+
+fn get<T: Stored>(tensors: &SafeTensors<'_>, name: &str) -> Option<T> {
+    T::read(tensors.tensor(name).ok()?.data())
+}
+
+/// The tensors that every file has.
+macro_rules! tensors {
+    ($($name:literal: $field:ident,)*) => {
+        fn put_all(tensors: &mut Tensors, state: &TrainState) {
+            $(put(tensors, $name, &state.$field);)*
+        }
+
+        fn get_all(tensors: &SafeTensors<'_>, state: &mut TrainState) -> Option<()> {
+            $(state.$field = get(tensors, $name)?;)*
+            Some(())
+        }
+    };
+}
+
+tensors! {
+    "params": params,
+    "adam.m": first_moment,
+    "adam.v": second_moment,
+    "env": env,
+    "obs": obs,
+    "mask": mask,
+    "episode_start": episode_start,
+    "state": state,
+    "returns": returns,
+    "lengths": lengths,
+    "recent": recent,
+    "discounted": discounted,
+    "metrics": metrics,
 }
 
 /// The header of a file: its length, and as many bytes of JSON.
@@ -96,48 +159,28 @@ fn checksum(bytes: &[u8], digits: &[u8]) -> Option<(usize, String)> {
 
 /// The bytes of a checkpoint.
 pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
-    let mut tensors: Tensors = BTreeMap::from([
-        ("params", f32s(&train_state.params)),
-        ("adam.m", f32s(&train_state.first_moment)),
-        ("adam.v", f32s(&train_state.second_moment)),
-        ("env", (Dtype::U8, train_state.env.clone())),
-        ("obs", f32s(&train_state.obs)),
-        ("mask", bools(&train_state.mask)),
-        ("episode_start", bools(&train_state.episode_start)),
-        ("state", f32s(&train_state.state)),
-        ("returns", f64s(train_state.returns.iter().copied())),
-        ("lengths", f64s(train_state.lengths.iter().copied())),
-        (
-            "recent",
-            f64s(train_state.recent.iter().flat_map(|&(value, length)| [value, length])),
-        ),
-        ("discounted", f64s(train_state.discounted.iter().copied())),
-        ("metrics", (Dtype::U8, train_state.metrics.as_bytes().to_vec())),
-    ]);
+    let mut tensors = Tensors::new();
+    put_all(&mut tensors, train_state);
+    let Statistics {
+        obs_rms, return_rms, ..
+    } = &train_state.statistics;
     if !train_state.extra.is_empty() {
-        tensors.insert("extra", f32s(&train_state.extra));
+        put(&mut tensors, "extra", &train_state.extra);
     }
     if let Some(best) = &train_state.selection.best {
-        tensors.insert("best.params", f32s(&best.params));
+        put(&mut tensors, "best.params", &best.params);
         if let Some(n) = &best.normalisation {
-            tensors.insert("best.offset", f32s(&n.offset));
-            tensors.insert("best.scale", f32s(&n.scale));
+            put(&mut tensors, "best.offset", &n.offset);
+            put(&mut tensors, "best.scale", &n.scale);
         }
     }
-    for (names, rms) in [
-        (
-            ["obs_moments.mean", "obs_moments.variance"],
-            &train_state.statistics.obs_rms,
-        ),
-        (
-            ["reward_moments.mean", "reward_moments.variance"],
-            &train_state.statistics.return_rms,
-        ),
-    ] {
-        if let Some(rms) = rms {
-            tensors.insert(names[0], f64s(rms.mean.iter().copied()));
-            tensors.insert(names[1], f64s(rms.variance.iter().copied()));
-        }
+    if let Some(rms) = obs_rms {
+        put(&mut tensors, "obs_moments.mean", &rms.mean);
+        put(&mut tensors, "obs_moments.variance", &rms.variance);
+    }
+    if let Some(rms) = return_rms {
+        put(&mut tensors, "reward_moments.mean", &rms.mean);
+        put(&mut tensors, "reward_moments.variance", &rms.variance);
     }
     let count = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.count.to_bits());
     let about = About {
@@ -146,8 +189,8 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         update: train_state.update,
         optimiser_steps: train_state.optimiser_steps,
         episodes: train_state.episodes,
-        obs_count: count(&train_state.statistics.obs_rms),
-        reward_count: count(&train_state.statistics.return_rms),
+        obs_count: count(obs_rms),
+        reward_count: count(return_rms),
         return_gamma: train_state.statistics.return_gamma.to_bits(),
         since_best: train_state.selection.since,
         best: train_state.selection.best.as_ref().map(|best| AboutBest {
@@ -184,41 +227,19 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         return None;
     }
     let tensors = SafeTensors::deserialize(bytes).ok()?;
-    let raw = |name: &str| Some(tensors.tensor(name).ok()?.data());
-    let f32s = |name: &str| {
-        Some(
-            raw(name)?
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .map(|&b| f32::from_le_bytes(b))
-                .collect::<Vec<_>>(),
-        )
-    };
-    let f64s = |name: &str| {
-        Some(
-            raw(name)?
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .map(|&b| f64::from_le_bytes(b))
-                .collect::<Vec<_>>(),
-        )
-    };
-    let bools = |name: &str| Some(raw(name)?.iter().map(|&b| b != 0).collect::<Vec<_>>());
     let rms = |count: Option<u64>, name: &str| {
         let Some(count) = count else { return Some(None) };
         Some(Some(RunningMeanStd {
-            mean: f64s(&format!("{name}.mean"))?,
-            variance: f64s(&format!("{name}.variance"))?,
+            mean: get(&tensors, &format!("{name}.mean"))?,
+            variance: get(&tensors, &format!("{name}.variance"))?,
             count: f64::from_bits(count),
         }))
     };
     let obs_rms = rms(about.obs_count, "obs_moments")?;
     let normalisation = |clip: u32| {
         Some(Normalisation {
-            offset: f32s("best.offset")?,
-            scale: f32s("best.scale")?,
+            offset: get(&tensors, "best.offset")?,
+            scale: get(&tensors, "best.scale")?,
             clip: f32::from_bits(clip),
         })
     };
@@ -227,48 +248,33 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         Some(best) => Some(Arc::new(Best {
             step: best.step,
             value: f64::from_bits(best.value),
-            params: f32s("best.params")?,
+            params: get(&tensors, "best.params")?,
             normalisation: match best.clip {
                 None => None,
                 Some(clip) => Some(normalisation(clip)?),
             },
         })),
     };
-    Some(TrainState {
+    let mut state = TrainState {
         step: about.step,
         update: about.update,
         optimiser_steps: about.optimiser_steps,
         episodes: about.episodes,
-        params: f32s("params")?,
-        first_moment: f32s("adam.m")?,
-        second_moment: f32s("adam.v")?,
-        env: raw("env")?.to_vec(),
-        obs: f32s("obs")?,
-        mask: bools("mask")?,
-        episode_start: bools("episode_start")?,
-        state: f32s("state")?,
-        returns: f64s("returns")?,
-        lengths: f64s("lengths")?,
-        recent: f64s("recent")?
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|&[value, length]| (value, length))
-            .collect(),
-        extra: f32s("extra").unwrap_or_default(),
+        extra: get(&tensors, "extra").unwrap_or_default(),
         statistics: Statistics {
             normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
             obs_rms,
             return_rms: rms(about.reward_count, "reward_moments")?,
             return_gamma: f64::from_bits(about.return_gamma),
         },
-        discounted: f64s("discounted")?,
-        metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
         selection: Selection {
             best,
             since: about.since_best,
         },
-    })
+        ..TrainState::default()
+    };
+    get_all(&tensors, &mut state)?;
+    Some(state)
 }
 
 fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {

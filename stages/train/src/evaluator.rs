@@ -1,6 +1,8 @@
 //! The evaluation of populations: each policy plays some episodes, greedily, all from the same starts, whose
 //! transitions may be kept.
 
+use crate::progress::Progress;
+use crate::train_state::TrainState;
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
@@ -19,8 +21,29 @@ pub(crate) struct Conditions<'a> {
     /// The most steps of an episode.
     pub episode_length: u64,
     pub normalisation: Option<&'a Normalisation>,
+    pub progress: Option<&'a Progress<'a>>,
+}
+
+impl<'a> Conditions<'a> {
+    /// Those of a training in `state`.
+    pub fn new(
+        starts: &'a [u8],
+        episode_length: u64,
+        state: &'a TrainState,
+        progress: Option<&'a Progress<'a>>,
+    ) -> Self {
+        Self {
+            starts,
+            episode_length,
+            normalisation: state.statistics.normalisation.as_ref(),
+            progress,
+        }
+    }
+
     /// Fails when training is cancelled.
-    pub cancelled: &'a (dyn Fn() -> Result<(), StageError> + Sync),
+    pub fn check_cancelled(&self) -> Result<(), StageError> {
+        self.progress.map_or(Ok(()), Progress::check_cancelled)
+    }
 }
 
 /// Return and length of each episode of one policy.
@@ -136,7 +159,7 @@ impl EpisodeLoop {
         };
         for t in 1..=conditions.episode_length {
             if t.is_multiple_of(1024) {
-                (conditions.cancelled)()?;
+                conditions.check_cancelled()?;
             }
             for &e in &self.live {
                 let obs = &self.step.obs[e * d..(e + 1) * d];

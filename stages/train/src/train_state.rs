@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) const WINDOW: usize = 100;
 
 /// State between updates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TrainState {
     /// Environment steps done.
     pub step: u64,
@@ -77,26 +77,18 @@ impl TrainState {
     ) -> Self {
         let b = first.reward.len();
         let mut train_state = Self {
-            step: 0,
-            update: 0,
-            optimiser_steps: 0,
-            episodes: 0,
             first_moment: vec![0.0; params.len()],
             second_moment: vec![0.0; params.len()],
             params,
-            env: Vec::new(),
             obs: first.obs.clone(),
             mask: vec![true; b * spec.action_space.num_outputs()],
             episode_start: vec![true; b],
             state: vec![0.0; b * state_len],
-            extra: Vec::new(),
             returns: vec![0.0; b],
             lengths: vec![0.0; b],
-            recent: VecDeque::new(),
             statistics,
             discounted: vec![0.0; b],
-            metrics: String::new(),
-            selection: Selection::default(),
+            ..Self::default()
         };
         if spec.action_space.mask_len() > 0 {
             train_state.mask.copy_from_slice(&first.action_mask);

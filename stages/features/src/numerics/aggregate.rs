@@ -7,7 +7,7 @@
 
 use super::kernel::Kernel;
 use super::lookback::Lookback;
-use super::state::StateVisitor;
+use super::state::state;
 use std::marker::PhantomData;
 
 /// An associative aggregate of `V` series, in `T` numbers.
@@ -28,6 +28,8 @@ pub struct RollingAggregate<K, const V: usize, const T: usize> {
     n: usize,
     kind: PhantomData<K>,
 }
+
+state!([K, const V: usize, const T: usize] RollingAggregate<K, V, T> { lookbacks });
 
 impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, T> {
     pub fn new(n: usize) -> Self {
@@ -87,10 +89,6 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         }
         self.totals.each_ref().map(|column| &column[..windows])
     }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.lookbacks.iter_mut().for_each(|lookback| lookback.visit(visitor));
-    }
 }
 
 /// A function of the aggregate of the last `n` rows and of the last row itself: `K` columns, the first `V` of
@@ -99,6 +97,8 @@ pub struct Windowed<A, F, const V: usize, const T: usize> {
     window: RollingAggregate<A, V, T>,
     map: F,
 }
+
+state!([A, F, const V: usize, const T: usize] Windowed<A, F, V, T> { window });
 
 /// Computes `map(aggregate, row)` over windows of `n` rows.
 pub fn windowed<A: Aggregate<V, T>, F, const V: usize, const T: usize>(
@@ -131,10 +131,6 @@ where
             }
         }
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.window.visit(visitor);
     }
 }
 

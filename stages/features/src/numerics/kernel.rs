@@ -1,24 +1,21 @@
 //! Incremental kernels: they take one block of rows after the other and carry their state from block to
 //! block.
 
-use super::state::{State, StateVisitor};
+use super::state::{State, StateVisitor, Stateful, state};
 use stages_numerics::dispatch::{self, InstructionSet};
 
 /// The number of rows that a kernel takes at a time: its intermediate columns stay in the L1 cache.
 pub const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
-pub trait Kernel<const K: usize, const N: usize> {
+pub trait Kernel<const K: usize, const N: usize>: Stateful {
     /// Computes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the
     /// first rows have none: their output is unspecified. Any split of the rows gives the same bits.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
-
-    /// Passes every number of its state to `visitor`, always in the same order.
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>);
 }
 
 /// A recurrence: the values of a row depend on the state after the row before.
-pub trait Recurrence<const K: usize, const N: usize>: Clone {
+pub trait Recurrence<const K: usize, const N: usize>: Clone + Stateful {
     /// Takes the next row. Returns its values, or `None` during the warm-up.
     fn next(&mut self, row: [f64; K]) -> Option<[f64; N]>;
 
@@ -33,9 +30,6 @@ pub trait Recurrence<const K: usize, const N: usize>: Clone {
     fn step(&mut self, row: [f64; K]) -> [f64; N] {
         self.next(row).unwrap_or([f64::NAN; N])
     }
-
-    /// Passes every number of its state to `visitor`, always in the same order.
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>);
 }
 
 /// A recurrence whose values are a function of those of another, `M` numbers.
@@ -44,6 +38,8 @@ pub struct Map<R, F, const M: usize> {
     inner: R,
     map: F,
 }
+
+state!([R: Stateful, F, const M: usize] Map<R, F, M> { inner });
 
 impl<R, F, const M: usize> Map<R, F, M> {
     pub fn new(inner: R, map: F) -> Self {
@@ -69,10 +65,6 @@ where
     #[inline(always)]
     fn step(&mut self, row: [f64; K]) -> [f64; N] {
         (self.map)(self.inner.step(row))
-    }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.inner.visit_state(visitor);
     }
 }
 
@@ -100,10 +92,6 @@ impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
         }
         *self = kernel;
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.visit_state(visitor);
     }
 }
 

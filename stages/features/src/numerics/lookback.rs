@@ -1,6 +1,6 @@
 //! Lookback: the values before those of a block of rows.
 
-use super::state::StateVisitor;
+use super::state::{StateVisitor, Stateful, state};
 
 /// A block of values after the last `length` values before it, contiguous, so that windows over both are
 /// slices.
@@ -8,6 +8,12 @@ use super::state::StateVisitor;
 pub struct Lookback {
     values: Vec<f64>,
     length: usize,
+}
+
+impl Stateful for Lookback {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visit_last(&mut self.values, self.length, visitor);
+    }
 }
 
 impl Lookback {
@@ -27,10 +33,6 @@ impl Lookback {
         self.values.extend_from_slice(block);
         &self.values
     }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visit_last(&mut self.values, self.length, visitor);
-    }
 }
 
 /// The values `n` rows before those of a block.
@@ -39,6 +41,12 @@ pub struct Lag {
     /// The last `n` values before the block, or as many as there are.
     values: Vec<f64>,
     n: usize,
+}
+
+impl Stateful for Lag {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visit_last(&mut self.values, self.n, visitor);
+    }
 }
 
 impl Lag {
@@ -69,10 +77,6 @@ impl Lag {
         ];
         (missing, pieces)
     }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visit_last(&mut self.values, self.n, visitor);
-    }
 }
 
 /// Saves or restores the last `n` values, or as many as there are.
@@ -91,6 +95,8 @@ pub struct Previous {
     value: f64,
     known: bool,
 }
+
+state!(Previous { value, known });
 
 impl Previous {
     /// Takes a value. Returns the one before it, if there is one.
@@ -111,10 +117,5 @@ impl Previous {
     #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         std::mem::replace(&mut self.value, value)
-    }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.value);
-        visitor.flag(&mut self.known);
     }
 }

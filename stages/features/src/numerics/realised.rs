@@ -17,7 +17,7 @@ use super::feature::Column;
 use super::kernel::{BLOCK, Kernel, Scratch};
 use super::lookback::Lag;
 use super::over_bars::{KernelVisitor, OverBars};
-use super::state::StateVisitor;
+use super::state::{Stateful, state};
 use libm::log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,8 @@ struct Mapped<F, T> {
     then: T,
 }
 
+state!([F, T: Stateful] Mapped<F, T> { then });
+
 impl<F: Fn([f64; K]) -> f64, T: Kernel<1, 1>, const K: usize> Kernel<K, 1> for Mapped<F, T> {
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; 1]) -> usize {
@@ -133,10 +135,6 @@ impl<F: Fn([f64; K]) -> f64, T: Kernel<1, 1>, const K: usize> Kernel<K, 1> for M
         }
         self.then.rows([mapped], outputs)
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.then.visit(visitor);
-    }
 }
 
 /// A kernel over logarithmic returns.
@@ -144,6 +142,8 @@ struct LogReturns<T> {
     before: Lag,
     then: T,
 }
+
+state!([T: Stateful] LogReturns<T> { before, then });
 
 impl<T> LogReturns<T> {
     fn new(then: T) -> Self {
@@ -159,11 +159,6 @@ impl<T: Kernel<1, 1>> Kernel<1, 1> for LogReturns<T> {
         let returns = log_returns(&mut self.before, close, close, &mut scratch);
         let missing = out.len() - returns.len();
         missing + self.then.rows([returns], [&mut out[missing..]])
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.then.visit(visitor);
     }
 }
 
@@ -206,6 +201,8 @@ struct YangZhang {
     days: RollingAggregate<Sum, 1, 1>,
 }
 
+state!(YangZhang { before, moves, days });
+
 impl YangZhang {
     fn new(realised: &Realised) -> Self {
         let n = realised.window;
@@ -246,11 +243,5 @@ impl Kernel<4, 1> for YangZhang {
                 .annual((overnight + k * within) / (n - 1.0) + (1.0 - k) * (days / n));
         }
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.moves.iter_mut().for_each(|moves| moves.visit(visitor));
-        self.days.visit(visitor);
     }
 }

@@ -1,13 +1,20 @@
 //! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their
 //! extremes.
 
-use super::state::StateVisitor;
+use super::state::{StateVisitor, Stateful};
 
 /// The last `n` values.
 #[derive(Clone, Debug)]
 pub struct RingBuffer {
     values: Vec<f64>,
     at: usize,
+}
+
+impl Stateful for RingBuffer {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.values);
+        visitor.count(&mut self.at, self.values.len() - 1);
+    }
 }
 
 impl RingBuffer {
@@ -41,11 +48,6 @@ impl RingBuffer {
     pub fn values(&self) -> &[f64] {
         &self.values
     }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.numbers(&mut self.values);
-        visitor.count(&mut self.at, self.values.len() - 1);
-    }
 }
 
 /// An associative aggregate of values, which need not be invertible.
@@ -75,6 +77,25 @@ pub struct SlidingWindow<T: Monoid> {
     full: bool,
 }
 
+impl<T: Monoid> Stateful for SlidingWindow<T> {
+    /// The state is the values alone: before `at` those of this block, from there on those of the block
+    /// before that are still in the window.
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        for value in &mut self.values {
+            visitor.numbers(value.as_mut());
+        }
+        visitor.count(&mut self.at, self.values.len() - 1);
+        visitor.flag(&mut self.full);
+        if visitor.is_load() {
+            let (this, before) = self.values.split_at(self.at);
+            self.prefix = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
+            if self.full {
+                fill_suffixes(before, &mut self.suffixes[self.at..]);
+            }
+        }
+    }
+}
+
 impl<T: Monoid> SlidingWindow<T> {
     pub fn new(n: usize) -> Self {
         Self {
@@ -100,23 +121,6 @@ impl<T: Monoid> SlidingWindow<T> {
             self.full = true;
         }
         total
-    }
-
-    /// The state is the values alone: before `at` those of this block, from there on those of the block
-    /// before that are still in the window.
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        for value in &mut self.values {
-            visitor.numbers(value.as_mut());
-        }
-        visitor.count(&mut self.at, self.values.len() - 1);
-        visitor.flag(&mut self.full);
-        if visitor.is_load() {
-            let (this, before) = self.values.split_at(self.at);
-            self.prefix = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
-            if self.full {
-                fill_suffixes(before, &mut self.suffixes[self.at..]);
-            }
-        }
     }
 }
 

@@ -50,3 +50,55 @@ impl StateVisitor<'_> {
         matches!(self, Self::Load(_))
     }
 }
+
+/// A part of a kernel that has state.
+pub trait Stateful {
+    /// Passes every number of the state to `visitor`, always in the same order.
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>);
+}
+
+impl Stateful for f64 {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(self);
+    }
+}
+
+impl Stateful for bool {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.flag(self);
+    }
+}
+
+impl<T: Stateful, const N: usize> Stateful for [T; N] {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.iter_mut().for_each(|part| part.visit(visitor));
+    }
+}
+
+/// Declares the fields that are the state of a struct, in order; of counts also the most that they may be.
+macro_rules! state {
+    ([$($generics:tt)*] $name:ty { $($field:tt $(<= $($most:tt).+ $(+ $more:literal)?)?),* }) => {
+        impl<$($generics)*> $crate::numerics::state::Stateful for $name {
+            fn visit(&mut self, visitor: &mut $crate::numerics::state::StateVisitor<'_>) {
+                $($crate::numerics::state::field!(self, visitor, $field $(<= $($most).+ $(+ $more)?)?);)*
+            }
+        }
+    };
+    ($name:ty { $($fields:tt)* }) => {
+        $crate::numerics::state::state!([] $name { $($fields)* });
+    };
+}
+pub(crate) use state;
+
+macro_rules! field {
+    ($self:ident, $visitor:ident, $field:tt) => {
+        $crate::numerics::state::Stateful::visit(&mut $self.$field, $visitor)
+    };
+    ($self:ident, $visitor:ident, $field:tt <= $most:literal) => {
+        $visitor.count(&mut $self.$field, $most)
+    };
+    ($self:ident, $visitor:ident, $field:tt <= $($most:ident).+ $(+ $more:literal)?) => {
+        $visitor.count(&mut $self.$field, $self.$($most).+ $(+ $more)?)
+    };
+}
+pub(crate) use field;

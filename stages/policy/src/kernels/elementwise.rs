@@ -3,120 +3,86 @@
 use super::math::{clamp, mul_add, tanh};
 use stages_numerics::kernel;
 
-#[inline(always)]
-fn tanh_body<const FMA: bool>(x: &mut [f32]) {
-    for x in x {
-        *x = tanh::<FMA>(*x);
-    }
-}
-kernel! {
+kernel![
     /// x := tanh x.
-    pub fn tanh_in_place(x: &mut [f32]) = tanh_body
-}
-
-#[inline(always)]
-fn relu_body<const FMA: bool>(x: &mut [f32]) {
-    for x in x {
-        *x = if *x < 0.0 { 0.0 } else { *x };
+    pub fn tanh_in_place(x: &mut [f32]) {
+        for x in x {
+            *x = tanh::<FMA>(*x);
+        }
     }
-}
-kernel! {
+
     /// x := max(0, x).
-    pub fn relu_in_place(x: &mut [f32]) = relu_body
-}
-
-#[inline(always)]
-fn tanh_back_body<const FMA: bool>(dy: &mut [f32], y: &[f32]) {
-    let y = &y[..dy.len()];
-    for i in 0..dy.len() {
-        dy[i] *= 1.0 - y[i] * y[i];
+    pub fn relu_in_place(x: &mut [f32]) {
+        for x in x {
+            *x = if *x < 0.0 { 0.0 } else { *x };
+        }
     }
-}
-kernel! {
+
     /// dy := dy (1 - y^2), for y = tanh x.
-    pub fn tanh_back(dy: &mut [f32], y: &[f32]) = tanh_back_body
-}
-
-#[inline(always)]
-fn relu_back_body<const FMA: bool>(dy: &mut [f32], y: &[f32]) {
-    let y = &y[..dy.len()];
-    for i in 0..dy.len() {
-        dy[i] = if y[i] > 0.0 { dy[i] } else { 0.0 };
+    pub fn tanh_back(dy: &mut [f32], y: &[f32]) {
+        let y = &y[..dy.len()];
+        for i in 0..dy.len() {
+            dy[i] *= 1.0 - y[i] * y[i];
+        }
     }
-}
-kernel! {
+
     /// dy := dy where y > 0, else 0.
-    pub fn relu_back(dy: &mut [f32], y: &[f32]) = relu_back_body
-}
-
-#[inline(always)]
-fn add_body<const FMA: bool>(sum: &mut [f32], x: &[f32]) {
-    let x = &x[..sum.len()];
-    for i in 0..sum.len() {
-        sum[i] += x[i];
+    pub fn relu_back(dy: &mut [f32], y: &[f32]) {
+        let y = &y[..dy.len()];
+        for i in 0..dy.len() {
+            dy[i] = if y[i] > 0.0 { dy[i] } else { 0.0 };
+        }
     }
-}
-kernel! {
+
     /// sum := sum + x.
-    pub fn add(sum: &mut [f32], x: &[f32]) = add_body
-}
-
-#[inline(always)]
-fn column_sums_body<const FMA: bool>(rows: &[f32], sums: &mut [f32]) {
-    for row in rows.chunks_exact(sums.len()) {
-        for i in 0..sums.len() {
-            sums[i] += row[i];
+    pub fn add(sum: &mut [f32], x: &[f32]) {
+        let x = &x[..sum.len()];
+        for i in 0..sum.len() {
+            sum[i] += x[i];
         }
     }
-}
-kernel! {
+
     /// Adds up the rows of `[N, n]`, first to last.
-    pub fn column_sums(rows: &[f32], sums: &mut [f32]) = column_sums_body
-}
-
-#[inline(always)]
-fn scale_body<const FMA: bool>(x: &mut [f32], by: f32) {
-    for x in x {
-        *x *= by;
+    pub fn column_sums(rows: &[f32], sums: &mut [f32]) {
+        for row in rows.chunks_exact(sums.len()) {
+            for i in 0..sums.len() {
+                sums[i] += row[i];
+            }
+        }
     }
-}
-kernel! {
+
     /// x := by x.
-    pub fn scale(x: &mut [f32], by: f32) = scale_body
-}
-
-#[inline(always)]
-fn squares_body<const FMA: bool>(x: &[f32], sum: &mut f64) {
-    let mut lanes = [0.0_f64; 16];
-    let chunks = x.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for lane in 0..16 {
-            let value = f64::from(chunk[lane]);
-            lanes[lane] += value * value;
+    pub fn scale(x: &mut [f32], by: f32) {
+        for x in x {
+            *x *= by;
         }
     }
-    *sum = lanes.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
-}
-kernel! {
+
     /// sum := the sum of the squares of x, in 16 lanes.
-    pub fn squares(x: &[f32], sum: &mut f64) = squares_body
-}
+    pub fn squares(x: &[f32], sum: &mut f64) {
+        let mut lanes = [0.0_f64; 16];
+        let chunks = x.chunks_exact(16);
+        let rest = chunks.remainder();
+        for chunk in chunks {
+            for lane in 0..16 {
+                let value = f64::from(chunk[lane]);
+                lanes[lane] += value * value;
+            }
+        }
+        *sum = lanes.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+    }
 
-#[inline(always)]
-fn normalise_body<const FMA: bool>(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) {
-    let n = offset.len();
-    let scale = &scale[..n];
-    for (raw, out) in raw.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-        for i in 0..n {
-            out[i] = clamp((raw[i] - offset[i]) / scale[i], -clip, clip);
+    /// Rows of (raw - offset) / scale within [-clip, clip].
+    pub fn normalise(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) {
+        let n = offset.len();
+        let scale = &scale[..n];
+        for (raw, out) in raw.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+            for i in 0..n {
+                out[i] = clamp((raw[i] - offset[i]) / scale[i], -clip, clip);
+            }
         }
     }
-}
-kernel! {
-    /// Rows of (raw - offset) / scale within [-clip, clip].
-    pub fn normalise(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) = normalise_body
-}
+];
 
 /// The coefficients of one step of [`adam`].
 #[derive(Clone, Copy, Debug)]
@@ -139,64 +105,46 @@ pub struct AdamStep {
     pub least: f32,
 }
 
-#[inline(always)]
-fn adam_body<const FMA: bool>(
-    step: AdamStep,
-    params: &mut [f32],
-    gradient: &[f32],
-    m: &mut [f32],
-    v: &mut [f32],
-) {
-    let n = params.len();
-    let (gradient, m, v) = (&gradient[..n], &mut m[..n], &mut v[..n]);
-    for i in 0..n {
-        let g = gradient[i] * step.gradient_scale;
-        let mean = mul_add::<FMA>(step.beta1, m[i], (1.0 - step.beta1) * g);
-        let square = mul_add::<FMA>(step.beta2, v[i], (1.0 - step.beta2) * g * g);
-        m[i] = if mean.abs() < step.least { 0.0 } else { mean };
-        v[i] = if square < step.least { 0.0 } else { square };
-        params[i] -= step.rate * m[i] / mul_add::<FMA>(v[i].sqrt(), step.second_correction, step.epsilon);
-    }
-}
-kernel! {
+kernel![
     /// One step of Adam (Kingma and Ba, 2015), as PyTorch writes it.
-    pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32],
-        v: &mut [f32]) = adam_body
-}
-
-#[inline(always)]
-fn rms_prop_body<const FMA: bool>(
-    rate: f32,
-    alpha: f32,
-    epsilon: f32,
-    params: &mut [f32],
-    gradient: &[f32],
-    v: &mut [f32],
-) {
-    let n = params.len();
-    let (gradient, v) = (&gradient[..n], &mut v[..n]);
-    for i in 0..n {
-        v[i] = mul_add::<FMA>(alpha, v[i], (1.0 - alpha) * gradient[i] * gradient[i]);
-        params[i] -= rate * gradient[i] / (v[i].sqrt() + epsilon);
+    pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
+        let n = params.len();
+        let (gradient, m, v) = (&gradient[..n], &mut m[..n], &mut v[..n]);
+        for i in 0..n {
+            let g = gradient[i] * step.gradient_scale;
+            let mean = mul_add::<FMA>(step.beta1, m[i], (1.0 - step.beta1) * g);
+            let square = mul_add::<FMA>(step.beta2, v[i], (1.0 - step.beta2) * g * g);
+            m[i] = if mean.abs() < step.least { 0.0 } else { mean };
+            v[i] = if square < step.least { 0.0 } else { square };
+            params[i] -= step.rate * m[i] / mul_add::<FMA>(v[i].sqrt(), step.second_correction, step.epsilon);
+        }
     }
-}
-kernel! {
+
     /// One step of RMSprop (Tieleman and Hinton, 2012), as PyTorch writes it: epsilon outside the root.
-    pub fn rms_prop(rate: f32, alpha: f32, epsilon: f32, params: &mut [f32], gradient: &[f32],
-        v: &mut [f32]) = rms_prop_body
-}
-
-#[inline(always)]
-fn blend_body<const FMA: bool>(target: &mut [f32], tau: f32, x: &[f32]) {
-    let x = &x[..target.len()];
-    for i in 0..target.len() {
-        target[i] = mul_add::<FMA>(tau, x[i] - target[i], target[i]);
+    pub fn rms_prop(
+        rate: f32,
+        alpha: f32,
+        epsilon: f32,
+        params: &mut [f32],
+        gradient: &[f32],
+        v: &mut [f32],
+    ) {
+        let n = params.len();
+        let (gradient, v) = (&gradient[..n], &mut v[..n]);
+        for i in 0..n {
+            v[i] = mul_add::<FMA>(alpha, v[i], (1.0 - alpha) * gradient[i] * gradient[i]);
+            params[i] -= rate * gradient[i] / (v[i].sqrt() + epsilon);
+        }
     }
-}
-kernel! {
+
     /// target := target + tau (x - target).
-    pub fn blend(target: &mut [f32], tau: f32, x: &[f32]) = blend_body
-}
+    pub fn blend(target: &mut [f32], tau: f32, x: &[f32]) {
+        let x = &x[..target.len()];
+        for i in 0..target.len() {
+            target[i] = mul_add::<FMA>(tau, x[i] - target[i], target[i]);
+        }
+    }
+];
 
 #[cfg(test)]
 mod tests {

@@ -60,19 +60,17 @@ fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: 
     portable(instructions, x, dy, add, dw);
 }
 
-#[inline(always)]
-fn portable_body<const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
-    // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
-    if FMA && cfg!(target_arch = "x86_64") {
-        generic::<6, FMA>(x, dy, add, dw);
-    } else {
-        generic::<4, FMA>(x, dy, add, dw);
-    }
-}
-kernel! {
+kernel![
     /// [`gradient`] of some rows, without intrinsics.
-    fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) = portable_body
-}
+    fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) {
+        // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
+        if FMA && cfg!(target_arch = "x86_64") {
+            generic::<6, FMA>(x, dy, add, dw);
+        } else {
+            generic::<4, FMA>(x, dy, add, dw);
+        }
+    }
+];
 
 #[inline(always)]
 fn generic<const M: usize, const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {

@@ -46,53 +46,51 @@ pub struct Forward<'a> {
     pub lanes: usize,
 }
 
-#[inline(always)]
-fn forward_body<const FMA: bool>(block: &mut Forward) {
-    let [z_if, z_go] = &mut block.z;
-    let (z_if, z_go) = (z_if.as_chunks_mut::<32>().0, z_go.as_chunks_mut::<32>().0);
-    let (c_prev, c) = (block.c_prev.as_chunks::<16>().0, block.c.as_chunks_mut::<16>().0);
-    for (r, &keep) in block.keep.iter().enumerate() {
-        // Copies in registers: a compiler need not fear that the results overlap the operands.
-        let (z_i, z_f) = halves(&z_if[r]);
-        let (z_g, z_o) = halves(&z_go[r]);
-        let before = if keep == 0.0 { [0.0; 16] } else { c_prev[r] };
-        let [mut i, mut f, mut g, mut o, mut cell] = [[0.0_f32; 16]; 5];
-        for j in 0..16 {
-            // Two gates share one division, the costliest of these operations.
-            let a = 1.0 + exp::<FMA>(-clamp(z_i[j], LOWEST, 87.0));
-            let b = 1.0 + exp::<FMA>(-clamp(z_f[j], LOWEST, 87.0));
-            let shared = 1.0 / (a * b);
-            (i[j], f[j]) = (shared * b, shared * a);
-            let (p, q) = tanh_parts::<FMA>(z_g[j]);
-            let a = 1.0 + exp::<FMA>(-clamp(z_o[j], LOWEST, 87.0));
-            let shared = 1.0 / (a * q);
-            (g[j], o[j]) = (p * (shared * a), shared * q);
-            cell[j] = mul_add::<FMA>(f[j], before[j], i[j] * g[j]);
-        }
-        join(&mut z_if[r], &i, &f);
-        join(&mut z_go[r], &g, &o);
-        c[r] = cell;
-    }
-    // In a pass of its own, so that a row's chain of operations is short enough for the next row's to run
-    // beside it.
-    for r in 0..block.keep.len() {
-        let (cell, (_, o)) = (c[r], halves(&z_go[r]));
-        let mut h = [0.0_f32; 16];
-        for j in 0..16 {
-            h[j] = o[j] * tanh::<FMA>(cell[j]);
-        }
-        let out = &mut block.h[r * block.h_stride..];
-        if block.lanes == 16 {
-            out[..16].copy_from_slice(&h);
-        } else {
-            out[..block.lanes].copy_from_slice(&h[..block.lanes]);
-        }
-    }
-}
-kernel! {
+kernel![
     /// One forward step.
-    pub fn forward(block: &mut Forward) = forward_body
-}
+    pub fn forward(block: &mut Forward) {
+        let [z_if, z_go] = &mut block.z;
+        let (z_if, z_go) = (z_if.as_chunks_mut::<32>().0, z_go.as_chunks_mut::<32>().0);
+        let (c_prev, c) = (block.c_prev.as_chunks::<16>().0, block.c.as_chunks_mut::<16>().0);
+        for (r, &keep) in block.keep.iter().enumerate() {
+            // Copies in registers: a compiler need not fear that the results overlap the operands.
+            let (z_i, z_f) = halves(&z_if[r]);
+            let (z_g, z_o) = halves(&z_go[r]);
+            let before = if keep == 0.0 { [0.0; 16] } else { c_prev[r] };
+            let [mut i, mut f, mut g, mut o, mut cell] = [[0.0_f32; 16]; 5];
+            for j in 0..16 {
+                // Two gates share one division, the costliest of these operations.
+                let a = 1.0 + exp::<FMA>(-clamp(z_i[j], LOWEST, 87.0));
+                let b = 1.0 + exp::<FMA>(-clamp(z_f[j], LOWEST, 87.0));
+                let shared = 1.0 / (a * b);
+                (i[j], f[j]) = (shared * b, shared * a);
+                let (p, q) = tanh_parts::<FMA>(z_g[j]);
+                let a = 1.0 + exp::<FMA>(-clamp(z_o[j], LOWEST, 87.0));
+                let shared = 1.0 / (a * q);
+                (g[j], o[j]) = (p * (shared * a), shared * q);
+                cell[j] = mul_add::<FMA>(f[j], before[j], i[j] * g[j]);
+            }
+            join(&mut z_if[r], &i, &f);
+            join(&mut z_go[r], &g, &o);
+            c[r] = cell;
+        }
+        // In a pass of its own, so that a row's chain of operations is short enough for the next row's to run
+        // beside it.
+        for r in 0..block.keep.len() {
+            let (cell, (_, o)) = (c[r], halves(&z_go[r]));
+            let mut h = [0.0_f32; 16];
+            for j in 0..16 {
+                h[j] = o[j] * tanh::<FMA>(cell[j]);
+            }
+            let out = &mut block.h[r * block.h_stride..];
+            if block.lanes == 16 {
+                out[..16].copy_from_slice(&h);
+            } else {
+                out[..block.lanes].copy_from_slice(&h[..block.lanes]);
+            }
+        }
+    }
+];
 
 /// The operands of a backward step: a block of units of some environments.
 #[derive(Debug)]
@@ -124,51 +122,49 @@ pub struct Backward<'a> {
     pub lanes: usize,
 }
 
-#[inline(always)]
-fn backward_body<const FMA: bool>(block: &mut Backward) {
-    let [z_if, z_go] = block.gates;
-    let (z_if, z_go) = (z_if.as_chunks::<32>().0, z_go.as_chunks::<32>().0);
-    let [dz_if, dz_go] = &mut block.dz;
-    let (dz_if, dz_go) = (dz_if.as_chunks_mut::<32>().0, dz_go.as_chunks_mut::<32>().0);
-    let (c_prev, c) = (block.c_prev.as_chunks::<16>().0, block.c.as_chunks::<16>().0);
-    let dc = block.dc.as_chunks_mut::<16>().0;
-    for (r, (&keep, &keep_next)) in block.keep.iter().zip(block.keep_next).enumerate() {
-        let (i, f) = halves(&z_if[r]);
-        let (g, o) = halves(&z_go[r]);
-        let above = &block.above[r * block.above_stride..];
-        let mut d = [0.0_f32; 16];
-        if block.lanes == 16 {
-            d.copy_from_slice(&above[..16]);
-        } else {
-            d[..block.lanes].copy_from_slice(&above[..block.lanes]);
-        }
-        let before = if keep == 0.0 { [0.0; 16] } else { c_prev[r] };
-        let (mut after, mut cell) = ([0.0_f32; 16], [0.0_f32; 16]);
-        if keep_next != 0.0 {
-            after.copy_from_slice(&block.after[r * block.after_stride..][..16]);
-            cell = dc[r];
-        }
-        let now = c[r];
-        let [mut grad_i, mut grad_f, mut grad_g, mut grad_o] = [[0.0_f32; 16]; 4];
-        for j in 0..16 {
-            let t = tanh::<FMA>(now[j]);
-            let d = d[j] + after[j];
-            let down = mul_add::<FMA>(d * o[j], 1.0 - t * t, cell[j]);
-            grad_i[j] = down * g[j] * i[j] * (1.0 - i[j]);
-            grad_f[j] = down * before[j] * f[j] * (1.0 - f[j]);
-            grad_g[j] = down * i[j] * (1.0 - g[j] * g[j]);
-            grad_o[j] = d * t * o[j] * (1.0 - o[j]);
-            cell[j] = down * f[j];
-        }
-        join(&mut dz_if[r], &grad_i, &grad_f);
-        join(&mut dz_go[r], &grad_g, &grad_o);
-        dc[r] = cell;
-    }
-}
-kernel! {
+kernel![
     /// One backward step.
-    pub fn backward(block: &mut Backward) = backward_body
-}
+    pub fn backward(block: &mut Backward) {
+        let [z_if, z_go] = block.gates;
+        let (z_if, z_go) = (z_if.as_chunks::<32>().0, z_go.as_chunks::<32>().0);
+        let [dz_if, dz_go] = &mut block.dz;
+        let (dz_if, dz_go) = (dz_if.as_chunks_mut::<32>().0, dz_go.as_chunks_mut::<32>().0);
+        let (c_prev, c) = (block.c_prev.as_chunks::<16>().0, block.c.as_chunks::<16>().0);
+        let dc = block.dc.as_chunks_mut::<16>().0;
+        for (r, (&keep, &keep_next)) in block.keep.iter().zip(block.keep_next).enumerate() {
+            let (i, f) = halves(&z_if[r]);
+            let (g, o) = halves(&z_go[r]);
+            let above = &block.above[r * block.above_stride..];
+            let mut d = [0.0_f32; 16];
+            if block.lanes == 16 {
+                d.copy_from_slice(&above[..16]);
+            } else {
+                d[..block.lanes].copy_from_slice(&above[..block.lanes]);
+            }
+            let before = if keep == 0.0 { [0.0; 16] } else { c_prev[r] };
+            let (mut after, mut cell) = ([0.0_f32; 16], [0.0_f32; 16]);
+            if keep_next != 0.0 {
+                after.copy_from_slice(&block.after[r * block.after_stride..][..16]);
+                cell = dc[r];
+            }
+            let now = c[r];
+            let [mut grad_i, mut grad_f, mut grad_g, mut grad_o] = [[0.0_f32; 16]; 4];
+            for j in 0..16 {
+                let t = tanh::<FMA>(now[j]);
+                let d = d[j] + after[j];
+                let down = mul_add::<FMA>(d * o[j], 1.0 - t * t, cell[j]);
+                grad_i[j] = down * g[j] * i[j] * (1.0 - i[j]);
+                grad_f[j] = down * before[j] * f[j] * (1.0 - f[j]);
+                grad_g[j] = down * i[j] * (1.0 - g[j] * g[j]);
+                grad_o[j] = d * t * o[j] * (1.0 - o[j]);
+                cell[j] = down * f[j];
+            }
+            join(&mut dz_if[r], &grad_i, &grad_f);
+            join(&mut dz_go[r], &grad_g, &grad_o);
+            dc[r] = cell;
+        }
+    }
+];
 
 #[cfg(test)]
 mod tests {

@@ -62,40 +62,39 @@ const PART: usize = 16;
 /// Rows that the generic kernel keeps in registers, of as many as AVX2 has.
 const MOST: usize = 6;
 
-#[inline(always)]
-fn portable_body<const FMA: bool>(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut Out) {
-    // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
-    let most = if FMA && cfg!(target_arch = "x86_64") { MOST } else { 4 };
-    let (k, n) = (a.k, w.n);
-    for from in (0..k).step_by(DEPTH) {
-        let depth = DEPTH.min(k - from);
-        let start = if from == 0 { start } else { Start::Current };
-        for p in 0..n.div_ceil(WIDTH) {
-            let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
-            let mut row = 0;
-            // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the
-            // adders idle.
-            while row < a.rows {
-                let left = a.rows - row;
-                let height = left.div_ceil(left.div_ceil(most));
-                let rows = Rows { a: &a, row, from };
-                match height {
-                    1 => group::<1, 2, FMA>(rows, panel, start, c, p, n),
-                    2 => group::<2, 2, FMA>(rows, panel, start, c, p, n),
-                    3 => group::<3, 2, FMA>(rows, panel, start, c, p, n),
-                    4 => group::<4, 1, FMA>(rows, panel, start, c, p, n),
-                    5 => group::<5, 1, FMA>(rows, panel, start, c, p, n),
-                    _ => group::<MOST, 1, FMA>(rows, panel, start, c, p, n),
+kernel![
+    /// [`product_over`] without intrinsics.
+    fn portable(a: Left<'_>, w: (&Panels, usize), start: Start<'_>, c: &mut Out<'_>) {
+        let (w, over) = w;
+        // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
+        let most = if FMA && cfg!(target_arch = "x86_64") { MOST } else { 4 };
+        let (k, n) = (a.k, w.n);
+        for from in (0..k).step_by(DEPTH) {
+            let depth = DEPTH.min(k - from);
+            let start = if from == 0 { start } else { Start::Current };
+            for p in 0..n.div_ceil(WIDTH) {
+                let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
+                let mut row = 0;
+                // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the
+                // adders idle.
+                while row < a.rows {
+                    let left = a.rows - row;
+                    let height = left.div_ceil(left.div_ceil(most));
+                    let rows = Rows { a: &a, row, from };
+                    match height {
+                        1 => group::<1, 2, FMA>(rows, panel, start, c, p, n),
+                        2 => group::<2, 2, FMA>(rows, panel, start, c, p, n),
+                        3 => group::<3, 2, FMA>(rows, panel, start, c, p, n),
+                        4 => group::<4, 1, FMA>(rows, panel, start, c, p, n),
+                        5 => group::<5, 1, FMA>(rows, panel, start, c, p, n),
+                        _ => group::<MOST, 1, FMA>(rows, panel, start, c, p, n),
+                    }
+                    row += height;
                 }
-                row += height;
             }
         }
     }
-}
-kernel! {
-    /// [`product_over`] without intrinsics.
-    fn portable(a: Left<'_>, w: (&Panels, usize), start: Start<'_>, c: &mut Out<'_>) = portable_body
-}
+];
 
 /// Rows of a left operand from `row` on, their elements from `from` on.
 #[derive(Clone, Copy)]

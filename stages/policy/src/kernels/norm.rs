@@ -29,70 +29,62 @@ fn sum(n: usize, term: impl Fn(usize) -> f32) -> f32 {
     lanes[0] + rest
 }
 
-#[inline(always)]
-fn forward_body<const FMA: bool>(
-    x: &[f32],
-    weight: &[f32],
-    bias: &[f32],
-    unit: &mut [f32],
-    inverse: &mut [f32],
-    y: &mut [f32],
-) {
-    let d = weight.len();
-    let bias = &bias[..d];
-    let by = 1.0 / d as f32;
-    for (((x, unit), y), inverse) in x
-        .chunks_exact(d)
-        .zip(unit.chunks_exact_mut(d))
-        .zip(y.chunks_exact_mut(d))
-        .zip(inverse)
-    {
-        let mean = by * sum(d, |i| x[i]);
-        let variance = by * sum(d, |i| (x[i] - mean) * (x[i] - mean));
-        *inverse = 1.0 / (variance + EPSILON).sqrt();
-        for i in 0..d {
-            unit[i] = (x[i] - mean) * *inverse;
-            y[i] = mul_add::<FMA>(unit[i], weight[i], bias[i]);
-        }
-    }
-}
-kernel! {
+kernel![
     /// y := unit x weight + bias, with `unit` the rows of x less their mean, over their standard deviation,
     /// whose `inverse` is kept.
-    pub fn forward(x: &[f32], weight: &[f32], bias: &[f32], unit: &mut [f32], inverse: &mut [f32],
-        y: &mut [f32]) = forward_body
-}
-
-#[inline(always)]
-fn backward_body<const FMA: bool>(
-    dy: &[f32],
-    weight: &[f32],
-    unit: &[f32],
-    inverse: &[f32],
-    dx: &mut [f32],
-    dweight: &mut [f32],
-    dbias: &mut [f32],
-) {
-    let d = weight.len();
-    let (dweight, dbias) = (&mut dweight[..d], &mut dbias[..d]);
-    let by = 1.0 / d as f32;
-    for (((dy, unit), dx), &inverse) in dy
-        .chunks_exact(d)
-        .zip(unit.chunks_exact(d))
-        .zip(dx.chunks_exact_mut(d))
-        .zip(inverse)
-    {
-        let mean = by * sum(d, |i| dy[i] * weight[i]);
-        let along = by * sum(d, |i| dy[i] * weight[i] * unit[i]);
-        for i in 0..d {
-            dx[i] = mul_add::<FMA>(inverse, dy[i] * weight[i] - mean - unit[i] * along, dx[i]);
-            dweight[i] = mul_add::<FMA>(dy[i], unit[i], dweight[i]);
-            dbias[i] += dy[i];
+    pub fn forward(
+        x: &[f32],
+        weight: &[f32],
+        bias: &[f32],
+        unit: &mut [f32],
+        inverse: &mut [f32],
+        y: &mut [f32],
+    ) {
+        let d = weight.len();
+        let bias = &bias[..d];
+        let by = 1.0 / d as f32;
+        for (((x, unit), y), inverse) in x
+            .chunks_exact(d)
+            .zip(unit.chunks_exact_mut(d))
+            .zip(y.chunks_exact_mut(d))
+            .zip(inverse)
+        {
+            let mean = by * sum(d, |i| x[i]);
+            let variance = by * sum(d, |i| (x[i] - mean) * (x[i] - mean));
+            *inverse = 1.0 / (variance + EPSILON).sqrt();
+            for i in 0..d {
+                unit[i] = (x[i] - mean) * *inverse;
+                y[i] = mul_add::<FMA>(unit[i], weight[i], bias[i]);
+            }
         }
     }
-}
-kernel! {
+
     /// Adds to the gradients of x, weight and bias.
-    pub fn backward(dy: &[f32], weight: &[f32], unit: &[f32], inverse: &[f32], dx: &mut [f32],
-        dweight: &mut [f32], dbias: &mut [f32]) = backward_body
-}
+    pub fn backward(
+        dy: &[f32],
+        weight: &[f32],
+        unit: &[f32],
+        inverse: &[f32],
+        dx: &mut [f32],
+        dweight: &mut [f32],
+        dbias: &mut [f32],
+    ) {
+        let d = weight.len();
+        let (dweight, dbias) = (&mut dweight[..d], &mut dbias[..d]);
+        let by = 1.0 / d as f32;
+        for (((dy, unit), dx), &inverse) in dy
+            .chunks_exact(d)
+            .zip(unit.chunks_exact(d))
+            .zip(dx.chunks_exact_mut(d))
+            .zip(inverse)
+        {
+            let mean = by * sum(d, |i| dy[i] * weight[i]);
+            let along = by * sum(d, |i| dy[i] * weight[i] * unit[i]);
+            for i in 0..d {
+                dx[i] = mul_add::<FMA>(inverse, dy[i] * weight[i] - mean - unit[i] * along, dx[i]);
+                dweight[i] = mul_add::<FMA>(dy[i], unit[i], dweight[i]);
+                dbias[i] += dy[i];
+            }
+        }
+    }
+];

@@ -43,24 +43,22 @@ impl State {
     }
 }
 
-#[inline(always)]
-fn advance_body<const FMA: bool>(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
-    let columns = hidden.next_multiple_of(PART);
-    for r in 0..rows {
-        let row = &sums[r * gates..][..4 * hidden];
-        let (i, f) = (&row[..hidden], &row[hidden..2 * hidden]);
-        let (g, o) = (&row[2 * hidden..3 * hidden], &row[3 * hidden..]);
-        let (h, c) = (
-            &mut state.h[r * columns..][..hidden],
-            &mut state.c[r * hidden..][..hidden],
-        );
-        for j in 0..hidden {
-            let new = sigmoid::<FMA>(i[j]) * tanh::<FMA>(g[j]);
-            c[j] = mul_add::<FMA>(sigmoid::<FMA>(f[j]), c[j], new);
-            h[j] = sigmoid::<FMA>(o[j]) * tanh::<FMA>(c[j]);
+kernel![
+    fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
+        let columns = hidden.next_multiple_of(PART);
+        for r in 0..rows {
+            let row = &sums[r * gates..][..4 * hidden];
+            let (i, f) = (&row[..hidden], &row[hidden..2 * hidden]);
+            let (g, o) = (&row[2 * hidden..3 * hidden], &row[3 * hidden..]);
+            let (h, c) = (
+                &mut state.h[r * columns..][..hidden],
+                &mut state.c[r * hidden..][..hidden],
+            );
+            for j in 0..hidden {
+                let new = sigmoid::<FMA>(i[j]) * tanh::<FMA>(g[j]);
+                c[j] = mul_add::<FMA>(sigmoid::<FMA>(f[j]), c[j], new);
+                h[j] = sigmoid::<FMA>(o[j]) * tanh::<FMA>(c[j]);
+            }
         }
     }
-}
-kernel! {
-    fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) = advance_body
-}
+];

@@ -100,30 +100,29 @@ fn box_muller<const FMA: bool>(radius: &Words, angle: &Words, cosines: &mut [f32
     }
 }
 
-#[inline(always)]
-fn normals_body<const FMA: bool>(key: [u32; 2], counter: [u32; 3], first: u32, out: &mut [f32]) {
-    for (i, out) in out.chunks_mut(PERIOD).enumerate() {
-        let mut index = [0; LANES];
-        for (l, index) in index.iter_mut().enumerate() {
-            *index = first.wrapping_add((i * LANES + l) as u32);
+kernel![
+    fn normals(key: [u32; 2], counter: [u32; 3], first: u32, out: &mut [f32]) {
+        for (i, out) in out.chunks_mut(PERIOD).enumerate() {
+            let mut index = [0; LANES];
+            for (l, index) in index.iter_mut().enumerate() {
+                *index = first.wrapping_add((i * LANES + l) as u32);
+            }
+            let words = philox(
+                key,
+                [index, [counter[0]; LANES], [counter[1]; LANES], [counter[2]; LANES]],
+            );
+            let mut block = [0.0; PERIOD];
+            let (a, b) = block.split_at_mut(2 * LANES);
+            for (out, [radius, angle]) in
+                [a, b].into_iter().zip([[&words[0], &words[1]], [&words[2], &words[3]]])
+            {
+                let (cosines, sines) = out.split_at_mut(LANES);
+                box_muller::<FMA>(radius, angle, cosines, sines);
+            }
+            out.copy_from_slice(&block[..out.len()]);
         }
-        let words = philox(
-            key,
-            [index, [counter[0]; LANES], [counter[1]; LANES], [counter[2]; LANES]],
-        );
-        let mut block = [0.0; PERIOD];
-        let (a, b) = block.split_at_mut(2 * LANES);
-        for (out, [radius, angle]) in [a, b].into_iter().zip([[&words[0], &words[1]], [&words[2], &words[3]]])
-        {
-            let (cosines, sines) = out.split_at_mut(LANES);
-            box_muller::<FMA>(radius, angle, cosines, sines);
-        }
-        out.copy_from_slice(&block[..out.len()]);
     }
-}
-kernel! {
-    fn normals(key: [u32; 2], counter: [u32; 3], first: u32, out: &mut [f32]) = normals_body
-}
+];
 
 #[cfg(test)]
 mod tests {

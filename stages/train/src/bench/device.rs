@@ -32,9 +32,7 @@ pub struct DeviceRow {
 /// # Errors
 /// When a configuration is wrong.
 pub fn bench_devices() -> Result<Vec<DeviceRow>, StageError> {
-    let cases =
-        table().map_err(|problem| StageError::new(format!("`{}` {}", problem.field, problem.message)))?;
-    let cases: Vec<Case> = cases
+    let cases: Vec<Case> = table()?
         .into_iter()
         .filter(|case| case.settings.common.precision == Precision::F32)
         .collect();

@@ -13,8 +13,10 @@ use crate::spin_wait::spinning;
 use crate::table_env::TableEnv;
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, StageError};
+use serde_json::{Value, json};
+use stages_core::StageError;
 use stages_env::lookup::{self, LookupConfig};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
@@ -127,71 +129,43 @@ impl Trial {
     }
 }
 
-fn ppo(
+/// A network at the defaults of its stage kind, but for these sizes.
+#[derive(Clone, Copy)]
+enum Net {
+    /// Two layers of 64.
+    Mlp,
+    /// An LSTM of some hidden size.
+    Lstm(usize, Critic, Precision),
+    /// Two blocks of 64 numbers that look back 32 steps.
+    Transformer,
+}
+
+fn case(
     name: &str,
-    n_envs: usize,
-    n_steps: usize,
-    batch_size: usize,
-    n_epochs: usize,
-) -> Result<Case, ConfigProblem> {
-    let config = PpoConfig {
-        total_timesteps: 1,
-        n_envs,
-        n_steps,
-        batch_size,
-        n_epochs,
-        ent_coef: 0.01,
-        ..PpoConfig::default()
+    net: Net,
+    [n_envs, n_steps, batch_size, n_epochs]: [usize; 4],
+) -> Result<Case, StageError> {
+    let mut with = json!({
+        "total_timesteps": 1, "n_envs": n_envs, "n_steps": n_steps, "batch_size": batch_size,
+        "n_epochs": n_epochs, "ent_coef": 0.01,
+    });
+    let settings = match net {
+        Net::Mlp => config::<PpoConfig>(with)?.settings()?,
+        Net::Lstm(hidden, critic, precision) => {
+            with["precision"] = json!(precision);
+            with["policy_kwargs"] = json!({
+                "lstm_hidden_size": hidden,
+                "shared_lstm": critic == Critic::Shared,
+                "enable_critic_lstm": critic == Critic::Separate,
+            });
+            config::<RecurrentPpoConfig>(with)?.settings()?
+        }
+        Net::Transformer => config::<TransformerPpoConfig>(with)?.settings()?,
     };
     Ok(Case {
         name: name.to_owned(),
         stand_in: None,
-        settings: config.settings()?,
-    })
-}
-
-fn recurrent(
-    name: &str,
-    (hidden, critic): (usize, Critic),
-    precision: Precision,
-    (n_envs, n_steps, batch_size, n_epochs): (usize, usize, usize, usize),
-) -> Result<Case, ConfigProblem> {
-    let mut config = RecurrentPpoConfig {
-        total_timesteps: 1,
-        n_envs,
-        n_steps,
-        batch_size,
-        n_epochs,
-        ent_coef: 0.01,
-        precision,
-        ..RecurrentPpoConfig::default()
-    };
-    let policy = &mut config.policy_kwargs;
-    policy.lstm_hidden_size = hidden;
-    policy.shared_lstm = critic == Critic::Shared;
-    policy.enable_critic_lstm = critic == Critic::Separate;
-    Ok(Case {
-        name: name.to_owned(),
-        stand_in: None,
-        settings: config.settings()?,
-    })
-}
-
-/// A transformer at its defaults: two blocks of 64 numbers that look back 32 steps.
-fn transformer() -> Result<Case, ConfigProblem> {
-    let config = TransformerPpoConfig {
-        total_timesteps: 1,
-        n_envs: 64,
-        n_steps: 128,
-        batch_size: 2048,
-        n_epochs: 4,
-        ent_coef: 0.01,
-        ..TransformerPpoConfig::default()
-    };
-    Ok(Case {
-        name: "transformer 2 x 64, window 32".to_owned(),
-        stand_in: None,
-        settings: config.settings()?,
+        settings,
     })
 }
 
@@ -200,77 +174,60 @@ fn on_a_table(
     name: &str,
     hidden: usize,
     precision: Precision,
-    sizes: (usize, usize, usize, usize),
+    sizes: [usize; 4],
     table: (usize, usize),
-) -> Result<Case, ConfigProblem> {
-    let mut case = recurrent(name, (hidden, Critic::Separate), precision, sizes)?;
-    case.settings.common.network.arch.pi = vec![64];
-    case.settings.common.network.arch.vf = vec![64];
-    Ok(Case {
-        stand_in: Some(table),
-        ..case
-    })
-}
-
-/// The policy and sizes of `pipelines/rppo_options.yaml`.
-fn main_job() -> Result<Case, ConfigProblem> {
-    on_a_table(
-        "main job, LSTM 64 and 64",
-        64,
-        Precision::F32,
-        (64, 128, 2048, 4),
-        (28, 9),
-    )
-}
-
-/// 2.8 million parameters in small minibatches.
-fn large(precision: Precision) -> Result<Case, ConfigProblem> {
-    on_a_table("LSTM 496 and 496", 496, precision, (32, 64, 512, 1), (190, 12))
+) -> Result<Case, StageError> {
+    let mut case = case(name, Net::Lstm(hidden, Critic::Separate, precision), sizes)?;
+    let architecture = &mut case.settings.common.network.arch;
+    (architecture.pi, architecture.vf) = (vec![64], vec![64]);
+    case.stand_in = Some(table);
+    Ok(case)
 }
 
 /// The sizes of the table in which the targets are stated.
-pub(crate) fn table() -> Result<Vec<Case>, ConfigProblem> {
-    let wide = (256, 128, 8192, 4);
+pub(crate) fn table() -> Result<Vec<Case>, StageError> {
+    use Critic::{Separate, Shared};
+    use Precision::{Bf16, F32};
+    let (wide, large, of_large) = ([256, 128, 8192, 4], [32, 64, 512, 1], (190, 12));
     Ok(vec![
-        recurrent("LSTM 256 shared, wide", (256, Critic::Shared), Precision::F32, wide)?,
-        recurrent("LSTM 256 shared, wide", (256, Critic::Shared), Precision::Bf16, wide)?,
-        ppo("MLP 2 x 64, wide", 256, 128, 8192, 4)?,
-        ppo("MLP 2 x 64, SB3 sizes", 8, 256, 256, 10)?,
-        recurrent(
+        case("LSTM 256 shared, wide", Net::Lstm(256, Shared, F32), wide)?,
+        case("LSTM 256 shared, wide", Net::Lstm(256, Shared, Bf16), wide)?,
+        case("MLP 2 x 64, wide", Net::Mlp, wide)?,
+        case("MLP 2 x 64, SB3 sizes", Net::Mlp, [8, 256, 256, 10])?,
+        case(
             "LSTM 256 and 256, SB3 sizes",
-            (256, Critic::Separate),
-            Precision::F32,
-            (8, 128, 128, 10),
+            Net::Lstm(256, Separate, F32),
+            [8, 128, 128, 10],
         )?,
-        main_job()?,
-        large(Precision::F32)?,
-        large(Precision::Bf16)?,
-        transformer()?,
+        // The policy and sizes of `pipelines/rppo_options.yaml`.
+        on_a_table("main job, LSTM 64 and 64", 64, F32, [64, 128, 2048, 4], (28, 9))?,
+        // 2.8 million parameters in small minibatches.
+        on_a_table("LSTM 496 and 496", 496, F32, large, of_large)?,
+        on_a_table("LSTM 496 and 496", 496, Bf16, large, of_large)?,
+        case("transformer 2 x 64, window 32", Net::Transformer, [64, 128, 2048, 4])?,
     ])
 }
 
 /// Environments from 1 to 4096, and LSTMs from 64 to 1024.
-fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
+fn sweeps() -> Result<Vec<Case>, StageError> {
+    let lstm = |hidden, precision| Net::Lstm(hidden, Critic::Shared, precision);
     let mut cases = Vec::new();
     for n_envs in [1, 4, 16, 64, 256, 1024, 4096] {
-        let batch_size = (8 * n_envs).max(32);
-        cases.push(ppo("sweep: environments, MLP 2 x 64", n_envs, 32, batch_size, 4)?);
-        let sizes = (n_envs, 32, batch_size, 4);
-        let name = "sweep: environments, LSTM 256";
-        cases.push(recurrent(name, (256, Critic::Shared), Precision::F32, sizes)?);
+        let sizes = [n_envs, 32, (8 * n_envs).max(32), 4];
+        cases.push(case("sweep: environments, MLP 2 x 64", Net::Mlp, sizes)?);
+        cases.push(case("sweep: environments, LSTM 256", lstm(256, Precision::F32), sizes)?);
     }
     for hidden in [64, 128, 256, 512, 1024] {
         for precision in [Precision::F32, Precision::Bf16] {
             let name = format!("sweep: LSTM {hidden}");
-            cases.push(recurrent(
-                &name,
-                (hidden, Critic::Shared),
-                precision,
-                (256, 32, 2048, 2),
-            )?);
+            cases.push(case(&name, lstm(hidden, precision), [256, 32, 2048, 2])?);
         }
     }
     Ok(cases)
+}
+
+fn config<C: DeserializeOwned>(with: Value) -> Result<C, StageError> {
+    serde_json::from_value(with).map_err(|err| StageError::new(err.to_string()))
 }
 
 /// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its
@@ -428,16 +385,15 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
 /// # Errors
 /// When a training fails.
 pub fn bench(sweep: bool) -> Result<Vec<BenchRow>, StageError> {
-    let wrong = |problem: ConfigProblem| StageError::new(format!("`{}` {}", problem.field, problem.message));
     let mut rows = Vec::new();
-    for case in table().map_err(wrong)? {
+    for case in table()? {
         rows.push(measure(&case, Duration::from_secs(2))?);
     }
     if !sweep {
         return Ok(rows);
     }
     let little = Duration::from_millis(500);
-    for case in sweeps().map_err(wrong)? {
+    for case in sweeps()? {
         rows.push(measure(&case, little)?);
     }
     let all = rayon::current_num_threads();
@@ -447,7 +403,7 @@ pub fn bench(sweep: bool) -> Result<Vec<BenchRow>, StageError> {
             .num_threads(threads)
             .build()
             .map_err(|err| StageError::new(format!("cannot start {threads} threads: {err}")))?;
-        for case in table().map_err(wrong)?.iter().take(4) {
+        for case in table()?.iter().take(4) {
             let case = Case {
                 name: format!("sweep: threads, {}", case.name),
                 ..case.clone()
@@ -469,7 +425,7 @@ mod tests {
 
     #[test]
     fn counts_operations_and_runs() {
-        let case = recurrent("test", (8, Critic::Shared), Precision::F32, (4, 8, 16, 2)).unwrap();
+        let case = case("test", Net::Lstm(8, Critic::Shared, Precision::F32), [4, 8, 16, 2]).unwrap();
         let mut trial = case.trial().unwrap();
         let architecture = trial.learner.model.architecture().clone();
         let (d, h) = (68.0, 8.0);

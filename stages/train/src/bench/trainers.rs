@@ -1,7 +1,7 @@
 //! The speed of trainers that learn from a replay buffer, of evolution strategies and of populations, beside
 //! the time that their arithmetic takes at the machine's measured peak.
 
-use super::peak_gflops;
+use super::{config, peak_gflops};
 use crate::a2c;
 use crate::es::algorithm::Es;
 use crate::learner::{Algorithm, Learner};
@@ -13,7 +13,7 @@ use crate::{A2cConfig, DqnConfig, EsConfig, Pbt, PbtConfig, Ppo, PpoConfig, SacC
 use cache::{KeyHasher, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stages_core::{ConfigProblem, Context, Input, StageError, StageKind, erase};
+use stages_core::{Context, Input, StageError, StageKind, erase};
 use stages_env::classic::Classic;
 use stages_env::lookup::Lookup;
 use stages_env::{BatchEnv, OpenOptions};
@@ -63,7 +63,7 @@ impl<'a> Made<'a> {
     ) -> Result<Self, StageError> {
         let stage = erase(stage);
         let context = Context::new(KeyHasher::new("bench").action_key(), store.clone());
-        let digest = stage.run(&stage.resolve(with).map_err(wrong)?, &context)?["env"];
+        let digest = stage.run(&stage.resolve(with)?, &context)?["env"];
         let artifact = store.artifact(digest)?;
         Ok(Self {
             store,
@@ -127,14 +127,10 @@ impl<'a> Made<'a> {
     }
 
     fn es(&self, name: &str, config: &EsConfig, sizes: &[usize]) -> Result<TrainerRow, StageError> {
-        let settings = config.settings().map_err(wrong)?;
+        let settings = config.settings()?;
         let open = || self.open(&settings.common);
         self.row(name, Es::new(&settings, &open), 1, 2.0 * products(sizes))
     }
-}
-
-fn wrong(problem: ConfigProblem) -> StageError {
-    StageError::new(format!("`{}` {}", problem.field, problem.message))
 }
 
 fn row(name: &str, steps: f64, seconds: f64, operations: f64) -> TrainerRow {
@@ -148,10 +144,6 @@ fn row(name: &str, steps: f64, seconds: f64, operations: f64) -> TrainerRow {
         peak_gflops: peak,
         floor: peak * 1e9 / operations,
     }
-}
-
-fn config<C: serde::de::DeserializeOwned>(with: Value) -> Result<C, StageError> {
-    serde_json::from_value(with).map_err(|err| StageError::new(err.to_string()))
 }
 
 /// Eight PPO on `env/lookup` as a population, and one after another.
@@ -174,7 +166,7 @@ fn populations(store: &Store, least: Duration) -> Result<[TrainerRow; 2], StageE
         context
     };
     let ppo: PpoConfig = config(with.clone())?;
-    let settings = ppo.settings().map_err(wrong)?;
+    let settings = ppo.settings()?;
     let env = made.open(&settings.common)?;
     let architecture = settings.common.network.architecture(env.spec())?;
     let (forward, backward) = super::flop_count(&architecture);
@@ -224,59 +216,47 @@ fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError
     let pendulum = Made::new(store, Classic, json!({ "id": "Pendulum-v1" }), least)?;
     let cart_pole = Made::new(store, Classic, json!({ "id": "CartPole-v1" }), least)?;
     let lookup = Made::new(store, Lookup, json!({}), least)?;
-    let total = 10_000_000_u64;
-    let wide = json!({ "net_arch": { "pi": [256, 256], "qf": [256, 256] } });
-    let sac: SacConfig =
-        config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
-    let td3: Td3Config =
-        config(json!({ "total_timesteps": total, "buffer_size": 200_000, "policy_kwargs": wide }))?;
-    let tuned = json!({
-        "total_timesteps": total, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
-            "target_update_interval": 10, "train_freq": 256,
-        "gradient_steps": 128, "policy_kwargs": { "net_arch": [256, 256] },
-    });
-    let dqn: DqnConfig = config(tuned)?;
-    let a2c: A2cConfig = config(json!({ "total_timesteps": total, "n_envs": 8 }))?;
-    let es: EsConfig =
-        config(json!({ "total_timesteps": total, "population_size": 256, "num_rollouts": 4 }))?;
-    let long: EsConfig = config(json!({
-        "total_timesteps": total, "population_size": 256, "num_rollouts": 16, "episode_length": 252,
-    }))?;
+    let with = |mut with: Value| {
+        with["total_timesteps"] = json!(10_000_000);
+        with
+    };
+    let wide = with(json!({
+        "buffer_size": 200_000, "policy_kwargs": { "net_arch": { "pi": [256, 256], "qf": [256, 256] } },
+    }));
+    let sac = config::<SacConfig>(wide.clone())?.settings()?;
+    let td3 = config::<Td3Config>(wide)?.settings()?;
+    let dqn = config::<DqnConfig>(with(json!({
+        "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000, "target_update_interval": 10,
+        "train_freq": 256, "gradient_steps": 128, "policy_kwargs": { "net_arch": [256, 256] },
+    })))?
+    .settings()?;
+    let a2c = config::<A2cConfig>(with(json!({ "n_envs": 8 })))?.settings()?;
+    let es = config::<EsConfig>(with(json!({ "population_size": 256, "num_rollouts": 4 })))?;
+    let long = json!({ "population_size": 256, "num_rollouts": 16, "episode_length": 252 });
+    let long = config::<EsConfig>(with(long))?;
     // Forward passes count 1, backward passes 2, those to the input alone 1.
     let (actor, critic) = (products(&[3, 256, 256, 2]), products(&[4, 256, 256, 1]));
     let of_sac = 2.0 * 256.0 * (4.0 * actor + 12.0 * critic);
     let of_td3 = 2.0 * 256.0 * (actor + 8.0 * critic + (3.0 * actor + 2.0 * critic) / 2.0);
     let of_dqn = 2.0 * products(&[4, 256, 256, 2]) * (1.0 + 0.5 * 64.0 * 4.0);
     let of_a2c = 2.0 * 4.0 * (products(&[4, 64, 64, 2]) + products(&[4, 64, 64, 1]));
-    let env = lookup.open(&long.settings().map_err(wrong)?.common)?;
-    let (inputs, outputs) = (env.spec().obs_dim(), env.spec().action_space.num_outputs());
+    let env = lookup.open(&long.settings()?.common)?;
+    let sizes = [env.spec().obs_dim(), 64, 64, env.spec().action_space.num_outputs()];
+    let a2c = a2c::algorithm::A2c::new(&a2c);
     let mut rows = vec![
-        pendulum.replay(
-            "SAC, Pendulum, 256 x 256, batch 256",
-            &sac.settings().map_err(wrong)?,
-            of_sac,
-        )?,
-        pendulum.replay(
-            "TD3, Pendulum, 256 x 256, batch 256",
-            &td3.settings().map_err(wrong)?,
-            of_td3,
-        )?,
+        pendulum.replay("SAC, Pendulum, 256 x 256, batch 256", &sac, of_sac)?,
+        pendulum.replay("TD3, Pendulum, 256 x 256, batch 256", &td3, of_td3)?,
         cart_pole.replay(
             "DQN, CartPole, 256 x 256, batch 64, a gradient step in two",
-            &dqn.settings().map_err(wrong)?,
+            &dqn,
             of_dqn,
         )?,
-        cart_pole.row(
-            "A2C, CartPole, 8 environments",
-            a2c::algorithm::A2c::new(&a2c.settings().map_err(wrong)?),
-            1,
-            of_a2c,
-        )?,
+        cart_pole.row("A2C, CartPole, 8 environments", a2c, 1, of_a2c)?,
         cart_pole.es("OpenAI-ES, CartPole, 256 x 4 episodes, 64 x 64", &es, &[4, 64, 64, 2])?,
         lookup.es(
             "OpenAI-ES, lookup, 256 x 16 episodes of 252 steps, 64 x 64",
             &long,
-            &[inputs, 64, 64, outputs],
+            &sizes,
         )?,
     ];
     rows.extend(populations(store, least)?);

@@ -341,18 +341,14 @@ impl<'a, A: HasActor> Erl<'a, A> {
             state,
             ..
         } = learner;
-        let conditions = Conditions {
-            starts,
-            episode_length: self.settings.episode_length,
-            normalisation: None,
-            cancelled: &|| progress.as_ref().map_or(Ok(()), |progress| progress.check_cancelled()),
-        };
+        let length = self.settings.episode_length;
+        let conditions = Conditions::new(starts, length, state, progress.as_ref());
         let players = Players::new(model.architecture(), self.open, &self.seats);
         let played: Result<Vec<(Played, Vec<Episode>)>, StageError> = population
             .par_chunks_exact(self.actor_len)
             .with_max_len(1)
             .map(|params| {
-                (conditions.cancelled)()?;
+                conditions.check_cancelled()?;
                 let mut episodes = Vec::new();
                 let played = players.with(|seat| seat.record(params, &conditions, &mut episodes))?;
                 Ok((played, episodes))
@@ -380,12 +376,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         let Learner {
             env, progress, state, ..
         } = learner;
-        let conditions = Conditions {
-            starts,
-            episode_length: self.settings.episode_length,
-            normalisation: None,
-            cancelled: &|| progress.as_ref().map_or(Ok(()), |progress| progress.check_cancelled()),
-        };
+        let length = self.settings.episode_length;
+        let conditions = Conditions::new(starts, length, state, progress.as_ref());
         let mut explorer = Explorer {
             learner: &self.learner,
             networks,

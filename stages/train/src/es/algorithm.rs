@@ -139,6 +139,7 @@ impl<'a> Es<'a> {
             number: state.update,
             std: self.settings.std_schedule.at(done),
             learning_rate: self.settings.common.learning_rate.at(done),
+            noise: self.noise,
         }
     }
 }
@@ -160,12 +161,8 @@ impl Es<'_> {
             Some(player) => player,
             none => none.insert(Player::new(model.architecture(), env.spec(), env.num_envs())?),
         };
-        let conditions = Conditions {
-            starts,
-            episode_length: self.settings.episode_length,
-            normalisation: state.statistics.normalisation.as_ref(),
-            cancelled: &|| progress.as_ref().map_or(Ok(()), |progress| progress.check_cancelled()),
-        };
+        let length = self.settings.episode_length;
+        let conditions = Conditions::new(starts, length, state, progress.as_ref());
         self.seen.clear();
         let record = match self.settings.normalize_obs {
             true => Record::Observations(&mut self.seen),
@@ -188,27 +185,23 @@ impl Es<'_> {
         generation: &Generation,
     ) -> Result<Vec<Played>, StageError> {
         let (state, progress) = (&learner.state, &learner.progress);
-        self.strategy.prepare(generation, &state.extra);
+        self.strategy.prepare(&state.extra);
         let architecture: &Architecture = learner.model.architecture();
         let mean = &state.params[..searched_len(architecture).map_err(StageError::new)?];
-        let conditions = Conditions {
-            starts,
-            episode_length: self.settings.episode_length,
-            normalisation: state.statistics.normalisation.as_ref(),
-            cancelled: &|| progress.as_ref().map_or(Ok(()), |progress| progress.check_cancelled()),
-        };
+        let length = self.settings.episode_length;
+        let conditions = Conditions::new(starts, length, state, progress.as_ref());
         let players = Players::new(architecture, self.open, &self.seats);
-        let (strategy, noise) = (&self.strategy, &self.noise);
+        let strategy = &self.strategy;
         let signs: &[f32] = if strategy.antithetic() { &[1.0, -1.0] } else { &[1.0] };
         let vectors = self.settings.population_size / signs.len();
         let played: Result<Vec<Vec<Played>>, StageError> = (0..vectors)
             .into_par_iter()
             .with_max_len(1)
             .map(|k| {
-                (conditions.cancelled)()?;
+                conditions.check_cancelled()?;
                 players.with(|seat| {
                     seat.displacement.resize(mean.len(), 0.0);
-                    strategy.displacement(generation, &state.extra, noise, k, &mut seat.displacement);
+                    strategy.displacement(generation, &state.extra, k, &mut seat.displacement);
                     signs.iter().map(|&sign| seat.play(mean, sign, &conditions)).collect()
                 })
             })
@@ -246,7 +239,7 @@ impl Es<'_> {
             ),
             own: &mut state.extra,
         };
-        self.strategy.tell(generation, &self.noise, &costs, &mut distribution);
+        self.strategy.tell(generation, &costs, &mut distribution);
         let total = state.params.iter().map(|&x| f64::from(x)).sum::<f64>() + std;
         let fitness = -costs.iter().sum::<f64>() / costs.len() as f64;
         learner.check_finite(total, 0, || format!("mean fitness {fitness}, standard deviation {std}"))?;

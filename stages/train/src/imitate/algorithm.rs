@@ -240,70 +240,63 @@ impl Objective for Divergence<'_> {
     }
 }
 
-#[inline(always)]
-fn categorical_body<const FMA: bool>(
-    kl: &Divergence,
-    samples: &[u32],
-    choices: &[u32],
-    softmax: &mut Softmax,
-    logits: &mut [f32],
-    sums: &mut Sums,
-) {
-    let a = num_outputs(choices);
-    for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * a)) {
-        let row = |of: usize| of * a..(of + 1) * a;
-        softmax.load(logits, samples.iter().map(|&i| &kl.mask[row(i as usize)]), choices);
-        softmax.normalise::<FMA>();
-        for j in 0..a {
-            let mut label: Lanes = [0.0; 16];
-            for (label, &i) in label.iter_mut().zip(samples) {
-                *label = kl.labels[i as usize * a + j];
-            }
-            for (r, &p) in label.iter().enumerate() {
-                if p > 0.0 {
-                    sums[KL] += f64::from(p) * (libm::log(f64::from(p)) - f64::from(softmax.log_prob[j][r]));
-                }
-                softmax.x[j][r] = kl.weight * (softmax.p[j][r] - p);
-            }
-        }
-        store(&softmax.x, logits);
-    }
-}
-kernel! {
+kernel![
     /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at
     /// a time; its derivative by the logits is q - p.
-    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax,
-        logits: &mut [f32], sums: &mut Sums) = categorical_body
-}
-
-#[inline(always)]
-fn gaussian_body<const FMA: bool>(
-    kl: &Divergence,
-    samples: &[u32],
-    mean: &mut [f32],
-    log_std: &[f32],
-    grad_log_std: &mut [f32],
-    sums: &mut Sums,
-) {
-    let a = log_std.len();
-    for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
-        let labels = &kl.labels[i as usize * a..][..a];
-        for j in 0..a {
-            // In units of the student's standard deviation.
-            let by = exp::<FMA>(-log_std[j]);
-            let (distance, spread) = ((mean[j] - labels[j]) * by, exp::<FMA>(kl.log_std[j] - log_std[j]));
-            let squares = distance * distance + spread * spread;
-            sums[KL] += f64::from(log_std[j] - kl.log_std[j] + 0.5 * (squares - 1.0));
-            mean[j] = kl.weight * distance * by;
-            grad_log_std[j] += kl.weight * (1.0 - squares);
+    fn categorical_kl(
+        kl: &Divergence<'_>,
+        samples: &[u32],
+        choices: &[u32],
+        softmax: &mut Softmax,
+        logits: &mut [f32],
+        sums: &mut Sums,
+    ) {
+        let a = num_outputs(choices);
+        for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * a)) {
+            let row = |of: usize| of * a..(of + 1) * a;
+            softmax.load(logits, samples.iter().map(|&i| &kl.mask[row(i as usize)]), choices);
+            softmax.normalise::<FMA>();
+            for j in 0..a {
+                let mut label: Lanes = [0.0; 16];
+                for (label, &i) in label.iter_mut().zip(samples) {
+                    *label = kl.labels[i as usize * a + j];
+                }
+                for (r, &p) in label.iter().enumerate() {
+                    if p > 0.0 {
+                        sums[KL] +=
+                            f64::from(p) * (libm::log(f64::from(p)) - f64::from(softmax.log_prob[j][r]));
+                    }
+                    softmax.x[j][r] = kl.weight * (softmax.p[j][r] - p);
+                }
+            }
+            store(&softmax.x, logits);
         }
     }
-}
-kernel! {
+
     /// The divergence of two normal distributions, in closed form.
-    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32],
-        grad_log_std: &mut [f32], sums: &mut Sums) = gaussian_body
-}
+    fn gaussian_kl(
+        kl: &Divergence<'_>,
+        samples: &[u32],
+        mean: &mut [f32],
+        log_std: &[f32],
+        grad_log_std: &mut [f32],
+        sums: &mut Sums,
+    ) {
+        let a = log_std.len();
+        for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
+            let labels = &kl.labels[i as usize * a..][..a];
+            for j in 0..a {
+                // In units of the student's standard deviation.
+                let by = exp::<FMA>(-log_std[j]);
+                let (distance, spread) = ((mean[j] - labels[j]) * by, exp::<FMA>(kl.log_std[j] - log_std[j]));
+                let squares = distance * distance + spread * spread;
+                sums[KL] += f64::from(log_std[j] - kl.log_std[j] + 0.5 * (squares - 1.0));
+                mean[j] = kl.weight * distance * by;
+                grad_log_std[j] += kl.weight * (1.0 - squares);
+            }
+        }
+    }
+];
 
 impl Imitation {
     /// Learns from the rollout in shuffled minibatches; returns the means of their losses.

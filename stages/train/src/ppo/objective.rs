@@ -147,196 +147,180 @@ fn total(lanes: &[f64; 16]) -> f64 {
     lanes.iter().sum()
 }
 
-#[inline(always)]
-fn discrete_body<const FMA: bool>(
-    ppo: &Clipped,
-    samples: &[u32],
-    choices: &[u32],
-    softmax: &mut Softmax,
-    logits: &mut [f32],
-    sums: &mut Sums,
-) {
-    let Coefficients {
-        clip_range, ent_coef, ..
-    } = ppo.coefficients;
-    let (num_actions, k) = (num_outputs(choices), choices.len());
-    let [mut policy, mut entropies, mut kl, mut outside] = [[0.0_f64; 16]; 4];
-    for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * num_actions)) {
-        let count = samples.len();
-        let masks = samples
-            .iter()
-            .map(|&i| &ppo.mask[i as usize * num_actions..][..num_actions]);
-        softmax.load(logits, masks, choices);
-        softmax.normalise::<FMA>();
-        // The columns of the choices.
-        let chosen_columns = |component: usize, start: usize| {
-            let mut columns = [0_u32; 16];
-            for (column, &i) in columns.iter_mut().zip(samples) {
-                *column = start as u32 + ppo.actions[i as usize * k + component];
-            }
-            columns
-        };
-        let mut chosen = [0.0_f32; 16];
-        let mut all_entropy = [0.0_f32; 16];
-        softmax.entropy.clear();
-        for (component, columns) in softmax.components.iter().enumerate() {
-            let actions = chosen_columns(component, columns.start);
-            let (mut of_choice, mut entropy) = ([0.0_f32; 16], [0.0_f32; 16]);
-            for j in columns.clone() {
-                let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
-                for r in 0..16 {
-                    of_choice[r] = if actions[r] == j as u32 {
-                        log_prob[r]
-                    } else {
-                        of_choice[r]
-                    };
-                    // Where a choice is masked, its probability is 0 and its logarithm finite.
-                    entropy[r] -= p[r] * log_prob[r];
-                }
-            }
-            for r in 0..16 {
-                chosen[r] += of_choice[r];
-                all_entropy[r] += entropy[r];
-            }
-            softmax.entropy.push(entropy);
-        }
-        let old = gather(samples, ppo.old_log_prob);
-        let mut advantage = gather(samples, ppo.advantage);
-        for advantage in &mut advantage[..count] {
-            *advantage = (*advantage - ppo.moments.0) * ppo.moments.1;
-        }
-        let mut grad_log_prob = [0.0_f32; 16];
-        for r in 0..16 {
-            let surrogate = surrogate::<FMA>(chosen[r] - old[r], advantage[r], clip_range);
-            grad_log_prob[r] = surrogate.grad_log_prob;
-            let counts = if r < count { 1.0 } else { 0.0 };
-            policy[r] -= counts * f64::from(surrogate.value);
-            entropies[r] += counts * f64::from(all_entropy[r]);
-            kl[r] += counts * f64::from(surrogate.kl);
-            outside[r] += if surrogate.is_outside { counts } else { 0.0 };
-        }
-        for (component, columns) in softmax.components.iter().enumerate() {
-            let actions = chosen_columns(component, columns.start);
-            let entropy = &softmax.entropy[component];
-            for j in columns.clone() {
-                let (x, mask) = (&mut softmax.x[j], &softmax.mask[j]);
-                let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
-                for r in 0..16 {
-                    let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
-                    let grad = grad_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
-                    x[r] = if mask[r] { ppo.weight * grad } else { 0.0 };
-                }
-            }
-        }
-        store(&softmax.x, logits);
-    }
-    sums[POLICY] += total(&policy);
-    sums[ENTROPY] += total(&entropies);
-    sums[APPROX_KL] += total(&kl);
-    sums[CLIPPED] += total(&outside);
-}
-kernel! {
+kernel![
     /// The clipped surrogate and the entropy bonus of discrete actions, 16 samples at a time.
-    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], choices: &[u32], softmax: &mut Softmax,
-        logits: &mut [f32], sums: &mut Sums) = discrete_body
-}
-
-#[inline(always)]
-fn candidates_body<const FMA: bool>(
-    ppo: &Clipped,
-    samples: &[u32],
-    starts: &[u32],
-    logits: &mut [f32],
-    sums: &mut Sums,
-) {
-    let ent_coef = ppo.coefficients.ent_coef;
-    for (row, &i) in starts.windows(2).zip(samples) {
-        let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
-        let action = ppo.actions[i] as usize;
-        let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let mut sum = 0.0_f32;
-        for &x in &*row {
-            sum += exp::<FMA>(x - most);
-        }
-        let log = most + ln::<FMA>(sum);
-        let mut entropy = 0.0_f32;
-        for &x in &*row {
-            entropy -= exp::<FMA>(x - log) * (x - log);
-        }
-        let surrogate = ppo.surrogate::<FMA>(i, row[action] - log, entropy, sums);
-        let grad_log_prob = surrogate.grad_log_prob;
-        for x in &mut *row {
-            let (log_prob, p) = (*x - log, exp::<FMA>(*x - log));
-            *x = ppo.weight * p * (ent_coef * (log_prob + entropy) - grad_log_prob);
-        }
-        row[action] += ppo.weight * grad_log_prob;
-    }
-}
-kernel! {
-    /// The clipped surrogate and the entropy bonus of candidates, those of sample i from `starts[i]` on.
-    fn clipped_candidates(ppo: &Clipped<'_>, samples: &[u32], starts: &[u32], logits: &mut [f32],
-        sums: &mut Sums) = candidates_body
-}
-
-#[inline(always)]
-fn continuous_body<const FMA: bool>(
-    ppo: &Clipped,
-    samples: &[u32],
-    mean: &mut [f32],
-    log_std: &[f32],
-    grad_log_std: &mut [f32],
-    sums: &mut Sums,
-) {
-    let a = log_std.len();
-    let ent_coef = ppo.coefficients.ent_coef;
-    let entropy = gaussian::entropy(log_std);
-    for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
-        let i = i as usize;
-        let action = &ppo.continuous[i * a..(i + 1) * a];
-        let log_prob = gaussian::log_density::<FMA>(action, mean, log_std);
-        let surrogate = ppo.surrogate::<FMA>(i, log_prob, entropy, sums);
-        let grad_log_prob = ppo.weight * surrogate.grad_log_prob;
-        for j in 0..a {
-            let by = exp::<FMA>(-log_std[j]);
-            let z = (action[j] - mean[j]) * by;
-            mean[j] = grad_log_prob * z * by;
-            grad_log_std[j] += mul_add::<FMA>(grad_log_prob, z * z - 1.0, -ppo.weight * ent_coef);
-        }
-    }
-}
-kernel! {
-    /// The clipped surrogate and the entropy bonus of continuous actions.
-    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32],
-        grad_log_std: &mut [f32], sums: &mut Sums) = continuous_body
-}
-
-#[inline(always)]
-fn value_body<const FMA: bool>(ppo: &Clipped, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
-    let bound = ppo.coefficients.clip_range_vf;
-    let range = bound.unwrap_or(f32::INFINITY);
-    let weight = ppo.weight * ppo.coefficients.vf_coef * 2.0;
-    let mut squares = [0.0_f64; 16];
-    for (samples, part) in samples.chunks(16).zip(value.chunks_mut(16)) {
-        let (old, target) = (gather(samples, ppo.old_value), gather(samples, ppo.target));
-        let mut new = [0.0_f32; 16];
-        new[..part.len()].copy_from_slice(part);
-        let mut grad_value = [0.0_f32; 16];
-        for r in 0..16 {
-            let moved = new[r] - old[r];
-            let used = if bound.is_some() {
-                old[r] + clamp(moved, -range, range)
-            } else {
-                new[r]
+    fn clipped_discrete(
+        ppo: &Clipped<'_>,
+        samples: &[u32],
+        choices: &[u32],
+        softmax: &mut Softmax,
+        logits: &mut [f32],
+        sums: &mut Sums,
+    ) {
+        let Coefficients {
+            clip_range, ent_coef, ..
+        } = ppo.coefficients;
+        let (num_actions, k) = (num_outputs(choices), choices.len());
+        let [mut policy, mut entropies, mut kl, mut outside] = [[0.0_f64; 16]; 4];
+        for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * num_actions)) {
+            let count = samples.len();
+            let masks = samples
+                .iter()
+                .map(|&i| &ppo.mask[i as usize * num_actions..][..num_actions]);
+            softmax.load(logits, masks, choices);
+            softmax.normalise::<FMA>();
+            // The columns of the choices.
+            let chosen_columns = |component: usize, start: usize| {
+                let mut columns = [0_u32; 16];
+                for (column, &i) in columns.iter_mut().zip(samples) {
+                    *column = start as u32 + ppo.actions[i as usize * k + component];
+                }
+                columns
             };
-            let error = used - target[r];
-            squares[r] += f64::from(error) * f64::from(error);
-            grad_value[r] = if moved.abs() > range { 0.0 } else { weight * error };
+            let mut chosen = [0.0_f32; 16];
+            let mut all_entropy = [0.0_f32; 16];
+            softmax.entropy.clear();
+            for (component, columns) in softmax.components.iter().enumerate() {
+                let actions = chosen_columns(component, columns.start);
+                let (mut of_choice, mut entropy) = ([0.0_f32; 16], [0.0_f32; 16]);
+                for j in columns.clone() {
+                    let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
+                    for r in 0..16 {
+                        of_choice[r] = if actions[r] == j as u32 {
+                            log_prob[r]
+                        } else {
+                            of_choice[r]
+                        };
+                        // Where a choice is masked, its probability is 0 and its logarithm finite.
+                        entropy[r] -= p[r] * log_prob[r];
+                    }
+                }
+                for r in 0..16 {
+                    chosen[r] += of_choice[r];
+                    all_entropy[r] += entropy[r];
+                }
+                softmax.entropy.push(entropy);
+            }
+            let old = gather(samples, ppo.old_log_prob);
+            let mut advantage = gather(samples, ppo.advantage);
+            for advantage in &mut advantage[..count] {
+                *advantage = (*advantage - ppo.moments.0) * ppo.moments.1;
+            }
+            let mut grad_log_prob = [0.0_f32; 16];
+            for r in 0..16 {
+                let surrogate = surrogate::<FMA>(chosen[r] - old[r], advantage[r], clip_range);
+                grad_log_prob[r] = surrogate.grad_log_prob;
+                let counts = if r < count { 1.0 } else { 0.0 };
+                policy[r] -= counts * f64::from(surrogate.value);
+                entropies[r] += counts * f64::from(all_entropy[r]);
+                kl[r] += counts * f64::from(surrogate.kl);
+                outside[r] += if surrogate.is_outside { counts } else { 0.0 };
+            }
+            for (component, columns) in softmax.components.iter().enumerate() {
+                let actions = chosen_columns(component, columns.start);
+                let entropy = &softmax.entropy[component];
+                for j in columns.clone() {
+                    let (x, mask) = (&mut softmax.x[j], &softmax.mask[j]);
+                    let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
+                    for r in 0..16 {
+                        let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
+                        let grad =
+                            grad_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
+                        x[r] = if mask[r] { ppo.weight * grad } else { 0.0 };
+                    }
+                }
+            }
+            store(&softmax.x, logits);
         }
-        part.copy_from_slice(&grad_value[..part.len()]);
+        sums[POLICY] += total(&policy);
+        sums[ENTROPY] += total(&entropies);
+        sums[APPROX_KL] += total(&kl);
+        sums[CLIPPED] += total(&outside);
     }
-    sums[VALUE] += total(&squares);
-}
-kernel! {
+
+    /// The clipped surrogate and the entropy bonus of candidates, those of sample i from `starts[i]` on.
+    fn clipped_candidates(
+        ppo: &Clipped<'_>,
+        samples: &[u32],
+        starts: &[u32],
+        logits: &mut [f32],
+        sums: &mut Sums,
+    ) {
+        let ent_coef = ppo.coefficients.ent_coef;
+        for (row, &i) in starts.windows(2).zip(samples) {
+            let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
+            let action = ppo.actions[i] as usize;
+            let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let mut sum = 0.0_f32;
+            for &x in &*row {
+                sum += exp::<FMA>(x - most);
+            }
+            let log = most + ln::<FMA>(sum);
+            let mut entropy = 0.0_f32;
+            for &x in &*row {
+                entropy -= exp::<FMA>(x - log) * (x - log);
+            }
+            let surrogate = ppo.surrogate::<FMA>(i, row[action] - log, entropy, sums);
+            let grad_log_prob = surrogate.grad_log_prob;
+            for x in &mut *row {
+                let (log_prob, p) = (*x - log, exp::<FMA>(*x - log));
+                *x = ppo.weight * p * (ent_coef * (log_prob + entropy) - grad_log_prob);
+            }
+            row[action] += ppo.weight * grad_log_prob;
+        }
+    }
+
+    /// The clipped surrogate and the entropy bonus of continuous actions.
+    fn clipped_continuous(
+        ppo: &Clipped<'_>,
+        samples: &[u32],
+        mean: &mut [f32],
+        log_std: &[f32],
+        grad_log_std: &mut [f32],
+        sums: &mut Sums,
+    ) {
+        let a = log_std.len();
+        let ent_coef = ppo.coefficients.ent_coef;
+        let entropy = gaussian::entropy(log_std);
+        for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
+            let i = i as usize;
+            let action = &ppo.continuous[i * a..(i + 1) * a];
+            let log_prob = gaussian::log_density::<FMA>(action, mean, log_std);
+            let surrogate = ppo.surrogate::<FMA>(i, log_prob, entropy, sums);
+            let grad_log_prob = ppo.weight * surrogate.grad_log_prob;
+            for j in 0..a {
+                let by = exp::<FMA>(-log_std[j]);
+                let z = (action[j] - mean[j]) * by;
+                mean[j] = grad_log_prob * z * by;
+                grad_log_std[j] += mul_add::<FMA>(grad_log_prob, z * z - 1.0, -ppo.weight * ent_coef);
+            }
+        }
+    }
+
     /// The critic's loss.
-    fn clipped_value(ppo: &Clipped<'_>, samples: &[u32], value: &mut [f32], sums: &mut Sums) = value_body
-}
+    fn clipped_value(ppo: &Clipped<'_>, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
+        let bound = ppo.coefficients.clip_range_vf;
+        let range = bound.unwrap_or(f32::INFINITY);
+        let weight = ppo.weight * ppo.coefficients.vf_coef * 2.0;
+        let mut squares = [0.0_f64; 16];
+        for (samples, part) in samples.chunks(16).zip(value.chunks_mut(16)) {
+            let (old, target) = (gather(samples, ppo.old_value), gather(samples, ppo.target));
+            let mut new = [0.0_f32; 16];
+            new[..part.len()].copy_from_slice(part);
+            let mut grad_value = [0.0_f32; 16];
+            for r in 0..16 {
+                let moved = new[r] - old[r];
+                let used = if bound.is_some() {
+                    old[r] + clamp(moved, -range, range)
+                } else {
+                    new[r]
+                };
+                let error = used - target[r];
+                squares[r] += f64::from(error) * f64::from(error);
+                grad_value[r] = if moved.abs() > range { 0.0 } else { weight * error };
+            }
+            part.copy_from_slice(&grad_value[..part.len()]);
+        }
+        sums[VALUE] += total(&squares);
+    }
+];

@@ -3,7 +3,7 @@
 use crate::numerics::aggregate::{RollingAggregate, Sum};
 use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::{Stateful, state};
 
 /// The simple average.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub struct Simple {
     sums: RollingAggregate<Sum, 1, 1>,
     share: f64,
 }
+
+state!(Simple { sums });
 
 impl Simple {
     pub fn new(n: usize) -> Self {
@@ -31,10 +33,6 @@ impl Kernel<1, 1> for Simple {
         }
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.sums.visit(visitor);
-    }
 }
 
 /// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins
@@ -47,6 +45,8 @@ pub struct Exponential {
     keep: f64,
     take: f64,
 }
+
+state!(Exponential { average, missing <= n });
 
 impl Exponential {
     pub fn new(n: usize) -> Self {
@@ -94,11 +94,6 @@ impl Exponential {
     pub fn has_begun(&self) -> bool {
         self.missing == 0
     }
-
-    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.average);
-        visitor.count(&mut self.missing, self.n);
-    }
 }
 
 impl Recurrence<1, 1> for Exponential {
@@ -116,15 +111,13 @@ impl Recurrence<1, 1> for Exponential {
     fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
         [self.update(value)]
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.visit(visitor);
-    }
 }
 
 /// `N` exponential averages, each of the one before.
 #[derive(Clone, Debug)]
 struct Cascade<const N: usize>([Exponential; N]);
+
+state!([const N: usize] Cascade<N> { 0 });
 
 impl<const N: usize> Cascade<N> {
     fn new(n: usize) -> Self {
@@ -156,10 +149,6 @@ impl<const N: usize> Recurrence<1, N> for Cascade<N> {
             averages[k] = value;
         }
         averages
-    }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(visitor));
     }
 }
 
@@ -197,6 +186,8 @@ pub struct Trix {
     before: Previous,
 }
 
+state!(Trix { averages, before });
+
 impl Trix {
     pub fn new(n: usize) -> Self {
         Self {
@@ -233,11 +224,6 @@ impl Recurrence<1, 1> for Trix {
         let [.., value] = self.averages.step([value]);
         Self::of(value, self.before.replace(value))
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.averages.visit_state(visitor);
-        self.before.visit(visitor);
-    }
 }
 
 /// The average with weights 1 to `n`, the newest the heaviest.
@@ -256,6 +242,8 @@ pub struct Weighted {
     seen: usize,
     n: usize,
 }
+
+state!(Weighted { old, sum, weighted, full, trailing, seen <= n });
 
 impl Weighted {
     pub fn new(n: usize) -> Self {
@@ -299,19 +287,13 @@ impl Kernel<1, 1> for Weighted {
         self.old.take(values);
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.old.visit(visitor);
-        for number in [&mut self.sum, &mut self.weighted, &mut self.full, &mut self.trailing] {
-            visitor.number(number);
-        }
-        visitor.count(&mut self.seen, self.n);
-    }
 }
 
 /// The triangular average: a simple average of simple averages, over `n` values together.
 #[derive(Clone, Debug)]
 pub struct Triangular([Simple; 2]);
+
+state!(Triangular { 0 });
 
 impl Triangular {
     pub fn new(n: usize) -> Self {
@@ -329,10 +311,6 @@ impl Kernel<1, 1> for Triangular {
         let missing = first.rows([values], [inner]);
         missing + second.rows([&inner[missing..]], [&mut averages[missing..]])
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(visitor));
-    }
 }
 
 /// The adaptive average (P. J. Kaufman, 1995): the smoother the less the path of `n` bars was a straight one.
@@ -345,6 +323,13 @@ pub struct Adaptive {
     begun: bool,
     n: usize,
 }
+
+state!(Adaptive {
+    values,
+    path,
+    average,
+    begun
+});
 
 const FASTEST: f64 = 2.0 / (2.0 + 1.0);
 const SLOWEST: f64 = 2.0 / (30.0 + 1.0);
@@ -392,13 +377,6 @@ impl Kernel<1, 1> for Adaptive {
         (self.path, self.average) = (path, average);
         rows - count
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.values.visit(visitor);
-        visitor.number(&mut self.path);
-        visitor.number(&mut self.average);
-        visitor.flag(&mut self.begun);
-    }
 }
 
 /// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's
@@ -418,6 +396,8 @@ pub struct Macd {
     wait: usize,
     most: usize,
 }
+
+state!(Macd { fast, slow, signal, wait <= most });
 
 impl Macd {
     pub fn new([fast, slow, signal]: [usize; 3]) -> Self {
@@ -456,13 +436,6 @@ impl Recurrence<1, 3> for Macd {
         let signal = self.signal.update(line);
         [line, signal, line - signal]
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        for average in [&mut self.fast, &mut self.slow, &mut self.signal] {
-            average.visit(visitor);
-        }
-        visitor.count(&mut self.wait, self.most);
-    }
 }
 
 /// Fast less slow average: in currency, or in percent of the slow one.
@@ -472,6 +445,8 @@ pub struct Difference<A> {
     slow: A,
     percent: bool,
 }
+
+state!([A: Stateful] Difference<A> { fast, slow });
 
 impl<A: Kernel<1, 1>> Difference<A> {
     pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
@@ -502,10 +477,5 @@ impl<A: Kernel<1, 1>> Kernel<1, 1> for Difference<A> {
             pairs.for_each(|(out, slow)| *out -= slow);
         }
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.fast.visit(visitor);
-        self.slow.visit(visitor);
     }
 }

@@ -3,7 +3,7 @@
 use super::average::Exponential;
 use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Previous};
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::state;
 
 /// High, low and close of a bar.
 pub type Hlc = [f64; 3];
@@ -26,6 +26,8 @@ pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct TrueRange(Lag);
 
+state!(TrueRange { 0 });
+
 impl TrueRange {
     pub fn new() -> Self {
         Self(Lag::new(1))
@@ -45,10 +47,6 @@ impl Kernel<3, 1> for TrueRange {
         self.0.take(close);
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
 }
 
 /// The average true range: the mean of the first `n` true ranges, then Wilder's average.
@@ -58,6 +56,8 @@ pub struct Atr<const PERCENT: bool> {
     average: Exponential,
     percent: bool,
 }
+
+state!([const PERCENT: bool] Atr<PERCENT> { before, average });
 
 impl<const PERCENT: bool> Atr<PERCENT> {
     /// In currency, or in percent of the close.
@@ -100,11 +100,6 @@ impl<const PERCENT: bool> Recurrence<3, 1> for Atr<PERCENT> {
         let average = self.average.update(true_range(high, low, before));
         self.of(average, close)
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.average.visit(visitor);
-    }
 }
 
 /// Wilder's sums of movement up, movement down and true range.
@@ -118,6 +113,8 @@ struct Movement {
     n: usize,
     keep: f64,
 }
+
+state!(Movement { before, up, down, range, seen <= n + 1 });
 
 impl Movement {
     fn new(n: usize) -> Self {
@@ -174,19 +171,13 @@ impl Movement {
         let sum = down + up;
         (sum > 0.0).then(|| 100.0 * ((down - up).abs() / sum))
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.numbers(&mut self.before);
-        for number in [&mut self.up, &mut self.down, &mut self.range] {
-            visitor.number(number);
-        }
-        visitor.count(&mut self.seen, self.n + 1);
-    }
 }
 
 /// The two directional movements, plus and minus, in currency.
 #[derive(Clone, Debug)]
 pub struct Movements(Movement);
+
+state!(Movements { 0 });
 
 impl Movements {
     pub fn new(n: usize) -> Self {
@@ -202,15 +193,13 @@ impl Recurrence<2, 2> for Movements {
         let needed = if self.0.n <= 1 { 1 } else { self.0.n - 1 };
         self.0.next(bar, needed).then_some([self.0.up, self.0.down])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
 }
 
 /// The two directional indices, plus and minus, percent.
 #[derive(Clone, Debug)]
 pub struct Indices(Movement);
+
+state!(Indices { 0 });
 
 impl Indices {
     pub fn new(n: usize) -> Self {
@@ -230,10 +219,6 @@ impl Recurrence<3, 2> for Indices {
         let (up, down) = self.0.indices().unwrap_or((0.0, 0.0));
         Some([up, down])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
 }
 
 /// The directional index; where nothing moves it keeps its value.
@@ -242,6 +227,8 @@ pub struct Dx {
     movement: Movement,
     value: f64,
 }
+
+state!(Dx { movement, value });
 
 impl Dx {
     pub fn new(n: usize) -> Self {
@@ -261,11 +248,6 @@ impl Recurrence<3, 1> for Dx {
         self.value = self.movement.index().unwrap_or(self.value);
         Some([self.value])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.movement.visit(visitor);
-        visitor.number(&mut self.value);
-    }
 }
 
 /// The average directional index: the mean of the first `n` directional indices, then Wilder's average.
@@ -275,6 +257,8 @@ pub struct Adx {
     average: f64,
     missing: usize,
 }
+
+state!(Adx { movement, average, missing <= movement.n });
 
 impl Adx {
     pub fn new(n: usize) -> Self {
@@ -314,13 +298,6 @@ impl Recurrence<3, 1> for Adx {
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         self.step(bar).map(|value| [value])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        let most = self.movement.n;
-        self.movement.visit(visitor);
-        visitor.number(&mut self.average);
-        visitor.count(&mut self.missing, most);
-    }
 }
 
 /// The mean of the average directional index of now and of `n - 1` bars ago.
@@ -329,6 +306,8 @@ pub struct Adxr {
     adx: Adx,
     before: Lag,
 }
+
+state!(Adxr { adx, before });
 
 impl Adxr {
     pub fn new(n: usize) -> Self {
@@ -355,11 +334,6 @@ impl Kernel<3, 1> for Adxr {
         self.before.take(indices);
         first + missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.adx.visit(visitor);
-        self.before.visit(visitor);
-    }
 }
 
 /// The parabolic stop and reverse. It begins long, unless the second bar moved down.
@@ -374,6 +348,8 @@ pub struct Sar {
     acceleration: f64,
     maximum: f64,
 }
+
+state!(Sar { before, stop, extreme, factor, long, seen <= 2 });
 
 impl Sar {
     pub fn new(acceleration: f64, maximum: f64) -> Self {
@@ -481,14 +457,5 @@ impl Kernel<2, 1> for Sar {
             out[row] = self.turn([high[row], low[row]]);
             row += 1;
         }
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.numbers(&mut self.before);
-        for number in [&mut self.stop, &mut self.extreme, &mut self.factor] {
-            visitor.number(number);
-        }
-        visitor.flag(&mut self.long);
-        visitor.count(&mut self.seen, 2);
     }
 }

@@ -5,7 +5,7 @@ use super::directional::true_range;
 use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::{StateVisitor, Stateful, state};
 
 /// The kinds of change over `n` bars.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct Change {
     old: Lag,
     kind: ChangeKind,
 }
+
+state!(Change { old });
 
 impl Change {
     pub fn new(n: usize, kind: ChangeKind) -> Self {
@@ -73,10 +75,6 @@ impl Kernel<1, 1> for Change {
         self.old.take(values);
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.old.visit(visitor);
-    }
 }
 
 /// Wilder's averages of gains and of losses.
@@ -86,6 +84,8 @@ struct GainsAndLosses {
     gains: Exponential,
     losses: Exponential,
 }
+
+state!(GainsAndLosses { before, gains, losses });
 
 impl GainsAndLosses {
     fn new(n: usize) -> Self {
@@ -114,12 +114,6 @@ impl Recurrence<1, 2> for GainsAndLosses {
     fn step(&mut self, [value]: [f64; 1]) -> [f64; 2] {
         let [gain, loss] = gain_and_loss(value, self.before.replace(value));
         [self.gains.update(gain), self.losses.update(loss)]
-    }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.gains.visit(visitor);
-        self.losses.visit(visitor);
     }
 }
 
@@ -175,6 +169,8 @@ struct Stochastic<P, S> {
     d: Simple,
 }
 
+state!([P: Stateful, S: Stateful] Stochastic<P, S> { first, k, d });
+
 /// The stochastic oscillator (G. Lane): %K of `k` bars, smoothed over `slow` (1 where it is not), and its
 /// average %D.
 pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
@@ -197,14 +193,12 @@ pub fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl K
 /// A kernel of high, low and close, of a series that is all three.
 struct Thrice<P>(P);
 
+state!([P: Stateful] Thrice<P> { 0 });
+
 impl<P: Kernel<3, 1>> Kernel<1, 1> for Thrice<P> {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], out: [&mut [f64]; 1]) -> usize {
         self.0.rows([values; 3], out)
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
     }
 }
 
@@ -217,12 +211,6 @@ impl<P: Kernel<K, 1>, S: Kernel<1, 1>, const K: usize> Kernel<K, 2> for Stochast
         missing += self.k.rows([&first[missing..]], [&mut k[missing..]]);
         missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.first.visit(visitor);
-        self.k.visit(visitor);
-        self.d.visit(visitor);
-    }
 }
 
 /// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean
@@ -233,6 +221,8 @@ pub struct Cci {
     sums: RollingAggregate<Sum, 1, 1>,
     n: usize,
 }
+
+state!(Cci { prices, sums });
 
 impl Cci {
     pub fn new(n: usize) -> Self {
@@ -292,11 +282,6 @@ impl Kernel<3, 1> for Cci {
         }
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.prices.visit(visitor);
-        self.sums.visit(visitor);
-    }
 }
 
 /// The number of rows whose deviations are added up together, in registers.
@@ -323,6 +308,14 @@ pub struct Ultimate {
     sums: [[f64; 2]; 3],
     begun: bool,
 }
+
+state!(Ultimate {
+    before,
+    pressures,
+    ranges,
+    sums,
+    begun
+});
 
 impl Ultimate {
     pub fn new(mut periods: [usize; 3]) -> Self {
@@ -396,19 +389,15 @@ impl Kernel<3, 1> for Ultimate {
         }
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.pressures.visit(visitor);
-        self.ranges.visit(visitor);
-        self.sums.iter_mut().for_each(|sums| visitor.numbers(sums));
-        visitor.flag(&mut self.begun);
-    }
 }
 
 /// The balance of power: the move from open to close in parts of the bar's range.
 #[derive(Clone, Debug)]
 pub struct Balance;
+
+impl Stateful for Balance {
+    fn visit(&mut self, _: &mut StateVisitor<'_>) {}
+}
 
 impl Recurrence<4, 1> for Balance {
     #[inline(always)]
@@ -417,8 +406,6 @@ impl Recurrence<4, 1> for Balance {
         let share = (close - open) / range;
         Some([if range <= 0.0 { 0.0 } else { share }])
     }
-
-    fn visit_state(&mut self, _: &mut StateVisitor<'_>) {}
 }
 
 /// The mean of the highest and the lowest of `n` bars.

@@ -3,7 +3,7 @@
 use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Scratch};
 use crate::numerics::lookback::Lag;
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::state;
 
 /// The population variance.
 pub fn variance(n: usize) -> impl Kernel<1, 1> {
@@ -49,6 +49,8 @@ pub struct Regression {
     n: f64,
 }
 
+state!(Regression { lines });
+
 impl Regression {
     pub fn new(n: usize, fit: Fit) -> Self {
         Self {
@@ -90,10 +92,6 @@ impl Kernel<1, 1> for Regression {
         rows.for_each(|(out, (sum, placed))| *out = sum * share + slope(*sum, *placed) * from_mean);
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.lines.visit(visitor);
-    }
 }
 
 /// Pearson's correlation; 0 where one of the two does not move.
@@ -110,6 +108,8 @@ pub struct Beta {
     before: [Lag; 2],
     returns: RollingAggregate<CoDeviations, 2, 5>,
 }
+
+state!(Beta { returns, before });
 
 impl Beta {
     pub fn new(n: usize) -> Self {
@@ -147,10 +147,5 @@ impl Kernel<2, 1> for Beta {
             *out = if *xx > 0.0 { slope } else { 0.0 };
         }
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.returns.visit(visitor);
-        self.before.iter_mut().for_each(|before| before.visit(visitor));
     }
 }

@@ -6,7 +6,7 @@
 use super::directional::{Hlc, true_range};
 use crate::numerics::kernel::{Map, Recurrence};
 use crate::numerics::sliding_window::{Deviations, Extremes, RingBuffer, SlidingWindow, Sum};
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::state;
 
 /// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas'
 /// `ewm(adjust=True)`).
@@ -16,6 +16,8 @@ pub struct Adjusted {
     weight: f64,
     keep: f64,
 }
+
+state!(Adjusted { average, weight });
 
 impl Adjusted {
     /// `a = 2 / (n + 1)`.
@@ -42,11 +44,6 @@ impl Adjusted {
         self.average += (value - self.average) / self.weight;
         self.average
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.average);
-        visitor.number(&mut self.weight);
-    }
 }
 
 impl Recurrence<1, 1> for Adjusted {
@@ -54,15 +51,13 @@ impl Recurrence<1, 1> for Adjusted {
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.step(value)])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.visit(visitor);
-    }
 }
 
 /// The mean of the last `n` values, or of as many as there are.
 #[derive(Clone, Debug)]
 pub struct Mean(SlidingWindow<Sum>);
+
+state!(Mean { 0 });
 
 impl Mean {
     pub fn new(n: usize) -> Self {
@@ -75,15 +70,13 @@ impl Recurrence<1, 1> for Mean {
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.0.partial([value]).mean()])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
 }
 
 /// `macd`, `macds`, `macdh`.
 #[derive(Clone, Debug)]
 pub struct Macd([Adjusted; 3]);
+
+state!(Macd { 0 });
 
 impl Macd {
     pub fn new(periods: [usize; 3]) -> Self {
@@ -99,10 +92,6 @@ impl Recurrence<1, 3> for Macd {
         let signal = signal.step(line);
         Some([line, signal, line - signal])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(visitor));
-    }
 }
 
 /// `boll_ub`, `boll`, `boll_lb`, with the sample deviation: from the second bar on.
@@ -111,6 +100,8 @@ pub struct Bands {
     spread: SlidingWindow<Deviations>,
     width: f64,
 }
+
+state!(Bands { spread });
 
 impl Bands {
     pub fn new(n: usize, width: f64) -> Self {
@@ -128,10 +119,6 @@ impl Recurrence<1, 3> for Bands {
         let distance = self.width * spread.variance().unwrap_or(f64::NAN).sqrt();
         Some([spread.mean + distance, spread.mean, spread.mean - distance])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.spread.visit(visitor);
-    }
 }
 
 /// `rsi`: 50 where nothing moved.
@@ -140,6 +127,8 @@ pub struct Rsi {
     before: f64,
     averages: [Adjusted; 2],
 }
+
+state!(Rsi { before, averages });
 
 impl Rsi {
     pub fn new(n: usize) -> Self {
@@ -160,11 +149,6 @@ impl Recurrence<1, 1> for Rsi {
         let sum = gain + loss;
         Some([if sum == 0.0 { 50.0 } else { 100.0 * (gain / sum) }])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.before);
-        self.averages.iter_mut().for_each(|average| average.visit(visitor));
-    }
 }
 
 /// `cci`: 0 in the warm-up.
@@ -174,6 +158,8 @@ pub struct Cci {
     missing: usize,
     n: usize,
 }
+
+state!(Cci { ring, missing <= n });
 
 impl Cci {
     pub fn new(n: usize) -> Self {
@@ -205,11 +191,6 @@ impl Recurrence<3, 1> for Cci {
             (price - mean) / (0.015 * deviation)
         }])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.ring.visit(visitor);
-        visitor.count(&mut self.missing, self.n);
-    }
 }
 
 /// `pdi`, `ndi`, `dx` and the averages they are made of. The first bar has no movement, and its true range is
@@ -222,6 +203,14 @@ struct Movement {
     down: Adjusted,
     range: Adjusted,
 }
+
+state!(Movement {
+    before,
+    begun,
+    up,
+    down,
+    range
+});
 
 impl Movement {
     fn new(n: usize) -> Self {
@@ -249,14 +238,6 @@ impl Recurrence<3, 3> for Movement {
         let down = self.down.step(if fall > 0.0 && fall > rise { fall } else { 0.0 });
         let range = self.range.step(true_range(bar[0], bar[1], close));
         Some([up / range * 100.0, down / range * 100.0, range])
-    }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.numbers(&mut self.before);
-        visitor.flag(&mut self.begun);
-        for average in [&mut self.up, &mut self.down, &mut self.range] {
-            average.visit(visitor);
-        }
     }
 }
 
@@ -293,6 +274,8 @@ pub struct Adx {
     average: Adjusted,
 }
 
+state!(Adx { movement, average });
+
 impl Adx {
     pub fn new(n: usize) -> Self {
         Self {
@@ -313,16 +296,13 @@ impl Recurrence<3, 1> for Adx {
             Some([self.average.step(index)])
         }
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.movement.visit_state(visitor);
-        self.average.visit(visitor);
-    }
 }
 
 /// `wr`.
 #[derive(Clone, Debug)]
 pub struct WilliamsR(SlidingWindow<Extremes>);
+
+state!(WilliamsR { 0 });
 
 impl WilliamsR {
     pub fn new(n: usize) -> Self {
@@ -341,10 +321,6 @@ impl Recurrence<3, 1> for WilliamsR {
             (high - close) / range * -100.0
         }])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.0.visit(visitor);
-    }
 }
 
 /// `kdjk` and `kdjd`: a third of the position in the range, percent, is added to two thirds of the previous
@@ -355,6 +331,8 @@ pub struct Kdj {
     k: f64,
     d: f64,
 }
+
+state!(Kdj { range, k, d });
 
 impl Kdj {
     pub fn new(n: usize) -> Self {
@@ -380,12 +358,6 @@ impl Recurrence<3, 2> for Kdj {
         self.d = 2.0 / 3.0 * self.d + 1.0 / 3.0 * self.k;
         Some([self.k, self.d])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.range.visit(visitor);
-        visitor.number(&mut self.k);
-        visitor.number(&mut self.d);
-    }
 }
 
 /// `mfi`: a fraction, 0.5 in the warm-up and where nothing moved.
@@ -397,6 +369,8 @@ pub struct MoneyFlow {
     missing: usize,
     n: usize,
 }
+
+state!(MoneyFlow { before, up, down, missing <= n });
 
 impl MoneyFlow {
     pub fn new(n: usize) -> Self {
@@ -423,12 +397,5 @@ impl Recurrence<4, 1> for MoneyFlow {
         }
         let sum = up + down;
         Some([if sum > 0.0 { up / sum } else { 0.5 }])
-    }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.before);
-        self.up.visit(visitor);
-        self.down.visit(visitor);
-        visitor.count(&mut self.missing, self.n);
     }
 }

@@ -4,7 +4,7 @@ use super::average::rounding;
 use crate::numerics::aggregate::{RollingAggregate, Sum};
 use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
 use crate::numerics::lookback::Lag;
-use crate::numerics::state::StateVisitor;
+use crate::numerics::state::state;
 
 /// The money flow index: typical price by volume of the bars that rose, in percent of that of all that moved.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct MoneyFlow {
     before: Lag,
     flows: RollingAggregate<Sum, 2, 2>,
 }
+
+state!(MoneyFlow { before, flows });
 
 impl MoneyFlow {
     pub fn new(n: usize) -> Self {
@@ -56,11 +58,6 @@ impl Kernel<4, 1> for MoneyFlow {
         }
         missing
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.before.visit(visitor);
-        self.flows.visit(visitor);
-    }
 }
 
 /// On-balance volume: added where the close rose, taken away where it fell.
@@ -70,6 +67,12 @@ pub struct OnBalance {
     balance: f64,
     begun: bool,
 }
+
+state!(OnBalance {
+    before,
+    balance,
+    begun
+});
 
 impl Recurrence<2, 1> for OnBalance {
     #[inline(always)]
@@ -84,18 +87,14 @@ impl Recurrence<2, 1> for OnBalance {
         self.before = close;
         Some([self.balance])
     }
-
-    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.before);
-        visitor.number(&mut self.balance);
-        visitor.flag(&mut self.begun);
-    }
 }
 
 /// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the
 /// bar.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulation(f64);
+
+state!(Accumulation { 0 });
 
 impl Accumulation {
     /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the
@@ -131,10 +130,6 @@ impl Kernel<4, 1> for Accumulation {
         self.0 = Self::sums(bars, self.0, |row, sum| out[row] = sum);
         0
     }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.0);
-    }
 }
 
 /// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with
@@ -150,6 +145,8 @@ pub struct Chaikin {
     missing: usize,
     most: usize,
 }
+
+state!(Chaikin { line, averages, begun, missing <= most });
 
 impl Chaikin {
     pub fn new(periods: [usize; 2]) -> Self {
@@ -183,12 +180,5 @@ impl Kernel<4, 1> for Chaikin {
         let missing = self.missing.min(out.len());
         self.missing -= missing;
         missing
-    }
-
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(&mut self.line);
-        visitor.numbers(&mut self.averages);
-        visitor.flag(&mut self.begun);
-        visitor.count(&mut self.missing, self.most);
     }
 }

@@ -88,39 +88,37 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32
     }
 }
 
-#[inline(always)]
-fn widened_body<const FMA: bool>(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
-    for p in 0..b.panels {
-        let columns = &b.data[p * b.panel..][..b.k / 2 * WIDTH];
-        for r in 0..a.rows {
-            let out = &mut c[p * panel + r * WIDTH..][..WIDTH];
-            let mut sums = [0.0_f32; WIDTH];
-            match start {
-                Start16::Zero => {}
-                Start16::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
-                Start16::Current => sums.copy_from_slice(out),
-            }
-            for (g, columns) in columns.chunks_exact(PAIRS * WIDTH).enumerate() {
-                let a = &a.data[r * a.stride + g * a.jump..][..PAIRS];
-                let [mut even, mut odd] = [[0.0_f32; WIDTH]; 2];
-                for (&x, row) in a.iter().zip(columns.as_chunks::<WIDTH>().0) {
-                    let (low, high) = (f32::from_bits(x << 16), f32::from_bits(x & 0xffff_0000));
+kernel![
+    fn widened(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+        for p in 0..b.panels {
+            let columns = &b.data[p * b.panel..][..b.k / 2 * WIDTH];
+            for r in 0..a.rows {
+                let out = &mut c[p * panel + r * WIDTH..][..WIDTH];
+                let mut sums = [0.0_f32; WIDTH];
+                match start {
+                    Start16::Zero => {}
+                    Start16::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
+                    Start16::Current => sums.copy_from_slice(out),
+                }
+                for (g, columns) in columns.chunks_exact(PAIRS * WIDTH).enumerate() {
+                    let a = &a.data[r * a.stride + g * a.jump..][..PAIRS];
+                    let [mut even, mut odd] = [[0.0_f32; WIDTH]; 2];
+                    for (&x, row) in a.iter().zip(columns.as_chunks::<WIDTH>().0) {
+                        let (low, high) = (f32::from_bits(x << 16), f32::from_bits(x & 0xffff_0000));
+                        for j in 0..WIDTH {
+                            even[j] = mul_add::<FMA>(low, f32::from_bits(row[j] << 16), even[j]);
+                            odd[j] = mul_add::<FMA>(high, f32::from_bits(row[j] & 0xffff_0000), odd[j]);
+                        }
+                    }
                     for j in 0..WIDTH {
-                        even[j] = mul_add::<FMA>(low, f32::from_bits(row[j] << 16), even[j]);
-                        odd[j] = mul_add::<FMA>(high, f32::from_bits(row[j] & 0xffff_0000), odd[j]);
+                        sums[j] += even[j] + odd[j];
                     }
                 }
-                for j in 0..WIDTH {
-                    sums[j] += even[j] + odd[j];
-                }
+                out.copy_from_slice(&sums);
             }
-            out.copy_from_slice(&sums);
         }
     }
-}
-kernel! {
-    fn widened(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) = widened_body
-}
+];
 
 #[cfg(test)]
 mod tests;

@@ -26,42 +26,36 @@ fn pair(even: f32, odd: f32) -> u32 {
     narrow(even) | narrow(odd) << 16
 }
 
-#[inline(always)]
-fn narrow_body<const FMA: bool>(x: &[f32], out: &mut [u32]) {
-    let (pairs, rest) = x.as_chunks::<2>();
-    for (out, &[even, odd]) in out.iter_mut().zip(pairs) {
-        *out = pair(even, odd);
-    }
-    if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
-        *out = narrow(*last);
-    }
-}
-kernel! {
+kernel![
     /// Numbers as pairs; an odd one out gets a zero.
-    pub fn narrow_row(x: &[f32], out: &mut [u32]) = narrow_body
-}
-
-#[inline(always)]
-fn narrow_both_body<const FMA: bool>(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) {
-    let (rows, _) = x.as_chunks::<{ 2 * WIDTH }>();
-    let columns = by_column.as_chunks_mut::<WIDTH>().0;
-    let out = by_row.as_chunks_mut::<WIDTH>().0;
-    for ((x, columns), out) in rows.iter().zip(columns).zip(out) {
-        let mut halves = [0_u32; 2 * WIDTH];
-        for j in 0..2 * WIDTH {
-            halves[j] = narrow(x[j]);
+    pub fn narrow_row(x: &[f32], out: &mut [u32]) {
+        let (pairs, rest) = x.as_chunks::<2>();
+        for (out, &[even, odd]) in out.iter_mut().zip(pairs) {
+            *out = pair(even, odd);
         }
-        for j in 0..WIDTH {
-            columns[j] = halves[2 * j] | halves[2 * j + 1] << 16;
-            out[j] = halves[j] | halves[WIDTH + j] << 16;
+        if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
+            *out = narrow(*last);
         }
     }
-}
-kernel! {
+
     /// An even number of rows of a panel `[rows, 32]`: pairs of neighbours in a row `[rows, 16]`, and of
     /// neighbours in a column `[rows / 2, 32]`.
-    pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) = narrow_both_body
-}
+    pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) {
+        let (rows, _) = x.as_chunks::<{ 2 * WIDTH }>();
+        let columns = by_column.as_chunks_mut::<WIDTH>().0;
+        let out = by_row.as_chunks_mut::<WIDTH>().0;
+        for ((x, columns), out) in rows.iter().zip(columns).zip(out) {
+            let mut halves = [0_u32; 2 * WIDTH];
+            for j in 0..2 * WIDTH {
+                halves[j] = narrow(x[j]);
+            }
+            for j in 0..WIDTH {
+                columns[j] = halves[2 * j] | halves[2 * j + 1] << 16;
+                out[j] = halves[j] | halves[WIDTH + j] << 16;
+            }
+        }
+    }
+];
 
 /// Turns rows of pairs `[rows, stride]` (their neighbours in a row) into a left operand of their columns,
 /// which is in groups of rows: `[rows / 32, height, 16]`, neighbours in a column paired. `rows` is a multiple

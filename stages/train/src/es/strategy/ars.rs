@@ -2,7 +2,7 @@
 //! for reinforcement learning", 2018).
 
 use super::shaping::order;
-use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, optimiser, sums};
 
 /// The share of the pairs that are learned from.
 const ELITE_RATIO: f64 = 0.5;
@@ -13,29 +13,13 @@ const ELITE_RATIO: f64 = 0.5;
 pub(crate) struct Ars;
 
 impl Strategy for Ars {
-    fn antithetic(&self) -> bool {
-        true
-    }
-
-    fn start(&self, _: usize) -> Vec<f32> {
-        Vec::new()
-    }
-
-    fn prepare(&mut self, _: &Generation, _: &[f32]) {}
-
-    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
-        super::OpenEs.displacement(generation, own, draws, k, y);
+    fn displacement(&self, generation: &Generation, own: &[f32], k: usize, y: &mut [f32]) {
+        super::OpenEs.displacement(generation, own, k, y);
     }
 
     /// The gradient is the sum over elites of (f+ - f-) z over their number and the standard deviation of
     /// their costs (`ARS._tell`).
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    ) {
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let (plus, minus) = costs.split_at(costs.len() / 2);
         let best: Vec<f64> = plus.iter().zip(minus).map(|(plus, minus)| plus.min(*minus)).collect();
         let elites = ((ELITE_RATIO * costs.len() as f64 / 2.0) as usize).max(1);
@@ -50,7 +34,7 @@ impl Strategy for Ars {
             .iter()
             .map(|&k| (k, ((plus[k] - minus[k]) * by) as f32, 0.0))
             .collect();
-        let (gradient, _) = sums(draws, generation, &weights, distribution.mean.len(), false);
+        let (gradient, _) = sums(generation, &weights, distribution.mean.len(), false);
         optimiser::step(generation.learning_rate, &gradient, distribution);
     }
 

@@ -1,7 +1,7 @@
 //! CMA-ES with a full covariance (Hansen and Ostermeier, 2001).
 
 use super::cma::Constants;
-use super::{Distribution, Draws, Generation, Strategy};
+use super::{Distribution, Generation, Strategy};
 use rayon::prelude::*;
 use stages_numerics::eigen::square_root;
 
@@ -58,7 +58,7 @@ impl Strategy for CmaEs {
         own
     }
 
-    fn prepare(&mut self, _: &Generation, own: &[f32]) {
+    fn prepare(&mut self, own: &[f32]) {
         // own has (n + 1)^2 elements.
         let n = own.len().isqrt() - 1;
         self.constants
@@ -76,9 +76,9 @@ impl Strategy for CmaEs {
         self.root = square_root(&self.covariance, n);
     }
 
-    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
+    fn displacement(&self, generation: &Generation, own: &[f32], k: usize, y: &mut [f32]) {
         let mut z = vec![0.0; y.len()];
-        draws.fill(generation.number, k, 0, &mut z);
+        generation.fill(k, 0, &mut z);
         self.correlated(&z, y);
         for y in y {
             *y *= own[0];
@@ -87,13 +87,7 @@ impl Strategy for CmaEs {
 
     /// As [`super::SepCmaEs`], with outer products; negative weights are scaled by n / |z|^2 in the
     /// covariance (eq. 46; `CMA_ES._tell`).
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    ) {
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };
         let weights = constants.weights(costs);
@@ -101,7 +95,7 @@ impl Strategy for CmaEs {
             .into_par_iter()
             .map(|k| {
                 let (mut z, mut y) = (vec![0.0; n], vec![0.0; n]);
-                draws.fill(generation.number, k, 0, &mut z);
+                generation.fill(k, 0, &mut z);
                 self.correlated(&z, &mut y);
                 (z, y)
             })

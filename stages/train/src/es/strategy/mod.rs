@@ -35,6 +35,16 @@ pub(crate) struct Generation {
     pub std: f64,
     /// Adam's learning rate, where there is one.
     pub learning_rate: f64,
+    /// Its standard normal numbers.
+    pub noise: Noise,
+}
+
+impl Generation {
+    /// Elements `start..` of vector `k` of normal numbers; `start` is a multiple of [`BLOCK`].
+    fn fill(&self, k: usize, start: usize, out: &mut [f32]) {
+        let instructions = InstructionSet::detect();
+        self.noise.fill(instructions, self.number, k as u32, start, out);
+    }
 }
 
 /// The mean and all that a strategy keeps from one generation to the next.
@@ -48,41 +58,27 @@ pub(crate) struct Distribution<'a> {
     pub own: &'a mut [f32],
 }
 
-/// Vectors of standard normal numbers: element j of vector k of a generation.
-pub(crate) trait Draws: Sync {
-    /// Elements `start..` of vector `k`; `start` is a multiple of [`BLOCK`].
-    fn fill(&self, generation: u64, k: usize, start: usize, out: &mut [f32]);
-}
-
-impl Draws for Noise {
-    fn fill(&self, generation: u64, k: usize, start: usize, out: &mut [f32]) {
-        Noise::fill(self, InstructionSet::detect(), generation, k as u32, start, out);
-    }
-}
-
 /// A strategy for a population of a given size.
 pub(crate) trait Strategy: Send + Sync {
     /// True if members come in pairs, mean + y and mean - y: those of vector k are k and k + half the
     /// population.
-    fn antithetic(&self) -> bool;
+    fn antithetic(&self) -> bool {
+        true
+    }
 
     /// The state of a distribution of `n` parameters besides its mean.
-    fn start(&self, n: usize) -> Vec<f32>;
+    fn start(&self, _n: usize) -> Vec<f32> {
+        Vec::new()
+    }
 
     /// Computes what all members of the generation share.
-    fn prepare(&mut self, generation: &Generation, own: &[f32]);
+    fn prepare(&mut self, _own: &[f32]) {}
 
     /// The displacement of vector `k` `[n]`.
-    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]);
+    fn displacement(&self, generation: &Generation, own: &[f32], k: usize, y: &mut [f32]);
 
     /// Learns from the costs of all members.
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    );
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution);
 
     /// The mean standard deviation of a parameter.
     fn mean_std(&self, generation: &Generation, own: &[f32]) -> f64;
@@ -95,7 +91,6 @@ pub(crate) const BLOCK: usize = 1024;
 /// z^2. `weights` are (k, weight of z, weight of z^2). Each element is one chain over the vectors, so that
 /// the split over threads changes no bit.
 fn sums(
-    draws: &dyn Draws,
     generation: &Generation,
     weights: &[(usize, f32, f32)],
     n: usize,
@@ -107,7 +102,7 @@ fn sums(
         let mut z = [0.0; BLOCK];
         let z = &mut z[..first.len()];
         for &(k, of_first, of_second) in weights {
-            draws.fill(generation.number, k, b * BLOCK, z);
+            generation.fill(k, b * BLOCK, z);
             add_scaled(instructions, first, of_first, z);
             if let Some(second) = &mut second {
                 add_scaled_square(instructions, second, of_second, z);

@@ -2,25 +2,15 @@
 //! learning", 2017).
 
 use super::shaping::centred_ranks;
-use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, optimiser, sums};
 
 /// Antithetic sampling, centred ranks and Adam: `evosax.algorithms.Open_ES`.
 #[derive(Debug)]
 pub(crate) struct OpenEs;
 
 impl Strategy for OpenEs {
-    fn antithetic(&self) -> bool {
-        true
-    }
-
-    fn start(&self, _: usize) -> Vec<f32> {
-        Vec::new()
-    }
-
-    fn prepare(&mut self, _: &Generation, _: &[f32]) {}
-
-    fn displacement(&self, generation: &Generation, _: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
-        draws.fill(generation.number, k, 0, y);
+    fn displacement(&self, generation: &Generation, _: &[f32], k: usize, y: &mut [f32]) {
+        generation.fill(k, 0, y);
         let std = generation.std as f32;
         for y in y {
             *y *= std;
@@ -28,13 +18,7 @@ impl Strategy for OpenEs {
     }
 
     /// The gradient is the sum of F z / (N std) over members, F their centred ranks (`Open_ES._tell`).
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    ) {
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let shaped = centred_ranks(costs);
         let by = 1.0 / (costs.len() as f64 * generation.std);
         let (plus, minus) = shaped.split_at(costs.len() / 2);
@@ -42,7 +26,7 @@ impl Strategy for OpenEs {
         let weights: Vec<_> = pairs
             .map(|(k, (plus, minus))| (k, ((plus - minus) * by) as f32, 0.0))
             .collect();
-        let (gradient, _) = sums(draws, generation, &weights, distribution.mean.len(), false);
+        let (gradient, _) = sums(generation, &weights, distribution.mean.len(), false);
         optimiser::step(generation.learning_rate, &gradient, distribution);
     }
 

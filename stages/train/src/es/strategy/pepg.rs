@@ -1,7 +1,7 @@
 //! Policy gradients with parameter-based exploration (Sehnke and others, 2010).
 
 use super::shaping::centred_ranks;
-use super::{Distribution, Draws, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, optimiser, sums};
 
 /// A standard deviation for each parameter, learned too: `evosax.algorithms.PGPE` with Adam. Its own state is
 /// these `[n]`.
@@ -16,18 +16,12 @@ pub(crate) struct Pepg {
 }
 
 impl Strategy for Pepg {
-    fn antithetic(&self) -> bool {
-        true
-    }
-
     fn start(&self, n: usize) -> Vec<f32> {
         vec![self.std_init as f32; n]
     }
 
-    fn prepare(&mut self, _: &Generation, _: &[f32]) {}
-
-    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
-        draws.fill(generation.number, k, 0, y);
+    fn displacement(&self, generation: &Generation, own: &[f32], k: usize, y: &mut [f32]) {
+        generation.fill(k, 0, y);
         for (y, std) in y.iter_mut().zip(own) {
             *y *= std;
         }
@@ -36,13 +30,7 @@ impl Strategy for Pepg {
     /// With y = std z and the centred ranks F of the costs, the gradient of the mean is the sum over pairs of
     /// (F+ - F-) y / N, and that of std the sum of (F+ + F- - 2 mean F) (y^2 - std^2) / (N std)
     /// (`PGPE._tell`).
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    ) {
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let shaped = centred_ranks(costs);
         let by = 1.0 / costs.len() as f64;
         let baseline = shaped.iter().sum::<f64>() * by;
@@ -58,7 +46,7 @@ impl Strategy for Pepg {
             })
             .collect();
         let all: f32 = weights.iter().map(|(_, _, weight)| weight).sum();
-        let (mut gradient, squares) = sums(draws, generation, &weights, distribution.mean.len(), true);
+        let (mut gradient, squares) = sums(generation, &weights, distribution.mean.len(), true);
         let most = self.std_max_change as f32;
         for ((gradient, square), std) in gradient.iter_mut().zip(&squares).zip(distribution.own.iter_mut()) {
             *gradient *= *std;

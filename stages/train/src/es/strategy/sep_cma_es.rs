@@ -2,7 +2,7 @@
 //! complexity", 2008).
 
 use super::cma::Constants;
-use super::{Distribution, Draws, Generation, Strategy, sums};
+use super::{Distribution, Generation, Strategy, sums};
 
 /// A step size and a diagonal covariance: `evosax.algorithms.Sep_CMA_ES`. Its own state: the step size, its
 /// path `[n]`, the path of the covariance `[n]`, the covariance `[n]`.
@@ -39,7 +39,7 @@ impl Strategy for SepCmaEs {
         own
     }
 
-    fn prepare(&mut self, _: &Generation, own: &[f32]) {
+    fn prepare(&mut self, own: &[f32]) {
         let n = (own.len() - 1) / 3;
         self.constants
             .get_or_insert_with(|| Constants::new(self.population, n, false));
@@ -47,8 +47,8 @@ impl Strategy for SepCmaEs {
         self.scale.extend(own[1 + 2 * n..].iter().map(|c| loaded(*c).sqrt()));
     }
 
-    fn displacement(&self, generation: &Generation, own: &[f32], draws: &dyn Draws, k: usize, y: &mut [f32]) {
-        draws.fill(generation.number, k, 0, y);
+    fn displacement(&self, generation: &Generation, own: &[f32], k: usize, y: &mut [f32]) {
+        generation.fill(k, 0, y);
         for (y, scale) in y.iter_mut().zip(&self.scale) {
             *y *= own[0] * scale;
         }
@@ -57,13 +57,7 @@ impl Strategy for SepCmaEs {
     /// With y = D z: the mean moves by std x the weighted sum of y (eq. 41, 42); paths and step size as in
     /// [`Constants`]; C becomes a mixture of itself, the square of its path and the weighted sum of y^2 (eq.
     /// 47; `Sep_CMA_ES._tell`).
-    fn tell(
-        &mut self,
-        generation: &Generation,
-        draws: &dyn Draws,
-        costs: &[f64],
-        distribution: &mut Distribution,
-    ) {
+    fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };
         let weights = constants
@@ -72,7 +66,7 @@ impl Strategy for SepCmaEs {
             .enumerate()
             .filter(|(_, weight)| *weight > 0.0);
         let weights: Vec<_> = weights.map(|(k, weight)| (k, weight as f32, weight as f32)).collect();
-        let (z, squares) = sums(draws, generation, &weights, n, true);
+        let (z, squares) = sums(generation, &weights, n, true);
         let y: Vec<f32> = z.iter().zip(&self.scale).map(|(z, scale)| z * scale).collect();
         let (std, rest) = distribution.own.split_at_mut(1);
         let (p_std, rest) = rest.split_at_mut(n);

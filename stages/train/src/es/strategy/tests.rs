@@ -18,14 +18,15 @@ fn minimise(
             number,
             std: 0.1,
             learning_rate: 0.05,
+            noise,
         };
-        strategy.prepare(&generation, &own);
+        strategy.prepare(&own);
         let signs: &[f32] = if strategy.antithetic() { &[1.0, -1.0] } else { &[1.0] };
         let mut costs = Vec::new();
         for sign in signs {
             for k in 0..population / signs.len() {
                 let mut y = vec![0.0; n];
-                strategy.displacement(&generation, &own, &noise, k, &mut y);
+                strategy.displacement(&generation, &own, k, &mut y);
                 let member: Vec<f32> = mean.iter().zip(&y).map(|(mean, y)| mean + sign * y).collect();
                 costs.push(cost(&member));
             }
@@ -35,7 +36,7 @@ fn minimise(
             adam: (&mut m, &mut v, &mut steps),
             own: &mut own,
         };
-        strategy.tell(&generation, &noise, &costs, &mut distribution);
+        strategy.tell(&generation, &costs, &mut distribution);
     }
     cost(&mean)
 }
@@ -103,15 +104,16 @@ fn sums_are_those_of_the_definition_on_any_threads() {
         number: 5,
         std: 1.0,
         learning_rate: 1.0,
+        noise,
     };
     let weights = [(0, 0.5, 1.0), (3, -2.0, 0.25)];
     let pool = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let one = pool(1).install(|| sums(&noise, &generation, &weights, n, true));
-    assert_eq!(one, pool(3).install(|| sums(&noise, &generation, &weights, n, true)));
+    let one = pool(1).install(|| sums(&generation, &weights, n, true));
+    assert_eq!(one, pool(3).install(|| sums(&generation, &weights, n, true)));
     let mut wanted = vec![[0.0_f64; 2]; n];
     for (k, a, b) in weights {
         let mut z = vec![0.0; n];
-        Draws::fill(&noise, 5, k, 0, &mut z);
+        generation.fill(k, 0, &mut z);
         for (sum, &z) in wanted.iter_mut().zip(&z) {
             sum[0] += f64::from(a * z);
             sum[1] += f64::from(b * z * z);
