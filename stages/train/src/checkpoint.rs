@@ -368,9 +368,6 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer into `folder`.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
     pub fn new(folder: &Path) -> Result<Self, StageError> {
         let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
         let durable = Arc::new(AtomicU64::new(0));

@@ -29,9 +29,6 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Keeps a checkpoint in `folder`, written every `interval` seconds.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
     pub fn new(folder: &Path, interval: f64, state: &TrainState) -> Result<Self, StageError> {
         let now = Instant::now();
         Ok(Self {

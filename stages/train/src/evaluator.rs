@@ -122,9 +122,6 @@ impl EpisodeLoop {
 
     /// Leaves the episodes that have begun, and begins the next. A reset alone stays at an episode of which
     /// no step was taken.
-    ///
-    /// # Errors
-    /// When the environment fails.
     pub fn skip(&mut self, env: &mut dyn BatchEnv) -> Result<(), StageError> {
         let actions = ActionBuffer::new(&env.spec().action_space, env.num_envs());
         env.step(actions.as_actions(), self.step.buffers())?;
@@ -133,9 +130,6 @@ impl EpisodeLoop {
     }
 
     /// Plays every episode to its end, or to the limit of its length.
-    ///
-    /// # Errors
-    /// When the environment fails, or training is cancelled.
     pub fn play(
         &mut self,
         env: &mut dyn BatchEnv,
@@ -222,8 +216,6 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// # Errors
-    /// When a population cannot have such a network.
     fn new(architecture: &Architecture, spec: &EnvSpec) -> Result<Self, StageError> {
         Ok(Self {
             network: MemberNetwork::new(architecture).map_err(StageError::new)?,
@@ -273,8 +265,6 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    /// # Errors
-    /// When a population cannot have such a network.
     pub fn new(architecture: &Architecture, spec: &EnvSpec, episodes: usize) -> Result<Self, StageError> {
         Ok(Self {
             member: Member::new(architecture, spec)?,
@@ -283,9 +273,6 @@ impl Player {
     }
 
     /// Plays the episodes of a policy; see [`EpisodeLoop::play`].
-    ///
-    /// # Errors
-    /// Those of [`EpisodeLoop::play`].
     pub fn play(
         &mut self,
         env: &mut dyn BatchEnv,
@@ -376,9 +363,6 @@ impl<'a> Players<'a> {
     }
 
     /// Gives `work` a seat that nobody else has.
-    ///
-    /// # Errors
-    /// Those of `work`, and of opening environments.
     pub fn with<R>(&self, work: impl FnOnce(&mut Seat) -> Result<R, StageError>) -> Result<R, StageError> {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let mut seat = match idle {
@@ -403,9 +387,6 @@ impl<'a> Players<'a> {
 
 impl Seat {
     /// Plays the member mean + sign x displacement.
-    ///
-    /// # Errors
-    /// Those of [`Player::play`].
     pub fn play(&mut self, mean: &[f32], sign: f32, conditions: &Conditions) -> Result<Played, StageError> {
         self.params.clear();
         self.params
@@ -415,9 +396,6 @@ impl Seat {
     }
 
     /// Plays the policy with these parameters, and keeps its episodes.
-    ///
-    /// # Errors
-    /// Those of [`Player::play`].
     pub fn record(
         &mut self,
         params: &[f32],

@@ -17,16 +17,15 @@ use crate::replay::off_policy::{FromReplay, OffPolicy};
 use crate::replay::settings::OffPolicySettings;
 use crate::sac::settings::{SacConfig, SacSettings};
 use crate::settings::{Common, NOT_IN_KEY};
-use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, TEACHER, Training, provided};
+use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, TEACHER, Training};
 use crate::td3::settings::{Td3Config, Td3Settings};
 use crate::{replay, warm_start};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Outputs, PlanContext, Ports, Provided, Share, StageError,
+    ConfigProblem, Context, Given, InputPort, Outputs, PlanContext, Ports, Planned, Share, StageError,
     StageKind,
 };
 use stages_env::{Normalisation, OpenOptions};
 use stages_policy::Policy;
-use std::collections::BTreeMap;
 
 /// Checked settings, and the algorithm that they are of.
 pub(crate) trait TrainSettings {
@@ -43,9 +42,6 @@ pub(crate) trait TrainSettings {
     }
 
     /// Passes a maker of the algorithm to `visitor`.
-    ///
-    /// # Errors
-    /// The visitor's.
     fn algorithm<V: Visitor>(&self, means: &Means<'_>, visitor: V) -> Result<V::Result, StageError>;
 }
 
@@ -241,13 +237,9 @@ macro_rules! kinds {
                 outputs: OUTPUTS,
             };
 
-            fn check(
-                &self,
-                config: &$config,
-                _: &PlanContext,
-            ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+            fn check(&self, config: &$config, _: &PlanContext) -> Planned {
                 config.settings()?;
-                Ok(provided(&Self::PORTS))
+                Ok(Self::PORTS.provided())
             }
 
             fn run(&self, config: &$config, context: &Context) -> Result<Outputs, StageError> {

@@ -58,9 +58,6 @@ pub(crate) trait Algorithm {
     /// Takes over the data of training that the train state does not hold: that of the checkpoint in
     /// `folder`, if `state` is of it, else a copy from another training, if one is given. Returns `false` if
     /// the checkpoint's is missing or damaged.
-    ///
-    /// # Errors
-    /// When files cannot be read or written, or another training holds them.
     fn open_data(
         &mut self,
         _folder: &Path,
@@ -73,9 +70,6 @@ pub(crate) trait Algorithm {
 
     /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on
     /// disk is of the step `durable`.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     fn keep_data(&mut self, _durable: u64) -> Result<(), StageError> {
         Ok(())
     }
@@ -101,9 +95,6 @@ pub(crate) trait Algorithm {
     }
 
     /// Collects a rollout and learns from it; returns the metrics of the update.
-    ///
-    /// # Errors
-    /// When training is cancelled, diverges, or the device fails.
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
 }
 
@@ -160,9 +151,6 @@ impl<'a> Learner<'a> {
     }
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
-    ///
-    /// # Errors
-    /// Those of [`Algorithm::statistics`].
     pub fn trial(
         algorithm: &mut impl Algorithm,
         mut env: Box<dyn BatchEnv>,
@@ -179,9 +167,6 @@ impl<'a> Learner<'a> {
     }
 
     /// Shows progress at intervals, `more` steps after the last update.
-    ///
-    /// # Errors
-    /// When training is cancelled.
     pub fn tick(&mut self, more: u64) -> Result<(), StageError> {
         match &mut self.progress {
             None => Ok(()),
@@ -190,9 +175,6 @@ impl<'a> Learner<'a> {
     }
 
     /// A forward and a backward pass over a minibatch: leaves the gradient.
-    ///
-    /// # Errors
-    /// When training is cancelled, or the device fails.
     pub fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<Sums, StageError> {
         if let Some(progress) = &self.progress {
             progress.check_cancelled()?;

@@ -13,6 +13,7 @@ pub mod a2c;
 mod bench;
 mod checkpoint;
 mod checkpointer;
+mod checks;
 mod continuation;
 mod device;
 pub mod dqn;

@@ -63,19 +63,25 @@ impl NetworkHead {
 }
 
 impl Network {
-    /// The network of a trainer that learns from a replay buffer, with PyTorch's first weights.
-    pub(crate) fn perceptron(hidden: &[usize], activation: Activation, head: NetworkHead) -> Self {
+    /// Hidden layers alone, of an actor and a critic.
+    fn new(arch: NetArch, activation: Activation, ortho_init: bool) -> Self {
         Self {
-            arch: NetArch {
-                pi: hidden.to_vec(),
-                vf: Vec::new(),
-            },
+            arch,
             activation,
-            ortho_init: false,
-            head,
+            ortho_init,
+            head: NetworkHead::ActorCritic,
             lstm: None,
             transformer: None,
             symbols: SymbolsPolicy::default(),
+        }
+    }
+
+    /// The network of a trainer that learns from a replay buffer, with PyTorch's first weights.
+    pub(crate) fn perceptron(hidden: &[usize], activation: Activation, head: NetworkHead) -> Self {
+        let (pi, vf) = (hidden.to_vec(), Vec::new());
+        Self {
+            head,
+            ..Self::new(NetArch { pi, vf }, activation, false)
         }
     }
 
@@ -143,9 +149,6 @@ impl Network {
 /// The settings of a network.
 pub(crate) trait PolicyKwargs {
     /// The network that they describe.
-    ///
-    /// # Errors
-    /// The first mistake found.
     fn network(&self) -> Result<Network, ConfigProblem>;
 }
 
@@ -277,13 +280,8 @@ impl PolicyKwargs for MlpPolicy {
         self.net_arch.check()?;
         self.symbols.check()?;
         Ok(Network {
-            arch: self.net_arch.clone(),
-            activation: self.activation_fn,
-            ortho_init: self.ortho_init,
-            head: NetworkHead::ActorCritic,
-            lstm: None,
-            transformer: None,
             symbols: self.symbols.clone(),
+            ..Network::new(self.net_arch.clone(), self.activation_fn, self.ortho_init)
         })
     }
 }
@@ -308,17 +306,13 @@ impl PolicyKwargs for MlpLstmPolicy {
             (false, false) => Critic::Linear,
         };
         Ok(Network {
-            arch: self.net_arch.clone(),
-            activation: self.activation_fn,
-            ortho_init: self.ortho_init,
-            head: NetworkHead::ActorCritic,
             lstm: Some(Lstm {
                 hidden: self.lstm_hidden_size,
                 critic,
                 layers: self.n_lstm_layers,
             }),
-            transformer: None,
             symbols: self.symbols.clone(),
+            ..Network::new(self.net_arch.clone(), self.activation_fn, self.ortho_init)
         })
     }
 }
@@ -344,11 +338,6 @@ impl PolicyKwargs for TransformerPolicy {
             )));
         }
         Ok(Network {
-            arch: self.net_arch.clone(),
-            activation: self.activation_fn,
-            ortho_init: self.ortho_init,
-            head: NetworkHead::ActorCritic,
-            lstm: None,
             transformer: Some(Transformer {
                 window: self.window,
                 d_model: self.d_model,
@@ -356,7 +345,7 @@ impl PolicyKwargs for TransformerPolicy {
                 n_layers: self.n_layers,
                 d_ff: self.d_ff,
             }),
-            symbols: SymbolsPolicy::default(),
+            ..Network::new(self.net_arch.clone(), self.activation_fn, self.ortho_init)
         })
     }
 }

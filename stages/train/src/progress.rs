@@ -28,9 +28,6 @@ impl<'a> Progress<'a> {
     }
 
     /// Shows progress if it is time, `more` steps after the last update.
-    ///
-    /// # Errors
-    /// When training is cancelled.
     pub fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
         self.check_cancelled()?;
         if self.shown.elapsed() > INTERVAL {

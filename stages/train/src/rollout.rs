@@ -104,9 +104,6 @@ impl Rollout {
     }
 
     /// Takes the actions of step t, and the observations of the next.
-    ///
-    /// # Errors
-    /// When the environments do not take such actions.
     pub fn step(&mut self, t: usize, actions: Actions, learner: &mut Learner) -> Result<(), StageError> {
         let b = self.n_envs;
         let (d, a) = self.sizes();

@@ -1,6 +1,7 @@
 //! The settings that every algorithm has, and how the configuration of a stage kind is made of them and the
 //! algorithm's own: each is written once, with its default and its documentation.
 
+use crate::checks::check;
 use crate::network::Network;
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -228,31 +229,6 @@ macro_rules! common_of {
 }
 pub(crate) use common_of;
 
-/// Refuses a schedule whose value may be negative or infinite.
-pub(crate) fn check_schedule(field: &str, schedule: Schedule) -> Result<(), ConfigProblem> {
-    let ends = [schedule.at(0.0), schedule.at(1.0)];
-    if ends.iter().any(|value| !value.is_finite() || *value < 0.0) {
-        return Err(ConfigProblem::new(field, "must be 0 or more"));
-    }
-    Ok(())
-}
-
-/// Refuses a weight that is negative or infinite.
-pub(crate) fn check_weight(field: &str, value: f64) -> Result<(), ConfigProblem> {
-    if !(value.is_finite() && value >= 0.0) {
-        return Err(ConfigProblem::new(field, "must be 0 or more"));
-    }
-    Ok(())
-}
-
-/// Refuses a number that is not positive.
-pub(crate) fn check_positive(field: &str, value: f64) -> Result<(), ConfigProblem> {
-    if value.is_nan() || value <= 0.0 {
-        return Err(ConfigProblem::new(field, "must be greater than 0"));
-    }
-    Ok(())
-}
-
 impl Common {
     /// The number of samples in a rollout.
     pub(crate) fn rollout(&self) -> u64 {
@@ -276,9 +252,6 @@ impl Common {
 
     /// Refuses minibatches of broken sequences, for a network with a memory: `length` steps each, as the
     /// setting `of` says.
-    ///
-    /// # Errors
-    /// The mistake.
     pub(crate) fn check_sequences(&self, of: &str, length: usize) -> Result<(), ConfigProblem> {
         if !self.network.is_recurrent() || self.batch_size.is_multiple_of(length) {
             return Ok(());
@@ -294,26 +267,12 @@ impl Common {
     }
 
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         if self.total_timesteps == 0 {
             return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
                 .hint("write `total_timesteps: 300_000`, say, in environment steps"));
         }
-        let counts = [
-            ("n_envs", self.n_envs),
-            ("n_steps", self.n_steps),
-            ("batch_size", self.batch_size),
-            ("n_epochs", self.n_epochs),
-            ("log_interval", usize::try_from(self.log_interval).unwrap_or(1)),
-        ];
-        for (field, count) in counts {
-            if count == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1"));
-            }
-        }
+        check!(self; count: n_envs, n_steps, batch_size, n_epochs, log_interval;);
         if self.precision == Precision::Bf16 && self.network.lstm_layers() != 1 {
             return Err(ConfigProblem::new(
                 "precision",
@@ -329,8 +288,7 @@ impl Common {
             .hint("a rollout usually has a few thousand samples"));
         }
         self.validation.check()?;
-        check_schedule("learning_rate", self.learning_rate)?;
-        check_positive("max_grad_norm", self.max_grad_norm)?;
-        check_positive("checkpoint_interval", self.checkpoint_interval)
+        check!(self; schedule: learning_rate; positive: max_grad_norm, checkpoint_interval;);
+        Ok(())
     }
 }

@@ -9,49 +9,22 @@ use crate::{checkpoint, continuation, device, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
 use serde_json::{Value, json};
 use stages_core::{
-    Context, Given, InputPort, OutputPort, Outputs, PortType, Ports, Provided, Share, StageError, StageEvent,
-    StageKind, memo_key,
+    Context, Given, InputPort, OutputPort, Outputs, PortType, Share, StageError, StageEvent, StageKind,
+    memo_key,
 };
 use stages_env::{Normalisation, OpenOptions};
 use stages_policy::kernels::bf16::Path;
 use stages_policy::{Device, Policy, Precision, policy};
-use std::collections::BTreeMap;
 
-pub(crate) const ENV: InputPort = InputPort {
-    name: "env",
-    ty: PortType::Env,
-    optional: false,
-    list: false,
-    doc: "the environment to train on; its training dates are used",
-};
+pub(crate) const ENV: InputPort = InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
 
-pub(crate) const INIT: InputPort = InputPort {
-    name: warm_start::PORT,
-    ty: PortType::Policy,
-    optional: true,
-    list: false,
-    doc: "an initial policy: its weights, and the normalisation of its observations",
-};
+pub(crate) const INIT: InputPort = InputPort::optional(warm_start::PORT, PortType::Policy).doc("an initial policy: its weights, and the normalisation of its observations");
 
-pub(crate) const TEACHER: InputPort = InputPort {
-    name: "teacher",
-    ty: PortType::Policy,
-    optional: false,
-    list: false,
-    doc: "the policy to imitate",
-};
+pub(crate) const TEACHER: InputPort = InputPort::one("teacher", PortType::Policy).doc("the policy to imitate");
 
 pub(crate) const OUTPUTS: &[OutputPort] = &[
-    OutputPort {
-        name: "policy",
-        ty: PortType::Policy,
-        doc: "the trained policy",
-    },
-    OutputPort {
-        name: "metrics",
-        ty: PortType::Metrics,
-        doc: "returns, losses and learning rate of every update",
-    },
+    OutputPort::new("policy", PortType::Policy).doc("the trained policy"),
+    OutputPort::new("metrics", PortType::Metrics).doc("returns, losses and learning rate of every update"),
 ];
 
 /// The reason why a training may give other bytes when it is run again, in a program that was built for
@@ -61,11 +34,6 @@ pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || D
 } else {
     None
 };
-
-pub(crate) fn provided(ports: &Ports) -> BTreeMap<String, Provided> {
-    let unknown = |port: &OutputPort| (port.name.to_owned(), Provided::unknown(port.ty));
-    ports.outputs.iter().map(unknown).collect()
-}
 
 /// A training of the stage kind `S`.
 pub(crate) struct Training<'a, S: StageKind> {

@@ -47,9 +47,6 @@ pub enum ValidationMode {
 
 impl ValidationConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         if self.episodes == Some(0) {
             return Err(ConfigProblem::new("validation.episodes", "must be at least 1")

@@ -1,6 +1,7 @@
 //! A training that begins with the policy of another: its parameters and the statistics that its observations
 //! are normalised by. The optimiser, the statistics of rewards and all random numbers begin anew.
 
+use crate::running_mean_std::RunningMeanStd;
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Architecture, Policy, policy};
@@ -60,4 +61,20 @@ pub(crate) fn check_normalize_obs(init: &Policy, normalize_obs: bool) -> Result<
         .hint(format!("set `normalize_obs: {has}`")));
     }
     Ok(())
+}
+
+/// The statistics of observations at the start, if they are normalised: those of `init`, with a weight in
+/// rows, or none.
+pub(crate) fn obs_rms(
+    init: Option<&Policy>,
+    normalize_obs: bool,
+    obs_dim: usize,
+    weight: f64,
+) -> Result<Option<RunningMeanStd>, StageError> {
+    init.map_or(Ok(()), |init| check_normalize_obs(init, normalize_obs))?;
+    let rms = match init.and_then(Policy::observation_normalisation) {
+        Some(normalisation) => RunningMeanStd::of(normalisation, weight),
+        None => RunningMeanStd::new(obs_dim),
+    };
+    Ok(normalize_obs.then_some(rms))
 }

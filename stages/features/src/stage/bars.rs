@@ -11,22 +11,46 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition, symbol_rows};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, PortType, Share, StageError, table,
+    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, PortType, Planned, Share,
+    StageError, table,
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The input port of bars.
-pub(super) const BARS_IN: InputPort = InputPort {
-    name: "bars",
-    ty: PortType::Bars,
-    optional: false,
-    list: false,
-    doc: "daily bars",
-};
+pub(super) const BARS_IN: InputPort = InputPort::one("bars", PortType::Bars).doc("daily bars");
+
+/// Checks the features of a stage and returns what it provides; item i of `field` makes the features from
+/// `each` i on.
+pub(super) fn check_features<F: Feature<Bars>>(
+    field: &str,
+    features: &[F],
+    each: usize,
+    plan: &PlanContext,
+    price: Price,
+) -> Planned {
+    let names = engine::check_names(field, features.iter().map(Feature::columns))?;
+    for (i, feature) in features.iter().enumerate() {
+        check_inputs(plan, &format!("{field}[{}]", i / each), feature, price)?;
+    }
+    Ok([("features".to_owned(), engine::provided(&names))].into())
+}
+
+/// Features with their keys: the kind and its version, and what `settings` gives of each.
+pub(super) fn named<'a, F: Feature<Bars>, S: Serialize>(
+    kind: &str,
+    features: &'a [F],
+    settings: impl Fn(&'a F) -> S,
+) -> Result<Vec<Named<'a, Bars>>, StageError> {
+    let named = |feature: &'a F| {
+        let key = engine::key(kind, &settings(feature))?;
+        Ok(Named { key, feature })
+    };
+    features.iter().map(named).collect()
+}
 
 /// Refuses a feature whose inputs the bars lack.
-pub(super) fn check_inputs(
+fn check_inputs(
     plan: &PlanContext,
     field: &str,
     feature: &dyn Feature<Bars>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
     ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    StageError, StageKind,
+    Planned, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,13 +93,8 @@ impl CrossSectionConfig {
     }
 }
 
-const FEATURES_IN: InputPort = InputPort {
-    name: "features",
-    ty: PortType::Features,
-    optional: true,
-    list: true,
-    doc: "daily features of the bars' symbols",
-};
+const FEATURES_IN: InputPort =
+    InputPort::optional_list("features", PortType::Features).doc("daily features of the bars' symbols");
 
 /// Features of each symbol among the others of a date.
 pub struct CrossSection;
@@ -112,19 +107,11 @@ impl StageKind for CrossSection {
         if asked; rolling beta and correlation";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN, FEATURES_IN],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and \
-                `correlation_60`",
-        }],
+        outputs: &[OutputPort::new("features", PortType::Features).doc("a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and \
+                `correlation_60`")],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         let names = config.names()?;
         if names.is_empty() {
             return Err(ConfigProblem::new("columns", "nothing is computed").hint(

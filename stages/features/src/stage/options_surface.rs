@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
-    Provided, Share, StageError, StageKind, table,
+    Planned, Share, StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 
@@ -76,33 +76,13 @@ impl StageKind for OptionsSurface {
         "implied volatility at the money by maturity, skew, term slope and variance risk premium of a chain";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                optional: false,
-                list: false,
-                doc: "option chain with implied volatility",
-            },
-            InputPort {
-                name: "greeks",
-                ty: PortType::Greeks,
-                optional: false,
-                list: false,
-                doc: "the chain's Greeks",
-            },
+            InputPort::one("chain", PortType::OptionChain).doc("option chain with implied volatility"),
+            InputPort::one("greeks", PortType::Greeks).doc("the chain's Greeks"),
         ],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "one row for each snapshot, one column for each feature, such as `atm_iv_30`",
-        }],
+        outputs: &[OutputPort::new("features", PortType::Features).doc("one row for each snapshot, one column for each feature, such as `atm_iv_30`")],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         let maturity = |field: String, days: u32| {
             if (1..=3650).contains(&days) {
                 Ok(())

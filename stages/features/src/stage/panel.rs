@@ -38,9 +38,6 @@ type Closes = Vec<(Date, f64)>;
 pub(super) type Columns = BTreeMap<String, Vec<f64>>;
 
 /// Reads the bars; symbols with the separator are of the world before it, if it is not empty.
-///
-/// # Errors
-/// When they cannot be read.
 pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<Panels, StageError> {
     let data = DataSet::open(context.input("bars")?)?;
     let splits = Splits::open(&context.given(), price)?;
@@ -114,9 +111,6 @@ pub(super) fn read_features(context: &Context, inputs: &[Input]) -> Result<Vec<R
 }
 
 /// The named features of a panel's symbols.
-///
-/// # Errors
-/// When there is none of a name, or a table is none of features.
 pub(super) fn columns_of(
     panel: &Panel,
     batches: &[RecordBatch],
@@ -231,9 +225,6 @@ impl Rows {
 }
 
 /// The partition of a period, from the memo of all that it depends on.
-///
-/// # Errors
-/// Those of `compute`, and of the store.
 pub(super) fn partition(
     context: &Context,
     (memo, names): (&Memo, &[String]),

@@ -17,10 +17,4 @@ pub enum Price {
 }
 
 /// The input port of corporate actions.
-pub(super) const ACTIONS_IN: InputPort = InputPort {
-    name: "actions",
-    ty: PortType::CorporateActions,
-    optional: true,
-    list: false,
-    doc: "the splits of unadjusted bars: no value takes one for a change of price",
-};
+pub(super) const ACTIONS_IN: InputPort = InputPort::optional("actions", PortType::CorporateActions).doc("the splits of unadjusted bars: no value takes one for a change of price");

@@ -1,15 +1,12 @@
 //! `features/technical`.
 
-use super::bars::{BARS_IN, check_inputs, run_over_bars, share_over_bars};
-use super::engine::{self, Named};
+use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::indicators::{Bollinger, Convention, Defined, Indicator};
-use crate::numerics::{Bars, Feature};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, Share,
     StageError, StageKind,
 };
-use std::collections::BTreeMap;
 
 stages_core::settings! {
     /// Configuration of `features/technical`.
@@ -47,6 +44,8 @@ impl TechnicalConfig {
     }
 }
 
+const KEY: &str = "technical v3";
+
 /// Technical indicators of each symbol, with TA-Lib's definitions; null in the warm-up.
 pub struct Technical;
 
@@ -58,51 +57,31 @@ impl StageKind for Technical {
         averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "one column for each indicator, such as `sma_20`",
-        }],
+        outputs: &[OutputPort::new("features", PortType::Features).doc("one column for each indicator, such as `sma_20`")],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         if config.indicators.is_empty() {
             return Err(ConfigProblem::new("indicators", "no indicator is named")
                 .hint("name one, as in `indicators: [{ sma: 20 }]`"));
         }
         let indicators = config.defined()?;
-        let names = engine::check_names("indicators", indicators.iter().map(Feature::columns))?;
-        for (i, indicator) in indicators.iter().enumerate() {
-            check_inputs(plan, &format!("indicators[{i}]"), indicator, config.price)?;
-        }
-        Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
+        check_features("indicators", &indicators, 1, plan, config.price)
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        run_over_bars(context, &named(&defined(config)?)?, config.price)
+        run_over_bars(
+            context,
+            &named(KEY, &defined(config)?, |defined| defined)?,
+            config.price,
+        )
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        share_over_bars(given, &named(&defined(config)?)?, config.price).map(Some)
+        share_over_bars(given, &named(KEY, &defined(config)?, |defined| defined)?, config.price).map(Some)
     }
 }
 
 fn defined(config: &TechnicalConfig) -> Result<Vec<Defined>, StageError> {
     config.defined().map_err(|problem| StageError::new(problem.message))
-}
-
-fn named(indicators: &[Defined]) -> Result<Vec<Named<'_, Bars>>, StageError> {
-    indicators
-        .iter()
-        .map(|indicator| {
-            Ok(Named {
-                key: engine::key("technical v3", indicator)?,
-                feature: indicator as &dyn Feature<Bars>,
-            })
-        })
-        .collect()
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, StageError,
     StageKind,
 };
 use std::collections::BTreeMap;
@@ -59,18 +59,10 @@ impl StageKind for Turbulence {
         together are, of a window before it";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "the column `turbulence`, of one symbol that stands for the market",
-        }],
+        outputs: &[OutputPort::new("features", PortType::Features).doc("the column `turbulence`, of one symbol that stands for the market")],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, _: &PlanContext) -> Planned {
         if !(2..=10_000).contains(&config.window) {
             let message = format!("a window has from 2 to 10000 dates, not {}", config.window);
             return Err(ConfigProblem::new("window", message));

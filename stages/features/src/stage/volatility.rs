@@ -1,15 +1,12 @@
 //! `features/volatility`.
 
-use super::bars::{BARS_IN, check_inputs, run_over_bars, share_over_bars};
-use super::engine::{self, Named};
+use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::realised::{Estimator, Realised};
-use crate::numerics::{Bars, Feature};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, Share,
     StageError, StageKind,
 };
-use std::collections::BTreeMap;
 
 stages_core::settings! {
     /// Configuration of `features/volatility`.
@@ -46,6 +43,8 @@ impl VolatilityConfig {
     }
 }
 
+const KEY: &str = "volatility v3";
+
 /// Realised volatility of each symbol; null in the warm-up.
 pub struct Volatility;
 
@@ -56,18 +55,10 @@ impl StageKind for Volatility {
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort {
-            name: "features",
-            ty: PortType::Features,
-            doc: "one column for each estimator and window, such as `parkinson_20`",
-        }],
+        outputs: &[OutputPort::new("features", PortType::Features).doc("one column for each estimator and window, such as `parkinson_20`")],
     };
 
-    fn check(
-        &self,
-        config: &Self::Config,
-        plan: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         if config.estimators.is_empty() {
             return Err(ConfigProblem::new("estimators", "no estimator is named")
                 .hint("write `estimators: [close_close]`"));
@@ -86,36 +77,18 @@ impl StageKind for Volatility {
             return Err(ConfigProblem::new("days_a_year", message).hint("252 is usual"));
         }
         let features = config.features();
-        let names = engine::check_names("estimators", features.iter().map(Feature::columns))?;
-        for (i, feature) in features.iter().enumerate() {
-            check_inputs(
-                plan,
-                &format!("estimators[{}]", i / config.windows.len()),
-                feature,
-                config.price,
-            )?;
-        }
-        Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
+        check_features("estimators", &features, config.windows.len(), plan, config.price)
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        run_over_bars(context, &named(&config.features())?, config.price)
+        run_over_bars(context, &named(KEY, &config.features(), key)?, config.price)
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        share_over_bars(given, &named(&config.features())?, config.price).map(Some)
+        share_over_bars(given, &named(KEY, &config.features(), key)?, config.price).map(Some)
     }
 }
 
-fn named(features: &[Realised]) -> Result<Vec<Named<'_, Bars>>, StageError> {
-    features
-        .iter()
-        .map(|feature| {
-            let settings = (feature.estimator, feature.window, feature.days_a_year);
-            Ok(Named {
-                key: engine::key("volatility v3", &settings)?,
-                feature: feature as &dyn Feature<Bars>,
-            })
-        })
-        .collect()
+fn key(feature: &Realised) -> (Estimator, usize, f64) {
+    (feature.estimator, feature.window, feature.days_a_year)
 }

@@ -21,6 +21,26 @@ const AHEAD: usize = 16;
 /// Rows in registers.
 const ROWS: usize = 12;
 
+/// Calls a kernel of as many rows, at most [`ROWS`]; in brackets are its other sizes.
+macro_rules! by_height {
+    ($height:expr, $kernel:ident[$($size:literal),+]$arguments:tt) => {
+        match $height {
+            12 => $kernel::<12, $($size),+>$arguments,
+            11 => $kernel::<11, $($size),+>$arguments,
+            10 => $kernel::<10, $($size),+>$arguments,
+            9 => $kernel::<9, $($size),+>$arguments,
+            8 => $kernel::<8, $($size),+>$arguments,
+            7 => $kernel::<7, $($size),+>$arguments,
+            6 => $kernel::<6, $($size),+>$arguments,
+            5 => $kernel::<5, $($size),+>$arguments,
+            4 => $kernel::<4, $($size),+>$arguments,
+            3 => $kernel::<3, $($size),+>$arguments,
+            2 => $kernel::<2, $($size),+>$arguments,
+            _ => $kernel::<1, $($size),+>$arguments,
+        }
+    };
+}
+
 /// A left operand as the kernel walks it: H rows `stride` apart, `groups` groups of `len` elements, `jump`
 /// apart.
 #[derive(Clone, Copy)]
@@ -132,38 +152,16 @@ unsafe fn panels(
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
 unsafe fn dispatch(height: usize, many: usize, walk: Walk, w: *const f32, w_panel: usize, place: Place) {
-    let narrow = if place.width <= 16 && many == 1 { 1 } else { 2 };
+    let narrow = place.width <= 16 && many == 1;
     // SAFETY: as the caller vouches.
     unsafe {
-        match (height, many, narrow) {
-            (12, _, 1) => block::<12, 1, 1>(walk, w, w_panel, place),
-            (11, _, 1) => block::<11, 1, 1>(walk, w, w_panel, place),
-            (10, _, 1) => block::<10, 1, 1>(walk, w, w_panel, place),
-            (9, _, 1) => block::<9, 1, 1>(walk, w, w_panel, place),
-            (8, _, 1) => block::<8, 1, 1>(walk, w, w_panel, place),
-            (7, _, 1) => block::<7, 1, 1>(walk, w, w_panel, place),
-            (6, _, 1) => block::<6, 1, 1>(walk, w, w_panel, place),
-            (5, _, 1) => block::<5, 1, 1>(walk, w, w_panel, place),
-            (4, _, 1) => block::<4, 1, 1>(walk, w, w_panel, place),
-            (3, _, 1) => block::<3, 1, 1>(walk, w, w_panel, place),
-            (2, _, 1) => block::<2, 1, 1>(walk, w, w_panel, place),
-            (1, _, 1) => block::<1, 1, 1>(walk, w, w_panel, place),
-            (12, _, _) => block::<12, 1, 2>(walk, w, w_panel, place),
-            (11, _, _) => block::<11, 1, 2>(walk, w, w_panel, place),
-            (10, _, _) => block::<10, 1, 2>(walk, w, w_panel, place),
-            (9, _, _) => block::<9, 1, 2>(walk, w, w_panel, place),
-            (8, _, _) => block::<8, 1, 2>(walk, w, w_panel, place),
-            (7, _, _) => block::<7, 1, 2>(walk, w, w_panel, place),
-            (6, _, _) => block::<6, 1, 2>(walk, w, w_panel, place),
-            (5, _, _) => block::<5, 1, 2>(walk, w, w_panel, place),
-            (4, 2, _) => block::<4, 2, 2>(walk, w, w_panel, place),
-            (4, _, _) => block::<4, 1, 2>(walk, w, w_panel, place),
-            (3, 2, _) => block::<3, 2, 2>(walk, w, w_panel, place),
-            (3, _, _) => block::<3, 1, 2>(walk, w, w_panel, place),
-            (2, 4, _) => block::<2, 4, 2>(walk, w, w_panel, place),
-            (2, _, _) => block::<2, 1, 2>(walk, w, w_panel, place),
-            (_, 4, _) => block::<1, 4, 2>(walk, w, w_panel, place),
-            (_, _, _) => block::<1, 1, 2>(walk, w, w_panel, place),
+        match (height, many) {
+            _ if narrow => by_height!(height, block[1, 1](walk, w, w_panel, place)),
+            (4, 2) => block::<4, 2, 2>(walk, w, w_panel, place),
+            (3, 2) => block::<3, 2, 2>(walk, w, w_panel, place),
+            (2, 4) => block::<2, 4, 2>(walk, w, w_panel, place),
+            (1, 4) => block::<1, 4, 2>(walk, w, w_panel, place),
+            _ => by_height!(height, block[1, 2](walk, w, w_panel, place)),
         }
     }
 }
@@ -291,31 +289,9 @@ unsafe fn gradient_panels(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
                     width,
                     add,
                 };
-                match (height, width <= 16) {
-                    (12, true) => gradient_block::<12, 1>(part),
-                    (11, true) => gradient_block::<11, 1>(part),
-                    (10, true) => gradient_block::<10, 1>(part),
-                    (9, true) => gradient_block::<9, 1>(part),
-                    (8, true) => gradient_block::<8, 1>(part),
-                    (7, true) => gradient_block::<7, 1>(part),
-                    (6, true) => gradient_block::<6, 1>(part),
-                    (5, true) => gradient_block::<5, 1>(part),
-                    (4, true) => gradient_block::<4, 1>(part),
-                    (3, true) => gradient_block::<3, 1>(part),
-                    (2, true) => gradient_block::<2, 1>(part),
-                    (12, false) => gradient_block::<12, 2>(part),
-                    (11, false) => gradient_block::<11, 2>(part),
-                    (10, false) => gradient_block::<10, 2>(part),
-                    (9, false) => gradient_block::<9, 2>(part),
-                    (8, false) => gradient_block::<8, 2>(part),
-                    (7, false) => gradient_block::<7, 2>(part),
-                    (6, false) => gradient_block::<6, 2>(part),
-                    (5, false) => gradient_block::<5, 2>(part),
-                    (4, false) => gradient_block::<4, 2>(part),
-                    (3, false) => gradient_block::<3, 2>(part),
-                    (2, false) => gradient_block::<2, 2>(part),
-                    (_, true) => gradient_block::<1, 1>(part),
-                    (_, false) => gradient_block::<1, 2>(part),
+                match width <= 16 {
+                    true => by_height!(height, gradient_block[1](part)),
+                    false => by_height!(height, gradient_block[2](part)),
                 }
             }
             i += height;

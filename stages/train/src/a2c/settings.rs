@@ -1,10 +1,9 @@
 //! The settings of `train/a2c`, named and set as stable-baselines3 2.9 does.
 
+use crate::checks::check;
 use crate::network::{MlpPolicy, PolicyKwargs};
 use crate::ppo::settings::PpoSettings;
-use crate::settings::{
-    DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct, with_shared_settings,
-};
+use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use stages_core::{ConfigProblem, Schedule};
 
@@ -67,14 +66,7 @@ impl A2cConfig {
             )
             .hint("raise n_envs x n_steps to at least 2"));
         }
-        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
-            }
-        }
-        check_weight("ent_coef", self.ent_coef)?;
-        check_weight("vf_coef", self.vf_coef)?;
-        check_positive("rms_prop_eps", self.rms_prop_eps)?;
+        check!(self; share: gamma, gae_lambda; weight: ent_coef, vf_coef; positive: rms_prop_eps;);
         Ok(A2cSettings {
             rollout: PpoSettings {
                 common,

@@ -7,7 +7,7 @@ use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::networks::{Clip, Learned, follow, learn, shard_rows};
-use crate::replay::off_policy::{Losses, OffPolicy};
+use crate::replay::off_policy::{Losses, OffPolicy, Turn};
 use crate::replay::priorities::Priorities;
 use crate::replay::settings::ReplaySettings;
 use crate::replay::{Outcome, Replay};
@@ -124,13 +124,12 @@ impl OffPolicy for Dqn {
         }
     }
 
-    fn step(
-        settings: &DqnSettings,
-        networks: &mut Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
-    ) -> Result<(), StageError> {
+    fn step(settings: &DqnSettings, networks: &mut Networks, turn: Turn) -> Result<(), StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         let before = replay.total();
         let uniformly = before < settings.replay.learning_starts;
         let epsilon = if uniformly {
@@ -159,10 +158,13 @@ impl OffPolicy for Dqn {
     fn gradient_step(
         settings: &DqnSettings,
         networks: &mut Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
+        turn: Turn,
     ) -> Result<Losses, StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         let batch_size = settings.replay.batch_size;
         learner.timer.start(Phase::Backward);
         networks.draw(settings, replay, random);

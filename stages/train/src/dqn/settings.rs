@@ -2,12 +2,10 @@
 //! in stable-baselines 2.
 
 use super::algorithm::Dqn;
+use crate::checks::check;
 use crate::network::{Network, NetworkHead, problem};
-use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
-use crate::settings::{
-    Common, DeviceChoice, Resume, check_positive, check_weight, common_of, config_struct,
-    with_shared_settings,
-};
+use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
+use crate::settings::{Common, DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
@@ -90,27 +88,13 @@ impl DqnConfig {
             epsilon: self.exploration_final_eps as f32,
         };
         let network = Network::perceptron(&policy.net_arch, policy.activation_fn, head);
-        let replay = with_replay_settings!(replay_of! self;);
-        replay.check(self.n_envs)?;
-        let max_grad_norm = self.max_grad_norm;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
-            max_grad_norm;);
-        common.check()?;
-        if self.target_update_interval == 0 {
-            return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));
-        }
-        for (field, share) in [
-            ("exploration_fraction", self.exploration_fraction),
-            ("exploration_initial_eps", self.exploration_initial_eps),
-            ("exploration_final_eps", self.exploration_final_eps),
-            ("prioritized_replay_beta0", self.prioritized_replay_beta0),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
-            }
-        }
-        check_weight("prioritized_replay_alpha", self.prioritized_replay_alpha)?;
-        check_positive("max_grad_norm", self.max_grad_norm)?;
+        let (common, replay) = off_policy_of!(self, network, self.max_grad_norm);
+        check!(
+            self; count: target_update_interval;
+            share: exploration_fraction, exploration_initial_eps, exploration_final_eps,
+                prioritized_replay_beta0;
+            weight: prioritized_replay_alpha; positive: max_grad_norm;
+        );
         let powers = (self.prioritized_replay_alpha, self.prioritized_replay_beta0);
         Ok(OffPolicySettings {
             common,

@@ -13,7 +13,7 @@ use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::Replay;
-use crate::replay::off_policy::{HasActor, Losses};
+use crate::replay::off_policy::{HasActor, Losses, Turn};
 use crate::replay::settings::OffPolicySettings;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
@@ -235,13 +235,12 @@ impl<'a, A: HasActor> Erl<'a, A> {
             let n = self.settings.updates(iteration.steps);
             let mut random = Random::new(&[seed, BATCH, update]);
             for _ in 0..n {
-                iteration.losses.add(&A::gradient_step(
-                    &self.learner,
-                    networks,
+                let turn = Turn {
                     replay,
                     learner,
-                    &mut random,
-                )?);
+                    random: &mut random,
+                };
+                iteration.losses.add(&A::gradient_step(&self.learner, networks, turn)?);
             }
         } else {
             self.skip_starts(learner)?;
@@ -302,13 +301,12 @@ impl<'a, A: HasActor> Erl<'a, A> {
                 let member = &mut population[i * len..(i + 1) * len];
                 A::take_actor(networks, member, true, &mut learner.state);
                 for _ in 0..each {
-                    losses.add(&A::gradient_step(
-                        &self.learner,
-                        networks,
+                    let turn = Turn {
                         replay,
                         learner,
-                        &mut random,
-                    )?);
+                        random: &mut random,
+                    };
+                    losses.add(&A::gradient_step(&self.learner, networks, turn)?);
                 }
                 member.copy_from_slice(&learner.state.params[..len]);
             }

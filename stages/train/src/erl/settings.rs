@@ -1,11 +1,12 @@
 //! The settings of `train/erl`: those of the population named and set as EvoRL does, those of the learner as
 //! `train/td3` and `train/sac` have them.
 
-use crate::network::{Network, NetworkHead, check_sizes};
+use crate::checks::{self, check, refuse_given};
+use crate::network::{Network, NetworkHead};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
 use crate::sac::algorithm::Sac;
 use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
-use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule, check_weight};
+use crate::settings::{Common, DeviceChoice, Resume};
 use crate::td3::algorithm::Td3;
 use crate::td3::settings::Td3Settings;
 use crate::validation_config::ValidationConfig;
@@ -207,37 +208,16 @@ impl ErlConfig {
     fn check_given(&self) -> Result<(), ConfigProblem> {
         let (ga, cem) = (self.algorithm == Algorithm::ErlGa, self.algorithm == Algorithm::CemRl);
         let (td3, sac) = (self.agent == Agent::Td3, self.agent == Agent::Sac);
-        for (field, given, has) in [
-            ("rl_injection_interval", self.rl_injection_interval.is_some(), ga),
-            (
-                "champion_injection_interval",
-                self.champion_injection_interval.is_some(),
-                ga,
-            ),
-            ("tournament_size", self.tournament_size.is_some(), ga),
-            ("num_mutation_frac", self.num_mutation_frac.is_some(), ga),
-            ("mut_strength", self.mut_strength.is_some(), ga),
-            ("super_mut_strength", self.super_mut_strength.is_some(), ga),
-            ("super_mut_prob", self.super_mut_prob.is_some(), ga),
-            ("reset_prob", self.reset_prob.is_some(), ga),
-            ("num_crossover_frac", self.num_crossover_frac.is_some(), ga),
-            ("num_learning_offspring", self.num_learning_offspring.is_some(), cem),
-            ("variance_init", self.variance_init.is_some(), cem),
-            ("variance_final", self.variance_final.is_some(), cem),
-            ("variance_decay", self.variance_decay.is_some(), cem),
-            ("action_noise", self.action_noise.is_some(), td3),
-            ("policy_delay", self.policy_delay.is_some(), td3),
-            ("ent_coef", self.ent_coef.is_some(), sac),
-        ] {
-            if given && !has {
-                return Err(
-                    ConfigProblem::new(field, "is not a setting of this algorithm and agent").hint(
-                        "leave it out, or set another `algorithm` or `agent`; `runner stages train/erl` \
-                        tells which have it",
-                    ),
-                );
-            }
-        }
+        refuse_given!(
+            self, "is not a setting of this algorithm and agent",
+            "leave it out, or set another `algorithm` or `agent`; `runner stages train/erl` tells which have \
+            it";
+            ga => rl_injection_interval, champion_injection_interval, tournament_size, num_mutation_frac,
+                mut_strength, super_mut_strength, super_mut_prob, reset_prob, num_crossover_frac;
+            cem => num_learning_offspring, variance_init, variance_final, variance_decay;
+            td3 => action_noise, policy_delay;
+            sac => ent_coef;
+        );
         Ok(())
     }
 
@@ -254,26 +234,10 @@ impl ErlConfig {
             reset_prob: self.reset_prob.unwrap_or(0.05),
             num_crossover_frac: self.num_crossover_frac.unwrap_or(0.1),
         };
-        for (field, share) in [
-            ("num_mutation_frac", settings.num_mutation_frac),
-            ("super_mut_prob", settings.super_mut_prob),
-            ("reset_prob", settings.reset_prob),
-            ("num_crossover_frac", settings.num_crossover_frac),
-        ] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
-            }
-        }
-        check_weight("mut_strength", settings.mut_strength)?;
-        check_weight("super_mut_strength", settings.super_mut_strength)?;
-        for (field, count) in [
-            ("tournament_size", settings.tournament_size as u64),
-            ("rl_injection_interval", settings.rl_injection_interval),
-        ] {
-            if count == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1"));
-            }
-        }
+        check!(
+            settings; share: num_mutation_frac, super_mut_prob, reset_prob, num_crossover_frac;
+            weight: mut_strength, super_mut_strength; count: tournament_size, rl_injection_interval;
+        );
         if settings.num_elites == 0 || settings.num_elites >= self.pop_size {
             return Err(ConfigProblem::new(
                 "num_elites",
@@ -302,33 +266,19 @@ impl ErlConfig {
                 ));
             }
         }
-        check_positive("variance_init", settings.variance_init)?;
-        check_weight("variance_final", settings.variance_final)?;
-        if !(0.0..=1.0).contains(&settings.variance_decay) {
-            return Err(ConfigProblem::new("variance_decay", "must lie within 0 and 1"));
-        }
+        check!(settings; positive: variance_init; weight: variance_final; share: variance_decay;);
         Ok(settings)
     }
 
     fn common(&self, network: Network) -> Result<Common, ConfigProblem> {
-        let counts = [
-            ("pop_size", self.pop_size as u64),
-            ("episodes_for_fitness", self.episodes_for_fitness as u64),
-            ("episode_length", self.episode_length.unwrap_or(1)),
-            ("log_interval", self.log_interval),
-        ];
         if self.total_timesteps == 0 {
             return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
                 .hint("write `total_timesteps: 1_000_000`, say, in environment steps of all members"));
         }
-        for (field, count) in counts {
-            if count == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1"));
-            }
-        }
+        check!(self; count: pop_size, episodes_for_fitness, log_interval;);
+        checks::count("episode_length", self.episode_length.unwrap_or(1))?;
         self.validation.check()?;
-        check_schedule("learning_rate", self.learning_rate)?;
-        check_positive("checkpoint_interval", self.checkpoint_interval)?;
+        check!(self; schedule: learning_rate; positive: checkpoint_interval;);
         Ok(Common {
             total_timesteps: self.total_timesteps,
             seed: self.seed,
@@ -360,8 +310,8 @@ impl ErlConfig {
     pub fn settings(&self) -> Result<ErlSettings, ConfigProblem> {
         self.check_given()?;
         let policy = &self.policy_kwargs;
-        policy.net_arch.check()?;
-        check_sizes(&[("n_critics", policy.n_critics)])?;
+        let network = |head| policy.net_arch.network(policy.n_critics, policy.activation_fn, head);
+        network(NetworkHead::Deterministic)?;
         let replay = ReplaySettings {
             buffer_size: self.buffer_size,
             learning_starts: 0,
@@ -374,7 +324,6 @@ impl ErlConfig {
             memory_map_above: self.memory_map_above,
         };
         replay.check(1)?;
-        let network = |head| Network::perceptron(&policy.net_arch.pi, policy.activation_fn, head);
         let inner = match self.agent {
             Agent::Td3 => {
                 let own = Td3 {
@@ -385,15 +334,12 @@ impl ErlConfig {
                     target_policy_noise: 0.2,
                     target_noise_clip: 0.5,
                 };
-                check_weight("action_noise", own.action_noise)?;
-                if own.policy_delay == 0 {
-                    return Err(ConfigProblem::new("policy_delay", "must be at least 1"));
-                }
-                let common = self.common(network(NetworkHead::Deterministic))?;
+                check!(own; weight: action_noise; count: policy_delay;);
+                let common = self.common(network(NetworkHead::Deterministic)?)?;
                 Inner::Td3(OffPolicySettings { common, replay, own })
             }
             Agent::Sac => Inner::Sac(OffPolicySettings {
-                common: self.common(network(NetworkHead::SquashedGaussian))?,
+                common: self.common(network(NetworkHead::SquashedGaussian)?)?,
                 replay,
                 own: Sac {
                     qf: policy.net_arch.qf.clone(),

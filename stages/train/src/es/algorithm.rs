@@ -7,7 +7,6 @@ use crate::evaluator::{Conditions, Opener, Played, Player, Players, Record, Seat
 use crate::learner::{Algorithm, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
-use crate::running_mean_std::RunningMeanStd;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
 use crate::warm_start;
@@ -53,17 +52,8 @@ impl Algorithm for Es<'_> {
     }
 
     fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
-        let normalize_obs = self.settings.normalize_obs;
-        if let Some(init) = init {
-            warm_start::check_normalize_obs(init, normalize_obs)?;
-        }
-        let begins_with = init.and_then(Policy::observation_normalisation);
-        let rms = || match begins_with {
-            Some(normalisation) => RunningMeanStd::of(normalisation, WEIGHT),
-            None => RunningMeanStd::new(obs_dim),
-        };
         Ok(Statistics {
-            obs_rms: normalize_obs.then(rms),
+            obs_rms: warm_start::obs_rms(init, self.settings.normalize_obs, obs_dim, WEIGHT)?,
             ..Statistics::default()
         })
     }

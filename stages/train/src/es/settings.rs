@@ -1,7 +1,8 @@
 //! The settings of `train/es`, named as evosax 0.3 names them, those of training as everywhere.
 
-use crate::network::{MlpLstmPolicy, MlpPolicy, NetArch, Network, PolicyKwargs, SymbolsPolicy};
-use crate::settings::{Common, DeviceChoice, Resume, check_positive, check_schedule};
+use crate::checks::{self, check, refuse_given};
+use crate::network::{MlpLstmPolicy, NetArch, Network, PolicyKwargs};
+use crate::settings::{Common, DeviceChoice, Resume};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,34 +44,23 @@ stages_core::settings! {
 impl PolicyKwargs for EsPolicy {
     /// The critic is a linear layer that nothing learns.
     fn network(&self) -> Result<Network, ConfigProblem> {
-        let (net_arch, activation_fn, ortho_init) = (
-            NetArch {
+        let policy = MlpLstmPolicy {
+            net_arch: NetArch {
                 pi: self.net_arch.clone(),
                 vf: Vec::new(),
             },
-            self.activation_fn,
-            self.ortho_init,
-        );
-        match self.lstm_hidden_size {
-            None => MlpPolicy {
-                net_arch,
-                activation_fn,
-                ortho_init,
-                symbols: SymbolsPolicy::default(),
-            }
-            .network(),
-            Some(lstm_hidden_size) => MlpLstmPolicy {
-                net_arch,
-                activation_fn,
-                ortho_init,
-                symbols: SymbolsPolicy::default(),
-                lstm_hidden_size,
-                shared_lstm: true,
-                enable_critic_lstm: false,
-                ..MlpLstmPolicy::default()
-            }
-            .network(),
-        }
+            activation_fn: self.activation_fn,
+            ortho_init: self.ortho_init,
+            lstm_hidden_size: self.lstm_hidden_size.unwrap_or(1),
+            shared_lstm: true,
+            enable_critic_lstm: false,
+            ..MlpLstmPolicy::default()
+        };
+        let network = policy.network()?;
+        Ok(Network {
+            lstm: network.lstm.filter(|_| self.lstm_hidden_size.is_some()),
+            ..network
+        })
     }
 }
 
@@ -147,54 +137,28 @@ impl EsConfig {
     pub fn settings(&self) -> Result<EsSettings, ConfigProblem> {
         use Algorithm::{Ars, CmaEs, OpenEs, Pepg, SepCmaEs};
         let gradient = matches!(self.algorithm, OpenEs | Pepg | Ars);
-        for (field, given, has) in [
-            ("learning_rate", self.learning_rate.is_some(), gradient),
-            (
-                "std_schedule",
-                self.std_schedule.is_some(),
-                matches!(self.algorithm, OpenEs | Ars),
-            ),
-            (
-                "std_init",
-                self.std_init.is_some(),
-                matches!(self.algorithm, Pepg | SepCmaEs | CmaEs),
-            ),
-            ("std_lr", self.std_lr.is_some(), self.algorithm == Pepg),
-            ("std_max_change", self.std_max_change.is_some(), self.algorithm == Pepg),
-        ] {
-            if given && !has {
-                return Err(ConfigProblem::new(field, "is not a setting of this algorithm").hint(
-                    "leave it out, or set another `algorithm`; `runner stages train/es` lists the \
-                        algorithms of each setting",
-                ));
-            }
-        }
+        refuse_given!(
+            self, "is not a setting of this algorithm",
+            "leave it out, or set another `algorithm`; `runner stages train/es` lists the algorithms of each \
+            setting";
+            gradient => learning_rate;
+            matches!(self.algorithm, OpenEs | Ars) => std_schedule;
+            matches!(self.algorithm, Pepg | SepCmaEs | CmaEs) => std_init;
+            self.algorithm == Pepg => std_lr, std_max_change;
+        );
         if self.total_timesteps == 0 {
             return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
                 .hint("write `total_timesteps: 10_000_000`, say, in environment steps of all members"));
         }
-        let least = if self.algorithm == CmaEs || self.algorithm == SepCmaEs {
-            4
-        } else {
-            2
+        let (least, multiple, what) = match gradient {
+            true => (2, 2, "must be even, and at least 2"),
+            false => (4, 1, "must be at least 4"),
         };
-        if self.population_size < least || (gradient && !self.population_size.is_multiple_of(2)) {
-            let what = if gradient {
-                "must be even, and at least 2"
-            } else {
-                "must be at least 4"
-            };
+        if self.population_size < least || !self.population_size.is_multiple_of(multiple) {
             return Err(ConfigProblem::new("population_size", what));
         }
-        for (field, count) in [
-            ("num_rollouts", self.num_rollouts as u64),
-            ("episode_length", self.episode_length.unwrap_or(1)),
-            ("log_interval", self.log_interval),
-        ] {
-            if count == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1"));
-            }
-        }
+        check!(self; count: num_rollouts, log_interval;);
+        checks::count("episode_length", self.episode_length.unwrap_or(1))?;
         if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
             return Err(ConfigProblem::new("device", "a population is evaluated on the CPU")
                 .hint("set `device: auto`"));
@@ -230,14 +194,11 @@ impl EsConfig {
             normalize_obs: self.normalize_obs,
         };
         settings.common.validation.check()?;
-        check_schedule("learning_rate", settings.common.learning_rate)?;
         for end in [0.0, 1.0] {
-            check_positive("std_schedule", settings.std_schedule.at(end))?;
+            checks::positive("std_schedule", settings.std_schedule.at(end))?;
         }
-        check_positive("std_init", settings.std_init)?;
-        check_positive("std_lr", settings.std_lr)?;
-        check_positive("std_max_change", settings.std_max_change)?;
-        check_positive("checkpoint_interval", settings.common.checkpoint_interval)?;
+        check!(settings; positive: std_init, std_lr, std_max_change;);
+        check!(settings.common; schedule: learning_rate; positive: checkpoint_interval;);
         Ok(settings)
     }
 }

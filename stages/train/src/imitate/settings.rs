@@ -1,9 +1,8 @@
 //! The settings of `train/imitate`.
 
+use crate::checks;
 use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, TransformerPolicy};
-use crate::settings::{
-    DeviceChoice, Resume, check_weight, config, settings, with_common_settings, with_shared_settings,
-};
+use crate::settings::{DeviceChoice, Resume, config, settings, with_common_settings, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,11 +58,9 @@ with_imitation_settings!(with_common_settings! config!
 impl ImitationSettings {
     fn check(&self) -> Result<(), ConfigProblem> {
         self.common.check_sequences("n_steps", self.common.n_steps)?;
-        let ends = [self.teacher_share.at(0.0), self.teacher_share.at(1.0)];
-        if !ends.iter().all(|share| (0.0..=1.0).contains(share)) {
-            return Err(ConfigProblem::new("teacher_share", "must lie within 0 and 1"));
-        }
-        check_weight("vf_coef", self.vf_coef)
+        checks::share("teacher_share", self.teacher_share.at(0.0))?;
+        checks::share("teacher_share", self.teacher_share.at(1.0))?;
+        checks::weight("vf_coef", self.vf_coef)
     }
 }
 

@@ -7,12 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, Source,
     StageError, StageKind,
 };
 use stages_env::OpenOptions;
 use stages_policy::policy;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Configuration of `train/import`.
@@ -41,22 +40,14 @@ impl StageKind for Import {
                 with",
             ..ENV
         }],
-        outputs: &[OutputPort {
-            name: "policy",
-            ty: PortType::Policy,
-            doc: "the policy",
-        }],
+        outputs: &[OutputPort::new("policy", PortType::Policy).doc("the policy")],
     };
 
-    fn check(
-        &self,
-        config: &ImportConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &ImportConfig, _: &PlanContext) -> Planned {
         if config.path.is_empty() {
             return Err(ConfigProblem::new("path", "no file is given").hint("write `path: model.zip`"));
         }
-        Ok(crate::stage::provided(&Self::PORTS))
+        Ok(Self::PORTS.provided())
     }
 
     fn sources(&self, config: &ImportConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {

@@ -62,9 +62,6 @@ impl Segment<'_> {
 }
 
 /// Trains with the algorithm that `make` makes; returns the state at the end.
-///
-/// # Errors
-/// Those of training.
 pub(super) fn train<A: Algorithm>(
     kind: &'static str,
     make: impl Fn() -> A,

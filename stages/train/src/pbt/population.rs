@@ -69,9 +69,6 @@ pub(crate) struct Population<'a> {
 
 impl Population<'_> {
     /// Trains all members to the end.
-    ///
-    /// # Errors
-    /// When it is cancelled, a member's training fails, or all diverge.
     pub fn train(&self) -> Result<Trained, StageError> {
         let config = self.config;
         let mut members: Vec<Individual> = (0..config.pop_size)

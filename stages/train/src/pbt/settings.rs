@@ -70,9 +70,6 @@ impl PbtConfig {
     }
 
     /// The checked settings of a member with the given values of what is explored.
-    ///
-    /// # Errors
-    /// The mistakes of its settings, by their names in `with`.
     pub(crate) fn member(
         &self,
         explored: &BTreeMap<String, f64>,
@@ -89,9 +86,6 @@ impl PbtConfig {
     }
 
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         for (name, hint) in OWN {
             if self.with.contains_key(name) {

@@ -4,12 +4,12 @@ use super::population::{Population, Trained};
 use super::settings::PbtConfig;
 use crate::selection::Selected;
 use crate::settings::Common;
-use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, provided};
+use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS};
 use crate::{metrics, warm_start};
 use cache::ArtifactBuilder;
 use serde_json::json;
 use stages_core::{
-    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Planned, StageError, StageKind,
 };
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
@@ -32,13 +32,9 @@ impl StageKind for Pbt {
         outputs: OUTPUTS,
     };
 
-    fn check(
-        &self,
-        config: &PbtConfig,
-        _: &PlanContext,
-    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    fn check(&self, config: &PbtConfig, _: &PlanContext) -> Planned {
         config.check()?;
-        Ok(provided(&Self::PORTS))
+        Ok(Self::PORTS.provided())
     }
 
     fn run(&self, config: &PbtConfig, context: &Context) -> Result<Outputs, StageError> {

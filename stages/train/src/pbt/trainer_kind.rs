@@ -41,9 +41,6 @@ macro_rules! trainers {
             }
 
             /// A trainer with these settings.
-            ///
-            /// # Errors
-            /// The first mistake in them.
             pub(super) fn member(self, with: Value) -> Result<Box<dyn Member>, ConfigProblem> {
                 let name = self.name();
                 Ok(match self {
@@ -95,9 +92,6 @@ pub(crate) trait Member: Send + Sync {
     fn common(&self) -> &Common;
 
     /// Trains for a segment; returns the member's state at its end.
-    ///
-    /// # Errors
-    /// Those of training.
     fn train(&self, segment: &Segment<'_>) -> Result<State, StageError>;
 }
 

@@ -104,22 +104,9 @@ impl Algorithm for Ppo {
                     .hint("leave `normalize_obs` out"),
             );
         }
-        let begins_with = match init {
-            None => None,
-            Some(init) => {
-                warm_start::check_normalize_obs(init, self.settings.normalize_obs)?;
-                init.observation_normalisation()
-            }
-        };
-        let rms = || match begins_with {
-            Some(normalisation) => RunningMeanStd::of(
-                normalisation,
-                warm_start::WEIGHT * self.settings.common.rollout() as f64,
-            ),
-            None => RunningMeanStd::new(obs_dim),
-        };
+        let weight = warm_start::WEIGHT * self.settings.common.rollout() as f64;
         Ok(Statistics {
-            obs_rms: self.settings.normalize_obs.then(rms),
+            obs_rms: warm_start::obs_rms(init, self.settings.normalize_obs, obs_dim, weight)?,
             return_rms: self.settings.normalize_reward.then(|| RunningMeanStd::new(1)),
             return_gamma: self.settings.gamma,
             normalisation: None,

@@ -1,12 +1,10 @@
 //! The settings of `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`, named and set as
 //! stable-baselines3 2.9 and sb3-contrib 2.9 do.
 
+use crate::checks::check;
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
 use crate::rollout::Sequences;
-use crate::settings::{
-    DeviceChoice, Resume, check_positive, check_schedule, check_weight, config, settings,
-    with_common_settings, with_shared_settings,
-};
+use crate::settings::{DeviceChoice, Resume, config, settings, with_common_settings, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Precision;
@@ -123,18 +121,11 @@ impl PpoSettings {
             )
             .hint("raise n_envs x n_steps and batch_size to at least 2"));
         }
-        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
-            }
-        }
-        check_weight("ent_coef", self.ent_coef)?;
-        check_weight("vf_coef", self.vf_coef)?;
-        self.target_kl
-            .map_or(Ok(()), |value| check_positive("target_kl", value))?;
-        check_schedule("clip_range", self.clip_range)?;
-        self.clip_range_vf
-            .map_or(Ok(()), |schedule| check_schedule("clip_range_vf", schedule))
+        check!(
+            self; share: gamma, gae_lambda; weight: ent_coef, vf_coef; positive: target_kl;
+            schedule: clip_range, clip_range_vf;
+        );
+        Ok(())
     }
 }
 

@@ -134,9 +134,6 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     }
 
     /// Takes the actions, and keeps the transitions.
-    ///
-    /// # Errors
-    /// When the environments do not take such actions.
     pub fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
         self.scaled.clone_from(&self.action);
         squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
@@ -146,9 +143,6 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
 
     /// A step of Adam of the critics, along the gradients that `shard` computes of the shards of a batch;
     /// `stream` names the random numbers of a shard. Returns the number of the step and the losses.
-    ///
-    /// # Errors
-    /// When training diverges.
     pub fn step_critics<A>(
         &mut self,
         settings: &OffPolicySettings<A>,

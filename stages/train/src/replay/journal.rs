@@ -181,9 +181,6 @@ impl Journal {
     }
 
     /// Appends rows `first..` of `row` bytes each, which `write` appends to a buffer.
-    ///
-    /// # Errors
-    /// When they cannot be written.
     pub fn append(
         &mut self,
         first: u64,

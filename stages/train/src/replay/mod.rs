@@ -154,9 +154,6 @@ impl Replay {
 
     /// Steps the environments, and adds the transitions, whose rows it returns; `actions` are as networks
     /// read them.
-    ///
-    /// # Errors
-    /// When the environments do not take such actions.
     pub fn step(
         &mut self,
         learner: &mut Learner,

@@ -19,6 +19,13 @@ use std::path::Path;
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
 const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 
+/// The means of a step of an algorithm.
+pub(crate) struct Turn<'a, 'l> {
+    pub replay: &'a mut Replay,
+    pub learner: &'a mut Learner<'l>,
+    pub random: &'a mut Random,
+}
+
 /// An algorithm that learns from a replay buffer, with the settings that it alone has.
 pub(crate) trait OffPolicy: Clone + Sized {
     /// Networks, with the parameters of the train state, and buffers.
@@ -42,27 +49,17 @@ pub(crate) trait OffPolicy: Clone + Sized {
     fn networks(settings: &OffPolicySettings<Self>, learner: &Learner) -> Self::Networks;
 
     /// Chooses an action in each environment, takes it, and keeps the transitions.
-    ///
-    /// # Errors
-    /// When the environments do not take such actions.
     fn step(
         settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
+        turn: Turn,
     ) -> Result<(), StageError>;
 
     /// Learns from a batch.
-    ///
-    /// # Errors
-    /// When training diverges.
     fn gradient_step(
         settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
+        turn: Turn,
     ) -> Result<Losses, StageError>;
 
     /// The metrics of a round.
@@ -147,18 +144,27 @@ impl<A: OffPolicy> FromReplay<A> {
         for t in 1..=n_steps {
             learner.tick(((t - 1) * n_envs) as u64)?;
             learner.timer.start(Phase::Forward);
-            A::step(&self.settings, networks, replay, learner, &mut act)?;
+            let random = &mut act;
+            A::step(
+                &self.settings,
+                networks,
+                Turn {
+                    replay,
+                    learner,
+                    random,
+                },
+            )?;
             if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
                 let steps = settings.gradient_steps(n_envs).min(left);
                 left -= steps;
                 for _ in 0..steps {
-                    losses.add(&A::gradient_step(
-                        &self.settings,
-                        networks,
+                    let random = &mut batch;
+                    let turn = Turn {
                         replay,
                         learner,
-                        &mut batch,
-                    )?);
+                        random,
+                    };
+                    losses.add(&A::gradient_step(&self.settings, networks, turn)?);
                     learner.samples += settings.batch_size as u64;
                 }
             }

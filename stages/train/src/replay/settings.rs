@@ -1,6 +1,7 @@
 //! The settings of algorithms that learn from a replay buffer, named as stable-baselines3 2.9 does.
 
-use crate::settings::{Common, check_positive};
+use crate::checks::check;
+use crate::settings::Common;
 use stages_core::ConfigProblem;
 
 /// Passes the settings of a replay buffer to a macro, after its other arguments. `Self` is the configuration.
@@ -55,6 +56,20 @@ macro_rules! replay_of {
 }
 pub(crate) use replay_of;
 
+/// The checked common settings of a configuration of an algorithm that learns from a replay buffer, and those
+/// of the buffer.
+macro_rules! off_policy_of {
+    ($config:ident, $network:expr, $max_grad_norm:expr) => {{
+        let replay = with_replay_settings!(replay_of! $config;);
+        replay.check($config.n_envs)?;
+        let common = with_shared_settings!(common_of! $config, $network, replay.round(), replay.batch_size,
+            $max_grad_norm;);
+        common.check()?;
+        (common, replay)
+    }};
+}
+pub(crate) use off_policy_of;
+
 /// The checked settings of an algorithm that learns from a replay buffer.
 #[derive(Clone, Debug)]
 pub struct OffPolicySettings<A> {
@@ -85,19 +100,8 @@ impl ReplaySettings {
     }
 
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
     pub(crate) fn check(&self, n_envs: usize) -> Result<(), ConfigProblem> {
-        for (field, count) in [
-            ("batch_size", self.batch_size),
-            ("train_freq", self.train_freq),
-            ("n_steps", self.n_steps),
-        ] {
-            if count == 0 {
-                return Err(ConfigProblem::new(field, "must be at least 1"));
-            }
-        }
+        check!(self; count: batch_size, train_freq, n_steps;);
         if self.gradient_steps < -1 {
             return Err(ConfigProblem::new("gradient_steps", "must be 0 or more, or -1"));
         }
@@ -113,10 +117,7 @@ impl ReplaySettings {
                 "the buffer holds fewer steps of each environment",
             ));
         }
-        if !(0.0..=1.0).contains(&self.gamma) {
-            return Err(ConfigProblem::new("gamma", "must lie within 0 and 1"));
-        }
-        check_positive("tau", self.tau)?;
+        check!(self; share: gamma; positive: tau;);
         if self.tau > 1.0 {
             return Err(ConfigProblem::new("tau", "must be at most 1"));
         }

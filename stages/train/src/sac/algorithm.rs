@@ -5,10 +5,9 @@
 use super::settings::SacSettings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
-use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
 use crate::replay::networks::{Learned, learn};
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy, Turn};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
@@ -57,13 +56,12 @@ impl OffPolicy for Sac {
         ActorCriticLearner::new(qf, *n_critics, settings.replay.batch_size, learner)
     }
 
-    fn step(
-        settings: &SacSettings,
-        networks: &mut Self::Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
-    ) -> Result<(), StageError> {
+    fn step(settings: &SacSettings, networks: &mut Self::Networks, turn: Turn) -> Result<(), StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         if replay.total() < settings.replay.learning_starts {
             networks.draw_uniformly(replay, learner, random);
         } else {
@@ -76,10 +74,13 @@ impl OffPolicy for Sac {
     fn gradient_step(
         settings: &SacSettings,
         networks: &mut Self::Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
+        turn: Turn,
     ) -> Result<Losses, StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         let (batch_size, own) = (settings.replay.batch_size, &settings.own);
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
         let alpha = libm::expf(log_alpha);

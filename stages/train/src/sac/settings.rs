@@ -1,8 +1,9 @@
 //! The settings of `train/sac`, named and set as stable-baselines3 2.9 does.
 
 use super::algorithm::Sac;
+use crate::checks::check;
 use crate::network::{Network, NetworkHead, check_sizes, problem};
-use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
+use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
 use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -67,6 +68,18 @@ impl ActorCriticArch {
         }
         Ok(())
     }
+
+    /// The actor's network, beside `n_critics` critics.
+    pub(crate) fn network(
+        &self,
+        n_critics: usize,
+        activation: Activation,
+        head: NetworkHead,
+    ) -> Result<Network, ConfigProblem> {
+        self.check()?;
+        check_sizes(&[("n_critics", n_critics)])?;
+        Ok(Network::perceptron(&self.pi, activation, head))
+    }
 }
 
 stages_core::settings! {
@@ -115,19 +128,11 @@ impl SacConfig {
     /// The first mistake found.
     pub fn settings(&self) -> Result<SacSettings, ConfigProblem> {
         let policy = &self.policy_kwargs;
-        policy.net_arch.check()?;
-        check_sizes(&[("n_critics", policy.n_critics)])?;
-        let network =
-            Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::SquashedGaussian);
-        let replay = with_replay_settings!(replay_of! self;);
-        replay.check(self.n_envs)?;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
-            f64::INFINITY;);
-        common.check()?;
+        let head = NetworkHead::SquashedGaussian;
+        let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;
+        let (common, replay) = off_policy_of!(self, network, f64::INFINITY);
         let ent_coef = self.ent_coef.checked()?;
-        if self.target_update_interval == 0 {
-            return Err(ConfigProblem::new("target_update_interval", "must be at least 1"));
-        }
+        check!(self; count: target_update_interval;);
         if self.target_entropy.is_some_and(|value| !value.is_finite()) {
             return Err(ConfigProblem::new("target_entropy", "must be finite"));
         }

@@ -5,10 +5,9 @@
 use super::settings::Td3Settings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
-use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
 use crate::replay::networks::follow;
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy, Turn};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
@@ -61,13 +60,12 @@ impl OffPolicy for Td3 {
         Networks { learned, target_actor }
     }
 
-    fn step(
-        settings: &Td3Settings,
-        networks: &mut Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
-    ) -> Result<(), StageError> {
+    fn step(settings: &Td3Settings, networks: &mut Networks, turn: Turn) -> Result<(), StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         if replay.total() < settings.replay.learning_starts {
             networks.learned.draw_uniformly(replay, learner, random);
         } else {
@@ -79,10 +77,13 @@ impl OffPolicy for Td3 {
     fn gradient_step(
         settings: &Td3Settings,
         networks: &mut Networks,
-        replay: &mut Replay,
-        learner: &mut Learner,
-        random: &mut Random,
+        turn: Turn,
     ) -> Result<Losses, StageError> {
+        let Turn {
+            replay,
+            learner,
+            random,
+        } = turn;
         let own = &settings.own;
         let noise = (own.target_policy_noise as f32, own.target_noise_clip as f32);
         let weight = 1.0 / settings.replay.batch_size as f32;

@@ -1,10 +1,11 @@
 //! The settings of `train/td3`, named and set as stable-baselines3 2.9 does.
 
 use super::algorithm::Td3;
-use crate::network::{Network, NetworkHead, check_sizes};
-use crate::replay::settings::{OffPolicySettings, replay_of, with_replay_settings};
+use crate::checks::check;
+use crate::network::NetworkHead;
+use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
 use crate::sac::settings::ActorCriticArch;
-use crate::settings::{DeviceChoice, Resume, check_weight, common_of, config_struct, with_shared_settings};
+use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
 use crate::validation_config::ValidationConfig;
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
@@ -57,25 +58,10 @@ impl Td3Config {
     /// The first mistake found.
     pub fn settings(&self) -> Result<Td3Settings, ConfigProblem> {
         let policy = &self.policy_kwargs;
-        policy.net_arch.check()?;
-        check_sizes(&[("n_critics", policy.n_critics)])?;
-        let network =
-            Network::perceptron(&policy.net_arch.pi, policy.activation_fn, NetworkHead::Deterministic);
-        let replay = with_replay_settings!(replay_of! self;);
-        replay.check(self.n_envs)?;
-        let common = with_shared_settings!(common_of! self, network, replay.round(), replay.batch_size,
-            f64::INFINITY;);
-        common.check()?;
-        if self.policy_delay == 0 {
-            return Err(ConfigProblem::new("policy_delay", "must be at least 1"));
-        }
-        for (field, value) in [
-            ("action_noise", self.action_noise),
-            ("target_policy_noise", self.target_policy_noise),
-            ("target_noise_clip", self.target_noise_clip),
-        ] {
-            check_weight(field, value)?;
-        }
+        let head = NetworkHead::Deterministic;
+        let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;
+        let (common, replay) = off_policy_of!(self, network, f64::INFINITY);
+        check!(self; count: policy_delay; weight: action_noise, target_policy_noise, target_noise_clip;);
         Ok(OffPolicySettings {
             common,
             replay,
