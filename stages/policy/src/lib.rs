@@ -63,6 +63,6 @@ pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model
 }
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
+#[cfg(test)]
+use tests::testing;

@@ -68,6 +68,34 @@ where
     }
 }
 
+/// A recurrence by a function of its state and a row.
+#[derive(Clone, Debug)]
+pub struct Scan<S, F> {
+    state: S,
+    next: F,
+}
+
+state!([S: Stateful, F] Scan<S, F> { state });
+
+/// A recurrence that begins with `state`; `next` returns the values of a row, or `None` during the warm-up.
+pub fn scan<S, F, const K: usize, const N: usize>(state: S, next: F) -> Scan<S, F>
+where
+    F: Fn(&mut S, [f64; K]) -> Option<[f64; N]>,
+{
+    Scan { state, next }
+}
+
+impl<S, F, const K: usize, const N: usize> Recurrence<K, N> for Scan<S, F>
+where
+    S: Stateful + Clone,
+    F: Fn(&mut S, [f64; K]) -> Option<[f64; N]> + Clone,
+{
+    #[inline(always)]
+    fn next(&mut self, row: [f64; K]) -> Option<[f64; N]> {
+        (self.next)(&mut self.state, row)
+    }
+}
+
 impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {

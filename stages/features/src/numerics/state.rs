@@ -51,30 +51,6 @@ impl StateVisitor<'_> {
     }
 }
 
-/// A part of a kernel that has state.
-pub trait Stateful {
-    /// Passes every number of the state to `visitor`, always in the same order.
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>);
-}
-
-impl Stateful for f64 {
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.number(self);
-    }
-}
-
-impl Stateful for bool {
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        visitor.flag(self);
-    }
-}
-
-impl<T: Stateful, const N: usize> Stateful for [T; N] {
-    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
-        self.iter_mut().for_each(|part| part.visit(visitor));
-    }
-}
-
 /// Declares the fields that are the state of a struct, in order; of counts also the most that they may be.
 macro_rules! state {
     ([$($generics:tt)*] $name:ty { $($field:tt $(<= $($most:tt).+ $(+ $more:literal)?)?),* }) => {
@@ -102,3 +78,73 @@ macro_rules! field {
     };
 }
 pub(crate) use field;
+
+/// A part of a kernel that has state.
+pub trait Stateful {
+    /// Passes every number of the state to `visitor`, always in the same order.
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>);
+}
+
+impl Stateful for f64 {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(self);
+    }
+}
+
+impl Stateful for bool {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.flag(self);
+    }
+}
+
+impl Stateful for () {
+    fn visit(&mut self, _: &mut StateVisitor<'_>) {}
+}
+
+impl<T: Stateful, const N: usize> Stateful for [T; N] {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.iter_mut().for_each(|part| part.visit(visitor));
+    }
+}
+
+macro_rules! tuple {
+    ($($part:ident $place:tt),+) => {
+        impl<$($part: Stateful),+> Stateful for ($($part,)+) {
+            fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+                $(self.$place.visit(visitor);)+
+            }
+        }
+    };
+}
+tuple!(A 0, B 1);
+tuple!(A 0, B 1, C 2);
+tuple!(A 0, B 1, C 2, D 3);
+
+/// The rows that are missing until a window is full.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    rows: usize,
+    most: usize,
+}
+
+impl Missing {
+    pub fn new(rows: usize, most: usize) -> Self {
+        Self { rows, most }
+    }
+
+    /// Takes a row; whether it was missing.
+    #[inline(always)]
+    pub fn next(&mut self) -> bool {
+        let is_missing = self.rows > 0;
+        self.rows -= usize::from(is_missing);
+        is_missing
+    }
+
+    /// Whether no more are missing.
+    #[inline(always)]
+    pub fn is_over(&self) -> bool {
+        self.rows == 0
+    }
+}
+
+state!(Missing { rows <= most });

@@ -110,11 +110,11 @@ impl Defined {
             I::Trange => visitor.visit(directional::TrueRange::new(), HLC),
             I::Atr(n) => visitor.visit(directional::Atr::<false>::new(n), HLC),
             I::Natr(n) => visitor.visit(directional::Atr::<true>::new(n), HLC),
-            I::Dm(n) => visitor.visit(directional::Movements::new(n), HL),
-            I::Di(n) => visitor.visit(directional::Indices::new(n), HLC),
-            I::Dx(n) => visitor.visit(directional::Dx::new(n), HLC),
-            I::Adx(n) => visitor.visit(directional::Adx::new(n), HLC),
-            I::Adxr(n) => visitor.visit(directional::Adxr::new(n), HLC),
+            I::Dm(n) => visitor.visit(directional::movements(n), HL),
+            I::Di(n) => visitor.visit(directional::indices(n), HLC),
+            I::Dx(n) => visitor.visit(directional::dx(n), HLC),
+            I::Adx(n) => visitor.visit(directional::adx(n), HLC),
+            I::Adxr(n) => visitor.visit(directional::adxr(n), HLC),
             I::Sar(Sar { acceleration, maximum }) => {
                 visitor.visit(directional::Sar::new(acceleration, maximum), HL)
             }
@@ -125,32 +125,32 @@ impl Defined {
             I::Willr(n) => visitor.visit(momentum::williams_r(n), HLC),
             I::Aroon(n) => visitor.visit(momentum::aroon(n), HL),
             I::Ultosc(periods) => visitor.visit(momentum::Ultimate::new(periods), HLC),
-            I::Bop => visitor.visit(momentum::Balance, OHLC),
+            I::Bop => visitor.visit(momentum::balance(), OHLC),
             I::Mfi(n) => visitor.visit(volume::MoneyFlow::new(n), HLCV),
-            I::Obv => visitor.visit(volume::OnBalance::default(), [Column::Close, Column::Volume]),
+            I::Obv => visitor.visit(volume::on_balance(), [Column::Close, Column::Volume]),
             I::Ad => visitor.visit(volume::Accumulation::default(), HLCV),
             I::Adosc(periods) => visitor.visit(volume::Chaikin::new(periods), HLCV),
-            I::Kdj(n) => visitor.visit(stockstats::Kdj::new(n), HLC),
+            I::Kdj(n) => visitor.visit(stockstats::kdj(n), HLC),
         }
     }
 
     fn with_stockstats<V: KernelVisitor>(&self, visitor: V) -> V::Result {
         use Indicator as I;
         match self.indicator {
-            I::Sma(n) => visitor.visit(stockstats::Mean::new(n), CLOSE),
+            I::Sma(n) => visitor.visit(stockstats::mean(n), CLOSE),
             I::Ema(n) => visitor.visit(stockstats::Adjusted::span(n), CLOSE),
-            I::Macd(periods) => visitor.visit(stockstats::Macd::new(periods), CLOSE),
-            I::Rsi(n) => visitor.visit(stockstats::Rsi::new(n), CLOSE),
+            I::Macd(periods) => visitor.visit(stockstats::macd(periods), CLOSE),
+            I::Rsi(n) => visitor.visit(stockstats::rsi(n), CLOSE),
             I::Bollinger(Bollinger { period, width }) => {
-                visitor.visit(stockstats::Bands::new(period, width), CLOSE)
+                visitor.visit(stockstats::bands(period, width), CLOSE)
             }
             I::Atr(n) => visitor.visit(stockstats::atr(n), HLC),
             I::Di(n) => visitor.visit(stockstats::indices(n), HLC),
             I::Dx(n) => visitor.visit(stockstats::dx(n), HLC),
-            I::Adx(n) => visitor.visit(stockstats::Adx::new(n), HLC),
-            I::Cci(n) => visitor.visit(stockstats::Cci::new(n), HLC),
-            I::Willr(n) => visitor.visit(stockstats::WilliamsR::new(n), HLC),
-            I::Mfi(n) => visitor.visit(stockstats::MoneyFlow::new(n), HLCV),
+            I::Adx(n) => visitor.visit(stockstats::adx(n), HLC),
+            I::Cci(n) => visitor.visit(stockstats::cci(n), HLC),
+            I::Willr(n) => visitor.visit(stockstats::williams_r(n), HLC),
+            I::Mfi(n) => visitor.visit(stockstats::money_flow(n), HLCV),
             // `Indicator::by` admits nothing else.
             _ => self.with_talib(visitor),
         }

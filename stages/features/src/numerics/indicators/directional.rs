@@ -1,9 +1,9 @@
 //! True range and directional movement (J. W. Wilder, 1978), and his parabolic stop, with TA-Lib's seeds.
 
 use super::average::Exponential;
-use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch, scan};
 use crate::numerics::lookback::{Lag, Previous};
-use crate::numerics::state::state;
+use crate::numerics::state::{Missing, Stateful, state};
 
 /// High, low and close of a bar.
 pub type Hlc = [f64; 3];
@@ -174,151 +174,78 @@ impl Movement {
 }
 
 /// The two directional movements, plus and minus, in currency.
-#[derive(Clone, Debug)]
-pub struct Movements(Movement);
-
-state!(Movements { 0 });
-
-impl Movements {
-    pub fn new(n: usize) -> Self {
-        Self(Movement::new(n))
-    }
-}
-
-impl Recurrence<2, 2> for Movements {
-    #[inline(always)]
-    fn next(&mut self, [high, low]: [f64; 2]) -> Option<[f64; 2]> {
+pub fn movements(n: usize) -> impl Recurrence<2, 2> {
+    let needed = if n <= 1 { 1 } else { n - 1 };
+    scan(Movement::new(n), move |movement, [high, low]: [f64; 2]| {
         // The close is for the true range alone.
-        let bar = [high, low, 0.0];
-        let needed = if self.0.n <= 1 { 1 } else { self.0.n - 1 };
-        self.0.next(bar, needed).then_some([self.0.up, self.0.down])
-    }
+        let known = movement.next([high, low, 0.0], needed);
+        known.then_some([movement.up, movement.down])
+    })
 }
 
 /// The two directional indices, plus and minus, percent.
-#[derive(Clone, Debug)]
-pub struct Indices(Movement);
-
-state!(Indices { 0 });
-
-impl Indices {
-    pub fn new(n: usize) -> Self {
-        Self(Movement::new(n))
-    }
-}
-
-impl Recurrence<3, 2> for Indices {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
-        if !self.0.next(bar, self.0.n) {
+pub fn indices(n: usize) -> impl Recurrence<3, 2> {
+    scan(Movement::new(n), move |movement, bar: Hlc| {
+        if !movement.next(bar, n) {
             return None;
         }
-        if self.0.n <= 1 && self.0.range > 0.0 {
-            return Some([self.0.up / self.0.range, self.0.down / self.0.range]);
+        if n <= 1 && movement.range > 0.0 {
+            return Some([movement.up / movement.range, movement.down / movement.range]);
         }
-        let (up, down) = self.0.indices().unwrap_or((0.0, 0.0));
+        let (up, down) = movement.indices().unwrap_or((0.0, 0.0));
         Some([up, down])
-    }
+    })
 }
 
 /// The directional index; where nothing moves it keeps its value.
-#[derive(Clone, Debug)]
-pub struct Dx {
-    movement: Movement,
-    value: f64,
-}
-
-state!(Dx { movement, value });
-
-impl Dx {
-    pub fn new(n: usize) -> Self {
-        Self {
-            movement: Movement::new(n),
-            value: 0.0,
-        }
-    }
-}
-
-impl Recurrence<3, 1> for Dx {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        if !self.movement.next(bar, self.movement.n) {
+pub fn dx(n: usize) -> impl Recurrence<3, 1> {
+    scan((Movement::new(n), 0.0), move |(movement, value), bar: Hlc| {
+        if !movement.next(bar, n) {
             return None;
         }
-        self.value = self.movement.index().unwrap_or(self.value);
-        Some([self.value])
-    }
+        *value = movement.index().unwrap_or(*value);
+        Some([*value])
+    })
 }
 
 /// The average directional index: the mean of the first `n` directional indices, then Wilder's average.
-#[derive(Clone, Debug)]
-pub struct Adx {
-    movement: Movement,
-    average: f64,
-    missing: usize,
-}
-
-state!(Adx { movement, average, missing <= movement.n });
-
-impl Adx {
-    pub fn new(n: usize) -> Self {
-        Self {
-            movement: Movement::new(n),
-            average: 0.0,
-            missing: n,
-        }
-    }
-
-    #[inline(always)]
-    fn step(&mut self, bar: Hlc) -> Option<f64> {
-        let n = self.movement.n;
-        if !self.movement.next(bar, n) {
+pub fn adx(n: usize) -> impl Recurrence<3, 1> {
+    let state = (Movement::new(n), 0.0, Missing::new(n, n));
+    scan(state, move |(movement, average, missing), bar: Hlc| {
+        if !movement.next(bar, n) {
             return None;
         }
-        let index = self.movement.index();
-        if self.missing == 0 {
-            if let Some(index) = index {
-                let keep = self.movement.keep;
-                self.average = keep.mul_add(self.average, (1.0 - keep) * index);
-            }
-        } else {
-            self.average += index.unwrap_or(0.0);
-            self.missing -= 1;
-            if self.missing > 0 {
+        let index = movement.index();
+        if missing.next() {
+            *average += index.unwrap_or(0.0);
+            if !missing.is_over() {
                 return None;
             }
-            self.average /= n as f64;
+            *average /= n as f64;
+        } else if let Some(index) = index {
+            let keep = movement.keep;
+            *average = keep.mul_add(*average, (1.0 - keep) * index);
         }
-        Some(self.average)
-    }
-}
-
-impl Recurrence<3, 1> for Adx {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        self.step(bar).map(|value| [value])
-    }
+        Some([*average])
+    })
 }
 
 /// The mean of the average directional index of now and of `n - 1` bars ago.
-#[derive(Clone, Debug)]
-pub struct Adxr {
-    adx: Adx,
-    before: Lag,
-}
-
-state!(Adxr { adx, before });
-
-impl Adxr {
-    pub fn new(n: usize) -> Self {
-        Self {
-            adx: Adx::new(n),
-            before: Lag::new(n - 1),
-        }
+pub fn adxr(n: usize) -> impl Kernel<3, 1> {
+    Adxr {
+        adx: adx(n),
+        before: Lag::new(n - 1),
     }
 }
 
-impl Kernel<3, 1> for Adxr {
+struct Adxr<A> {
+    adx: A,
+    before: Lag,
+}
+
+state!([A: Stateful] Adxr<A> { adx, before });
+
+impl<A: Kernel<3, 1>> Kernel<3, 1> for Adxr<A> {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let first = self.adx.rows(bars, [out]);

@@ -5,7 +5,7 @@ use super::directional::true_range;
 use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
-use crate::numerics::state::{StateVisitor, Stateful, state};
+use crate::numerics::state::{Stateful, state};
 
 /// The kinds of change over `n` bars.
 #[derive(Clone, Copy, Debug)]
@@ -392,20 +392,12 @@ impl Kernel<3, 1> for Ultimate {
 }
 
 /// The balance of power: the move from open to close in parts of the bar's range.
-#[derive(Clone, Debug)]
-pub struct Balance;
-
-impl Stateful for Balance {
-    fn visit(&mut self, _: &mut StateVisitor<'_>) {}
-}
-
-impl Recurrence<4, 1> for Balance {
-    #[inline(always)]
-    fn next(&mut self, [open, high, low, close]: [f64; 4]) -> Option<[f64; 1]> {
+pub fn balance() -> impl Recurrence<4, 1> {
+    scan((), |(), [open, high, low, close]: [f64; 4]| {
         let range = high - low;
         let share = (close - open) / range;
         Some([if range <= 0.0 { 0.0 } else { share }])
-    }
+    })
 }
 
 /// The mean of the highest and the lowest of `n` bars.

@@ -2,7 +2,7 @@
 
 use super::average::rounding;
 use crate::numerics::aggregate::{RollingAggregate, Sum};
-use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch, scan};
 use crate::numerics::lookback::Lag;
 use crate::numerics::state::state;
 
@@ -61,32 +61,18 @@ impl Kernel<4, 1> for MoneyFlow {
 }
 
 /// On-balance volume: added where the close rose, taken away where it fell.
-#[derive(Clone, Debug, Default)]
-pub struct OnBalance {
-    before: f64,
-    balance: f64,
-    begun: bool,
-}
-
-state!(OnBalance {
-    before,
-    balance,
-    begun
-});
-
-impl Recurrence<2, 1> for OnBalance {
-    #[inline(always)]
-    fn next(&mut self, [close, volume]: [f64; 2]) -> Option<[f64; 1]> {
-        if !self.begun {
-            (self.begun, self.balance) = (true, volume);
+pub fn on_balance() -> impl Recurrence<2, 1> {
+    scan((0.0, 0.0, false), |(before, balance, begun), [close, volume]: [f64; 2]| {
+        if !*begun {
+            (*begun, *balance) = (true, volume);
         } else {
             // Without a branch, which could not be predicted.
-            let sign = f64::from(i8::from(close > self.before) - i8::from(close < self.before));
-            self.balance += sign * volume;
+            let sign = f64::from(i8::from(close > *before) - i8::from(close < *before));
+            *balance += sign * volume;
         }
-        self.before = close;
-        Some([self.balance])
-    }
+        *before = close;
+        Some([*balance])
+    })
 }
 
 /// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the

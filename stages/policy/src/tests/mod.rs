@@ -1,5 +1,7 @@
 //! Networks of continuous actions, and stacks of LSTMs: every model against candle or a definition.
 
+pub mod testing;
+
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, norm, on_devices};
 use crate::{
