@@ -1,7 +1,10 @@
 //! Weights packed for products, and layers of them.
 
 use super::shape::{BlockAt, GateAt};
-use crate::architecture::Layout;
+use crate::Architecture;
+use crate::fused::network::Products;
+use crate::fused::tower::{Head, Tower};
+use crate::fused::weights::Weights as TrunkWeights;
 use crate::kernels::attention::LANES;
 use crate::kernels::matmul;
 use crate::kernels::panels::Panels;
@@ -195,8 +198,9 @@ pub(super) struct Weights {
     pub params: Vec<f32>,
     pub embed: Layer,
     pub blocks: Vec<BlockWeights>,
-    pub pi: Vec<Layer>,
-    pub vf: Vec<Layer>,
+    /// The trunks of the actor and of the critic, which lie one after the other, and their packed weights.
+    pub trunks: Tower,
+    trunk_weights: TrunkWeights,
     /// The offset of the logarithms of standard deviations, if actions are continuous.
     pub log_std: Option<usize>,
     d: usize,
@@ -204,16 +208,21 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    /// `None` when the layout has no transformer.
-    pub fn new(layout: &Layout, window: usize) -> Option<Self> {
+    /// `None` when the architecture has no transformer.
+    pub fn new(architecture: &Architecture) -> Option<Self> {
+        let (layout, window) = (architecture.layout(), architecture.transformer?.window);
         let at = layout.transformer.as_ref()?;
+        let (mut trunks, mut packed) = (Tower::default(), Vec::new());
+        for (head, layers) in [(Head::Policy, &layout.pi), (Head::Value, &layout.vf)] {
+            trunks.trunk(head, None, layers, architecture.activation, true, &mut packed);
+        }
         let d = at.embed.outputs;
         Some(Self {
             params: vec![0.0; layout.tensors.len],
             embed: Layer::new(&at.embed),
             blocks: at.blocks.iter().map(|at| BlockWeights::new(at, d, window)).collect(),
-            pi: layout.pi.iter().map(Layer::new).collect(),
-            vf: layout.vf.iter().map(Layer::new).collect(),
+            trunks,
+            trunk_weights: TrunkWeights::new(&packed, layout.tensors.len, 0..0, false),
             log_std: layout.log_std,
             d,
             back_ready: false,
@@ -221,13 +230,12 @@ impl Weights {
     }
 
     fn matrices(&mut self) -> impl Iterator<Item = &mut Matrix> {
-        let trunks = self.pi.iter_mut().chain(&mut self.vf).map(|layer| &mut layer.matrix);
-        let blocks = self.blocks.iter_mut().flat_map(BlockWeights::matrices);
-        blocks.chain(trunks)
+        self.blocks.iter_mut().flat_map(BlockWeights::matrices)
     }
 
     pub fn load(&mut self, params: &[f32]) {
         self.params.copy_from_slice(params);
+        self.trunk_weights.load(params);
         self.back_ready = false;
         let embed = &mut self.embed.matrix;
         embed.forward.pack(embed.slice(params), embed.k, embed.n);
@@ -246,11 +254,19 @@ impl Weights {
             return;
         }
         self.back_ready = true;
+        self.trunk_weights.prepare_backward();
         let params = std::mem::take(&mut self.params);
         for matrix in self.matrices() {
             matrix.back.pack_transposed(matrix.slice(&params), matrix.n, matrix.k);
         }
         self.params = params;
+    }
+
+    pub fn products(&self, instructions: InstructionSet) -> Products<'_> {
+        Products {
+            weights: &self.trunk_weights,
+            instructions,
+        }
     }
 
     pub fn kit(&self, instructions: InstructionSet) -> Kit<'_> {

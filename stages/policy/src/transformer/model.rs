@@ -5,7 +5,7 @@
 //! order. Their number depends on the minibatch alone, so that any number of threads gives the same bytes.
 
 use super::dense::Weights;
-use super::pass::{Network, Pass, last};
+use super::pass::{Network, Pass};
 use super::shape::Transformer;
 use super::state::State;
 use crate::kernels::elementwise;
@@ -40,8 +40,6 @@ struct Shard {
     softmax: categorical::Softmax,
     samples: Vec<u32>,
     sums: Sums,
-    dlogits: Vec<f32>,
-    dvalue: Vec<f32>,
 }
 
 impl TransformerModel {
@@ -54,7 +52,7 @@ impl TransformerModel {
     pub fn with_instructions(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
         let shape = architecture.transformer?;
         Some(Self {
-            weights: Weights::new(&architecture.layout(), shape.window)?,
+            weights: Weights::new(architecture)?,
             state: shape.state(architecture.obs_dim),
             architecture: architecture.clone(),
             shape,
@@ -175,8 +173,8 @@ impl Model for TransformerModel {
                     symbols: None,
                 };
                 shard.pass.act(&network, &input, states);
-                logits.copy_from_slice(last(&shard.pass.pi));
-                value.copy_from_slice(last(&shard.pass.vf));
+                logits.copy_from_slice(shard.pass.pi.last());
+                value.copy_from_slice(shard.pass.vf.last());
                 if network.weights.log_std.is_none() {
                     let choices = network.architecture.head.choices();
                     categorical::log_softmax_rows(
@@ -232,25 +230,21 @@ impl Shard {
             self.gather(network, &Minibatch { indices, ..*minibatch });
             self.pass.forward(network);
             let (instructions, a) = (network.kit.instructions, network.architecture.head.num_outputs());
-            self.dlogits.clear();
-            self.dlogits.extend_from_slice(last(&self.pass.pi));
-            self.dvalue.clear();
-            self.dvalue.extend_from_slice(last(&self.pass.vf));
             let outputs = match network.weights.log_std {
                 None => PolicyOutputs::Discrete {
-                    logits: &mut self.dlogits,
+                    logits: self.pass.pi.last(),
                     choices: network.architecture.head.choices(),
                     softmax: &mut self.softmax,
                 },
                 Some(at) => PolicyOutputs::Continuous {
-                    mean: &mut self.dlogits,
+                    mean: self.pass.pi.last(),
                     log_std: &network.kit.params[at..at + a],
                     grad_log_std: &mut gradient[at..at + a],
                 },
             };
             objective.policy(instructions, &self.samples, outputs, &mut self.sums);
-            objective.value(instructions, &self.samples, &mut self.dvalue, &mut self.sums);
-            self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
+            objective.value(instructions, &self.samples, self.pass.vf.last(), &mut self.sums);
+            self.pass.backward(network, &mut gradient);
         }
         self.gradient = gradient;
     }

@@ -1,16 +1,14 @@
 //! The forward and the backward pass of some columns of a rollout, in buffers that are used again.
 
 use super::block::{Block, Steps, Temp};
-use super::dense::{Kit, Layer, Weights};
+use super::dense::{Kit, Weights};
 use super::shape::Transformer;
 use super::state::State;
+use crate::fused::trunk::TrunkRun;
 use crate::kernels::attention::{self, Window};
 use crate::kernels::elementwise;
 use crate::model::Observed;
-use crate::{Activation, Architecture};
-
-/// The outputs of a trunk's layers.
-type Trunk = Vec<Vec<f32>>;
+use crate::Architecture;
 
 /// A network, its weights and the layout of its states.
 #[derive(Clone, Copy)]
@@ -36,11 +34,10 @@ pub(super) struct Pass {
     x: Vec<f32>,
     embedded: Vec<f32>,
     blocks: Vec<Block>,
-    pub pi: Trunk,
-    pub vf: Trunk,
+    pub pi: TrunkRun,
+    pub vf: TrunkRun,
     temp: Temp,
     above: Vec<f32>,
-    below: Vec<f32>,
     dlatent: Vec<f32>,
     /// Weights of one step's attention.
     scores: Vec<f32>,
@@ -122,8 +119,11 @@ impl Pass {
 
     fn run_trunks(&mut self, network: &Network) {
         let latent = self.blocks.last().map_or(&self.embedded, |block| &block.out);
-        trunk_forward(network, &network.weights.pi, latent, &mut self.pi);
-        trunk_forward(network, &network.weights.vf, latent, &mut self.vf);
+        let products = network.weights.products(network.kit.instructions);
+        let rows = latent.len() / network.shape.d_model;
+        for (run, trunk) in [&mut self.pi, &mut self.vf].into_iter().zip(&network.weights.trunks.trunks) {
+            run.forward(products, trunk, latent, rows);
+        }
     }
 
     /// Runs all added steps through the network; leaves logits and values as the trunks' last outputs.
@@ -132,28 +132,24 @@ impl Pass {
         self.run_trunks(network);
     }
 
-    /// The backward pass from the gradients of logits and values; adds to the gradients of the weights.
-    pub fn backward(&mut self, network: &Network, dlogits: &[f32], dvalue: &[f32], gradient: &mut [f32]) {
+    /// The backward pass from the gradients of logits and values, which the trunks hold in place of these;
+    /// adds to the gradients of the weights.
+    pub fn backward(&mut self, network: &Network, gradient: &mut [f32]) {
         let Network {
             shape, weights, kit, ..
         } = *network;
         let mut above = std::mem::take(&mut self.above);
-        let mut below = std::mem::take(&mut self.below);
         let mut dlatent = std::mem::take(&mut self.dlatent);
         let latent = self.blocks.last().map_or(&self.embedded, |block| &block.out);
-        for (i, (layers, outputs, d)) in [(&weights.pi, &self.pi, dlogits), (&weights.vf, &self.vf, dvalue)]
-            .into_iter()
-            .enumerate()
+        let (products, rows) = (weights.products(kit.instructions), latent.len() / shape.d_model);
+        let sums = &mut gradient[weights.trunks.segments[0].global..][..weights.trunks.len];
+        let trunks = &weights.trunks.trunks;
+        for (run, trunk, out) in [(&mut self.pi, &trunks[0], &mut dlatent), (&mut self.vf, &trunks[1], &mut above)]
         {
-            above.clear();
-            above.extend_from_slice(d);
-            trunk_backward(network, layers, latent, outputs, &mut above, &mut below, gradient);
-            if i == 0 {
-                std::mem::swap(&mut above, &mut dlatent);
-            } else {
-                elementwise::add(kit.instructions, &mut dlatent, &above);
-            }
+            out.resize(latent.len(), 0.0);
+            run.backward(products, trunk, latent, rows, Some(out), Some((&mut *sums, true)));
         }
+        elementwise::add(kit.instructions, &mut dlatent, &above);
         let mut temp = std::mem::take(&mut self.temp);
         for i in (0..self.blocks.len()).rev() {
             let x = if i == 0 {
@@ -167,7 +163,7 @@ impl Pass {
             std::mem::swap(&mut above, &mut dlatent);
         }
         weights.embed.gradient(kit, &self.x, &dlatent, gradient);
-        (self.temp, self.above, self.below, self.dlatent) = (temp, above, below, dlatent);
+        (self.temp, self.above, self.dlatent) = (temp, above, dlatent);
     }
 
     /// Computes the keys and values in `states` `[b, S]` again, from the observations in them.
@@ -250,48 +246,4 @@ impl Pass {
         }
         self.run_trunks(network);
     }
-}
-
-fn trunk_forward(network: &Network, layers: &[Layer], input: &[f32], out: &mut Trunk) {
-    out.resize_with(layers.len(), Vec::new);
-    for (i, layer) in layers.iter().enumerate() {
-        let (done, rest) = out.split_at_mut(i);
-        let x = done.last().map_or(input, Vec::as_slice);
-        layer.apply(network.kit, x, &mut rest[0]);
-        if i + 1 < layers.len() {
-            match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_in_place(network.kit.instructions, &mut rest[0]),
-                Activation::Relu => elementwise::relu_in_place(network.kit.instructions, &mut rest[0]),
-            }
-        }
-    }
-}
-
-/// The backward pass of a trunk: `above` holds the gradient of its output and ends as that of its input.
-fn trunk_backward(
-    network: &Network,
-    layers: &[Layer],
-    input: &[f32],
-    outputs: &Trunk,
-    above: &mut Vec<f32>,
-    below: &mut Vec<f32>,
-    gradient: &mut [f32],
-) {
-    for (i, layer) in layers.iter().enumerate().rev() {
-        let x = if i == 0 { input } else { &outputs[i - 1] };
-        if i + 1 < layers.len() {
-            match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_back(network.kit.instructions, above, &outputs[i]),
-                Activation::Relu => elementwise::relu_back(network.kit.instructions, above, &outputs[i]),
-            }
-        }
-        layer.gradient(network.kit, x, above, gradient);
-        layer.back(network.kit, above, below);
-        std::mem::swap(above, below);
-    }
-}
-
-/// A trunk's output.
-pub(super) fn last(trunk: &Trunk) -> &[f32] {
-    trunk.last().map_or(&[], Vec::as_slice)
 }
