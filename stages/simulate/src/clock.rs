@@ -11,6 +11,13 @@ use datasets::{Date, DateRange};
 /// The exchange whose calendar simulated markets keep.
 pub(super) const EXCHANGE: CalendarName = CalendarName::Us;
 
+/// As many trading days, from `start` on.
+pub(super) fn trading_days(start: Date, count: u32) -> Vec<Date> {
+    let next = |date: &Date| Some(next_trading_day(EXCHANGE, *date));
+    let days = std::iter::successors(next(&start.plus(-1)), next);
+    days.take(count as usize).collect()
+}
+
 /// The days of a market, and the years between any two of them.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
@@ -24,12 +31,7 @@ pub(super) struct Clock {
 impl Clock {
     /// The clock of `parameters`, to `ahead` calendar days beyond the last trading day.
     pub fn new(parameters: &Parameters, ahead: i32) -> Self {
-        let mut days = Vec::with_capacity(parameters.days as usize);
-        let mut next = next_trading_day(EXCHANGE, parameters.start.plus(-1));
-        for _ in 0..parameters.days {
-            days.push(next);
-            next = next_trading_day(EXCHANGE, next);
-        }
+        let days = trading_days(parameters.start, parameters.days);
         let first = days.first().copied().unwrap_or(parameters.start);
         let last = days.last().copied().unwrap_or(first).plus(ahead);
         let unit = unit(parameters.time.closed_day);

@@ -283,6 +283,16 @@ stages_core::settings! {
     }
 }
 
+/// Checks what every measure has: the reversion of the variance, and jumps.
+macro_rules! check_measure {
+    ($path:literal, $measure:expr) => {
+        within(concat!($path, ".kappa"), $measure.kappa, 0.01, 50.0)?;
+        within(concat!($path, ".jump_intensity"), $measure.jump_intensity, 0.0, 100.0)?;
+        within(concat!($path, ".jump_mean"), $measure.jump_mean, -0.5, 0.5)?;
+        within(concat!($path, ".jump_deviation"), $measure.jump_deviation, 0.0, 0.5)?;
+    };
+}
+
 /// The most worlds.
 const MOST_WORLDS: u32 = 10_000;
 /// The most trading days.
@@ -373,18 +383,12 @@ impl Parameters {
         }
         within("dividend_yield", self.dividend_yield, -0.2, 0.2)?;
         self.rates.check()?;
-        within("physical.kappa", p.kappa, 0.01, 50.0)?;
+        check_measure!("physical", p);
         within("physical.theta", p.theta, 1e-4, 4.0)?;
         within("physical.sigma", p.sigma, 1e-3, 5.0)?;
         within("physical.rho", p.rho, -0.99, 0.99)?;
-        within("physical.jump_intensity", p.jump_intensity, 0.0, 100.0)?;
-        within("physical.jump_mean", p.jump_mean, -0.5, 0.5)?;
-        within("physical.jump_deviation", p.jump_deviation, 0.0, 0.5)?;
         within("physical.equity_premium", p.equity_premium, -0.5, 0.5)?;
-        within("risk_neutral.kappa", q.kappa, 0.01, 50.0)?;
-        within("risk_neutral.jump_intensity", q.jump_intensity, 0.0, 100.0)?;
-        within("risk_neutral.jump_mean", q.jump_mean, -0.5, 0.5)?;
-        within("risk_neutral.jump_deviation", q.jump_deviation, 0.0, 0.5)?;
+        check_measure!("risk_neutral", q);
         let names = self.regime_names();
         for (i, name) in names.iter().enumerate() {
             if names[..i].contains(name) || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -402,10 +406,7 @@ impl Parameters {
             within("regimes[].realised_jumps", regime.realised_jumps, 0.0, 20.0)?;
             within("regimes[].implied_variance", regime.implied_variance, 0.05, 20.0)?;
             if let Some(q) = &regime.risk_neutral {
-                within("regimes[].risk_neutral.kappa", q.kappa, 0.01, 50.0)?;
-                within("regimes[].risk_neutral.jump_intensity", q.jump_intensity, 0.0, 100.0)?;
-                within("regimes[].risk_neutral.jump_mean", q.jump_mean, -0.5, 0.5)?;
-                within("regimes[].risk_neutral.jump_deviation", q.jump_deviation, 0.0, 0.5)?;
+                check_measure!("regimes[].risk_neutral", q);
             }
         }
         whole("time.steps", time.steps, 1, 10_000)?;

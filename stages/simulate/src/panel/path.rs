@@ -2,12 +2,11 @@
 //! and further stocks change nothing earlier.
 
 use super::parameters::PanelParameters;
-use crate::clock::EXCHANGE;
+use crate::clock::trading_days;
 use crate::limits::Invalid;
 use crate::rates::Curve;
 use crate::stream;
 use datasets::Date;
-use datasets::calendar::next_trading_day;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_numerics::random::Random;
 
@@ -83,12 +82,7 @@ impl Panel {
     /// When a parameter is invalid.
     pub fn new(p: &PanelParameters) -> Result<Self, Invalid> {
         p.check()?;
-        let mut dates = Vec::with_capacity(p.days as usize);
-        let mut date = next_trading_day(EXCHANGE, p.start.plus(-1));
-        for _ in 0..p.days {
-            dates.push(date);
-            date = next_trading_day(EXCHANGE, date);
-        }
+        let dates = trading_days(p.start, p.days);
         let (curves, factors) = factors(p, &dates);
         let stocks = (0..p.stocks as usize).map(|i| stock(p, i, &dates, &factors)).collect();
         Ok(Self { dates, curves, stocks })
