@@ -2,7 +2,6 @@
 
 use crate::kernels::few_rows::PART;
 use crate::kernels::math::{mul_add, sigmoid, tanh};
-use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
 /// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and
@@ -14,19 +13,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell,
-    /// output.
-    pub fn advance(
-        &mut self,
-        instructions: InstructionSet,
-        sums: &[f32],
-        gates: usize,
-        hidden: usize,
-        rows: usize,
-    ) {
-        advance(instructions, self, sums, gates, hidden, rows);
-    }
-
     /// Zeros for `rows` episodes.
     pub fn begin(&mut self, hidden: usize, rows: usize) {
         for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
@@ -44,7 +30,9 @@ impl State {
 }
 
 kernel![
-    fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
+    /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell,
+    /// output.
+    pub(super) fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
         let columns = hidden.next_multiple_of(PART);
         for r in 0..rows {
             let row = &sums[r * gates..][..4 * hidden];

@@ -1,6 +1,6 @@
 //! The network of one member of a population.
 
-use super::lstm::State;
+use super::lstm::{State, advance};
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise::{relu_in_place, tanh_in_place};
@@ -182,7 +182,7 @@ impl MemberNetwork {
             let hidden = lstm.hidden.next_multiple_of(PART);
             lstm.x.multiply(instructions, x, stride, rows, to);
             lstm.h.multiply(instructions, &state.h, hidden, rows, to);
-            state.advance(instructions, to, gates, lstm.hidden, rows);
+            advance(instructions, state, to, gates, lstm.hidden, rows);
             (x, stride) = (&state.h, hidden);
         }
         for (i, layer) in layers.iter().enumerate() {
