@@ -21,8 +21,7 @@ use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, TEACHER, Training};
 use crate::td3::settings::{Td3Config, Td3Settings};
 use crate::{replay, warm_start};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Outputs, PlanContext, Ports, Planned, Share, StageError,
-    StageKind,
+    Context, Given, InputPort, Outputs, PlanContext, Planned, Ports, Share, StageError, StageKind,
 };
 use stages_env::{Normalisation, OpenOptions};
 use stages_policy::Policy;

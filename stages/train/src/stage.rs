@@ -16,11 +16,14 @@ use stages_env::{Normalisation, OpenOptions};
 use stages_policy::kernels::bf16::Path;
 use stages_policy::{Device, Policy, Precision, policy};
 
-pub(crate) const ENV: InputPort = InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
+pub(crate) const ENV: InputPort =
+    InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
 
-pub(crate) const INIT: InputPort = InputPort::optional(warm_start::PORT, PortType::Policy).doc("an initial policy: its weights, and the normalisation of its observations");
+pub(crate) const INIT: InputPort = InputPort::optional(warm_start::PORT, PortType::Policy)
+    .doc("an initial policy: its weights, and the normalisation of its observations");
 
-pub(crate) const TEACHER: InputPort = InputPort::one("teacher", PortType::Policy).doc("the policy to imitate");
+pub(crate) const TEACHER: InputPort =
+    InputPort::one("teacher", PortType::Policy).doc("the policy to imitate");
 
 pub(crate) const OUTPUTS: &[OutputPort] = &[
     OutputPort::new("policy", PortType::Policy).doc("the trained policy"),

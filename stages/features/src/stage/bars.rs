@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition, symbol_rows};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, PortType, Planned, Share,
+    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Share,
     StageError, table,
 };
 use std::collections::btree_map::Entry;

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
-    Planned, StageError, StageKind,
+    ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
+    Provided, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,8 +107,10 @@ impl StageKind for CrossSection {
         if asked; rolling beta and correlation";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN, FEATURES_IN],
-        outputs: &[OutputPort::new("features", PortType::Features).doc("a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and \
-                `correlation_60`")],
+        outputs: &[OutputPort::new("features", PortType::Features).doc(
+            "a row for each bar: columns such as `rsi_14_rank`, `rsi_14_zscore`, `beta_60` and \
+                `correlation_60`",
+        )],
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {

@@ -10,8 +10,8 @@ use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports,
-    Planned, Share, StageError, StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType,
+    Ports, Share, StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 
@@ -79,7 +79,8 @@ impl StageKind for OptionsSurface {
             InputPort::one("chain", PortType::OptionChain).doc("option chain with implied volatility"),
             InputPort::one("greeks", PortType::Greeks).doc("the chain's Greeks"),
         ],
-        outputs: &[OutputPort::new("features", PortType::Features).doc("one row for each snapshot, one column for each feature, such as `atm_iv_30`")],
+        outputs: &[OutputPort::new("features", PortType::Features)
+            .doc("one row for each snapshot, one column for each feature, such as `atm_iv_30`")],
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {

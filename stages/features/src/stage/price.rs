@@ -17,4 +17,5 @@ pub enum Price {
 }
 
 /// The input port of corporate actions.
-pub(super) const ACTIONS_IN: InputPort = InputPort::optional("actions", PortType::CorporateActions).doc("the splits of unadjusted bars: no value takes one for a change of price");
+pub(super) const ACTIONS_IN: InputPort = InputPort::optional("actions", PortType::CorporateActions)
+    .doc("the splits of unadjusted bars: no value takes one for a change of price");

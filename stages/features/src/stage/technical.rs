@@ -4,7 +4,7 @@ use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::indicators::{Bollinger, Convention, Defined, Indicator};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, Share,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Share,
     StageError, StageKind,
 };
 
@@ -57,7 +57,8 @@ impl StageKind for Technical {
         averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort::new("features", PortType::Features).doc("one column for each indicator, such as `sma_20`")],
+        outputs: &[OutputPort::new("features", PortType::Features)
+            .doc("one column for each indicator, such as `sma_20`")],
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, StageError,
+    ConfigProblem, Context, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError,
     StageKind,
 };
 use std::collections::BTreeMap;
@@ -59,7 +59,8 @@ impl StageKind for Turbulence {
         together are, of a window before it";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort::new("features", PortType::Features).doc("the column `turbulence`, of one symbol that stands for the market")],
+        outputs: &[OutputPort::new("features", PortType::Features)
+            .doc("the column `turbulence`, of one symbol that stands for the market")],
     };
 
     fn check(&self, config: &Self::Config, _: &PlanContext) -> Planned {

@@ -4,7 +4,7 @@ use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::realised::{Estimator, Realised};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Planned, Share,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Share,
     StageError, StageKind,
 };
 
@@ -55,7 +55,8 @@ impl StageKind for Volatility {
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
-        outputs: &[OutputPort::new("features", PortType::Features).doc("one column for each estimator and window, such as `parkinson_20`")],
+        outputs: &[OutputPort::new("features", PortType::Features)
+            .doc("one column for each estimator and window, such as `parkinson_20`")],
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {

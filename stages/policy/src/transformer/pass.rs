@@ -4,11 +4,11 @@ use super::block::{Block, Steps, Temp};
 use super::dense::{Kit, Weights};
 use super::shape::Transformer;
 use super::state::State;
+use crate::Architecture;
 use crate::fused::trunk::TrunkRun;
 use crate::kernels::attention::{self, Window};
 use crate::kernels::elementwise;
 use crate::model::Observed;
-use crate::Architecture;
 
 /// A network, its weights and the layout of its states.
 #[derive(Clone, Copy)]
@@ -121,7 +121,10 @@ impl Pass {
         let latent = self.blocks.last().map_or(&self.embedded, |block| &block.out);
         let products = network.weights.products(network.kit.instructions);
         let rows = latent.len() / network.shape.d_model;
-        for (run, trunk) in [&mut self.pi, &mut self.vf].into_iter().zip(&network.weights.trunks.trunks) {
+        for (run, trunk) in [&mut self.pi, &mut self.vf]
+            .into_iter()
+            .zip(&network.weights.trunks.trunks)
+        {
             run.forward(products, trunk, latent, rows);
         }
     }
@@ -144,8 +147,10 @@ impl Pass {
         let (products, rows) = (weights.products(kit.instructions), latent.len() / shape.d_model);
         let sums = &mut gradient[weights.trunks.segments[0].global..][..weights.trunks.len];
         let trunks = &weights.trunks.trunks;
-        for (run, trunk, out) in [(&mut self.pi, &trunks[0], &mut dlatent), (&mut self.vf, &trunks[1], &mut above)]
-        {
+        for (run, trunk, out) in [
+            (&mut self.pi, &trunks[0], &mut dlatent),
+            (&mut self.vf, &trunks[1], &mut above),
+        ] {
             out.resize(latent.len(), 0.0);
             run.backward(products, trunk, latent, rows, Some(out), Some((&mut *sums, true)));
         }

@@ -8,9 +8,7 @@ use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS};
 use crate::{metrics, warm_start};
 use cache::ArtifactBuilder;
 use serde_json::json;
-use stages_core::{
-    ConfigProblem, Context, Outputs, PlanContext, PortType, Ports, Planned, StageError, StageKind,
-};
+use stages_core::{Context, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind};
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
 use stages_policy::{Policy, Precision, policy};

@@ -3,7 +3,7 @@
 use super::average::{Exponential, Simple, rounding};
 use super::directional::true_range;
 use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
-use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch, scan};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
 

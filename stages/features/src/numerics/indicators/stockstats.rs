@@ -59,11 +59,14 @@ pub fn mean(n: usize) -> impl Recurrence<1, 1> {
 
 /// `macd`, `macds`, `macdh`.
 pub fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
-    scan(periods.map(Adjusted::span), |[fast, slow, signal], [value]: [f64; 1]| {
-        let line = fast.step(value) - slow.step(value);
-        let signal = signal.step(line);
-        Some([line, signal, line - signal])
-    })
+    scan(
+        periods.map(Adjusted::span),
+        |[fast, slow, signal], [value]: [f64; 1]| {
+            let line = fast.step(value) - slow.step(value);
+            let signal = signal.step(line);
+            Some([line, signal, line - signal])
+        },
+    )
 }
 
 /// `boll_ub`, `boll`, `boll_lb`, with the sample deviation: from the second bar on.
@@ -196,15 +199,18 @@ pub fn kdj(n: usize) -> impl Recurrence<3, 2> {
 pub fn money_flow(n: usize) -> impl Recurrence<4, 1> {
     let sums = || SlidingWindow::<Sum>::new(n);
     let state = (f64::NAN, sums(), sums(), Missing::new(n, n));
-    scan(state, |(before, up, down, missing), [high, low, close, volume]: [f64; 4]| {
-        let price = (close + high + low) / 3.0;
-        let (flow, before) = (price * volume, std::mem::replace(before, price));
-        let up = up.partial([if price > before { flow } else { 0.0 }]).sum;
-        let down = down.partial([if price < before { flow } else { 0.0 }]).sum;
-        if missing.next() {
-            return Some([0.5]);
-        }
-        let sum = up + down;
-        Some([if sum > 0.0 { up / sum } else { 0.5 }])
-    })
+    scan(
+        state,
+        |(before, up, down, missing), [high, low, close, volume]: [f64; 4]| {
+            let price = (close + high + low) / 3.0;
+            let (flow, before) = (price * volume, std::mem::replace(before, price));
+            let up = up.partial([if price > before { flow } else { 0.0 }]).sum;
+            let down = down.partial([if price < before { flow } else { 0.0 }]).sum;
+            if missing.next() {
+                return Some([0.5]);
+            }
+            let sum = up + down;
+            Some([if sum > 0.0 { up / sum } else { 0.5 }])
+        },
+    )
 }

@@ -62,17 +62,20 @@ impl Kernel<4, 1> for MoneyFlow {
 
 /// On-balance volume: added where the close rose, taken away where it fell.
 pub fn on_balance() -> impl Recurrence<2, 1> {
-    scan((0.0, 0.0, false), |(before, balance, begun), [close, volume]: [f64; 2]| {
-        if !*begun {
-            (*begun, *balance) = (true, volume);
-        } else {
-            // Without a branch, which could not be predicted.
-            let sign = f64::from(i8::from(close > *before) - i8::from(close < *before));
-            *balance += sign * volume;
-        }
-        *before = close;
-        Some([*balance])
-    })
+    scan(
+        (0.0, 0.0, false),
+        |(before, balance, begun), [close, volume]: [f64; 2]| {
+            if !*begun {
+                (*begun, *balance) = (true, volume);
+            } else {
+                // Without a branch, which could not be predicted.
+                let sign = f64::from(i8::from(close > *before) - i8::from(close < *before));
+                *balance += sign * volume;
+            }
+            *before = close;
+            Some([*balance])
+        },
+    )
 }
 
 /// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the
