@@ -79,7 +79,7 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
     if name == PYTHON {
         return match session.json {
             true => output::print_json(&python_json()),
-            false => output::print(&describe_python()),
+            false => output::print(describe_python()),
         };
     }
     let Some(kind) = registry::find(name) else {

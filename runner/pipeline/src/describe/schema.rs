@@ -15,191 +15,81 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, PortType, typed_output};
 
+/// The schema around what types describe, and its own parts. `<NAME>` stands for the part of that name.
+const SKELETON: &str = include_str!("schema.json");
+
 /// The schema of pipeline files with these stage kinds.
 pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).chain([USES]).collect();
-    let mut definitions = Map::new();
-    definitions.insert(
-        "interpolation".to_owned(),
-        json!({
-            "description": "`${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}` or \
-            `${policies.NAME.tried}`; keeps its type where it is the whole value",
-            "type": "string",
-            "pattern": "\\$\\{(params|matrix|env|schedule|policies)\\.[^}]+\\}",
-        }),
-    );
-    let collect = described::<Collect>();
-    let name = &collect["properties"]["collect"];
-    let (earlier, policy) = (described::<OfPipeline>(), described::<OfPolicy>());
-    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier, policy] }));
-    definitions.insert("matrix".to_owned(), matrix());
-    let mut rules = Vec::new();
-    for kind in kinds {
-        definitions.insert(kind.name().to_owned(), configuration(kind.as_ref()));
-        rules.push(rule(kind.as_ref()));
-    }
-    definitions.insert("stage".to_owned(), stage(&names, rules));
-    let mut schedule = or_null(described::<schedule::Written>());
-    schedule["properties"]["params"]["type"] = json!(["object", "null"]);
-    json!({
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "Pipeline",
-        "description": "A pipeline of `runner`: stages that depend on one another.",
-        "type": "object",
-        "required": ["version", "name", "stages"],
-        "additionalProperties": false,
-        "properties": {
-            "version": { "description": "The version of the format.", "const": 1 },
-            "name": {
-                "description": "A short name, used in runs and reports.",
-                "type": "string",
-                "pattern": NAME,
-            },
-            "params": {
-                "description": "Parameters, read as `${params.X}`, overridden by `--set X=VALUE`.",
-                "type": ["object", "null"],
-                "propertyNames": { "pattern": NAME },
-            },
-            "include": {
-                "description": "Files whose parameters, profiles and stages are part of this one.",
-                "type": ["string", "array"],
-                "items": { "type": "string" },
-            },
-            "profiles": {
-                "description": "Values set together by `--profile NAME`: parameters, or `STAGE.with.KEY`.",
-                "type": ["object", "null"],
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "type": ["object", "null"] },
-            },
-            "schedule": schedule,
-            "promote": or_null(described::<PromoteForm>()),
-            "notify": {
-                "description": "The messages that are sent when a run has ended. Not part of any key.",
-                "type": ["array", "null"],
-                "items": described::<notify::Entry>(),
-            },
-            "track": {
-                "description": "The servers that follow runs. Not part of any key.",
-                "type": ["array", "null"],
-                "items": described::<track::Entry>(),
-            },
-            "stages": {
-                "description": "The stages, by name, in any order.",
-                "type": "object",
-                "minProperties": 1,
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "$ref": "#/definitions/stage" },
-            },
-        },
-        "definitions": definitions,
-    })
-}
-
-const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
-const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
-
-fn stage(names: &[&str], rules: Vec<Value>) -> Value {
-    let of_kind = [KEYS.common, &OF_KIND].concat();
-    let of_command = [KEYS.common, KEYS.command].concat();
-    let of_python = [KEYS.common, &KEYS.python].concat();
-    let only = |keys: &[&str]| {
-        let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
+    let mut skeleton: Value = serde_json::from_str(SKELETON).unwrap_or_default();
+    let (mut schema, mut parts) = (skeleton["schema"].take(), skeleton["parts"].take());
+    let only = |own: &[&str]| {
+        let keys = [KEYS.common, own].concat().into_iter();
+        let keys: Map<String, Value> = keys.map(|key| (key.to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
     };
-    let types = typed_output::TYPES.map(PortType::name);
-    let mut all = vec![
-        json!({
-            "if": { "required": ["uses"] },
-            "then": {
-                "if": { "properties": { "uses": { "const": USES } } },
-                "then": { "required": ["call"], "allOf": [only(&of_python)] },
-                "else": only(&of_kind),
-            },
-        }),
-        json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
-    ];
-    all.extend(rules);
-    let mut properties = json!({
-            "uses": { "description": "The stage kind.", "type": "string", "enum": names },
-            "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
-            "run": { "description": "A command for the shell; reads `${needs.X}` and writes \
-            `${outputs.X}`.", "type": "string" },
-            "needs": {
-                "description": "The artifacts that the stage reads, by input.",
-                "type": ["object", "null"],
-                "additionalProperties": { "anyOf": [
-                    { "$ref": "#/definitions/need" },
-                    { "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/need" } },
-                ] },
-            },
-            "matrix": { "$ref": "#/definitions/matrix" },
-            "register": with_description(
-                "The name under which the policy is registered at the end of a run, and an alias that points \
-                to the newest.",
-                described::<TextOr<Name, RegisterForm>>(),
-            ),
-            "outputs": {
-                "description": "The files that the command writes, by output.",
-                "type": ["object", "null"],
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": { "anyOf": [
-                    { "description": "A file; of a `uses: python` stage, the type of a data \
-                        set.", "type": "string" },
-                    {
-                        "description": "A data set: a file of Parquet or CSV, or a directory of them, \
-                        checked against the type.",
-                        "type": "object",
-                        "required": ["path"],
-                        "additionalProperties": false,
-                        "properties": {
-                            "path": { "type": "string" },
-                            "type": { "type": "string", "enum": types },
-                        },
-                    },
-                ] },
-            },
-            "env": {
-                "description": "Variables of the command's environment: part of its key.",
-                "type": ["object", "null"],
-                "propertyNames": { "pattern": VARIABLE },
-                "additionalProperties": { "type": ["string", "number", "boolean"] },
-            },
-            "secrets": {
-                "description": "Environment variables of `runner` that the command inherits: not part of \
-                its key.",
-                "type": ["array", "null"],
-                "items": { "type": "string", "pattern": VARIABLE },
-            },
-    });
-    if let Value::Object(properties) = &mut properties {
-        for more in [
-            described::<Common>(),
-            described::<run_stage::Settings>(),
-            described::<python_stage::Settings>(),
-        ] {
-            properties.extend(more["properties"].as_object().cloned().unwrap_or_default());
+    let of_null = |mut schema: Value| {
+        schema["type"] = json!(["object", "null"]);
+        schema
+    };
+    parts["kinds"] = kinds.iter().map(|kind| kind.name()).chain([USES]).collect();
+    parts["types"] = json!(typed_output::TYPES.map(PortType::name));
+    parts["only_of_kind"] = only(&OF_KIND);
+    parts["only_of_command"] = only(KEYS.command);
+    parts["only_of_python"] = only(&KEYS.python);
+    parts["collect"] = described::<Collect>();
+    parts["reference"] = parts["collect"]["properties"]["collect"].clone();
+    parts["earlier"] = described::<OfPipeline>();
+    parts["policy"] = described::<OfPolicy>();
+    parts["range"] = described::<Range>();
+    parts["folds"] = described::<Folds>();
+    parts["schedule"] = of_null(described::<schedule::Written>());
+    parts["schedule"]["properties"]["params"]["type"] = json!(["object", "null"]);
+    parts["promote"] = of_null(described::<PromoteForm>());
+    parts["notify"] = described::<notify::Entry>();
+    parts["track"] = described::<track::Entry>();
+    parts["register"] = described::<TextOr<Name, RegisterForm>>();
+    parts["register"]["description"] = "The name under which the policy is registered at the end of a run, \
+        and an alias that points to the newest."
+        .into();
+    replace(&mut schema, &parts);
+    let stage = &mut schema["definitions"]["stage"];
+    for more in [
+        described::<Common>(),
+        described::<run_stage::Settings>(),
+        described::<python_stage::Settings>(),
+    ] {
+        for (key, value) in more["properties"].as_object().into_iter().flatten() {
+            stage["properties"][key] = value.clone();
         }
     }
-    properties["resources"]["type"] = json!(["object", "null"]);
-    properties["files"]["type"] = json!(["array", "null"]);
-    properties["tools"]["type"] = json!(["array", "null"]);
-    properties["tools"]["items"]["anyOf"][0]["description"] =
+    for (key, ty) in [("resources", "object"), ("files", "array"), ("tools", "array")] {
+        stage["properties"][key]["type"] = json!([ty, "null"]);
+    }
+    stage["properties"]["tools"]["items"]["anyOf"][0]["description"] =
         "A program on PATH, or the path of an executable or of a virtual environment.".into();
-    json!({
-        "type": "object",
-        "not": { "required": ["uses", "run"] },
-        "properties": properties,
-        "allOf": all,
-    })
-}
-
-fn with_description(text: &str, mut schema: Value) -> Value {
-    schema["description"] = text.into();
+    if let Some(rules) = stage["allOf"].as_array_mut() {
+        rules.extend(kinds.iter().map(|kind| rule(kind.as_ref())));
+    }
+    for kind in kinds {
+        schema["definitions"][kind.name()] = configuration(kind.as_ref());
+    }
     schema
 }
 
-fn or_interpolation(schema: Value) -> Value {
-    json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
+/// Replaces each `<NAME>` by the part of that name.
+fn replace(schema: &mut Value, parts: &Value) {
+    match schema {
+        Value::String(text) => {
+            let name = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+            if let Some(part) = name.and_then(|name| parts.get(name)) {
+                *schema = part.clone();
+                replace(schema, parts);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace(item, parts)),
+        Value::Object(map) => map.values_mut().for_each(|value| replace(value, parts)),
+        _ => {}
+    }
 }
 
 /// The schema of a type that is read, with its documentation.
@@ -262,64 +152,6 @@ fn tidy(schema: &mut Value) {
             });
         }
     }
-}
-
-fn or_null(mut schema: Value) -> Value {
-    schema["type"] = json!(["object", "null"]);
-    schema
-}
-
-/// The schema of `matrix:`.
-fn matrix() -> Value {
-    let value = json!({ "type": ["number", "string", "boolean"] });
-    let values = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "items": value });
-    let number = or_interpolation(json!({ "type": "number" }));
-    let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
-    let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
-    let draws = json!({
-        "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the \
-        matrix has `samples`.",
-        "type": "object",
-        "additionalProperties": false,
-        "properties": {
-            "uniform": ends, "log_uniform": ends, "integer": ends, "choice": values, "samples": whole,
-                "seed": whole,
-        },
-        "oneOf": [
-            { "required": ["uniform"] },
-            { "required": ["log_uniform"] },
-            { "required": ["integer"] },
-            { "required": ["choice"] },
-        ],
-    });
-    let samples = json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["count"],
-        "properties": { "count": whole, "seed": whole },
-    });
-    let exclude = json!({ "type": "object", "additionalProperties": { "anyOf": [value, values] } });
-    json!({
-        "description": "Axes of values; the stage is run at each point of their product.",
-        "type": ["object", "null"],
-        "propertyNames": { "pattern": NAME },
-        "properties": {
-            "points": {
-                "description": "Axes that vary together, as a list of points.",
-                "type": "array",
-                "minItems": 1,
-                "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
-            },
-            "exclude": {
-                "description": "Points to leave out: those that have one of the values at every axis named.",
-                "anyOf": [exclude, { "type": "array", "items": exclude }],
-            },
-            "samples": { "description": "The number of points drawn for the axes without their own \
-            `samples`.", "anyOf": [whole, samples] },
-        },
-        "additionalProperties": { "anyOf": [values, described::<Range>(), described::<Folds>(), draws,
-            { "$ref": "#/definitions/interpolation" }] },
-    })
 }
 
 /// The constraints of `uses: KIND` on the other keys.

@@ -1,7 +1,6 @@
 //! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
 
 use crate::stage::output_types;
-use crate::stage::python_stage;
 use crate::stage::written::{Job, KEYS, OF_KIND, Program, PythonStage, Stage, USES};
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
@@ -267,12 +266,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "register" => stage.register = Some(value),
             "outputs" => {
                 let entries = named(value, "output", problems);
-                let read = if is_python {
-                    python_stage::outputs
-                } else {
-                    output_types::read
-                };
-                (program.outputs, program.types) = read(entries, problems);
+                (program.outputs, program.types) = output_types::read(entries, is_python, problems);
             }
             "env" => program.env = variables(value, problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),

@@ -157,9 +157,6 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// All shells.
-    pub const ALL: [Self; 2] = [Self::Bash, Self::Sh];
-
     /// Its name in a pipeline file, and its program's.
     pub const fn name(self) -> &'static str {
         match self {

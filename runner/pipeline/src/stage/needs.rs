@@ -386,19 +386,18 @@ fn reference(
             FORMS,
         );
     };
+    let parsed = match parse_reference(text) {
+        Err(message) if !text.contains("${") => return problems.fail(named.spot, message, FORMS),
+        parsed => parsed,
+    };
+    let mut wrong = |message: String, hint: String| problems.fail(tree.spot, message, hint);
     if text.contains("${") {
-        return problems.fail(
-            tree.spot,
+        return wrong(
             format!("`{text}` is not a valid reference"),
-            "`needs` cannot contain interpolations",
+            "`needs` cannot contain interpolations".to_owned(),
         );
     }
-    let (name, mut select, output) = match parse_reference(text) {
-        Ok(parsed) => parsed,
-        Err(message) => {
-            return problems.fail(named.spot, message, FORMS);
-        }
-    };
+    let (name, mut select, output) = parsed.ok()?;
     match over {
         Some(axes) => select.all_of.extend(axes),
         None => select.all |= !std::ptr::eq(named, tree),
@@ -406,15 +405,13 @@ fn reference(
     let Some(&target) = names.get(name) else {
         let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
         let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
-        return problems.fail(
-            tree.spot,
+        return wrong(
             format!("there is no stage `{name}`"),
             suggest(name, "other stages", names),
         );
     };
     if (select.all || !select.all_of.is_empty()) && !many {
-        return problems.fail(
-            tree.spot,
+        return wrong(
             format!("`{text}` is a list here, and the input takes one artifact"),
             format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
         );
@@ -434,8 +431,7 @@ fn reference(
         Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
             Some(found) => *found,
             None => {
-                return problems.fail(
-                    tree.spot,
+                return wrong(
                     format!("{} has no output `{output}`", of_stage()),
                     suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
                 );
@@ -465,11 +461,10 @@ fn reference(
                             "need another stage, or none".to_owned(),
                         ),
                     };
-                    return problems.fail(tree.spot, message, hint);
+                    return wrong(message, hint);
                 }
                 _ => {
-                    return problems.fail(
-                        tree.spot,
+                    return wrong(
                         format!("{} has more than one output that fits", of_stage()),
                         format!(
                             "write one of {}",
@@ -489,8 +484,7 @@ fn reference(
     };
     if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
         let fitting: Vec<&str> = typed(port.ty).collect();
-        return problems.fail(
-            tree.spot,
+        return wrong(
             format!(
                 "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
                 port.name,

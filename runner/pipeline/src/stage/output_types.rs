@@ -1,4 +1,6 @@
-//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for what a port of that type takes.
+//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for what a port of that type takes. Of a
+//! Python stage a type alone is a table, whose file is the engine's, and `{ path: … }` a file of bytes or
+//! text.
 
 use crate::text::problems::Problems;
 use crate::text::suggest::{list, nearest, suggest};
@@ -9,70 +11,71 @@ use std::collections::BTreeMap;
 /// The paths of outputs, and the types of those that have one. An entry with an error is left out.
 pub(crate) fn read(
     entries: Vec<(Key, Tree)>,
+    is_python: bool,
     problems: &mut Problems,
 ) -> (Vec<(Key, Tree)>, BTreeMap<String, PortType>) {
     let (mut paths, mut types) = (Vec::new(), BTreeMap::new());
     for (key, tree) in entries {
-        match tree.value {
+        let (path, ty) = match &tree.value {
             Value::Map(fields) => {
-                let (path, ty) = typed(&key, fields, problems);
-                types.extend(ty.map(|ty| (key.name.clone(), ty)));
+                let path = tree.entry("path").map(|(_, path)| path.clone());
+                let is_file = is_python && fields.len() == 1 && path.is_some();
+                let ty = if is_file { None } else { type_of(&key, fields, problems) };
                 // The output exists, whatever is wrong with it: commands and needs may name it.
-                let path = path.unwrap_or_else(|| Tree::scalar(key.spot, key.name.clone().into()));
-                paths.push((key, path));
+                (
+                    path.unwrap_or_else(|| Tree::scalar(key.spot, key.name.clone().into())),
+                    ty,
+                )
             }
-            _ => paths.push((key, tree)),
-        }
+            Value::Scalar(_) if is_python => {
+                let path = Tree::scalar(tree.spot, format!("outputs/{}", key.name).into());
+                (path, named(&key.name, &tree, problems))
+            }
+            _ => (tree, None),
+        };
+        types.extend(ty.map(|ty| (key.name.clone(), ty)));
+        paths.push((key, path));
     }
     (paths, types)
 }
 
-fn typed(key: &Key, fields: Vec<(Key, Tree)>, problems: &mut Problems) -> (Option<Tree>, Option<PortType>) {
-    let (mut path, mut ty) = (None, None);
+/// Checks the fields of an output, and reads its type.
+fn type_of(key: &Key, fields: &[(Key, Tree)], problems: &mut Problems) -> Option<PortType> {
     let name = &key.name;
-    for (field, value) in fields {
-        match field.name.as_str() {
-            "path" => path = Some(value),
-            "type" => ty = Some(value),
-            other => problems.add(
-                field.spot,
-                format!("unknown key `{other}` in the output `{name}`"),
-                suggest(other, "keys", ["path", "type"]),
-            ),
-        }
+    for (field, _) in fields
+        .iter()
+        .filter(|(field, _)| !["path", "type"].contains(&field.name.as_str()))
+    {
+        let other = &field.name;
+        let message = format!("unknown key `{other}` in the output `{name}`");
+        problems.add(field.spot, message, suggest(other, "keys", ["path", "type"]));
     }
-    if path.is_none() {
-        problems.add(
-            key.spot,
-            format!("the output `{name}` has no `path`"),
-            format!("write `{name}: {{ path: {name}.parquet, type: features }}`"),
-        );
+    let field = |wanted: &str| fields.iter().find(|(field, _)| field.name == wanted);
+    if field("path").is_none() {
+        let hint = format!("write `{name}: {{ path: {name}.parquet, type: features }}`");
+        problems.add(key.spot, format!("the output `{name}` has no `path`"), hint);
     }
-    let names = typed_output::TYPES.map(PortType::name);
-    let Some(ty) = ty else {
-        problems.add(
-            key.spot,
-            format!("the output `{name}` has no `type`"),
-            format!(
-                "the types are {}; a file of no type is its path alone: `{name}: {name}.csv`",
-                list(names)
-            ),
+    let Some((_, ty)) = field("type") else {
+        let hint = format!(
+            "the types are {}; a file of no type is its path alone: `{name}: {name}.csv`",
+            list(typed_output::TYPES.map(PortType::name))
         );
-        return (path, None);
+        return problems.fail(key.spot, format!("the output `{name}` has no `type`"), hint);
     };
+    named(name, ty, problems)
+}
+
+/// The type of an output by its name.
+fn named(output: &str, ty: &Tree, problems: &mut Problems) -> Option<PortType> {
+    let names = typed_output::TYPES.map(PortType::name);
     let of = |name: &str| typed_output::TYPES.into_iter().find(|known| known.name() == name);
     let written = ty.text().unwrap_or_default();
     let found = of(written);
     if found.is_none() {
-        problems.add(
-            ty.spot,
-            format!(
-                "the type of the output `{name}` is {}, which no program can write",
-                ty.describe()
-            ),
-            suggest(written, "types", names),
-        );
+        let described = ty.describe();
+        let message = format!("the type of the output `{output}` is {described}, which no program can write");
+        problems.add(ty.spot, message, suggest(written, "types", names));
     }
     // A stage that needs the output is not wrong because its type is misspelt.
-    (path, found.or_else(|| of(nearest(written, names)?)))
+    found.or_else(|| of(nearest(written, names)?))
 }

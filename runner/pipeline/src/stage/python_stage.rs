@@ -5,7 +5,6 @@
 
 use crate::stage::command::{Command, PythonCall};
 use crate::stage::interpolate::{Scope, fill};
-use crate::stage::output_types;
 use crate::stage::python_interpreter;
 use crate::stage::setting::Setting;
 use crate::stage::tools::in_order;
@@ -13,15 +12,14 @@ use crate::stage::tools::{Finder, Request};
 use crate::stage::written::{KEYS, PythonStage, Stage, USES};
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
-use crate::text::tree::{Key, Tree, Value};
 use crate::text::typed::{Block, Text, Written, or_interpolation};
 use crate::text::units::relative;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
+use stages_core::Source;
 use stages_core::python::imported;
-use stages_core::{PortType, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -84,28 +82,8 @@ impl Written for ModuleRoot {
 const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
 
 /// The description of `uses: python` as text: its keys, which are not those of a stage kind.
-pub fn describe_python() -> String {
-    format!(
-        "python\n{ABOUT}\n\n\
-         keys besides `needs`, `matrix`, `resources`, `retries` and `timeout`\n\
-         \x20 call     MODULE:FUNCTION, called with a context and, by name, the inputs and `with`\n\
-         \x20 with     arguments of the function\n\
-         \x20 outputs  NAME: TYPE of a table (`runner stages --type features`), or NAME: {{ path: FILE }} \
-         of bytes and text\n\
-         \x20 python   the interpreter: a program on PATH, or the directory of an environment with pyarrow  \
-         [{INTERPRETER}]\n\
-         \x20 path     the directory of its modules, relative to the pipeline  [.]\n\
-         \x20 lock     the lock file of the environment\n\
-         \x20 seed     `ctx.seed`  [0]\n\
-         \x20 files, env, secrets, tools, network, isolation, log   as in `run:` stages\n\n\
-         example\n\
-         \x20 factors:\n\
-         \x20   uses: python\n\
-         \x20   call: my_stages:make_factors\n\
-         \x20   needs: {{ bars: market }}\n\
-         \x20   with: {{ window: 20 }}\n\
-         \x20   outputs: {{ factors: features }}\n"
-    )
+pub fn describe_python() -> &'static str {
+    include_str!("python_stage.txt")
 }
 
 /// The same as JSON.
@@ -115,37 +93,6 @@ pub fn python_json() -> Json {
 
 /// The interpreter where none is named.
 const INTERPRETER: &str = "python3";
-
-/// The outputs: `NAME: TYPE` for a table, `NAME: { path: FILE }` for a file of bytes or text, or
-/// `{ path, type }` as a program has them. A table's file is the engine's.
-pub(crate) fn outputs(
-    entries: Vec<(Key, Tree)>,
-    problems: &mut Problems,
-) -> (Vec<(Key, Tree)>, BTreeMap<String, PortType>) {
-    let mut typed = Vec::new();
-    let mut files = Vec::new();
-    for (key, tree) in entries {
-        if let (Value::Map(fields), Some((_, path))) = (&tree.value, tree.entry("path"))
-            && fields.len() == 1
-        {
-            let path = path.clone();
-            files.push((key, path));
-            continue;
-        }
-        let spot = tree.spot;
-        let tree = match &tree.value {
-            Value::Scalar(_) => {
-                let path = Tree::scalar(spot, format!("outputs/{}", key.name).into());
-                Tree::map(spot, vec![(Key::at(spot, "path"), path), (Key::at(spot, "type"), tree)])
-            }
-            _ => tree,
-        };
-        typed.push((key, tree));
-    }
-    let (mut paths, types) = output_types::read(typed, problems);
-    paths.extend(files);
-    (paths, types)
-}
 
 /// Resolves the call at a point of the matrix: adds the interpreter to the tools, and the modules to the
 /// files, of `command`. Without `finder`, neither is looked for.

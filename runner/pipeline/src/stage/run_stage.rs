@@ -162,54 +162,46 @@ fn outputs(
 ) -> BTreeMap<String, String> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     for (key, value) in &written.outputs {
-        let before = problems.count();
+        let (name, before) = (&key.name, problems.count());
         let filled = fill(value, scope, problems);
         if problems.count() > before {
             continue;
         }
-        let Some(file) = filled.text().and_then(relative) else {
-            problems.add(
-                value.spot,
+        let (message, hint) = match filled.text().and_then(relative) {
+            None => (
                 format!(
-                    "the output `{}` is {}, not a file of the stage's directory",
-                    key.name,
+                    "the output `{name}` is {}, not a file of the stage's directory",
                     filled.describe()
                 ),
-                format!("write a relative file name without `..`, such as `{}.csv`", key.name),
-            );
-            continue;
-        };
-        if !is_plain_path(&file) {
-            problems.add(
-                value.spot,
+                &*format!("write a relative file name without `..`, such as `{name}.csv`"),
+            ),
+            Some(file) if !is_plain_path(&file) => (
                 format!(
-                    "the output `{}` has a character that a shell may read as a command or as a space",
-                    key.name
+                    "the output `{name}` has a character that a shell may read as a command or as a space"
                 ),
                 "write it with letters, digits and `._-+@,:=%^`, and not with `-` first",
-            );
-            continue;
-        }
-        if let Some((other, _)) = places.iter().find(|(_, known)| nested(known, &file)) {
-            problems.add(
-                value.spot,
-                format!(
-                    "the outputs `{other}` and `{}` are the same file, or one holds the other",
-                    key.name
-                ),
-                "give each output a file of its own",
-            );
-            continue;
-        }
-        if files.iter().any(|source| nested(&source.name, &file)) {
-            problems.add(
-                value.spot,
-                format!("the output `{}` would overwrite a file of `files:`", key.name),
-                "give the output another name",
-            );
-            continue;
-        }
-        places.insert(key.name.clone(), file);
+            ),
+            Some(file) => {
+                let other = places.iter().find(|(_, known)| nested(known, &file));
+                match (other, files.iter().any(|source| nested(&source.name, &file))) {
+                    (Some((other, _)), _) => (
+                        format!(
+                            "the outputs `{other}` and `{name}` are the same file, or one holds the other"
+                        ),
+                        "give each output a file of its own",
+                    ),
+                    (None, true) => (
+                        format!("the output `{name}` would overwrite a file of `files:`"),
+                        "give the output another name",
+                    ),
+                    (None, false) => {
+                        places.insert(name.clone(), file);
+                        continue;
+                    }
+                }
+            }
+        };
+        problems.add(value.spot, message, hint);
     }
     places
 }
@@ -218,34 +210,29 @@ fn outputs(
 fn env(written: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (key, value) in &written.env {
+        let (name, before) = (&key.name, problems.count());
         // A variable that is in `secrets:` too has an error already.
-        if is_secret(&key.name) && !written.secrets.contains(&key.name) {
+        if is_secret(name) && !written.secrets.contains(name) {
+            let message = format!(
+                "`{name}` looks like a secret, and `env:` would write its value into keys and histories"
+            );
             problems.add(
                 key.spot,
-                format!(
-                    "`{}` looks like a secret, and `env:` would write its value into keys and histories",
-                    key.name
-                ),
-                format!("pass it on from outside: `secrets: [{}]`", key.name),
+                message,
+                format!("pass it on from outside: `secrets: [{name}]`"),
             );
             continue;
         }
-        let before = problems.count();
         let filled = fill(value, scope, problems);
         let text = match &filled.value {
             Value::Scalar(value) => spell(value).filter(|text| !text.contains('\0')),
             Value::List(_) | Value::Map(_) => None,
         };
-        match text {
-            Some(text) => {
-                variables.insert(key.name.clone(), text);
-            }
-            None if problems.count() == before => problems.add(
-                value.spot,
-                format!("the variable `{}` is {}, not a string", key.name, filled.describe()),
-                "give it a string or a number",
-            ),
-            None => {}
+        if let Some(text) = text {
+            variables.insert(name.clone(), text);
+        } else if problems.count() == before {
+            let message = format!("the variable `{name}` is {}, not a string", filled.describe());
+            problems.add(value.spot, message, "give it a string or a number");
         }
     }
     variables

@@ -3,7 +3,7 @@
 use crate::stage::interpolate::{Scope, fill};
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
-use crate::text::tree::{Key, Step, Tree, Value, describe};
+use crate::text::tree::{Key, Step, Tree, Value};
 use crate::text::yaml;
 use serde_json::{Number, Value as Json};
 
@@ -166,44 +166,30 @@ fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<
 
 /// Checks that a value has the type of `old`.
 fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)> {
-    let (value, wanted) = match (old, &tree.value) {
-        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => return Ok(tree),
-        (Value::Scalar(Json::Null), _) => return Ok(tree),
-        (Value::List(_), _) => (None, "a list: `[a, b]`"),
-        (Value::Map(_), _) => (None, "a map: `{ key: value }`"),
-        (Value::Scalar(old), Value::Scalar(new)) => match (old, new) {
-            (Json::Bool(_), Json::Bool(_)) | (Json::String(_), Json::String(_)) => return Ok(tree),
-            (Json::Number(old), Json::Number(new)) if old.is_f64() => {
-                (new.as_f64().and_then(Number::from_f64).map(Json::Number), "a number")
-            }
-            (Json::Number(_), Json::Number(new)) if !new.is_f64() => return Ok(tree),
-            (Json::Number(old), _) if old.is_f64() => (None, "a number"),
-            (Json::Number(_), _) => (None, "an integer"),
-            (Json::Bool(_), _) => (None, "`true` or `false`"),
-            _ => (None, "a string"),
-        },
-        (Value::Scalar(old), _) => (
-            None,
-            match old {
-                Json::Bool(_) => "`true` or `false`",
-                Json::Number(number) if number.is_f64() => "a number",
-                Json::Number(_) => "an integer",
-                _ => "a string",
-            },
-        ),
+    let wanted = match old {
+        Value::Scalar(Json::Null) => return Ok(tree),
+        Value::List(_) => "a list: `[a, b]`",
+        Value::Map(_) => "a map: `{ key: value }`",
+        Value::Scalar(Json::Bool(_)) => "`true` or `false`",
+        Value::Scalar(Json::Number(number)) if number.is_f64() => "a number",
+        Value::Scalar(Json::Number(_)) => "an integer",
+        Value::Scalar(_) => "a string",
     };
-    match value {
-        Some(value) => Ok(Tree::scalar(spot, value)),
-        None => {
-            let old = match old {
-                Value::Scalar(old) => describe(old),
-                Value::List(_) => "a list".to_owned(),
-                Value::Map(_) => "a map".to_owned(),
-            };
-            Err((
-                format!("{} does not fit: it replaces {old}", tree.describe()),
-                format!("give {wanted}"),
-            ))
+    let fits = match (old, &tree.value) {
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => true,
+        (Value::Scalar(Json::Bool(_)), Value::Scalar(Json::Bool(_))) => true,
+        (Value::Scalar(Json::String(_)), Value::Scalar(Json::String(_))) => true,
+        (Value::Scalar(Json::Number(old)), Value::Scalar(Json::Number(new))) if old.is_f64() => {
+            let float = new.as_f64().and_then(Number::from_f64);
+            return Ok(float.map_or(tree, |float| Tree::scalar(spot, Json::Number(float))));
         }
+        (Value::Scalar(Json::Number(_)), Value::Scalar(Json::Number(new))) => !new.is_f64(),
+        _ => false,
+    };
+    if fits {
+        return Ok(tree);
     }
+    let old = Tree::from(old.clone()).describe();
+    let message = format!("{} does not fit: it replaces {old}", tree.describe());
+    Err((message, format!("give {wanted}")))
 }
