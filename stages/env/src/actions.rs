@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use stages_numerics::random::Random;
 
 /// The actions that an environment takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,16 @@ pub struct Bounds {
     pub low: Vec<f32>,
     /// `[A]`.
     pub high: Vec<f32>,
+}
+
+impl Bounds {
+    /// Draws the components of continuous actions, `[B, A]`, each evenly between its bounds.
+    pub fn draw(&self, random: &mut Random, actions: &mut [f32]) {
+        let bounds = self.low.iter().zip(&self.high).cycle();
+        for (value, (low, high)) in actions.iter_mut().zip(bounds) {
+            *value = low + (high - low) * random.uniform() as f32;
+        }
+    }
 }
 
 impl ActionSpace {

@@ -2,6 +2,7 @@
 
 use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
+use crate::env_artifact::Files;
 use crate::lookup::{self, LookupConfig};
 use crate::open_options::{OpenOptions, Split};
 use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsSimulator, build, synthetic};
@@ -175,7 +176,7 @@ fn table_files() -> Result<Vec<(String, Bytes)>, StageError> {
     Ok(files.map(|(name, bytes)| (name, Bytes::from(bytes))).collect())
 }
 
-fn file<'a>(files: &'a [(String, Bytes)]) -> impl Fn(&str) -> Result<Bytes, StageError> + 'a {
+fn file<'a>(files: &'a [(String, Bytes)]) -> impl Files + 'a {
     |wanted| {
         let found = files.iter().find(|(name, _)| name == wanted);
         found
@@ -199,11 +200,7 @@ pub(crate) fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<Action
             let mut actions = ActionBuffer::new(space, num_envs);
             match (&mut actions, space) {
                 (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
-                    for row in values.chunks_exact_mut(bounds.low.len()) {
-                        for ((value, low), high) in row.iter_mut().zip(&bounds.low).zip(&bounds.high) {
-                            *value = low + (high - low) * random.uniform() as f32;
-                        }
-                    }
+                    bounds.draw(&mut random, values);
                 }
                 (ActionBuffer::MultiDiscrete(values), ActionSpace::MultiDiscrete { choices, .. }) => {
                     for (value, choices) in values.iter_mut().zip(choices.iter().cycle()) {

@@ -100,11 +100,7 @@ fn draw(
     };
     match (actions, space) {
         (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
-            for row in values.chunks_exact_mut(bounds.low.len()) {
-                for ((value, low), high) in row.iter_mut().zip(&bounds.low).zip(&bounds.high) {
-                    *value = low + (high - low) * random.uniform() as f32;
-                }
-            }
+            bounds.draw(random, values)
         }
         (ActionBuffer::MultiDiscrete(values), ActionSpace::MultiDiscrete { choices, .. }) => {
             let mut rest = mask;

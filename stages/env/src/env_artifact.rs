@@ -113,11 +113,13 @@ pub(crate) fn store<F: TableFile>(
     outputs(builder)
 }
 
-/// The files of an artifact, by name.
-pub(crate) fn files<'a>(
-    store: &'a Store,
-    artifact: &'a Artifact,
-) -> impl Fn(&str) -> Result<Bytes, StageError> + 'a {
+/// The files of an environment, by name.
+pub trait Files: Fn(&str) -> Result<Bytes, StageError> {}
+
+impl<F: Fn(&str) -> Result<Bytes, StageError>> Files for F {}
+
+/// The files of an artifact.
+pub(crate) fn files<'a>(store: &'a Store, artifact: &'a Artifact) -> impl Files + 'a {
     move |name| {
         let entry = artifact
             .entry(name)
@@ -148,9 +150,7 @@ pub(crate) fn encode_spec(spec: &impl Serialize) -> Result<Vec<u8>, StageError> 
 }
 
 /// Reads [`SPEC`].
-pub(crate) fn spec<T: DeserializeOwned>(
-    file: impl Fn(&str) -> Result<Bytes, StageError>,
-) -> Result<T, StageError> {
+pub(crate) fn spec<T: DeserializeOwned>(file: impl Files) -> Result<T, StageError> {
     serde_json::from_slice(&file(SPEC)?).map_err(|err| {
         StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
             .hint("it was made by another version or damaged; run the environment's stage again")

@@ -150,7 +150,7 @@ impl Market for OptionsSimulator {
 
 impl Compared for OptionsSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let hedges = all.one.simulator().hedges();
+        let hedges = all.one.simulator().common().hedges;
         let possible = |baseline: &&BaselineName| {
             BASELINES.contains(baseline) && (hedges || **baseline != BaselineName::HedgedShortStraddle)
         };

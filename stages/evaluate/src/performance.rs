@@ -3,6 +3,7 @@
 //! docs/evaluation.md its source.
 
 use datasets::Date;
+use stages_numerics::fields;
 
 /// Trading days a year, by which figures are annualised.
 pub const DAYS_PER_YEAR: f64 = 252.0;
@@ -146,7 +147,18 @@ pub struct Performance {
     pub information_ratio: f64,
 }
 
+fields! {
+    Performance, f64: total_return, annual_return, excess_return, volatility, sharpe, sortino, max_drawdown,
+        time_under_water, longest_under_water, calmar, var_95, cvar_95, hit_rate, skew, kurtosis, omega,
+        information_ratio
+}
+
 impl Performance {
+    /// The measures by name, in the order they are shown.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        Self::NAMES.into_iter().zip(self.to_array())
+    }
+
     /// Measures the runs of a strategy: their excess returns pooled, what follows from a path (total return,
     /// drawdowns) as the mean over runs. Ratios whose denominator is 0 are NaN, and so are all annual figures
     /// of fewer than [`LEAST_OBSERVATIONS`] returns.
@@ -194,29 +206,6 @@ impl Performance {
             omega: ratio(sum(|e| e.max(0.0)), sum(|e| (-e).max(0.0))),
             information_ratio: ratio(active_mean, active_deviation) * annual.sqrt(),
         }
-    }
-
-    /// The measures by name, in the order they are shown.
-    pub fn named(&self) -> [(&'static str, f64); 17] {
-        [
-            ("total_return", self.total_return),
-            ("annual_return", self.annual_return),
-            ("excess_return", self.excess_return),
-            ("volatility", self.volatility),
-            ("sharpe", self.sharpe),
-            ("sortino", self.sortino),
-            ("max_drawdown", self.max_drawdown),
-            ("time_under_water", self.time_under_water),
-            ("longest_under_water", self.longest_under_water),
-            ("calmar", self.calmar),
-            ("var_95", self.var_95),
-            ("cvar_95", self.cvar_95),
-            ("hit_rate", self.hit_rate),
-            ("skew", self.skew),
-            ("kurtosis", self.kurtosis),
-            ("omega", self.omega),
-            ("information_ratio", self.information_ratio),
-        ]
     }
 }
 

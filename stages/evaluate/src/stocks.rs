@@ -118,7 +118,7 @@ impl Market for StocksSimulator {
         }
         Held {
             weights,
-            instrument: match env.simulator().hedges() {
+            instrument: match env.simulator().common().hedges {
                 true => env.hedge_return(before.snapshot),
                 false => 0.0,
             },
@@ -229,7 +229,7 @@ impl Market for StocksSimulator {
             ("reduced", |l| f64::from(l.reduced)),
             ("liquidations", |l| f64::from(l.liquidations)),
         ];
-        if env.simulator().hedges() {
+        if env.simulator().common().hedges {
             columns.extend([
                 ("hedge_units", (|l| hedge(l, |h| h.units)) as fn(&Ledger) -> f64),
                 ("hedge_value", |l| hedge(l, |h| h.value)),

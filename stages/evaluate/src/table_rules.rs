@@ -109,10 +109,7 @@ fn random(seed: u64, steps: u64, space: &ActionSpace, num_envs: usize) -> Action
                 choices[i] = random.below(space.num_outputs() as u64) as u32
             }
             (ActionBuffer::Continuous(values), ActionSpace::Continuous { bounds, .. }) => {
-                let bounds = bounds.low.iter().zip(&bounds.high);
-                for (value, (low, high)) in values[i * width..(i + 1) * width].iter_mut().zip(bounds) {
-                    *value = low + (high - low) * random.uniform() as f32;
-                }
+                bounds.draw(&mut random, &mut values[i * width..(i + 1) * width]);
             }
             _ => {}
         }

@@ -2,6 +2,7 @@
 //! derivatives, and the implied volatility. Columns of options are the business of the Greeks' batch kernels,
 //! whose last bits differ.
 
+use crate::fields;
 use crate::normal::{cdf, pdf};
 
 /// Price and sensitivities of an option on one unit of the underlying.
@@ -27,32 +28,11 @@ pub struct Greeks {
     pub charm: f64,
 }
 
+fields! { all Greeks, f64: price, delta, gamma, vega, theta, rho, vanna, volga, charm }
+
 impl Greeks {
     /// All NaN.
     pub const NONE: Self = Self::from_array([f64::NAN; 9]);
-
-    /// From values in the order of the fields.
-    pub const fn from_array(v: [f64; 9]) -> Self {
-        Self {
-            price: v[0],
-            delta: v[1],
-            gamma: v[2],
-            vega: v[3],
-            theta: v[4],
-            rho: v[5],
-            vanna: v[6],
-            volga: v[7],
-            charm: v[8],
-        }
-    }
-
-    /// The values in the order of the fields.
-    pub const fn to_array(self) -> [f64; 9] {
-        [
-            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga,
-            self.charm,
-        ]
-    }
 }
 
 /// The payoff of exercise: `max(S - K, 0)` of a call, `max(K - S, 0)` of a put.

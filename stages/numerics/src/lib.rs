@@ -6,6 +6,7 @@ pub mod covariance;
 pub mod dispatch;
 pub mod double_double;
 pub mod eigen;
+mod fields;
 pub mod normal;
 pub mod random;
 pub mod simd;

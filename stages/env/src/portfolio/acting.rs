@@ -41,7 +41,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// [`PortfolioEnv::begin_at`].
     pub fn acting_worlds(&self) -> Vec<ActingWorld> {
         let world = |range: &SnapshotRange| ActingWorld {
-            name: self.simulator.worlds().name(range.first).to_owned(),
+            name: self.simulator.common().worlds.name(range.first).to_owned(),
             first: range.first,
             last: range.last,
         };
@@ -58,7 +58,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// Writes observation and action mask of the state as it is.
     pub fn show(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
-        let mut out = StepRows::new(out, self.simulator.spec());
+        let mut out = StepRows::new(out, self.simulator.common().spec);
         let mut states = self.states.rows();
         self.simulator.observe(&states.env(0), out.obs.row(0));
         self.simulator.mask(&states.env(0), out.action_mask.row(0));
@@ -77,7 +77,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
         let mut states = self.states.rows();
         let mut env = states.env(0);
         self.simulator.hold(&mut env, holdings)?;
-        *env.moments = self.simulator.reward().moments();
+        *env.moments = self.simulator.common().reward.moments();
         Ok(())
     }
 

@@ -6,14 +6,13 @@ use super::state::{Clock as _, EnvState, Parts, StateRows, States};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::env_artifact::files;
-use crate::env_artifact::spec;
+use crate::env_artifact::{Files, spec};
 use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges, split_fields};
 use crate::reward::Moments;
 use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use crate::split::Splits;
-use bytes::Bytes;
 use cache::{Artifact, Store};
 use datasets::Date;
 use serde::Deserialize;
@@ -77,9 +76,9 @@ pub(super) fn begin<S: Simulator>(
     i: usize,
     env: &mut EnvState<'_, S::Parts>,
 ) {
-    let snapshots = course.episode(i, *env.account.episode(), simulator.episode_length());
+    let snapshots = course.episode(i, *env.account.episode(), simulator.common().episode_length);
     simulator.begin(env, snapshots);
-    *env.moments = simulator.reward().moments();
+    *env.moments = simulator.common().reward.moments();
 }
 
 impl<S: Simulator> PortfolioEnv<S> {
@@ -96,15 +95,12 @@ impl<S: Simulator> PortfolioEnv<S> {
     ///
     /// # Errors
     /// The errors of [`PortfolioEnv::open`].
-    pub(crate) fn from_files(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        options: &OpenOptions,
-    ) -> Result<Self, StageError> {
+    pub(crate) fn from_files(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
         let num_envs = options.num_envs;
         StageError::new("cannot open 0 environments").when(num_envs == 0)?;
         let simulator = S::open(file, options)?;
-        let course = Course::new(simulator.worlds(), options)?;
-        let mut states = States::new(num_envs, simulator.width());
+        let course = Course::new(simulator.common().worlds, options)?;
+        let mut states = States::new(num_envs, simulator.common().width);
         let mut rows = states.rows();
         for i in 0..num_envs {
             begin(&simulator, &course, i, &mut rows.env(i));
@@ -140,7 +136,7 @@ impl<S: Simulator> PortfolioEnv<S> {
                 width: usize::from(!self.notes.is_empty()),
                 values: &mut self.notes,
             },
-            out: StepRows::new(out, simulator.spec()),
+            out: StepRows::new(out, simulator.common().spec),
         };
         for_ranges(range, num_envs, S::GRAIN, &|first, len, mut range: EnvRows<'_, S>| {
             let out = &mut range.out;
@@ -234,17 +230,23 @@ impl<S: Simulator> PortfolioEnv<S> {
 
     /// The name of the world that environment `i` is in.
     pub fn world(&self, i: usize) -> &str {
-        self.simulator.worlds().name(self.snapshot(i))
+        self.simulator.common().worlds.name(self.snapshot(i))
     }
 
     /// The names of all worlds.
     pub fn worlds(&self) -> Vec<&str> {
-        self.simulator.worlds().names().iter().map(String::as_str).collect()
+        self.simulator
+            .common()
+            .worlds
+            .names()
+            .iter()
+            .map(String::as_str)
+            .collect()
     }
 
     /// The first snapshot of the world that a snapshot is of: history before it is of another market.
     pub fn world_start(&self, snapshot: usize) -> usize {
-        let worlds = self.simulator.worlds();
+        let worlds = self.simulator.common().worlds;
         worlds.snapshots(worlds.of(snapshot)).start
     }
 
@@ -257,7 +259,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Steps from the start to the end of the evaluation episode of environment `i`.
     pub fn test_steps(&self, i: usize) -> usize {
         let range = self.course.evaluated(i);
-        range.last - range.first + self.simulator.steps_beyond()
+        range.last - range.first + self.simulator.common().steps_beyond
     }
 
     /// The dates of the snapshots of the evaluation episode of environment `i`.
@@ -271,7 +273,7 @@ impl<S: Simulator> PortfolioEnv<S> {
 
 impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
     fn spec(&self) -> &EnvSpec {
-        self.simulator.spec()
+        self.simulator.common().spec
     }
 
     fn num_envs(&self) -> usize {
@@ -280,7 +282,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
 
     fn reset(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
-        let mut out = StepRows::new(out, self.simulator.spec());
+        let mut out = StepRows::new(out, self.simulator.common().spec);
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {
             let mut env = states.env(i);
@@ -314,12 +316,15 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
 
     fn save(&self) -> Vec<u8> {
         let states = &self.states;
-        let moments: &[Moments] = match self.simulator.reward().keeps_moments() {
+        let moments: &[Moments] = match self.simulator.common().reward.keeps_moments() {
             true => &states.moments,
             false => &[],
         };
-        let hedges: &[<S::Parts as Parts>::Hedge] =
-            if self.simulator.hedges() { &states.hedges } else { &[] };
+        let hedges: &[<S::Parts as Parts>::Hedge] = if self.simulator.common().hedges {
+            &states.hedges
+        } else {
+            &[]
+        };
         StateWriter::new(&self.tag())
             .array(&states.accounts)
             .array(&states.positions)
@@ -332,11 +337,11 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
         let (simulator, states) = (&self.simulator, &mut self.states);
-        let moments: &mut [Moments] = match simulator.reward().keeps_moments() {
+        let moments: &mut [Moments] = match simulator.common().reward.keeps_moments() {
             true => &mut states.moments,
             false => &mut [],
         };
-        let hedges: &mut [<S::Parts as Parts>::Hedge] = if simulator.hedges() {
+        let hedges: &mut [<S::Parts as Parts>::Hedge] = if simulator.common().hedges {
             &mut states.hedges
         } else {
             &mut []

@@ -1,11 +1,11 @@
 //! The files that the tables of all markets have in common.
 
+use crate::env_artifact::Files;
 use crate::ipc;
 use crate::parts;
 use crate::spec::{EnvSpec, Normalisation};
 use crate::split::Splits;
 use arrow_array::RecordBatch;
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 
@@ -18,7 +18,7 @@ pub(crate) fn normalise_as(spec: &mut EnvSpec, other: Option<&Normalisation>) {
 
 /// The files of parts, in order.
 pub(crate) fn part_batches(
-    file: impl Fn(&str) -> Result<Bytes, StageError>,
+    file: impl Files,
     table: &str,
     parts: &[String],
 ) -> Result<Vec<RecordBatch>, StageError> {

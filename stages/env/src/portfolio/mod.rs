@@ -7,7 +7,7 @@
 //! | it says | by |
 //! | --- | --- |
 //! | what an account is made of | the associated types, plain numbers that are saved as they are |
-//! | its worlds, whose snapshots follow one another, and their times | [`Simulator::worlds`], [`Simulator::time`] |
+//! | its worlds, whose snapshots follow one another, and their times | [`Simulator::common`], [`Simulator::time`] |
 //! | how an episode begins | [`Simulator::begin`] |
 //! | what an action means, and what a step does | [`Simulator::decide`], [`Simulator::step`] |
 //! | what a state shows and allows | [`Simulator::observe`], [`Simulator::mask`] |
@@ -30,7 +30,7 @@ pub use baseline::BaselineName;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
 pub(crate) use files::{World, WorldFile, normalise_as, of_world, part_batches};
-pub use simulator::{Outcome, Simulator};
+pub use simulator::{Common, Outcome, Simulator};
 pub(crate) use state::clock;
 pub use state::{Clock, EnvState, EnvView, Parts};
 pub use worlds::Worlds;

@@ -3,12 +3,12 @@
 use super::state::{Derived, EnvState, EnvView, Parts};
 use super::worlds::Worlds;
 use crate::actions::Actions;
+use crate::env_artifact::Files;
 use crate::episode::EpisodeLength;
 use crate::open_options::OpenOptions;
 use crate::reward::Reward;
 use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
-use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 
@@ -17,6 +17,23 @@ pub struct Outcome {
     pub reward: f32,
     pub terminated: bool,
     pub truncated: bool,
+}
+
+/// What is the same for every account of a market.
+#[derive(Clone, Copy)]
+pub struct Common<'a> {
+    /// Observations and actions.
+    pub spec: &'a EnvSpec,
+    pub worlds: &'a Worlds,
+    pub reward: &'a Reward,
+    /// The positions of an account.
+    pub width: usize,
+    /// True if accounts have a hedge.
+    pub hedges: bool,
+    /// The steps of a training episode.
+    pub episode_length: EpisodeLength,
+    /// The steps of an evaluation episode beyond its last snapshot.
+    pub steps_beyond: usize,
 }
 
 /// The rules and tables by which environments are stepped, one account at a time. Environment i of a batch
@@ -42,33 +59,13 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// When one is missing or damaged.
-    fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        options: &OpenOptions,
-    ) -> Result<Self, StageError>;
-    /// Observations and actions.
-    fn spec(&self) -> &EnvSpec;
-    /// The positions of an account.
-    fn width(&self) -> usize;
+    fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError>;
+    /// What is the same for every account.
+    fn common(&self) -> Common<'_>;
     /// The name of saved states of so many environments: kind and size, but for the split and the seed.
     fn tag(&self, num_envs: usize) -> String;
-    /// True if accounts have a hedge.
-    fn hedges(&self) -> bool {
-        false
-    }
-
-    /// The reward.
-    fn reward(&self) -> &Reward;
-    /// The worlds.
-    fn worlds(&self) -> &Worlds;
     /// The time of a snapshot.
     fn time(&self, snapshot: usize) -> SnapshotTime;
-    /// The steps of a training episode.
-    fn episode_length(&self) -> EpisodeLength;
-    /// The steps of an evaluation episode beyond its last snapshot.
-    fn steps_beyond(&self) -> usize {
-        0
-    }
 
     /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.
     fn begin(&self, env: &mut EnvState<'_, Self::Parts>, snapshots: SnapshotRange);

@@ -14,9 +14,41 @@ pub trait Clock {
     fn steps(&self) -> usize;
 }
 
-/// Implements [`Clock`] for an account with the fields `episode`, `t` and `first`.
+/// Implements [`Clock`] for an account with the fields `episode`, `t`, `first` and `last`.
 macro_rules! clock {
     ($account:ty) => {
+        impl $account {
+            /// One at the same place, otherwise as new.
+            pub(super) fn anew(&self) -> Self {
+                let &Self {
+                    episode,
+                    t,
+                    first,
+                    last,
+                    ..
+                } = self;
+                Self {
+                    episode,
+                    t,
+                    first,
+                    last,
+                    ..Self::default()
+                }
+            }
+
+            /// A new one of the same episode, at the first of snapshots.
+            pub(super) fn of_episode(&self, of: $crate::split::SnapshotRange) -> Self {
+                let (first, last) = (of.first as u32, of.last as u32);
+                Self {
+                    episode: self.episode,
+                    t: first,
+                    first,
+                    last,
+                    ..Self::default()
+                }
+            }
+        }
+
         impl $crate::portfolio::Clock for $account {
             #[inline]
             fn episode(&mut self) -> &mut u64 {
@@ -47,7 +79,7 @@ impl<T: Copy + Default + Send + Sync> Derived for T {}
 pub trait Parts: Sized + 'static {
     /// The account.
     type Account: Saved + Clock;
-    /// A position; an account has as many as [`Simulator::width`](super::Simulator::width) says.
+    /// A position; an account has as many as [`Common::width`](super::Common) says.
     type Position: Saved;
     /// Counts of what happened.
     type Counters: Saved;

@@ -26,7 +26,7 @@ impl Book {
                 call: random.uniform() < 0.5,
             })
             .collect();
-        let columns = std::array::from_fn(|k| list.iter().map(|option| option.numbers()[k]).collect());
+        let columns = std::array::from_fn(|k| list.iter().map(|option| option.to_array()[k]).collect());
         let call = list.iter().map(|o| o.call).collect();
         Self { list, columns, call }
     }

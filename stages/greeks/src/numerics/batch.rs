@@ -87,7 +87,7 @@ impl<'a> Columns<'a> {
 
     /// Option `i`.
     pub fn option(&self, i: usize) -> Contract {
-        Contract::new(self.numbers().map(|column| column[i]), self.call[i])
+        Contract::from_array(self.numbers().map(|column| column[i]), self.call[i])
     }
 }
 
@@ -266,7 +266,7 @@ fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspac
 fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
     for (i, &call) in calls.iter().enumerate() {
         if !is_regular(s[i], k[i], t[i], sigma[i]) {
-            let option = Contract::new([s, k, t, r, q, sigma].map(|column| column[i]), call);
+            let option = Contract::from_array([s, k, t, r, q, sigma].map(|column| column[i]), call);
             let values: Greeks = limit(&option, model);
             for (column, value) in out.iter_mut().zip(values.to_array()) {
                 column[i] = value;

@@ -4,6 +4,7 @@
 //! call, -1 for a put (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and
 //! 2). Everything is for one unit of the underlying.
 
+use stages_numerics::fields;
 use stages_numerics::special::INV_SQRT_TAU;
 use stages_numerics::special::fused::{exp, fma, gauss, log_ratio, mills_pair};
 
@@ -28,32 +29,9 @@ pub struct Contract {
     pub call: bool,
 }
 
+fields! { all Contract, f64: spot, strike, years, rate, dividend_yield, volatility; call: bool }
+
 impl Contract {
-    /// The contract of these numbers: spot, strike, years, rate, yield and volatility.
-    pub fn new([spot, strike, years, rate, dividend_yield, volatility]: [f64; 6], call: bool) -> Self {
-        Self {
-            spot,
-            strike,
-            years,
-            rate,
-            dividend_yield,
-            volatility,
-            call,
-        }
-    }
-
-    /// Spot, strike, years, rate, yield and volatility.
-    pub fn numbers(&self) -> [f64; 6] {
-        [
-            self.spot,
-            self.strike,
-            self.years,
-            self.rate,
-            self.dividend_yield,
-            self.volatility,
-        ]
-    }
-
     /// 1 of a call, -1 of a put.
     pub fn sign(&self) -> f64 {
         if self.call { 1.0 } else { -1.0 }
@@ -92,7 +70,7 @@ pub fn black_76(option: &Contract) -> Greeks {
 }
 
 fn greeks(option: &Contract, model: Model) -> Greeks {
-    let [s, k, t, r, q, sigma] = option.numbers();
+    let [s, k, t, r, q, sigma] = option.to_array();
     if !is_regular(s, k, t, sigma) {
         return limit(option, model);
     }
@@ -198,7 +176,7 @@ pub struct Further {
 
 /// [`Further`] of Black-Scholes-Merton; NaN where time or volatility is not positive.
 pub fn further(option: &Contract) -> Further {
-    let [s, k, t, r, q, sigma] = option.numbers();
+    let [s, k, t, r, q, sigma] = option.to_array();
     let none = if is_regular(s, k, t, sigma) { 0.0 } else { f64::NAN };
     let g = black_scholes_merton(option);
     let [d1, d2, by_sd, _] = position(s, k, t, r, q, sigma);
@@ -223,7 +201,7 @@ pub fn further(option: &Contract) -> Further {
 /// its derivatives. On the kink itself gamma, vanna, volga and charm have no limit and are NaN, as is theta
 /// at expiry; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
-    let [s, k, t, r, q, sigma] = option.numbers();
+    let [s, k, t, r, q, sigma] = option.to_array();
     if !(s >= 0.0 && k >= 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
         return Greeks::NONE;
     }

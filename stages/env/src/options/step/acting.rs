@@ -136,11 +136,7 @@ impl ActingSimulator for OptionsSimulator {
             units,
             groups: lines.iter().map(|line| line.group + 1).fold(slots, u32::max),
             lines: lines.len() as u32,
-            episode: past.episode,
-            t: past.t,
-            first: past.first,
-            last: past.last,
-            ..Account::default()
+            ..past.anew()
         };
         env.positions.fill(Line::default());
         env.positions[..lines.len()].copy_from_slice(&lines);
@@ -163,7 +159,7 @@ impl ActingSimulator for OptionsSimulator {
 
     fn choices(&self) -> Vec<String> {
         match self.market.config.actions {
-            ActionKind::Menu => self.spec().action_space.names().to_vec(),
+            ActionKind::Menu => self.common().spec.action_space.names().to_vec(),
             ActionKind::MultiDiscrete => choices::names(&self.market),
             ActionKind::Continuous => Vec::new(),
         }
@@ -182,7 +178,7 @@ impl ActingSimulator for OptionsSimulator {
     }
 
     fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
-        let space = &self.spec().action_space;
+        let space = &self.common().spec.action_space;
         let act = self.acts(action, 1)?.of(0);
         let market = &self.market;
         let (before, account, counters) = (Held::of(env), *env.account, *env.counters);

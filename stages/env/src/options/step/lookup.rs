@@ -5,7 +5,7 @@
 //! few hundred bytes a day.
 
 use crate::adjustment::Adjustment;
-use crate::env_artifact;
+use crate::env_artifact::{self, Files};
 use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
@@ -23,7 +23,6 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, TimestampMicrosecondType, UInt32Type};
 use arrow_buffer::ScalarBuffer;
-use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use std::collections::{BTreeMap, HashMap};
@@ -115,10 +114,7 @@ impl Tables {
     }
 
     /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
-    pub(crate) fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalisation: Option<&Normalisation>,
-    ) -> Result<Self, StageError> {
+    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
         if let Some(other) = normalisation {
             spec.env.normalisation = Some(other.clone());

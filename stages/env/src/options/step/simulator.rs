@@ -17,7 +17,7 @@ use super::state::{Account, Env, Line, OptionsParts};
 use super::trade::{Close, adjust, close, open};
 use super::weights::{Decided, rebalance};
 use crate::actions::Actions;
-use crate::episode::EpisodeLength;
+use crate::env_artifact::Files;
 use crate::hedge::HedgeOrder;
 use crate::open_options::OpenOptions;
 use crate::options::action_config::ActionKind;
@@ -27,11 +27,9 @@ use crate::options::order::{Decision, Instrument, Orders};
 use crate::options::quantities;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Strategies};
-use crate::portfolio::{EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{Common, EnvView, Outcome, Simulator};
 use crate::reward::Reward;
-use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
-use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 
@@ -185,10 +183,7 @@ impl Simulator for OptionsSimulator {
     type Ledger = Ledger;
     type Note = Explained;
 
-    fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        options: &OpenOptions,
-    ) -> Result<Self, StageError> {
+    fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
         let tables = Tables::open(file, options.normalise_as.as_ref())?;
         let config = tables.spec.config.clone();
         let market = Market {
@@ -213,12 +208,17 @@ impl Simulator for OptionsSimulator {
         })
     }
 
-    fn spec(&self) -> &EnvSpec {
-        &self.market.tables.spec.env
-    }
-
-    fn width(&self) -> usize {
-        self.market.config.lines
+    fn common(&self) -> Common<'_> {
+        let Market { tables, config, .. } = &self.market;
+        Common {
+            spec: &tables.spec.env,
+            worlds: &tables.worlds,
+            reward: &self.reward,
+            width: config.lines,
+            hedges: !config.hedge.is_none(),
+            episode_length: config.episode_length,
+            steps_beyond: 0,
+        }
     }
 
     fn tag(&self, num_envs: usize) -> String {
@@ -231,24 +231,8 @@ impl Simulator for OptionsSimulator {
         )
     }
 
-    fn worlds(&self) -> &Worlds {
-        &self.market.tables.worlds
-    }
-
     fn time(&self, snapshot: usize) -> SnapshotTime {
         self.market.tables.time(snapshot)
-    }
-
-    fn reward(&self) -> &Reward {
-        &self.reward
-    }
-
-    fn hedges(&self) -> bool {
-        !self.market.config.hedge.is_none()
-    }
-
-    fn episode_length(&self) -> EpisodeLength {
-        self.market.config.episode_length
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
@@ -257,11 +241,7 @@ impl Simulator for OptionsSimulator {
         *env.account = Account {
             cash: capital,
             peak: capital,
-            episode: env.account.episode,
-            t: snapshots.first as u32,
-            first: snapshots.first as u32,
-            last: snapshots.last as u32,
-            ..Account::default()
+            ..env.account.of_episode(snapshots)
         };
         if market.config.actions == ActionKind::Continuous {
             // The groups below are the slots.
@@ -281,7 +261,7 @@ impl Simulator for OptionsSimulator {
             self.market.config.actions,
             actions,
             num_envs,
-            self.spec().action_space.num_components(),
+            self.common().spec.action_space.num_components(),
         )
     }
 

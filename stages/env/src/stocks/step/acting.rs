@@ -50,7 +50,7 @@ impl ActingSimulator for StocksSimulator {
         let mut shares = vec![0.0; symbols.len()];
         let mut units = 0.0;
         for holding in &holdings.positions {
-            let is_hedge = self.hedges()
+            let is_hedge = self.common().hedges
                 && holding.symbol == self.hedge_symbol()
                 && holding
                     .instrument
@@ -78,11 +78,7 @@ impl ActingSimulator for StocksSimulator {
             cash: holdings.cash.unwrap_or(config.capital),
             reward: past.reward,
             risk: past.risk,
-            episode: past.episode,
-            t: past.t,
-            first: past.first,
-            last: past.last,
-            ..Account::default()
+            ..past.anew()
         };
         env.positions.copy_from_slice(&shares);
         *env.hedge = Hedge {
@@ -96,7 +92,7 @@ impl ActingSimulator for StocksSimulator {
 
     fn choices(&self) -> Vec<String> {
         let actions = &self.market.config.actions;
-        if self.spec().action_space.mask_len() == 0 {
+        if self.common().spec.action_space.mask_len() == 0 {
             return Vec::new();
         }
         let k = actions.lots.len() as u32;
@@ -111,7 +107,7 @@ impl ActingSimulator for StocksSimulator {
     }
 
     fn masked(&self, env: &Env<'_>) -> Vec<Option<&'static str>> {
-        if self.spec().action_space.mask_len() == 0 {
+        if self.common().spec.action_space.mask_len() == 0 {
             return Vec::new();
         }
         let market = &self.market;
@@ -125,7 +121,7 @@ impl ActingSimulator for StocksSimulator {
             _ => None,
         };
         let symbols = env.positions.iter().copied().zip(flags.iter().copied());
-        let hedge_trades = self.hedges() && market.tables.hedge(t).status & status::TRADES != 0;
+        let hedge_trades = self.common().hedges && market.tables.hedge(t).status & status::TRADES != 0;
         let of_hedge =
             (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
         symbols
@@ -149,7 +145,7 @@ impl ActingSimulator for StocksSimulator {
                 if intent != Intent::Hold {
                     execute(market, env, t, false);
                 }
-                if self.hedges() {
+                if self.common().hedges {
                     hedge::rebalance(market, env, act, t, false);
                 }
             }

@@ -1,6 +1,6 @@
 //! The open tables of an environment, in which a step looks up its values.
 
-use crate::env_artifact;
+use crate::env_artifact::{self, Files};
 use crate::normalise;
 use crate::parts::{by_world, consistent};
 use crate::portfolio::{Worlds, normalise_as, part_batches};
@@ -8,7 +8,6 @@ use crate::rates::growth;
 use crate::spec::Normalisation;
 use crate::stocks::config::Rules;
 use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, Spec, status};
-use bytes::Bytes;
 use stages_core::StageError;
 
 /// The open tables: T dates of N symbols. The worlds' dates follow one another.
@@ -52,10 +51,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
-    pub(crate) fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalisation: Option<&Normalisation>,
-    ) -> Result<Self, StageError> {
+    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
         normalise_as(&mut spec.env, normalisation);
         let n = spec.symbols();

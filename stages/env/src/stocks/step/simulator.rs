@@ -13,16 +13,15 @@ use super::reward::{Book, reward};
 use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::{execute, liquidate};
 use crate::actions::Actions;
+use crate::env_artifact::Files;
 use crate::episode::EpisodeLength;
 use crate::open_options::OpenOptions;
-use crate::portfolio::{EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{Common, EnvView, Outcome, Simulator};
 use crate::reward::Reward;
-use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
 use crate::stocks::config::Rules;
 use crate::stocks::quantities;
 use crate::stocks::tables::status;
-use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use stages_numerics::dispatch::InstructionSet;
@@ -127,10 +126,7 @@ impl Simulator for StocksSimulator {
     type Ledger = Ledger;
     type Note = ();
 
-    fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        options: &OpenOptions,
-    ) -> Result<Self, StageError> {
+    fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
         let tables = Tables::open(file, options.normalise_as.as_ref())?;
         let config = tables.spec.config.clone();
         let names = quantities::names(!config.hedge.is_none());
@@ -146,12 +142,24 @@ impl Simulator for StocksSimulator {
         })
     }
 
-    fn spec(&self) -> &EnvSpec {
-        &self.market.tables.spec.env
-    }
-
-    fn width(&self) -> usize {
-        self.market.tables.n
+    fn common(&self) -> Common<'_> {
+        let Market { tables, config, .. } = &self.market;
+        Common {
+            spec: &tables.spec.env,
+            worlds: &tables.worlds,
+            reward: &self.reward,
+            width: tables.n,
+            hedges: !config.hedge.is_none(),
+            // FinRL's episodes are whole, and have a step after the last date.
+            episode_length: match config.rules {
+                Rules::Market => config.episode_length,
+                Rules::Finrl => EpisodeLength {
+                    least: u32::MAX,
+                    most: u32::MAX,
+                },
+            },
+            steps_beyond: usize::from(config.rules == Rules::Finrl),
+        }
     }
 
     fn tag(&self, num_envs: usize) -> String {
@@ -163,37 +171,8 @@ impl Simulator for StocksSimulator {
         )
     }
 
-    fn worlds(&self) -> &Worlds {
-        &self.market.tables.worlds
-    }
-
     fn time(&self, snapshot: usize) -> SnapshotTime {
         SnapshotTime::of_day(Date(self.market.tables.dates[snapshot]))
-    }
-
-    /// Under FinRL's rules one, after the last date.
-    fn steps_beyond(&self) -> usize {
-        usize::from(self.market.config.rules == Rules::Finrl)
-    }
-
-    fn reward(&self) -> &Reward {
-        &self.reward
-    }
-
-    fn hedges(&self) -> bool {
-        !self.market.config.hedge.is_none()
-    }
-
-    fn episode_length(&self) -> EpisodeLength {
-        let config = &self.market.config;
-        match config.rules {
-            Rules::Market => config.episode_length,
-            // FinRL's episodes are whole.
-            Rules::Finrl => EpisodeLength {
-                least: u32::MAX,
-                most: u32::MAX,
-            },
-        }
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
@@ -202,11 +181,7 @@ impl Simulator for StocksSimulator {
             cash: config.capital,
             nav: config.capital,
             peak: config.capital,
-            episode: env.account.episode,
-            t: snapshots.first as u32,
-            first: snapshots.first as u32,
-            last: snapshots.last as u32,
-            ..Account::default()
+            ..env.account.of_episode(snapshots)
         };
         env.positions.fill(0.0);
         *env.hedge = Hedge::default();

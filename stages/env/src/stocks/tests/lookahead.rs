@@ -86,7 +86,7 @@ fn check(source: &PanelSource, config: &StocksConfig, from: Date, n: usize) {
         assert_eq!(f64_bits(a.tables().marks(t)), f64_bits(b.tables().marks(t)));
         assert_eq!(a.tables().status(t), b.tables().status(t));
         assert_eq!(a.tables().events(t), b.tables().events(t));
-        if a.simulator().hedges() {
+        if a.simulator().common().hedges {
             assert_eq!(a.tables().hedge(t), b.tables().hedge(t));
         }
         if config.hedge.has_betas() {

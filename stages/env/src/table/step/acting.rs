@@ -21,7 +21,7 @@ impl ActingSimulator for TableSimulator {
         let account = env.account;
         let positions = match self.form {
             Form::PerAction => {
-                let choice = self.spec().action_space.names().get(account.choice as usize);
+                let choice = self.common().spec.action_space.names().get(account.choice as usize);
                 let held = choice.map(|name| Holding::of(Holdable::Choice, name, 1.0, None));
                 held.into_iter().collect()
             }
@@ -53,7 +53,7 @@ impl ActingSimulator for TableSimulator {
         }
         let (symbols, choices) = (
             self.symbols(env.account).to_vec(),
-            self.spec().action_space.names().to_vec(),
+            self.common().spec.action_space.names().to_vec(),
         );
         let mut held = vec![0.0; symbols.len()];
         let mut choice = NO_CHOICE;
@@ -82,31 +82,27 @@ impl ActingSimulator for TableSimulator {
         *env.account = Account {
             nav,
             peak: holdings.peak.unwrap_or(nav).max(nav),
-            episode: past.episode,
-            t: past.t,
-            first: past.first,
-            last: past.last,
             choice,
-            ..Account::default()
+            ..past.anew()
         };
         env.positions.copy_from_slice(&held);
         Ok(())
     }
 
     fn choices(&self) -> Vec<String> {
-        match self.spec().action_space.mask_len() {
+        match self.common().spec.action_space.mask_len() {
             0 => Vec::new(),
-            _ => self.spec().action_space.names().to_vec(),
+            _ => self.common().spec.action_space.names().to_vec(),
         }
     }
 
     fn masked(&self, _: &Env<'_>) -> Vec<Option<&'static str>> {
-        vec![None; self.spec().action_space.mask_len()]
+        vec![None; self.common().spec.action_space.mask_len()]
     }
 
     fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
         let acts = Acts::new(self.config(), action, 1, self.tables.n)?;
-        let why = self.spec().action_space.describe(action, 0);
+        let why = self.common().spec.action_space.describe(action, 0);
         if acts.decide(self.config(), 0, env.orders) != Intent::Positions {
             // A choice is no trade.
             return Ok(ActingOrders::default());

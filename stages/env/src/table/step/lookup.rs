@@ -1,13 +1,12 @@
 //! The open tables of an environment, in which a step looks up its values.
 
-use crate::env_artifact;
+use crate::env_artifact::{self, Files};
 use crate::normalise;
 use crate::parts::{TableRows as _, by_world, consistent, mismatch};
 use crate::portfolio::{Worlds, normalise_as, part_batches};
 use crate::spec::Normalisation;
 use crate::table::quantities::Form;
 use crate::table::tables::{Rows, Spec, TABLE};
-use bytes::Bytes;
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 
@@ -33,10 +32,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
-    pub(crate) fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        normalisation: Option<&Normalisation>,
-    ) -> Result<Self, StageError> {
+    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
         normalise_as(&mut spec.env, normalisation);
         let by = spec.env.normalisation.clone().ok_or_else(mismatch)?;

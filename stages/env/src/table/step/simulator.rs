@@ -5,16 +5,14 @@ use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::state::{Account, Env, NO_CHOICE, TableParts};
 use crate::actions::Actions;
-use crate::episode::EpisodeLength;
+use crate::env_artifact::Files;
 use crate::expression::Program;
 use crate::open_options::OpenOptions;
-use crate::portfolio::{Clock as _, EnvView, Outcome, Simulator, Worlds};
+use crate::portfolio::{Clock as _, Common, EnvView, Outcome, Simulator};
 use crate::reward::{Change, Reward, drawdown};
-use crate::spec::EnvSpec;
 use crate::split::SnapshotRange;
 use crate::table::config::{MAX_TERMS, TableConfig};
 use crate::table::quantities::{self, Form};
-use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 
@@ -206,10 +204,7 @@ impl Simulator for TableSimulator {
     type Ledger = Ledger;
     type Note = ();
 
-    fn open(
-        file: impl Fn(&str) -> Result<Bytes, StageError>,
-        options: &OpenOptions,
-    ) -> Result<Self, StageError> {
+    fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
         let tables = Tables::open(file, options.normalise_as.as_ref())?;
         let config = &tables.spec.config;
         let form = config.form();
@@ -233,12 +228,16 @@ impl Simulator for TableSimulator {
         })
     }
 
-    fn spec(&self) -> &EnvSpec {
-        &self.tables.spec.env
-    }
-
-    fn width(&self) -> usize {
-        self.tables.n
+    fn common(&self) -> Common<'_> {
+        Common {
+            spec: &self.tables.spec.env,
+            worlds: &self.tables.worlds,
+            reward: &self.reward,
+            width: self.tables.n,
+            hedges: false,
+            episode_length: self.config().episode_length,
+            steps_beyond: 0,
+        }
     }
 
     fn tag(&self, num_envs: usize) -> String {
@@ -250,32 +249,16 @@ impl Simulator for TableSimulator {
         )
     }
 
-    fn worlds(&self) -> &Worlds {
-        &self.tables.worlds
-    }
-
     fn time(&self, row: usize) -> SnapshotTime {
         self.tables.times[row]
-    }
-
-    fn reward(&self) -> &Reward {
-        &self.reward
-    }
-
-    fn episode_length(&self) -> EpisodeLength {
-        self.config().episode_length
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
         *env.account = Account {
             nav: 1.0,
             peak: 1.0,
-            episode: env.account.episode,
-            t: snapshots.first as u32,
-            first: snapshots.first as u32,
-            last: snapshots.last as u32,
             choice: NO_CHOICE,
-            ..Account::default()
+            ..env.account.of_episode(snapshots)
         };
         env.positions.fill(0.0);
     }

@@ -212,7 +212,7 @@ fn start(price: f64, option: &Contract) -> Begin {
     let probe = |volatility| Contract { volatility, ..*option };
     let put = match Case::of(&probe(0.2)) {
         Case::European => {
-            let [spot, strike, years, rate, dividend_yield, _] = option.numbers();
+            let [spot, strike, years, rate, dividend_yield, _] = option.to_array();
             let forward = spot * exp((rate - dividend_yield) * years);
             let (volatility, status) =
                 european_volatility(price, forward, strike, exp(-rate * years), years, option.call);

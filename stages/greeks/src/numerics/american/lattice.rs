@@ -21,7 +21,7 @@ fn peizer_pratt(z: f64, n: f64) -> f64 {
 /// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility
 /// are positive.
 pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
-    let [spot, strike, years, rate, dividend_yield, volatility] = option.numbers();
+    let [spot, strike, years, rate, dividend_yield, volatility] = option.to_array();
     let positive = |x: f64| x > 0.0 && x.is_finite();
     if !(positive(spot) && positive(strike) && positive(years) && positive(volatility)) {
         return f64::NAN;

@@ -54,7 +54,7 @@ pub(super) enum Case {
 
 impl Case {
     pub fn of(option: &Contract) -> Self {
-        let [spot, strike, years, rate, dividend_yield, volatility] = option.numbers();
+        let [spot, strike, years, rate, dividend_yield, volatility] = option.to_array();
         let call = option.call;
         let usable = |x: f64| x > 0.0 && x.is_finite();
         let known = |x: f64| (0.0..f64::INFINITY).contains(&x);
@@ -111,7 +111,7 @@ impl Put {
 
 /// Price and Greeks of one American option, and why it has none.
 pub fn american(option: &Contract) -> (Greeks, Reason) {
-    let numbers = option.numbers();
+    let numbers = option.to_array();
     let columns = Columns::new(
         numbers.each_ref().map(std::slice::from_ref),
         std::slice::from_ref(&option.call),
@@ -377,7 +377,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
 /// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at
 /// expiry, or where the gain's slope is 0.
 pub(super) fn certain(option: &Contract) -> Greeks {
-    let [spot, strike, years, r, q, _] = option.numbers();
+    let [spot, strike, years, r, q, _] = option.to_array();
     let w = option.sign();
     let gain = |t: f64| w * (spot * exp(-q * t) - strike * exp(-r * t));
     let between = log((q * spot) / (r * strike)) / (q - r);

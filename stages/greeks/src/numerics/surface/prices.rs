@@ -50,7 +50,7 @@ impl Nodes {
             .zip(&self.strikes)
             .map(|(variance, strike)| {
                 let numbers = [1.0, *strike, 1.0, 0.0, 0.0, variance.sqrt()];
-                black_76(&Contract::new(numbers, *strike >= 1.0)).price
+                black_76(&Contract::from_array(numbers, *strike >= 1.0)).price
             })
             .collect();
         self.convex(prices)

@@ -128,7 +128,7 @@ fn american_volatilities(
             dividend_yield,
             f64::NAN,
         ];
-        Contract::new(numbers, quotes.calls[i])
+        Contract::from_array(numbers, quotes.calls[i])
     };
     terms
         .par_chunks(CHUNK)

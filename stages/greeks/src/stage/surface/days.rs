@@ -91,7 +91,7 @@ impl<'a> Chain<'a> {
         }
         // Of an American option, the European one of its volatility.
         let numbers = [1.0, self.strikes[i] / forward, self.years[i], 0.0, 0.0, volatility];
-        let option = Contract::new(numbers, self.calls[i]);
+        let option = Contract::from_array(numbers, self.calls[i]);
         let price = black_76(&option).price;
         let discount = if self.discounts[i] > 0.0 {
             self.discounts[i]

@@ -122,7 +122,7 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     if value.is_nan() {
         return (Greeks::NONE, Reason::Extreme);
     }
-    let [spot, _, _, rate, dividend_yield, volatility] = option.numbers();
+    let [spot, _, _, rate, dividend_yield, volatility] = option.to_array();
     // Differences need less: their grids' errors are nearly the same. Beside the boundary a change may lead
     // across it.
     let exercised = [intrinsic(option), if option.call { spot } else { -spot }, 0.0, 0.0];
