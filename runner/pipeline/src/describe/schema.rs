@@ -136,7 +136,10 @@ fn tidy(schema: &mut Value) {
         map.remove("oneOf");
         map.insert("enum".to_owned(), constants.concat().into());
     }
-    if map.contains_key("enum") {
+    if let Some(Value::Array(values)) = map.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if map.contains_key("enum") || map.contains_key("const") {
         map.remove("type");
     }
     if let Some(Value::Array(choices)) = map.get_mut("anyOf") {

@@ -27,7 +27,7 @@ pub(crate) struct Block {
 }
 
 /// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing
-/// key.
+/// key, whose place is then the key of its map.
 const HINTS: &str = include_str!("hints.txt");
 
 impl Block {
@@ -169,8 +169,10 @@ impl Block {
                 (spot, format!("unknown key `{key}` in {name}"), Some(hint))
             }
             Mistake::MissingKey(key) => {
-                let spot = place.key.map_or(place.value.spot, |key| key.spot);
-                let hint = self.hint(path, &format!(".{key}?")).or_else(|| self.hint(path, ""));
+                let own = self.hint(path, &format!(".{key}?"));
+                let at_key = place.key.filter(|_| own.is_some());
+                let spot = at_key.map_or(place.value.spot, |key| key.spot);
+                let hint = own.or_else(|| self.hint(path, ""));
                 (spot, format!("{name} has no `{key}`"), hint)
             }
             mistake => {
@@ -202,8 +204,9 @@ impl Block {
                 (place.value.spot, message, hint)
             }
         };
-        let hint = hint.or_else(|| self.hint(&[], ""));
-        problems.add(spot, message, hint.unwrap_or_default());
+        let hint = hint.or_else(|| (0..path.len()).rev().find_map(|length| self.hint(&path[..length], "")));
+        let other = "give a value, or remove the key for its default";
+        problems.add(spot, message, hint.unwrap_or_else(|| other.to_owned()));
     }
 }
 
