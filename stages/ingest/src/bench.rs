@@ -2,7 +2,7 @@
 
 use crate::bars;
 use crate::file_memo::Around;
-use crate::unpack::{Format, Numbering, Packed};
+use crate::unpack::unpack;
 use datasets::Date;
 use datasets::layout::{ColumnSource, ColumnSources, LayoutFile, Table};
 use polars_io::SerReader;
@@ -13,6 +13,7 @@ use stages_numerics::random::Random;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::io::Cursor;
+use std::path::Path;
 use std::time::Instant;
 
 /// A measurement.
@@ -67,15 +68,7 @@ fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageE
 /// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its
 /// checks, to a table of ours.
 pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
-    let packed = Packed {
-        place: "bars.csv".to_owned(),
-        stem: "bars".to_owned(),
-        bytes: text(rows).into_bytes().into(),
-        part: None,
-        path: "bars.csv".to_owned(),
-        format: Format::Csv,
-        numbering: Numbering::Lines(0),
-    };
+    let packed = unpack(Path::new("bars.csv"), text(rows).into_bytes())?.remove(0);
     let columns = ["symbol", "date", "open", "high", "low", "close", "volume"]
         .map(|name| (name.to_owned(), ColumnSources(vec![ColumnSource::named(name)])));
     let layout = LayoutFile {

@@ -93,24 +93,16 @@ pub(super) fn parse(
         if amount < 0.0 {
             return Err(wrong(row, "amount", &format!("{amount} is below 0")));
         }
+        let or_nan = |is_needed: bool, value: f64| if is_needed { value } else { f64::NAN };
         let action = |kind: Kind| CorporateAction {
             symbol: symbol.to_owned(),
             date: dates[row],
             kind,
-            ratio: if matches!(kind, Kind::Split | Kind::StockDividend) {
-                ratio
-            } else {
-                f64::NAN
-            },
-            amount: if matches!(kind, Kind::CashDividend | Kind::SpecialDividend) {
-                amount
-            } else {
-                f64::NAN
-            },
-            new_symbol: if kind == Kind::SymbolChange {
-                new_symbols[row].clone()
-            } else {
-                String::new()
+            ratio: or_nan(matches!(kind, Kind::Split | Kind::StockDividend), ratio),
+            amount: or_nan(matches!(kind, Kind::CashDividend | Kind::SpecialDividend), amount),
+            new_symbol: match kind {
+                Kind::SymbolChange => new_symbols[row].clone(),
+                _ => String::new(),
             },
             origin: "file".to_owned(),
         };
