@@ -413,19 +413,19 @@ mod tests {
           | ^^^^^^
           = hint: a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read
         ");
-        insta::assert_snapshot!(wrong("remote: { url: /r, read_only: yes, timeout: 5 }\n"), @r"
-        error: HOME/config.yaml:1:31: `read_only` is not `true` or `false`
+        insta::assert_snapshot!(wrong("remote: { url: /r, read_only: yes, timeout: 5 }\n"), @r#"
+        error: HOME/config.yaml:1:31: `read_only` is the string "yes", not `true` or `false`
           |
         1 | remote: { url: /r, read_only: yes, timeout: 5 }
           |                               ^^^
           = hint: write `true` or `false`
 
-        HOME/config.yaml:1:45: `timeout` is not a time
+        HOME/config.yaml:1:45: `timeout` is the number 5, not a string
           |
         1 | remote: { url: /r, read_only: yes, timeout: 5 }
           |                                             ^
           = hint: write it as `5s`, `10m` or `1h`
-        ");
+        "#);
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @r"
         error: HOME/config.yaml:1:35: cannot read the file that `sign_key_file` names: No such file or directory (os error 2)
           = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
@@ -452,13 +452,13 @@ mod tests {
         HOME/config.yaml:1:60: an item of `trusted_keys` is not a string
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
         ");
-        insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @r"
-        error: HOME/config.yaml:1:27: `trust` is not `unsigned`
+        insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @r#"
+        error: HOME/config.yaml:1:27: `trust` is the string "yes"
           |
         1 | remote: { url: /r, trust: yes }
           |                           ^^^
           = hint: leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`
-        ");
+        "#);
         insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
         error: HOME/config.yaml:1:9: `remote` is a list, not a map of keys
           |
