@@ -189,12 +189,12 @@ fn wrong_needs_have_a_place_and_a_hint() {
         ),
         (
             "{ pipeline: nightly, stages: train }",
-            "unknown key `stages` of a need",
+            "unknown key `stages` in a need",
             "did you mean `stage`?",
         ),
         (
             "{ pipeline: nightly }",
-            "names no `stage`",
+            "a need has no `stage`",
             "{ pipeline: NAME, stage: STAGE, or: none }",
         ),
         ("{ pipeline: 7, stage: train }", "`pipeline` is", "{ pipeline: NAME"),

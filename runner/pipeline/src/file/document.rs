@@ -245,7 +245,9 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             other if !is_own => {
                 let own = if is_python || is_command { own } else { &OF_KIND };
                 let all = [KEYS.common, own].concat();
-                let hint = match nearest(other, all.iter().copied().chain(either.iter().copied())) {
+                let hint = match nearest(other, all.iter().copied())
+                    .or_else(|| nearest(other, either.iter().copied()))
+                {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if is_kind => format!(
                         "settings of the kind belong below `with:`; a stage's keys are {}",

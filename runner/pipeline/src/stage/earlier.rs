@@ -147,7 +147,7 @@ pub(crate) struct OfPipeline {
     stage: Text<Fixed>,
     /// `none`: without a run that has the output, the input is not connected.
     #[schemars(with = "Option<String>", extend("const" = "none"))]
-    or: Option<Nothing>,
+    or: Option<Text<Nothing>>,
 }
 
 /// A registered policy.
@@ -162,10 +162,13 @@ pub(crate) struct OfPolicy {
     or: Option<Text<Fixed>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Nothing {
-    None,
+struct Nothing;
+
+impl Written for Nothing {
+    fn read(text: &str) -> Result<Self, String> {
+        let message = "an earlier run that is not there can be replaced by nothing alone\n";
+        (text == "none").then_some(Self).ok_or_else(|| message.to_owned())
+    }
 }
 
 /// A text without interpolations.
