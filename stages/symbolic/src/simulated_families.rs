@@ -289,7 +289,7 @@ fn derived(graph: &KnowledgeBase, context: &Context) -> Result<Vec<(&'static str
     })?;
     let model = model.derived().map_err(|_| too_large())?;
     let facts = |name: &str| {
-        let Some(predicate) = graph.symbols().predicate(name, 2) else {
+        let Some(predicate) = graph.symbols.predicate(name, 2) else {
             return Vec::new();
         };
         let relation = model.relation(predicate);
@@ -358,7 +358,7 @@ impl Splits {
     fn programs(&self, split: Split, graph: &KnowledgeBase) -> [Program; 2] {
         self.0[split as usize].each_ref().map(|facts| {
             let mut builder = ProgramBuilder::default();
-            builder.symbols = graph.symbols().thaw();
+            builder.symbols = graph.symbols.thaw();
             facts.iter().for_each(|fact| builder.fact(fact));
             builder.finish()
         })

@@ -31,7 +31,7 @@ fn quality(meta: &Value) -> Vec<(String, u64, String, String)> {
 fn asked(base: &KnowledgeBase, split: Split) -> Vec<String> {
     let queries = base.queries(split);
     (0..queries.len())
-        .map(|query| print::terms(base.symbols(), queries.get(query)).join(", "))
+        .map(|query| print::terms(&base.symbols, queries.get(query)).join(", "))
         .collect()
 }
 

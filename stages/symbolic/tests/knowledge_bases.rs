@@ -126,7 +126,7 @@ fn countries(data: &Path) {
         let read = |text: &str| text::triples(text, &TripleForm::default()).unwrap();
         let task = task(files, read, QuerySides::Tails);
         let regions = ["africa", "americas", "asia", "europe", "oceania"];
-        let regions = regions.map(|name| task.knowledge.symbols().constants.find(name, 0).unwrap());
+        let regions = regions.map(|name| task.knowledge.symbols.constants.find(name, 0).unwrap());
         let options = RankingOptions {
             candidates: regions.to_vec(),
             ..RankingOptions::default()

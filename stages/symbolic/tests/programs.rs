@@ -10,6 +10,7 @@ mod requirements;
 
 use programs::{Case, Expected};
 use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text, word};
+use stages_symbolic::env::batch::Step;
 use stages_symbolic::env::proofs::{
     Engine, Goals, Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask, Successors,
 };
@@ -43,7 +44,7 @@ fn case_task(case: &Case, depth: u32) -> Arc<ProofTask> {
 
 /// The names of a knowledge base, and of the atom that carries the answer of `variables` variables.
 fn names(knowledge: &KnowledgeBase, variables: usize) -> SymbolsBuilder {
-    let mut names = knowledge.symbols().thaw();
+    let mut names = knowledge.symbols.thaw();
     if variables > 0 {
         names.predicate(b"the answer", variables).unwrap();
     }
@@ -150,7 +151,7 @@ fn check(case: &Case) {
 
     let (answers, applied, counts) = search(&task, case.k + 1);
     assert_eq!(
-        &text::goal(&case.goal, &mut task.knowledge.symbols().thaw()).unwrap().1,
+        &text::goal(&case.goal, &mut task.knowledge.symbols.thaw()).unwrap().1,
         vars
     );
     assert_eq!(answers.len() > case.k, *more);
@@ -187,12 +188,12 @@ fn check(case: &Case) {
     assert_eq!((&clauses, &left), (first_clauses, resolvents));
     assert_eq!(gives_up, clauses.is_empty());
     for answer in answers.iter().take(case.k) {
-        let (mut reward, mut terminated, mut truncated) = ([0.0], [0], [0]);
+        let mut last = Step::default();
         for (at, &action) in answer.actions.iter().enumerate() {
-            assert_eq!((terminated, truncated), ([0], [0]), "step {at}");
-            envs.step(&[action], &mut reward, &mut terminated, &mut truncated);
+            assert!(!last.is_terminated && !last.is_truncated, "step {at}");
+            last = envs.step(&[action])[0];
         }
-        assert_eq!((reward, terminated, truncated), ([1.0], [1], [0]));
+        assert!(last.reward == 1.0 && last.is_terminated && !last.is_truncated);
         let finished = envs.take_finished(0).unwrap();
         assert!(finished.is_proved && !finished.is_truncated);
         assert_eq!(finished.goals, answer.state);

@@ -23,14 +23,14 @@ fn made(with: Value) -> KnowledgeBase {
 fn asked(base: &KnowledgeBase, split: Split) -> Vec<(String, bool)> {
     let asked = base.asked(split);
     asked
-        .map(|(query, is_positive)| (print::terms(base.symbols(), &query).concat(), is_positive))
+        .map(|(query, is_positive)| (print::terms(&base.symbols, &query).concat(), is_positive))
         .collect()
 }
 
 fn facts(base: &KnowledgeBase) -> BTreeSet<String> {
-    let facts = base.relations().facts() as u32;
+    let facts = base.relations.facts() as u32;
     (0..facts)
-        .map(|fact| print::terms(base.symbols(), &base.fact(fact)).concat())
+        .map(|fact| print::terms(&base.symbols, &base.fact(fact)).concat())
         .collect()
 }
 

@@ -51,7 +51,7 @@ pub fn open(store: &Store, artifact: &Artifact) -> Result<Knowledge, StageError>
         .transpose()?;
     if derived
         .as_ref()
-        .is_some_and(|derived| derived.relations().predicates() != base.predicates())
+        .is_some_and(|derived| derived.relations.predicates() != base.predicates())
     {
         return Err(broken(DERIVED, "it is of another knowledge base"));
     }
@@ -118,7 +118,7 @@ pub fn sizes(base: &KnowledgeBase) -> Value {
         "format": 1,
         "constants": base.constants(),
         "predicates": base.predicates(),
-        "facts": base.relations().facts(),
+        "facts": base.relations.facts(),
         "rules": base.rules(),
         "queries": queries,
     })

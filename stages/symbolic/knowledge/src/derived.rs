@@ -42,7 +42,9 @@ impl FactRef {
 /// clauses, given facts among them: a condition that is used twice counts twice.
 #[derive(Clone, Debug)]
 pub struct Derived {
-    pub(crate) relations: Relations,
+    /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its
+    /// constants. The clause of a row is that of the rule in its proof.
+    pub relations: Relations,
     /// Pairs of depth and steps, by fact.
     pub(crate) costs: Words,
     /// For each fact the rule, then the facts that its positive conditions are, in order.
@@ -65,12 +67,6 @@ impl<'a> DerivedProof<'a> {
 }
 
 impl Derived {
-    /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its
-    /// constants. The clause of a row is that of the rule in its proof.
-    pub fn relations(&self) -> &Relations {
-        &self.relations
-    }
-
     /// The number of derived facts.
     pub fn len(&self) -> usize {
         self.relations.facts()

@@ -37,8 +37,10 @@ impl Split {
 /// shares the words.
 #[derive(Clone, Debug)]
 pub struct KnowledgeBase {
-    pub(crate) symbols: Symbols,
-    pub(crate) relations: Relations,
+    /// The names.
+    pub symbols: Symbols,
+    /// The facts of all predicates.
+    pub relations: Relations,
     pub(crate) rules: Lists,
     /// The rules that conclude each predicate, in order: starts by predicate, then their numbers.
     pub(crate) heads: Words,
@@ -135,11 +137,6 @@ impl KnowledgeBase {
             .collect()
     }
 
-    /// The names.
-    pub fn symbols(&self) -> &Symbols {
-        &self.symbols
-    }
-
     /// The number of constants, which are numbered from 0.
     pub fn constants(&self) -> usize {
         self.symbols.constants.len()
@@ -148,11 +145,6 @@ impl KnowledgeBase {
     /// The number of predicates, which are numbered from 0.
     pub fn predicates(&self) -> usize {
         self.symbols.predicates.len()
-    }
-
-    /// The facts of all predicates.
-    pub fn relations(&self) -> &Relations {
-        &self.relations
     }
 
     /// The facts of a predicate, by its number or word. A predicate that the knowledge base does not know has

@@ -51,8 +51,8 @@ fn evaluated(knowledge: &KnowledgeBase, bound: u32) -> Derived {
 /// The number of a derived fact, and its words.
 fn facts(derived: &Derived) -> impl Iterator<Item = (u32, Vec<u32>)> + '_ {
     (0..derived.len() as u32).map(|number| {
-        let (predicate, row) = derived.relations().locate(number);
-        let relation = derived.relations().get(predicate);
+        let (predicate, row) = derived.relations.locate(number);
+        let relation = derived.relations.get(predicate);
         let mut words = vec![word::predicate(predicate, relation.arity())];
         words.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
         (number, words)
@@ -61,7 +61,7 @@ fn facts(derived: &Derived) -> impl Iterator<Item = (u32, Vec<u32>)> + '_ {
 
 fn model(knowledge: &KnowledgeBase, derived: &Derived) -> Vec<String> {
     let mut all: Vec<String> = facts(derived)
-        .flat_map(|(_, words)| print::terms(knowledge.symbols(), &words))
+        .flat_map(|(_, words)| print::terms(&knowledge.symbols, &words))
         .map(|text| text.replace(',', ", "))
         .collect();
     all.sort();
@@ -162,9 +162,9 @@ fn instances(
 /// every rule.
 fn costs_by_definition(base: &KnowledgeBase) -> Costs {
     let mut known = Costs::new();
-    for number in 0..base.relations().facts() as u32 {
-        let (predicate, row) = base.relations().locate(number);
-        let relation = base.relations().get(predicate);
+    for number in 0..base.relations.facts() as u32 {
+        let (predicate, row) = base.relations.locate(number);
+        let relation = base.relations.get(predicate);
         let mut words = vec![word::predicate(predicate, relation.arity())];
         words.extend((0..relation.arity()).map(|argument| relation.column(argument)[row as usize]));
         known.insert(words, (1, 1));
@@ -254,8 +254,8 @@ fn kept_proofs_are_proofs_of_their_cost() {
                         steps += derived.steps(child);
                     }
                     FactRef::Given(fact) => {
-                        let (predicate, row) = base.relations().locate(fact);
-                        let relation = base.relations().get(predicate);
+                        let (predicate, row) = base.relations.locate(fact);
+                        let relation = base.relations.get(predicate);
                         let mut words = vec![word::predicate(predicate, relation.arity())];
                         words.extend(
                             (0..relation.arity()).map(|argument| relation.column(argument)[row as usize]),

@@ -75,7 +75,7 @@ fn the_rules_of_family(data: &Path) {
     let Ok(rules) = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), |_| {
         Ok::<(), Infallible>(())
     });
-    let name = |&relation: &u32| knowledge.symbols().predicates.name(relation);
+    let name = |&relation: &u32| knowledge.symbols.predicates.name(relation);
     let mut lines = String::new();
     for rule in rules {
         let body: Vec<&str> = rule.body.iter().map(name).collect();

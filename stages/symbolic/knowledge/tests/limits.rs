@@ -18,7 +18,7 @@ fn knowledge(text: &str) -> KnowledgeBase {
 }
 
 fn goals(knowledge: &KnowledgeBase, text: &str) -> Vec<Word> {
-    text::goal(text, &mut knowledge.symbols().thaw()).unwrap().0
+    text::goal(text, &mut knowledge.symbols.thaw()).unwrap().0
 }
 
 fn step(
@@ -178,7 +178,7 @@ fn many_clauses_with_terms_are_found_by_the_first_argument() {
             found,
             expected,
             "{}",
-            print::terms(knowledge.symbols(), &goal[..1]).len()
+            print::terms(&knowledge.symbols, &goal[..1]).len()
         );
     }
     assert!(knowledge.candidates(&goals(&knowledge, "w(k5, X)")).bound() < 300);

@@ -309,7 +309,7 @@ fn rules(store: &Store, output: &Artifact) -> Vec<String> {
     rules
         .map(|rule| {
             let [head, body] =
-                [rule.head, rule.body].map(|words| print::terms(base.symbols(), words).join(", "));
+                [rule.head, rule.body].map(|words| print::terms(&base.symbols, words).join(", "));
             format!("{:.2}::{head} :- {body}", rule.confidence)
         })
         .collect()
@@ -346,7 +346,7 @@ fn rules_stand_behind_the_facts() {
         (mined.constants(), mined.predicates()),
         (base.constants(), base.predicates())
     );
-    assert_eq!(mined.relations().facts(), base.relations().facts());
+    assert_eq!(mined.relations.facts(), base.relations.facts());
     let mut expected = artifact::sizes(&base);
     expected["rules"] = 1.into();
     expected["mined"] = json!({ "rules": 1, "relations": { "grandparent": { "rules": 1, "support": 8,

@@ -116,7 +116,7 @@ fn the_output_has_the_facts_given_and_derived() {
     assert_eq!(output.meta["derived"], json!({ "facts": 182, "depth": 3, "bound": 3 }));
     let knowledge = open(&store, &output).unwrap();
     let derived = knowledge.derived.unwrap();
-    let symbols = knowledge.base.symbols();
+    let symbols = &knowledge.base.symbols;
     let atom = |name: &str, a: &str, b: &str| {
         [
             symbols.predicate(name, 2).unwrap(),

@@ -6,7 +6,7 @@ use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
 use std::sync::Arc;
 
-/// The sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors),
+/// The width of atoms, and the sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors),
 /// variables numbered in each state and candidate by first occurrence, and [marks](mark).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
@@ -18,6 +18,8 @@ pub struct Vocabulary {
     pub variables: u32,
     /// Marks.
     pub marks: u32,
+    /// The tokens of an atom.
+    pub width: usize,
 }
 
 impl Vocabulary {
@@ -116,8 +118,6 @@ pub trait Described: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// The ranges of tokens. They are those of all splits.
     fn vocabulary(&self) -> Vocabulary;
-    /// The tokens of an atom.
-    fn width(&self) -> usize;
     /// The names of predicates, and of constants and functors, in the order of their tokens.
     fn names(&self) -> [Vec<String>; 2];
     /// The number of queries or problems of the split.
@@ -209,6 +209,7 @@ pub struct Envs<T: Task> {
     order: Order,
     work: Work<T>,
     slots: Vec<Slot<T>>,
+    steps: Vec<Step>,
 }
 
 impl<T: Task> Envs<T> {
@@ -232,6 +233,7 @@ impl<T: Task> Envs<T> {
             order,
             work,
             slots,
+            steps: vec![Step::default(); len],
         };
         (0..len).for_each(|at| envs.start(at, 0));
         envs
@@ -288,24 +290,23 @@ impl<T: Task> Envs<T> {
 
     /// Takes an action in each environment: the index of one of its candidates, the last one standing for
     /// larger indices. A terminated or truncated environment is at the start of its next episode.
-    pub fn step(
-        &mut self,
-        actions: &[u32],
-        rewards: &mut [f32],
-        terminated: &mut [u8],
-        truncated: &mut [u8],
-    ) {
+    pub fn step(&mut self, actions: &[u32]) -> &[Step] {
         for at in 0..self.slots.len() {
             let place = self.place(at, self.slots[at].number);
             let Slot { episode, end, .. } = &mut self.slots[at];
             let step = self.task.step(&place, actions[at], episode, end, &mut self.work);
-            rewards[at] = step.reward;
-            (terminated[at], truncated[at]) = (step.is_terminated.into(), step.is_truncated.into());
+            self.steps[at] = step;
             if step.is_terminated || step.is_truncated {
                 self.slots[at].has_ended = true;
                 self.start(at, place.episode + 1);
             }
         }
+        &self.steps
+    }
+
+    /// The results of the last steps.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
@@ -343,5 +344,24 @@ impl<T: Task> Envs<T> {
         let counts = self.work.counts.each().into_iter().zip(saved.counts);
         counts.for_each(|(to, count)| *to = count);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Takes steps, and writes their results apart.
+    pub fn take_steps<T: Task>(
+        envs: &mut Envs<T>,
+        actions: &[u32],
+        rewards: &mut [f32],
+        terminated: &mut [u8],
+        truncated: &mut [u8],
+    ) {
+        for (at, step) in envs.step(actions).iter().enumerate() {
+            rewards[at] = step.reward;
+            (terminated[at], truncated[at]) = (step.is_terminated.into(), step.is_truncated.into());
+        }
     }
 }

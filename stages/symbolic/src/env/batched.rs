@@ -17,13 +17,10 @@ use std::ops::Range;
 /// The most environments that one thread steps by itself.
 const RANGE: usize = 64;
 
-/// The environments of a range, and what they wrote.
+/// The environments of a range, and what they show.
 struct Part<T: Task> {
     envs: Envs<T>,
     batch: CandidateBatch,
-    terminated: Vec<u8>,
-    truncated: Vec<u8>,
-    reward: Vec<f32>,
 }
 
 /// B symbolic environments. Their limit of steps is part of the task: an episode that it cuts off has
@@ -42,9 +39,6 @@ impl<T: Task> SymbolicBatchEnv<T> {
         let part = |part: usize| {
             let range = part * num_envs / parts..(part + 1) * num_envs / parts;
             Part {
-                terminated: vec![0; range.len()],
-                truncated: vec![0; range.len()],
-                reward: vec![0.0; range.len()],
                 envs: open(range),
                 batch: CandidateBatch::default(),
             }
@@ -80,7 +74,7 @@ impl<T: Task> BatchEnv for SymbolicBatchEnv<T> {
 
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let mut rest = actions.discrete(self.num_envs())?;
-        let parts: Vec<_> = self
+        let mut parts: Vec<_> = self
             .parts
             .iter_mut()
             .map(|part| {
@@ -89,28 +83,18 @@ impl<T: Task> BatchEnv for SymbolicBatchEnv<T> {
                 (part, now)
             })
             .collect();
-        let step = |(part, actions): (&mut Part<T>, &[u32])| {
-            part.envs
-                .step(actions, &mut part.reward, &mut part.terminated, &mut part.truncated);
+        let step = |(part, actions): &mut (&mut Part<T>, &[u32])| {
+            part.envs.step(actions);
         };
         match parts.len() {
-            1 => parts.into_iter().for_each(step),
-            _ => {
-                let mut parts = parts;
-                parts
-                    .par_iter_mut()
-                    .with_max_len(1)
-                    .for_each(|(part, actions)| step((part, actions)));
-            }
+            1 => parts.iter_mut().for_each(step),
+            _ => parts.par_iter_mut().with_max_len(1).for_each(step),
         }
-        let mut at = 0;
-        for part in &self.parts {
-            for i in 0..part.envs.num_envs() {
-                out.reward[at] = part.reward[i];
-                out.terminated[at] = part.terminated[i] != 0 || part.truncated[i] != 0;
-                out.truncated[at] = false;
-                at += 1;
-            }
+        let steps = self.parts.iter().flat_map(|part| part.envs.steps());
+        for (at, step) in steps.enumerate() {
+            out.reward[at] = step.reward;
+            out.terminated[at] = step.is_terminated || step.is_truncated;
+            out.truncated[at] = false;
         }
         Ok(())
     }
@@ -179,9 +163,6 @@ impl<T: Task> SymbolicBatchEnv<T> {
 }
 
 /// Opens an artifact of env/symbolic. Rewards are shaped in training only.
-///
-/// # Errors
-/// Those of [`SymbolicTask::open`].
 pub(crate) fn open(
     store: &Store,
     artifact: &Artifact,

@@ -93,9 +93,6 @@ struct Range<T: Task> {
     batch: CandidateBatch,
     padded: Vec<u64>,
     actions: Vec<u32>,
-    rewards: Vec<f32>,
-    terminated: Vec<u8>,
-    truncated: Vec<u8>,
     random: Random,
     candidates: u64,
     bytes: u64,
@@ -107,12 +104,7 @@ impl<T: Task> Range<T> {
         for (action, row) in self.actions.iter_mut().zip(rows) {
             *action = self.random.below(u64::from(row[1] - row[0])) as u32;
         }
-        self.envs.step(
-            &self.actions,
-            &mut self.rewards,
-            &mut self.terminated,
-            &mut self.truncated,
-        );
+        self.envs.step(&self.actions);
         self.envs.observe(&mut self.batch);
         self.candidates += self.batch.candidate_starts.len() as u64 - 1;
         self.bytes += match is_padded {
@@ -199,9 +191,6 @@ fn measure<T: Task>(
                 envs,
                 batch,
                 actions: vec![0; len],
-                rewards: vec![0.0; len],
-                terminated: vec![0; len],
-                truncated: vec![0; len],
                 random: Random::new(&[range as u64]),
                 candidates: 0,
                 bytes: 0,
@@ -318,7 +307,7 @@ fn knowledge(text: &str) -> Result<KnowledgeBase, StageError> {
     let mut knowledge = Builder::new();
     knowledge.graph("facts", &facts).map_err(refused)?;
     let knowledge = knowledge.finish().map_err(refused)?;
-    let repeated = knowledge.relations().repeated();
+    let repeated = knowledge.relations.repeated();
     let knowledge = knowledge.without(&repeated).map_err(refused)?;
     let rules = mine(&knowledge, &RulesConfig::default(), None, &BTreeSet::new(), |_| {
         Ok::<(), StageError>(())

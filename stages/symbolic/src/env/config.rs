@@ -8,11 +8,11 @@ use super::embedding::EmbeddingConfig;
 use super::paths::PathConfig;
 use super::proofs::{ProofConfig, TrainingQueries};
 use super::rules::RulesConfig;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stages_core::ConfigProblem;
 use std::fmt;
 use std::sync::LazyLock;
@@ -60,9 +60,6 @@ impl TaskName {
     }
 
     /// The settings that differ from their defaults.
-    ///
-    /// # Errors
-    /// The message of the first one that does not fit.
     fn differing(self, settings: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         match self {
             Self::Proofs => differing::<ProofConfig>(settings),
@@ -269,19 +266,12 @@ impl JsonSchema for SymbolicConfig {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut all = Map::new();
-        let mut task = Map::from_iter([
-            (
-                "description".to_owned(),
-                Value::from("The task; the others are its settings."),
-            ),
-            ("default".to_owned(), Value::from(TaskName::default().name())),
-        ]);
-        task.insert(
-            "allOf".to_owned(),
-            Value::from(vec![generator.subschema_for::<TaskName>().to_value()]),
-        );
-        all.insert("task".to_owned(), Value::Object(task));
+        let task = json!({
+            "description": "The task; the others are its settings.",
+            "default": TaskName::default().name(),
+            "allOf": [generator.subschema_for::<TaskName>()],
+        });
+        let mut all = Map::from_iter([("task".to_owned(), task)]);
         for task in TaskName::ALL {
             let mut schema = task.schema(generator).to_value();
             let Some(Value::Object(properties)) = schema.get_mut("properties").map(Value::take) else {
@@ -306,10 +296,6 @@ impl JsonSchema for SymbolicConfig {
                 }
             }
         }
-        let mut schema = Map::new();
-        schema.insert("type".to_owned(), "object".into());
-        schema.insert("additionalProperties".to_owned(), false.into());
-        schema.insert("properties".to_owned(), Value::Object(all));
-        schema.into()
+        json_schema!({ "type": "object", "additionalProperties": false, "properties": all })
     }
 }

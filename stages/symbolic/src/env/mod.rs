@@ -24,5 +24,5 @@ pub(crate) use batched::{evaluation_episodes, open};
 pub use bench::{SymbolicRow, bench};
 pub use config::{SymbolicConfig, TaskConfig, TaskName};
 pub(crate) use open::FAMILY;
-pub use open::{SymbolicTask, is_symbolic};
+pub use open::SymbolicTask;
 pub use stage::Symbolic;

@@ -62,23 +62,6 @@ fn unreadable(name: &str, why: &str) -> StageError {
         .hint("run the environment's stage again with --force")
 }
 
-/// Refuses an environment that is not of this family, for stages that take no other.
-fn check_family(artifact: &Artifact) -> Result<(), StageError> {
-    match artifact.meta.get("family").and_then(serde_json::Value::as_str) {
-        Some(FAMILY) => Ok(()),
-        other => Err(StageError::new(format!(
-            "the environment is `{}`, not `{FAMILY}`",
-            other.unwrap_or("of no family")
-        ))
-        .hint("env/symbolic makes one")),
-    }
-}
-
-/// Returns whether an `env` artifact is of this family.
-pub fn is_symbolic(artifact: &Artifact) -> bool {
-    check_family(artifact).is_ok()
-}
-
 impl SymbolicTask {
     /// Opens the artifact of env/symbolic, with the queries or problems of a split and the rewards of the
     /// task.
@@ -86,7 +69,12 @@ impl SymbolicTask {
     /// # Errors
     /// When it is of another family or damaged, or has nothing to ask in the split.
     pub fn open(store: &Store, artifact: &Artifact, split: Split) -> Result<Self, StageError> {
-        check_family(artifact)?;
+        let family = artifact.meta.get("family").and_then(serde_json::Value::as_str);
+        if family != Some(FAMILY) {
+            let family = family.unwrap_or("of no family");
+            let message = format!("the environment is `{family}`, not `{FAMILY}`");
+            return Err(StageError::new(message).hint("env/symbolic makes one"));
+        }
         let config: SymbolicConfig = file(store, artifact, CONFIG)?;
         match config.of_task()? {
             TaskConfig::Rules(rules) => Self::of_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
@@ -95,9 +83,6 @@ impl SymbolicTask {
     }
 
     /// The same for training in it: the rewards are shaped, where that is set.
-    ///
-    /// # Errors
-    /// When the artifact is damaged.
     pub(super) fn with_shaping(self, store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let Some(embedding) = self.embedding(store, artifact)? else {
             return Ok(self);
@@ -212,7 +197,7 @@ impl SymbolicTask {
             observation: Vec::new(),
             action_space: ActionSpace::Candidates {
                 names,
-                width: self.width(),
+                width: self.vocabulary().width,
             },
             normalisation: None,
         }
@@ -239,7 +224,7 @@ pub(super) fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
 
 /// The names of predicates, and of constants and functors.
 pub(super) fn names(knowledge: &KnowledgeBase) -> [Vec<String>; 2] {
-    let symbols = knowledge.symbols();
+    let symbols = &knowledge.symbols;
     let with_arity = |name: &str, arity: u8| {
         let mut out = String::new();
         print::quoted(name, &mut out);

@@ -33,9 +33,6 @@ pub(super) fn write<'a>(
 }
 
 /// Reads a state of `len` environments.
-///
-/// # Errors
-/// When it is of another kind or size, or cut off.
 pub(super) fn read(
     state: &[u8],
     tag: &str,

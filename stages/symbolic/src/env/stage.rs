@@ -103,7 +103,7 @@ impl StageKind for Symbolic {
                 let knowledge = &context.input("knowledge")?.artifact;
                 let base = artifact::open(&context.store, knowledge)?.base;
                 let asks = |split: Split| {
-                    let has_facts = || task.asks_facts() && base.relations().facts() > 0;
+                    let has_facts = || task.asks_facts() && base.relations.facts() > 0;
                     !base.queries(split).is_empty() || split == Split::Train && has_facts()
                 };
                 meta["queries"] = sizes(context, "queries", &asks, &|split| {

@@ -240,7 +240,7 @@ fn proofs_are_opened_by_split() {
 
     let open = |split| SymbolicTask::open(&context.store, &artifact, split);
     let (train, test) = (open(Split::Train).unwrap(), open(Split::Test).unwrap());
-    assert_eq!((train.size(), test.size(), train.width()), (1, 2, 3));
+    assert_eq!((train.size(), test.size(), train.vocabulary().width), (1, 2, 3));
     assert_eq!(
         open(Split::Valid).unwrap_err().message,
         "the knowledge base has no queries of `valid`"

@@ -158,9 +158,6 @@ impl KnowledgeBaseConfig {
 
     /// Refuses files without a graph, and columns that are no triple. Whether a folder has a graph is known
     /// once it is searched.
-    ///
-    /// # Errors
-    /// When it is one.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         if self.folder.is_empty() && !self.has_graph() {
             return Err(ConfigProblem::new("graph", "no facts are given").hint(

@@ -49,9 +49,6 @@ fn content(given: &Given<'_>, source: &Source) -> Result<BlobDigest, StageError>
 }
 
 /// The memo of a file's program.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn memo(
     config: &KnowledgeBaseConfig,
     given: &Given<'_>,

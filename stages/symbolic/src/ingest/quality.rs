@@ -40,7 +40,7 @@ fn finding(rule: &str, about: &str, action: &str, counts: Counts) -> Finding {
 }
 
 fn text(knowledge: &KnowledgeBase, atom: &[Word]) -> String {
-    print::terms(knowledge.symbols(), atom).join(", ")
+    print::terms(&knowledge.symbols, atom).join(", ")
 }
 
 /// The findings about a knowledge base, of which these facts are given several times; one without rows is

@@ -102,7 +102,7 @@ impl StageKind for KnowledgeBase {
         let too_large =
             |err: BuildError| StageError::new(err.to_string()).hint("leave a part of the files out");
         let mut knowledge = builder.finish().map_err(too_large)?;
-        let repeated = knowledge.relations().repeated();
+        let repeated = knowledge.relations.repeated();
         let quality = findings(&knowledge, &repeated, config.duplicates);
         if config.duplicates == Duplicates::Drop && !repeated.is_empty() {
             knowledge = knowledge.without(&repeated).map_err(too_large)?;

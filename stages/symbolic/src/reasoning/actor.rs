@@ -130,6 +130,7 @@ mod tests {
             constants: 3,
             variables: 2,
             marks: 1,
+            width: 1,
         };
         let tokens: Vec<u32> = (0..vocabulary.tokens() as u32).collect();
         let batch = CandidateBatch {

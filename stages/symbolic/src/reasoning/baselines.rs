@@ -272,9 +272,9 @@ mod tests {
         };
         let fitted = Embedding::fit(&task.knowledge, &config, &mut |_| Ok(())).unwrap();
         let result = embedding(&task, &RankingOptions::default(), &fitted);
-        let [ben, lea, joe, kim] = ["ben", "lea", "joe", "kim"]
-            .map(|name| task.knowledge.symbols().constants.find(name, 0).unwrap());
-        let uncle = task.knowledge.symbols().predicates.find("uncle", 2).unwrap();
+        let [ben, lea, joe, kim] =
+            ["ben", "lea", "joe", "kim"].map(|name| task.knowledge.symbols.constants.find(name, 0).unwrap());
+        let uncle = task.knowledge.symbols.predicates.find("uncle", 2).unwrap();
         // Ben's other nephews are filtered, and no other uncle is known.
         let rank = |of: &dyn Fn(u32) -> f32, answer: u32, filtered: &[u32]| {
             let others = task.entities.iter().filter(|entity| !filtered.contains(entity));
@@ -290,7 +290,7 @@ mod tests {
     fn rules_are_counted() {
         let task = family();
         let graph = Graph::new(&task);
-        let relation = |name: &str| task.knowledge.symbols().predicates.find(name, 2).unwrap();
+        let relation = |name: &str| task.knowledge.symbols.predicates.find(name, 2).unwrap();
         let [mother, brother, uncle] = ["mother", "brother", "uncle"].map(relation);
         let mined = graph.mine(&RuleOptions::default());
         let confidence = |body: &[u32]| {

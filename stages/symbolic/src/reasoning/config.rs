@@ -113,9 +113,6 @@ impl Default for ReasoningConfig {
 
 impl ReasoningConfig {
     /// Checks all values.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         for (field, value, default) in [
             ("beam", self.beam as u64, 100),

@@ -70,7 +70,7 @@ fn per_unit(task: &PathTask) -> usize {
 /// The numbers of entities of these names.
 fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError> {
     let number = |name: &String| {
-        let constant = task.knowledge.symbols().constants.find(name, 0);
+        let constant = task.knowledge.symbols.constants.find(name, 0);
         let is_entity = |constant: &u32| task.entities.binary_search(constant).is_ok();
         constant.filter(is_entity).ok_or_else(|| {
             StageError::new(format!("`candidates`: `{name}` is no entity of the knowledge base"))

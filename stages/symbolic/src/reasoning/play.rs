@@ -51,7 +51,6 @@ pub fn play<T: Task>(
     let mut batch = CandidateBatch::default();
     let mut logits = Vec::new();
     let mut actions = vec![0; all];
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; all], vec![0; all], vec![0; all]);
     let mut log_probability = vec![0.0; all];
     let mut episodes = vec![0_usize; all];
     let mut from = vec![START; all];
@@ -70,7 +69,7 @@ pub fn play<T: Task>(
             actions[env] = action as u32;
             log_probability[env] += probability.ln();
         }
-        envs.step(&actions, &mut rewards, &mut terminated, &mut truncated);
+        envs.step(&actions);
         step += 1;
         for env in 0..all {
             from[env] = env as u32;

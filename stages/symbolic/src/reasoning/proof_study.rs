@@ -12,9 +12,6 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The study of a task's queries.
-///
-/// # Errors
-/// When the stage should stop.
 pub(super) fn study(runs: &Runs, task: &Arc<ProofTask>) -> Result<Study, StageError> {
     let config = runs.config;
     let options = VerdictOptions {

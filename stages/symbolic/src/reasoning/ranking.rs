@@ -307,7 +307,7 @@ pub(super) mod tests {
     }
 
     fn entity(task: &PathTask, name: &str) -> u32 {
-        task.knowledge.symbols().constants.find(name, 0).unwrap()
+        task.knowledge.symbols.constants.find(name, 0).unwrap()
     }
 
     fn options(beam: usize, pooling: PathPooling) -> RankingOptions {
@@ -375,7 +375,7 @@ pub(super) mod tests {
     fn a_policy_that_knows_the_way_ranks_first() {
         let task = family();
         let token = |name: &str, inverse: bool| {
-            let predicate = task.knowledge.symbols().predicates.find(name, 2).unwrap();
+            let predicate = task.knowledge.symbols.predicates.find(name, 2).unwrap();
             let half = task.relations() as u32 / 2;
             task.vocabulary().predicate(predicate + if inverse { half } else { 0 })
         };

@@ -20,9 +20,6 @@ type Plan = (FinishedPlan, f64);
 type Shortest = (Option<usize>, u64);
 
 /// The study of a task's problems.
-///
-/// # Errors
-/// When the stage should stop.
 pub(super) fn study(runs: &Runs, task: &Arc<RuleTask>) -> Result<Study, StageError> {
     let config = runs.config;
     let choice = (config.choice(), config.seed);

@@ -138,7 +138,7 @@ fn countries_of(data: &Path, name: &str) -> (Home, RankingOptions) {
 }
 
 fn regions(task: &PathTask) -> RankingOptions {
-    let constants = &task.knowledge.symbols().constants;
+    let constants = &task.knowledge.symbols.constants;
     let regions = ["africa", "americas", "asia", "europe", "oceania"];
     RankingOptions {
         candidates: regions.map(|name| constants.find(name, 0).unwrap()).to_vec(),

@@ -93,7 +93,7 @@ impl<'a> Model<'a> {
     /// Fills the tables with an earlier model, by the names of its constants and predicates, and returns the
     /// rows of the facts that were given.
     fn restore(&mut self, before: &KnowledgeBase, derived: &Derived) -> Vec<Fact> {
-        let (new, old) = (self.knowledge.symbols(), before.symbols());
+        let (new, old) = (&self.knowledge.symbols, &before.symbols);
         // Constants that are gone get numbers of their own; the facts that name them are retracted.
         let constants: Vec<Word> = (0..old.constants.len() as u32)
             .map(|number| {
@@ -120,8 +120,8 @@ impl<'a> Model<'a> {
             });
             facts
         };
-        let given = rows(before.relations(), &mut self.tables);
-        let found = rows(derived.relations(), &mut self.tables);
+        let given = rows(&before.relations, &mut self.tables);
+        let found = rows(&derived.relations, &mut self.tables);
         for fact in given.iter().flatten() {
             self.tables[fact.predicate as usize].prove(fact.row, 1, 1, GIVEN, &[]);
         }
@@ -146,7 +146,7 @@ impl<'a> Model<'a> {
             self.tables.iter().map(|table| vec![false; table.rows.len()]).collect();
         let mut added = BTreeSet::new();
         let tables = &mut self.tables;
-        self.knowledge.relations().each_fact(|predicate, _, values| {
+        self.knowledge.relations.each_fact(|predicate, _, values| {
             let table = &mut tables[predicate as usize];
             let row = table.add(values);
             let known = &table.rows[row as usize];

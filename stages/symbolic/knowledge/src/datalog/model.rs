@@ -30,7 +30,7 @@ pub(super) struct Proof<C> {
 impl<'a> Model<'a> {
     /// A model without facts, for proofs up to the depth `bound` (0 for any).
     pub fn new(knowledge: &'a KnowledgeBase, rules: &'a Rules, bound: u32) -> Self {
-        let predicates = &knowledge.symbols().predicates;
+        let predicates = &knowledge.symbols.predicates;
         Self {
             knowledge,
             rules,
@@ -50,13 +50,13 @@ impl<'a> Model<'a> {
     /// The number of rows that rules led to so far.
     pub fn derived_count(&self) -> u64 {
         let rows: usize = self.tables.iter().map(|table| table.rows.len()).sum();
-        rows.saturating_sub(self.knowledge.relations().facts()) as u64
+        rows.saturating_sub(self.knowledge.relations.facts()) as u64
     }
 
     /// Adds the facts that are given.
     pub(super) fn give(&mut self) {
         let tables = &mut self.tables;
-        self.knowledge.relations().each_fact(|predicate, _, values| {
+        self.knowledge.relations.each_fact(|predicate, _, values| {
             let table = &mut tables[predicate as usize];
             let row = table.add(values);
             table.prove(row, 1, 1, GIVEN, &[]);
@@ -128,7 +128,7 @@ pub(super) fn order<A: AsRef<[Fact]>, B: AsRef<[Fact]>>(
 /// The order of two facts of a predicate by the names of their constants, which does not depend on how
 /// constants are numbered.
 fn by_name(knowledge: &KnowledgeBase, tables: &[Table], a: Fact, b: Fact) -> Ordering {
-    let constants = &knowledge.symbols().constants;
+    let constants = &knowledge.symbols.constants;
     let values = |fact: Fact| tables[fact.predicate as usize].values(fact.row);
     values(a)
         .iter()

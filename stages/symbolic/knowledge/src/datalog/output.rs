@@ -37,7 +37,7 @@ impl Model<'_> {
             if table.rows[fact.row as usize].rule != GIVEN {
                 return FactRef::Derived(numbers[fact.predicate as usize][fact.row as usize]);
             }
-            let relation = self.knowledge.relations().get(fact.predicate);
+            let relation = self.knowledge.relations.get(fact.predicate);
             // The first of several that are equal.
             let row = relation.find(table.values(fact.row)).next().unwrap_or_default();
             FactRef::Given(relation.first + row)

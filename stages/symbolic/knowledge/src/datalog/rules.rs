@@ -185,8 +185,8 @@ fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>,
                     let name = |predicate: u32| {
                         format!(
                             "`{}/{}`",
-                            knowledge.symbols().predicates.name(predicate),
-                            knowledge.symbols().predicates.tag(predicate)
+                            knowledge.symbols.predicates.name(predicate),
+                            knowledge.symbols.predicates.tag(predicate)
                         )
                     };
                     let message = format!(

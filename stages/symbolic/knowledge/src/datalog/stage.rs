@@ -129,7 +129,7 @@ fn memo(config: &DatalogConfig, knowledge: &KnowledgeBase) -> Memo {
     let mut hasher = KeyHasher::new("reason/datalog rules");
     for rule in 0..knowledge.rules() as u32 {
         let rule = knowledge.rule(rule);
-        for text in [rule.head, rule.body].map(|words| print::terms(knowledge.symbols(), words).join(", ")) {
+        for text in [rule.head, rule.body].map(|words| print::terms(&knowledge.symbols, words).join(", ")) {
             hasher = hasher.field(text.as_bytes());
         }
     }

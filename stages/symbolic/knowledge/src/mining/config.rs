@@ -80,7 +80,7 @@ impl RulesConfig {
 
     /// The numbers of the relations that are named, in order; `None` for all.
     pub(super) fn heads(&self, knowledge: &KnowledgeBase) -> Result<Option<Vec<u32>>, StageError> {
-        let predicates = &knowledge.symbols().predicates;
+        let predicates = &knowledge.symbols.predicates;
         let find = |name: &String| {
             let found = predicates
                 .find(name, 2)
@@ -142,7 +142,7 @@ fn busiest(knowledge: &KnowledgeBase) -> String {
     let Some(busiest) = (0..graph.constants()).max_by_key(degree) else {
         return String::new();
     };
-    let name = &print::terms(knowledge.symbols(), &[word::constant(busiest)])[0];
+    let name = &print::terms(&knowledge.symbols, &[word::constant(busiest)])[0];
     format!(
         " (`{name}` alone has {} of the {})",
         graph.from(busiest).len(),

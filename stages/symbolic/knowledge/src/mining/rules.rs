@@ -55,7 +55,7 @@ impl MinedRule {
     /// The rule as Prolog.
     pub fn text(&self, knowledge: &KnowledgeBase) -> String {
         let [head, body] = self.words(knowledge.predicates() as u32);
-        let [head, body] = [head, body].map(|words| print::terms(knowledge.symbols(), &words).join(", "));
+        let [head, body] = [head, body].map(|words| print::terms(&knowledge.symbols, &words).join(", "));
         format!("{head} :- {body}")
     }
 }
@@ -140,7 +140,7 @@ fn best(
     }
     let name = |relation: u32| {
         let predicate = relation % predicates;
-        (knowledge.symbols().predicates.name(predicate), relation != predicate)
+        (knowledge.symbols.predicates.name(predicate), relation != predicate)
     };
     let by_name = |a: &Body<'_>, b: &Body<'_>| -> Ordering {
         let [a, b] = [a, b].map(Body::relations);

@@ -119,7 +119,7 @@ fn by_relation<'a>(
     rules: &'a [MinedRule],
     knowledge: &'a KnowledgeBase,
 ) -> impl Iterator<Item = (&'a str, &'a [MinedRule])> {
-    let name = |head: u32| knowledge.symbols().predicates.name(head);
+    let name = |head: u32| knowledge.symbols.predicates.name(head);
     rules
         .chunk_by(|a, b| a.head == b.head)
         .map(move |of| (name(of[0].head), of))

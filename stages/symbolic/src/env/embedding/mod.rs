@@ -31,7 +31,7 @@ impl Embedding {
     /// One whose vectors are 0.
     fn zero(knowledge: &KnowledgeBase, config: &EmbeddingConfig) -> Self {
         let width = 2 * config.dim as usize;
-        let relations = knowledge.relations();
+        let relations = &knowledge.relations;
         let is_scored = (0..knowledge.predicates() as u32)
             .map(|predicate| relations.get(predicate))
             .map(|relation| relation.arity() == 2 && relation.rows > 0);

@@ -149,8 +149,8 @@ fn scores_of_drawn_candidates_are_logarithms_of_frequencies() {
         ..EmbeddingConfig::default()
     };
     let embedding = fit(&base, &config);
-    let named = |name: &str| base.symbols().constants.find(name, 0).unwrap();
-    let relation = base.symbols().predicates.find("r", 2).unwrap();
+    let named = |name: &str| base.symbols.constants.find(name, 0).unwrap();
+    let relation = base.symbols.predicates.find("r", 2).unwrap();
     let score = |tail: &str| embedding.score(relation, named("a"), named(tail)).unwrap();
     let difference = score("t1") - score("t6");
     assert!((difference - 32.0_f32.ln()).abs() < 0.5, "{difference}");
@@ -199,7 +199,7 @@ fn reciprocal_rank(embedding: &Embedding, all: &KnowledgeBase, facts: &[Vec<Word
 #[test]
 fn facts_that_were_not_seen_rank_before_false_ones_and_are_more_probable() {
     let all = ring();
-    let held: Vec<u32> = (0..all.relations().facts() as u32)
+    let held: Vec<u32> = (0..all.relations.facts() as u32)
         .filter(|&fact| Random::new(&[9, fact.into()]).below(8) == 0)
         .collect();
     let facts: Vec<Vec<Word>> = held.iter().map(|&fact| all.fact(fact)).collect();
@@ -247,7 +247,7 @@ fn atoms_that_are_not_of_two_constants_have_no_probability() {
     let base = knowledge("likes(a, b). likes(b, c). old(a). knows(X, Y) :- likes(X, Y).", &[]);
     let embedding = fit(&base, &EmbeddingConfig::default());
     let named = |name: &str, arity: usize| {
-        let symbols = &base.symbols().predicates;
+        let symbols = &base.symbols.predicates;
         let number = (0..symbols.len() as u32).find(|&number| symbols.name(number) == name);
         word::predicate(number.unwrap(), arity)
     };

@@ -82,6 +82,7 @@ impl PathTask {
             constants: knowledge.constants() as u32,
             variables: config.hops,
             marks: mark::COUNT,
+            width: WIDTH,
         };
         let edges = both_ways(facts.iter().copied(), predicates);
         let most = (config.max_actions as usize).saturating_sub(1);
@@ -181,7 +182,7 @@ impl PathTask {
     /// The name of a relation; that of an inverse ends with `^-1`.
     pub fn relation_name(&self, relation: u32) -> String {
         let predicates = self.knowledge.predicates() as u32;
-        let name = self.knowledge.symbols().predicates.name(relation % predicates);
+        let name = self.knowledge.symbols.predicates.name(relation % predicates);
         match relation < predicates {
             true => name.to_owned(),
             false => format!("{name}^-1"),
@@ -190,7 +191,7 @@ impl PathTask {
 
     /// A state's query and path as text: `head relation ?: head -relation-> entity -relation-> entity`.
     pub fn text(&self, state: &PathState) -> String {
-        let name = |entity: u32| self.knowledge.symbols().constants.name(entity);
+        let name = |entity: u32| self.knowledge.symbols.constants.name(entity);
         let query = &state.query;
         let source = name(query.source);
         let mut text = format!("{source} {} ?: {source}", self.relation_name(query.relation));
@@ -212,10 +213,6 @@ impl Described for PathTask {
     /// left.
     fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
-    }
-
-    fn width(&self) -> usize {
-        WIDTH
     }
 
     fn names(&self) -> [Vec<String>; 2] {

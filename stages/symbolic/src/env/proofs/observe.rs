@@ -23,7 +23,7 @@ impl Tokens {
     fn new(task: &ProofTask) -> Self {
         let vocabulary = task.vocabulary();
         Self {
-            width: task.width(),
+            width: vocabulary.width,
             constants: vocabulary.constant(0),
             functors: vocabulary.constant(task.knowledge.constants() as u32),
             variables: vocabulary.variable(0),
@@ -78,7 +78,7 @@ pub(crate) struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Overwrites `batch`.
     pub fn new(task: &'a ProofTask, batch: &'a mut CandidateBatch) -> Self {
-        batch.clear(task.width());
+        batch.clear(task.vocabulary().width);
         Self {
             task,
             tokens: Tokens::new(task),

@@ -126,7 +126,7 @@ impl ProofTree {
         while let Some((at, depth)) = left.pop() {
             let node = &self.nodes[at];
             out.extend(std::iter::repeat_n("  ", depth));
-            print::term(knowledge.symbols(), &node.atom, &mut out);
+            print::term(&knowledge.symbols, &node.atom, &mut out);
             out.push_str("  % ");
             match node.clause {
                 None => out.push_str("open"),

@@ -25,7 +25,6 @@ pub struct ProofTask {
     /// The constants that occur in facts and queries.
     entities: Vec<Word>,
     vocabulary: Vocabulary,
-    width: usize,
     pub(super) shaping: Option<Arc<Shaping>>,
 }
 
@@ -82,7 +81,7 @@ impl ProofTask {
             .collect();
         let queries = match config.queries {
             TrainingQueries::Facts if split == Split::Train => {
-                Queries::Facts(knowledge.relations().facts() as u32)
+                Queries::Facts(knowledge.relations.facts() as u32)
             }
             _ => Queries::Given(given(&knowledge, split)),
         };
@@ -94,7 +93,7 @@ impl ProofTask {
             .collect();
         known.sort_unstable();
         known.dedup();
-        let (vocabulary, width) = vocabulary(&knowledge, config);
+        let vocabulary = vocabulary(&knowledge, config);
         let task = Self {
             settings: config.settings(),
             conditions,
@@ -103,7 +102,6 @@ impl ProofTask {
             queries,
             known,
             vocabulary,
-            width,
             shaping: None,
         };
         if task.size() == 0 {
@@ -183,10 +181,6 @@ impl Described for ProofTask {
         self.vocabulary
     }
 
-    fn width(&self) -> usize {
-        self.width
-    }
-
     fn names(&self) -> [Vec<String>; 2] {
         names(&self.knowledge)
     }
@@ -223,9 +217,9 @@ fn entities(knowledge: &KnowledgeBase) -> Vec<Word> {
         .collect()
 }
 
-/// The ranges of tokens, and the tokens of an atom.
-fn vocabulary(knowledge: &KnowledgeBase, config: &ProofConfig) -> (Vocabulary, usize) {
-    let symbols = knowledge.symbols();
+/// The ranges of tokens.
+fn vocabulary(knowledge: &KnowledgeBase, config: &ProofConfig) -> Vocabulary {
+    let symbols = &knowledge.symbols;
     let arity = (0..knowledge.predicates() as u32)
         .map(|predicate| usize::from(symbols.predicates.tag(predicate)))
         .max()
@@ -240,11 +234,11 @@ fn vocabulary(knowledge: &KnowledgeBase, config: &ProofConfig) -> (Vocabulary, u
         0 => 64,
         atoms => (atoms * (width - 1)).clamp(1, 4096),
     };
-    let vocabulary = Vocabulary {
+    Vocabulary {
         predicates: knowledge.predicates() as u32,
         constants: (knowledge.constants() + symbols.functors.len()) as u32,
         variables: variables as u32,
         marks: mark::COUNT,
-    };
-    (vocabulary, width)
+        width,
+    }
 }

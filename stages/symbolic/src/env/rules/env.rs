@@ -23,7 +23,6 @@ pub struct RuleTask {
     /// The names of the objects of all splits, in order.
     names: Vec<String>,
     vocabulary: Vocabulary,
-    width: usize,
     /// The most steps of an episode.
     pub steps: u32,
     step_reward: f32,
@@ -66,24 +65,25 @@ impl RuleTask {
                 .hint(format!("name files by `{}` of env/symbolic", split.name())));
         }
         let names: Vec<String> = names.into_iter().collect();
+        let arities = domain.predicates.iter().map(|(_, types)| types.len());
+        let arity = arities
+            .chain(domain.actions.iter().map(|action| action.parameters.len()))
+            .max();
         let vocabulary = Vocabulary {
             predicates: (domain.predicates.len() + domain.actions.len()) as u32,
             constants: names.len() as u32,
             variables: 0,
             marks: mark::COUNT,
+            // One more than a predicate and its arguments, which marks what is asked.
+            width: 2 + arity.unwrap_or(0),
         };
         // Each is among them.
         let token = |name: &String| vocabulary.constant(names.binary_search(name).unwrap_or_default() as u32);
         let objects = grounds.iter().map(|ground| ground.objects.iter().map(token).collect());
         let objects = objects.collect();
-        let arities = domain.predicates.iter().map(|(_, types)| types.len());
-        let arity = arities
-            .chain(domain.actions.iter().map(|action| action.parameters.len()))
-            .max();
         let problems = texts.problems(split).iter();
         Ok(Self {
             texts: problems.map(|(name, _)| name.clone()).collect(),
-            width: 2 + arity.unwrap_or(0),
             domain,
             problems: grounds,
             objects,
@@ -126,9 +126,9 @@ impl RuleTask {
         let start = out.len();
         out.push(self.vocabulary.predicate(predicate as u32));
         out.extend(objects);
-        out.resize(start + self.width, 0);
+        out.resize(start + self.vocabulary.width, 0);
         if let Some(mark) = mark {
-            out[start + self.width - 1] = self.vocabulary.mark(mark);
+            out[start + self.vocabulary.width - 1] = self.vocabulary.mark(mark);
         }
     }
 }
@@ -177,11 +177,6 @@ impl Described for RuleTask {
     /// Predicates are those of the domain, then its actions; constants the objects of all problems by name.
     fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
-    }
-
-    /// One more than a predicate and its arguments, which marks what is asked.
-    fn width(&self) -> usize {
-        self.width
     }
 
     /// `name/arity` of predicates, then `action:name/arity` of actions; the objects of all splits.
@@ -256,7 +251,7 @@ impl Task for RuleTask {
         _: &mut Work<Self>,
         batch: &mut CandidateBatch,
     ) {
-        batch.clear(self.width);
+        batch.clear(self.vocabulary.width);
         for episode in episodes {
             let (ground, objects) = (&self.problems[episode.problem], &self.objects[episode.problem]);
             let token = |&object: &usize| objects[object];
@@ -280,7 +275,9 @@ impl Task for RuleTask {
             }
             if episode.actions.is_empty() {
                 batch.candidate_rows.push(self.vocabulary.mark(mark::NO_OP));
-                batch.candidate_rows.extend(std::iter::repeat_n(0, self.width - 1));
+                batch
+                    .candidate_rows
+                    .extend(std::iter::repeat_n(0, self.vocabulary.width - 1));
                 batch.end_candidate();
             }
             batch.end_candidates();

@@ -6,6 +6,7 @@ use super::pddl::Domain;
 use super::{RuleEnvs, RuleTask, RuleTexts, RulesConfig, World, shortest_plan};
 use crate::env::batch::Described as _;
 use crate::env::batch::Order;
+use crate::env::batch::tests::take_steps;
 use stages_env::CandidateBatch;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;
@@ -307,7 +308,7 @@ fn walk(config: &RulesConfig, envs: usize, steps: usize) {
             actions.push(action as u32);
         }
         let problems: Vec<usize> = (0..n).map(|at| envs.episode(at).problem).collect();
-        envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
         for at in 0..n {
             let text = problem_text(config, problems[at]);
             let is_solved = validator::play(domain, &text, &plans[at]).unwrap().1;
@@ -344,7 +345,7 @@ fn ranges_and_restarts_change_nothing() {
             let (mut reward, mut terminated, mut truncated) = (vec![0.0; len], vec![0; len], vec![0; len]);
             for step in 0..40_u32 {
                 let actions: Vec<u32> = (0..len).map(|at| (first + at) as u32 * 7 + step * 3 % 5).collect();
-                envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+                take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
                 let saved = envs.save();
                 envs = RuleEnvs::new(task.clone(), first, len, 7, Order::Random);
                 envs.restore(&saved).unwrap();
@@ -391,10 +392,7 @@ fn splits_share_tokens_and_no_problem() {
         let texts = RuleTexts::drawn(&config).unwrap();
         let of = |split| RuleTask::new(&texts, &config, split).unwrap();
         let (train, test) = (of(Split::Train), of(Split::Test));
-        assert_eq!(
-            (train.names(), train.vocabulary(), train.width()),
-            (test.names(), test.vocabulary(), test.width())
-        );
+        assert_eq!((train.names(), train.vocabulary()), (test.names(), test.vocabulary()));
         assert_eq!((texts.repeated(Split::Train), texts.repeated(Split::Test)), (0, 0));
     }
     // Two blocks have three arrangements, and so six problems.
@@ -430,7 +428,7 @@ fn problems_in_turn_end_with_their_plans() {
                     .unwrap() as u32
             })
             .collect();
-        envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
         for env in 0..2 {
             at[env] += 1;
             if let Some(end) = envs.take_finished(env) {

@@ -1,6 +1,7 @@
 //! Shaped rewards: their sums, and where they are given.
 
 use super::{Shaping, ShapingConfig};
+use crate::env::batch::tests::take_steps;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use crate::env::proofs::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use crate::env::tests::{assert_differ_in_training_alone, knowledge, run, with_knowledge};
@@ -73,8 +74,8 @@ fn an_episode_earns_its_first_potential_less() {
             let action =
                 |at| Random::new(&[at as u64, step]).below(unshaped.episode(at).actions() as u64) as u32;
             let actions: Vec<u32> = (0..ENVS).map(action).collect();
-            unshaped.step(&actions, &mut without.0, &mut without.1, &mut without.2);
-            shaped.step(&actions, &mut with.0, &mut with.1, &mut with.2);
+            take_steps(&mut unshaped, &actions, &mut without.0, &mut without.1, &mut without.2);
+            take_steps(&mut shaped, &actions, &mut with.0, &mut with.1, &mut with.2);
             assert_eq!((with.1, with.2), (without.1, without.2));
             for at in 0..ENVS {
                 let (left, factor) = &mut sums[at];

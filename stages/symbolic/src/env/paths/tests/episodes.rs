@@ -5,6 +5,7 @@ use super::super::{
 };
 use super::{knowledge, task};
 use crate::env::batch::Described as _;
+use crate::env::batch::tests::take_steps;
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
 use stages_numerics::random::Random;
@@ -40,11 +41,7 @@ fn candidates(task: &PathTask, state: &PathState) -> String {
             texts.push(".".to_owned());
             continue;
         };
-        let entity = task
-            .knowledge
-            .symbols()
-            .constants
-            .name(atom[1] - vocabulary.constant(0));
+        let entity = task.knowledge.symbols.constants.name(atom[1] - vocabulary.constant(0));
         texts.push(format!("{} {entity}", task.relation_name(relation)));
     }
     texts.join(", ")
@@ -146,7 +143,7 @@ fn a_cap_keeps_the_edges_to_the_entities_with_most_edges_and_counts_the_others()
         ..PathConfig::default()
     };
     let task = task(&family(), &config, Split::Train);
-    let eve = task.knowledge.symbols().constants.find("eve", 0).unwrap();
+    let eve = task.knowledge.symbols.constants.find("eve", 0).unwrap();
     // Of ann (2), ben (4), joe, kim (2) and lea (1): ben, and those two with the lower relation.
     let text: Vec<String> = task
         .edges(eve)
@@ -154,7 +151,7 @@ fn a_cap_keeps_the_edges_to_the_entities_with_most_edges_and_counts_the_others()
             format!(
                 "{} {}",
                 task.relation_name(relation),
-                task.knowledge.symbols().constants.name(to)
+                task.knowledge.symbols.constants.name(to)
             )
         })
         .collect();
@@ -163,7 +160,13 @@ fn a_cap_keeps_the_edges_to_the_entities_with_most_edges_and_counts_the_others()
     assert_eq!(cut, 3);
     let mut envs = PathEnvs::new(task, 0, 50, 1, Order::Random);
     let (mut rewards, mut terminated, mut truncated) = ([0.0; 50], [0; 50], [0; 50]);
-    envs.step(&[u32::MAX; 50], &mut rewards, &mut terminated, &mut truncated);
+    take_steps(
+        &mut envs,
+        &[u32::MAX; 50],
+        &mut rewards,
+        &mut terminated,
+        &mut truncated,
+    );
     let counts = envs.counts();
     assert!(
         counts.states_cut > 0 && counts.edges_cut >= counts.states_cut,
@@ -187,7 +190,7 @@ fn queries_are_asked_in_turn() {
         for at in 0..3 {
             assert_eq!(envs.episode(at).query, task.query((at + 3 * episode) % 16));
         }
-        envs.step(&[0; 3], &mut rewards, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &[0; 3], &mut rewards, &mut terminated, &mut truncated);
         assert_eq!(terminated, [1; 3]);
     }
 }
@@ -244,7 +247,7 @@ fn rollout(task: &Arc<PathTask>, ranges: &[(usize, usize)], steps: usize) -> Vec
             let actions: Vec<u32> = (0..len)
                 .map(|at| Random::new(&[(first + at) as u64, step as u64]).next_u64() as u32 % 8)
                 .collect();
-            envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+            take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
             rows.iter_mut().zip(&reward).for_each(|(row, reward)| row.0 += reward);
             if step % 7 == 3 {
                 // Another range goes on from the saved state.
@@ -286,7 +289,7 @@ fn edges_are_left_out_in_training_alone() {
         let mut envs = PathEnvs::new(task(&family(), &config, split), 0, 100, 5, Order::Random);
         let (mut rewards, mut terminated, mut truncated) = ([0.0; 100], [0; 100], [0; 100]);
         for _ in 0..9 {
-            envs.step(&[1; 100], &mut rewards, &mut terminated, &mut truncated);
+            take_steps(&mut envs, &[1; 100], &mut rewards, &mut terminated, &mut truncated);
         }
         (envs.counts().dropped, envs.counts().steps)
     };
@@ -300,7 +303,7 @@ fn a_state_of_another_batch_is_refused() {
     let task = task(&family(), &PathConfig::default(), Split::Train);
     let mut envs = PathEnvs::new(task.clone(), 0, 4, 3, Order::Random);
     let (mut rewards, mut terminated, mut truncated) = ([0.0; 4], [0; 4], [0; 4]);
-    envs.step(&[1; 4], &mut rewards, &mut terminated, &mut truncated);
+    take_steps(&mut envs, &[1; 4], &mut rewards, &mut terminated, &mut truncated);
     let other = PathEnvs::new(task, 0, 5, 3, Order::Random);
     assert!(envs.restore(&other.save()).is_err());
     let mut saved = envs.save();

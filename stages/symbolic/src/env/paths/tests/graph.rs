@@ -23,6 +23,7 @@ fn edges_are_found_by_table_and_by_search() {
             constants: entities as u32,
             variables: 1,
             marks: 5,
+            width: 3,
         };
         let most = [0, 4][world as usize % 2];
         let graph = Graph::new(&edges, &vocabulary, most);

@@ -2,6 +2,7 @@
 
 use super::super::{Order, PathConfig, PathEnvs, PathTask, QuerySides, TrainingQueries};
 use super::{knowledge, task};
+use crate::env::batch::tests::take_steps;
 use crate::env::batch::{Described as _, mark};
 use stages_env::CandidateBatch;
 use stages_knowledge::{KnowledgeBase, Split};
@@ -47,7 +48,7 @@ struct Slow {
 impl Slow {
     /// A number that orders relations as the vocabulary does.
     fn relation(&self, name: &str) -> u32 {
-        let predicates = &self.knowledge.symbols().predicates;
+        let predicates = &self.knowledge.symbols.predicates;
         match name.strip_suffix("^-1") {
             Some(name) => predicates.find(name, 2).unwrap() + predicates.len() as u32,
             None => predicates.find(name, 2).unwrap(),
@@ -56,7 +57,7 @@ impl Slow {
 
     /// A number that orders entities as the vocabulary does.
     fn entity(&self, name: &str) -> u32 {
-        let constants = &self.knowledge.symbols().constants;
+        let constants = &self.knowledge.symbols.constants;
         (0..constants.len() as u32)
             .find(|&number| constants.name(number) == name)
             .unwrap()
@@ -150,7 +151,7 @@ fn words(task: &PathTask) -> Vec<String> {
         words[vocabulary.predicate(relation) as usize] = task.relation_name(relation);
     }
     for constant in 0..vocabulary.constants {
-        let name = task.knowledge.symbols().constants.name(constant);
+        let name = task.knowledge.symbols.constants.name(constant);
         words[vocabulary.constant(constant) as usize] = name.to_owned();
     }
     for left in 0..vocabulary.variables {
@@ -250,7 +251,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
     let words = words(&task);
     let seed = random.next_u64();
     let mut envs = PathEnvs::new(task.clone(), 2, ENVS, seed, Order::Random);
-    let name = |entity: u32| slow.knowledge.symbols().constants.name(entity).to_owned();
+    let name = |entity: u32| slow.knowledge.symbols.constants.name(entity).to_owned();
     let query = |envs: &PathEnvs, at: usize| {
         let query = &envs.episode(at).query;
         (
@@ -293,7 +294,7 @@ fn walk(random: &mut Random, steps: usize) -> usize {
             assert_eq!(envs.episode(at).candidates(), expected.len());
             actions[at] = random.below(expected.len() as u64) as u32;
         }
-        envs.step(&actions, &mut rewards, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &actions, &mut rewards, &mut terminated, &mut truncated);
         for (at, slow) in slows.iter_mut().enumerate() {
             let (reward, is_over) = slow.step(actions[at] as usize);
             assert_eq!(

@@ -1,6 +1,7 @@
 //! Soft rewards beside their definition, and where they are given.
 
 use super::{knowledge, task};
+use crate::env::batch::tests::take_steps;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use crate::env::paths::{Order, PathConfig, PathEnvs, QuerySides, SoftRewardConfig};
 use crate::env::tests::{assert_differ_in_training_alone, run, with_knowledge};
@@ -50,7 +51,7 @@ fn an_episode_that_ends_elsewhere_earns_by_the_difference_in_score() {
     };
     let embedding = Embedding::fit(&base, &embedding, &mut |_| Ok(())).unwrap();
     let predicates = base.predicates() as u32;
-    let far = base.symbols().predicates.find("far", 2).unwrap();
+    let far = base.symbols.predicates.find("far", 2).unwrap();
     let plain = task(&base, &config, Split::Train);
     let task = Arc::new(Arc::unwrap_or_clone(plain).with_soft_reward(embedding.clone(), &soft));
     let mut envs = PathEnvs::new(task.clone(), 0, 50, 3, Order::Random);
@@ -63,7 +64,7 @@ fn an_episode_that_ends_elsewhere_earns_by_the_difference_in_score() {
         let action =
             |at: usize| Random::new(&[at as u64, step]).below(batch.env_candidates[at].into()) as u32;
         let actions: Vec<u32> = (0..50).map(action).collect();
-        envs.step(&actions, &mut earned, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &actions, &mut earned, &mut terminated, &mut truncated);
         for at in 0..50 {
             let Some(finished) = envs.take_finished(at) else {
                 assert_eq!(earned[at], 0.0);

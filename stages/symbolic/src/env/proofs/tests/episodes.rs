@@ -3,6 +3,7 @@
 use super::super::{ActionForm, Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use super::{knowledge, task};
 use crate::env::batch::Described as _;
+use crate::env::batch::tests::take_steps;
 use stages_env::CandidateBatch;
 use stages_knowledge::{Split, print};
 use stages_numerics::random::Random;
@@ -54,7 +55,13 @@ fn half_of_the_queries_are_corrupted_and_none_of_these_is_known() {
             seen.insert(query.words.clone());
         }
         // All give up, where they can.
-        envs.step(&[u32::MAX; 400], &mut reward, &mut terminated, &mut truncated);
+        take_steps(
+            &mut envs,
+            &[u32::MAX; 400],
+            &mut reward,
+            &mut terminated,
+            &mut truncated,
+        );
         assert!(reward.iter().all(|reward| reward.abs() <= 1.0));
     }
     assert!((1_850..2_150).contains(&labels[0]), "{labels:?}");
@@ -77,7 +84,7 @@ fn the_fact_of_the_query_is_hidden_and_giving_up_is_a_verdict() {
     let shown = |envs: &ProofEnvs| {
         let episode = envs.episode(0);
         let (state, successors, gives_up) = (&episode.state, &episode.successors, episode.gives_up);
-        let names = task.knowledge.symbols();
+        let names = &task.knowledge.symbols;
         let next: Vec<String> = (0..successors.len())
             .map(|at| print::terms(names, successors.get(at).0).join(", "))
             .collect();
@@ -87,10 +94,10 @@ fn the_fact_of_the_query_is_hidden_and_giving_up_is_a_verdict() {
         )
     };
     insta::assert_snapshot!(shown(&envs), @r#"child(a0,A), sibling(A,B), parent(B,c0) -> ["sibling(m0,A), parent(A,c0)", "parent(A,a0), sibling(A,B), parent(B,c0)"] true"#);
-    envs.step(&[0], &mut reward, &mut terminated, &mut truncated);
+    take_steps(&mut envs, &[0], &mut reward, &mut terminated, &mut truncated);
     insta::assert_snapshot!(shown(&envs), @r#"child(m0,A), parent(A,B), parent(B,c0) -> ["parent(g0,A), parent(A,c0)", "parent(A,m0), parent(A,B), parent(B,c0)"] true"#);
     let gives_up = envs.episode(0).actions() as u32 - 1;
-    envs.step(&[gives_up], &mut reward, &mut terminated, &mut truncated);
+    take_steps(&mut envs, &[gives_up], &mut reward, &mut terminated, &mut truncated);
     assert_eq!((reward, terminated, truncated), ([-1.0], [1], [0]));
     let finished = envs.take_finished(0).unwrap();
     assert!(!finished.is_proved && finished.query.label);
@@ -115,7 +122,7 @@ fn queries_are_asked_in_turn_as_they_are_and_corrupted() {
                 }
             }
             let actions: Vec<u32> = (0..all).map(|at| envs.episode(at).actions() as u32 - 1).collect();
-            envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+            take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
             for at in (0..all).filter(|&at| terminated[at] + truncated[at] > 0) {
                 episodes[at] += 1;
                 next[at] = Some(envs.episode(at).query.clone());
@@ -149,7 +156,7 @@ fn rollout(task: &Arc<ProofTask>, ranges: &[(usize, usize)], steps: usize) -> Ve
                     random.below(envs.episode(at).actions() as u64) as u32
                 })
                 .collect();
-            envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+            take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
             envs.observe(&mut batch);
             for at in 0..len {
                 rows[at].0 += reward[at];

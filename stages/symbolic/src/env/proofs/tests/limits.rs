@@ -3,6 +3,7 @@
 
 use super::super::{Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask};
 use super::{knowledge, task};
+use crate::env::batch::tests::take_steps;
 use stages_env::CandidateBatch;
 use stages_knowledge::Split;
 use stages_numerics::random::Random;
@@ -21,7 +22,7 @@ fn walk(task: &Arc<ProofTask>, envs: usize, steps: usize) -> ProofCounts {
         let actions: Vec<u32> = (0..n)
             .map(|at| random.below(envs.episode(at).actions() as u64) as u32)
             .collect();
-        envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+        take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
         envs.observe(&mut batch);
         for at in 0..n {
             assert!(batch.env_candidates[at] < batch.env_candidates[at + 1]);

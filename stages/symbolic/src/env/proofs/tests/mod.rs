@@ -24,7 +24,7 @@ fn task(program: &str, config: &ProofConfig) -> Arc<ProofTask> {
 
 /// The names of a knowledge base, and of the atom that carries the answer of `variables` variables.
 fn names(knowledge: &KnowledgeBase, variables: usize) -> SymbolsBuilder {
-    let mut names = knowledge.symbols().thaw();
+    let mut names = knowledge.symbols.thaw();
     if variables > 0 {
         names.predicate(b"the answer", variables).unwrap();
     }

@@ -5,6 +5,7 @@ use super::super::{
 };
 use super::episodes::family;
 use super::{knowledge, task};
+use crate::env::batch::tests::take_steps;
 use stages_knowledge::{Clause, Split, Word, word};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
@@ -99,7 +100,7 @@ fn every_proof_of_an_episode_is_one_and_none_is_shorter_than_the_shortest() {
             let actions: Vec<u32> = (0..20)
                 .map(|at| random.below(envs.episode(at).actions() as u64) as u32)
                 .collect();
-            envs.step(&actions, &mut reward, &mut terminated, &mut truncated);
+            take_steps(&mut envs, &actions, &mut reward, &mut terminated, &mut truncated);
             for at in 0..20 {
                 let Some(finished) = envs.take_finished(at) else {
                     continue;

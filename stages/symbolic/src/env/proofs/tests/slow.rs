@@ -5,6 +5,7 @@ use super::super::config::{GoalSelection, Settings};
 use super::super::{Order, ProofConfig, ProofEnvs, ProofTask, TrainingQueries};
 use super::interpreter::{Interpreter, Term, atoms};
 use super::{knowledge, names};
+use crate::env::batch::tests::take_steps;
 use crate::env::batch::{Described as _, Vocabulary};
 use stages_env::CandidateBatch;
 use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text};
@@ -320,7 +321,7 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
         queries: TrainingQueries::Facts,
         ..ProofConfig::default()
     };
-    let has_terms = !knowledge.symbols().functors.is_empty();
+    let has_terms = !knowledge.symbols.functors.is_empty();
     let task = Arc::new(ProofTask::new(knowledge.clone(), &config, split).unwrap());
     let mut envs = ProofEnvs::new(task.clone(), 3, 1, random.next_u64(), Order::Random);
     let mut slow = Slow::new(program, &knowledge, config.settings());
@@ -354,7 +355,13 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
         }
         let action = random.below(envs.episode(0).actions() as u64) as usize;
         let (mut reward, mut terminated, mut truncated) = ([0.0], [0], [0]);
-        envs.step(&[action as u32], &mut reward, &mut terminated, &mut truncated);
+        take_steps(
+            &mut envs,
+            &[action as u32],
+            &mut reward,
+            &mut terminated,
+            &mut truncated,
+        );
         assert_eq!((reward[0], terminated[0], truncated[0]), slow.step(action));
         if terminated[0] + truncated[0] > 0 {
             slow.start(&envs, &task);
@@ -375,7 +382,7 @@ fn walks(rounds: u64, steps: usize, least: usize) {
             let case: serde_json::Value = serde_json::from_str(line).unwrap();
             let program = case["program"].as_str().unwrap();
             let asked = format!("{program}\n?- {}.\n", case["goal"].as_str().unwrap());
-            let has_facts = knowledge(program).relations().facts() > 0;
+            let has_facts = knowledge(program).relations.facts() > 0;
             for round in 0..rounds {
                 let random = &mut Random::new(&[number as u64, round]);
                 walk(&asked, Split::Test, steps, random);
