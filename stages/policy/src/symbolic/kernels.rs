@@ -2,6 +2,7 @@
 
 use super::shape::Pooling;
 use crate::kernels::math::{exp, ln, mul_add, tanh};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
 /// The sums that run side by side in a dot product, whatever the instruction set.
@@ -22,6 +23,17 @@ pub(super) struct Places<'a> {
     pub bias: &'a [f32],
     /// True if the hyperbolic tangent of the sum is taken.
     pub squashed: bool,
+}
+
+/// The scores of candidates.
+#[derive(Clone, Copy)]
+pub(super) struct Scoring<'a> {
+    pub instructions: InstructionSet,
+    /// The embedding of candidates' atoms.
+    pub places: Places<'a>,
+    pub pooling: Pooling,
+    /// The factor of the dot products.
+    pub by: f32,
 }
 
 /// The weights `[W, E]` of places where they are not learned: 1 for the predicate and the first argument,

@@ -2,10 +2,8 @@
 //! query with a candidate is a sum over the candidate's tokens, and states that are scored together have most
 //! tokens in common. Each token's part is computed once for all of them.
 
-use super::kernels::{Bags, Places, PlacesGradient, share};
-use super::shape::Pooling;
+use super::kernels::{Bags, Places, PlacesGradient, Scoring, share};
 use crate::kernels::math::mul_add;
-use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
 /// States that are scored together.
@@ -34,18 +32,10 @@ pub(super) struct LinearScores {
 }
 
 impl LinearScores {
-    /// Adds the logits of each state's candidates: `by` times the dot products of its query `[n, E]` with
-    /// their embeddings.
-    pub fn score(
-        &mut self,
-        instructions: InstructionSet,
-        places: Places,
-        pooling: Pooling,
-        queries: &[f32],
-        bags: &[Bags],
-        by: f32,
-        logits: &mut Vec<f32>,
-    ) {
+    /// Adds the logits of each state's candidates: the dot products of its query `[n, E]` with their
+    /// embeddings.
+    pub fn score(&mut self, scoring: Scoring, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>) {
+        let (instructions, places) = (scoring.instructions, scoring.places);
         self.find_rows(places, bags);
         let (w, e) = (places.width, places.len);
         self.by_lane.clear();
@@ -54,14 +44,8 @@ impl LinearScores {
         self.by_state.resize(w * e * BLOCK, 0.0);
         self.parts.resize(self.rows.len() * BLOCK, 0.0);
         self.of_bias = [0.0; BLOCK];
-        weigh(
-            instructions,
-            places,
-            queries,
-            &mut self.by_lane,
-            &mut self.by_state,
-            &mut self.of_bias,
-        );
+        let (by_lane, by_state) = (&mut self.by_lane, &mut self.by_state);
+        weigh(instructions, places, queries, by_lane, by_state, &mut self.of_bias);
         parts(instructions, places, &self.rows, &self.by_lane, &mut self.parts);
         let mut local = self.local.iter();
         for (lane, (tokens, starts)) in bags.iter().enumerate() {
@@ -73,7 +57,7 @@ impl LinearScores {
                         sum += self.parts[row as usize * BLOCK + lane];
                     }
                 }
-                logits.push(by * share(pooling, count) * sum);
+                logits.push(scoring.by * share(scoring.pooling, count) * sum);
             }
         }
     }
@@ -82,28 +66,25 @@ impl LinearScores {
     /// adds those of the parameters.
     pub fn back(
         &mut self,
-        instructions: InstructionSet,
-        places: Places,
-        pooling: Pooling,
+        scoring: Scoring,
         queries: &[f32],
         bags: &[Bags],
         slopes: &[f32],
-        by: f32,
         to_queries: &mut [f32],
         gradient: &mut PlacesGradient,
     ) {
+        let (instructions, places) = (scoring.instructions, scoring.places);
         self.parts.fill(0.0);
         self.of_bias = [0.0; BLOCK];
         let (mut local, mut slopes) = (self.local.iter(), slopes.iter());
         for (lane, (tokens, starts)) in bags.iter().enumerate() {
             for bag in starts.windows(2) {
                 let count = (bag[1] - bag[0]) as usize;
-                let slope = by * share(pooling, count) * slopes.next().copied().unwrap_or(0.0);
+                let slope =
+                    scoring.by * share(scoring.pooling, count) * slopes.next().copied().unwrap_or(0.0);
                 self.of_bias[lane] += slope * count as f32;
-                for _ in atoms(tokens, starts, bag, places.width)
-                    .iter()
-                    .filter(|token| **token != 0)
-                {
+                let tokens = atoms(tokens, starts, bag, places.width).iter();
+                for _ in tokens.filter(|token| **token != 0) {
                     if let Some(&row) = local.next() {
                         self.parts[row as usize * BLOCK + lane] += slope;
                     }
@@ -112,25 +93,17 @@ impl LinearScores {
         }
         self.sums.clear();
         self.sums.resize(places.width * places.len * BLOCK, 0.0);
-        let table = &mut *gradient.table;
+        let (sums, table) = (&mut self.sums, &mut *gradient.table);
         parts_back(
             instructions,
             places,
             &self.rows,
             &self.parts,
             &self.by_state,
-            &mut self.sums,
+            sums,
             table,
         );
-        weigh_back(
-            instructions,
-            places,
-            queries,
-            &self.sums,
-            &self.of_bias,
-            to_queries,
-            gradient,
-        );
+        weigh_back(instructions, places, queries, sums, &self.of_bias, to_queries, gradient);
     }
 
     /// Numbers the places and tokens that occur.

@@ -20,7 +20,7 @@ use crate::mlp::{Mlp, MlpShape};
 use crate::model::{Minibatch, Model, Observed, Output, Sampled};
 use crate::objective::{self, Objective, Sums};
 use crate::tensors::Dense;
-use kernels::{Places, log_softmax, signs};
+use kernels::{Places, Scoring, log_softmax, signs};
 use pass::Pass;
 use rayon::prelude::*;
 use recurrent::Recurrent;
@@ -105,9 +105,13 @@ impl Network {
         }
     }
 
-    /// The scale of scores.
-    fn scale(&self) -> f32 {
-        1.0 / (self.symbols.embedding as f32).sqrt()
+    fn scoring(&self) -> Scoring<'_> {
+        Scoring {
+            instructions: self.instructions,
+            places: self.places(1),
+            pooling: self.symbols.pooling,
+            by: 1.0 / (self.symbols.embedding as f32).sqrt(),
+        }
     }
 }
 

@@ -70,18 +70,15 @@ impl Candidates {
         logits: &mut Vec<f32>,
         ends: &mut Vec<u32>,
     ) {
-        let (places, instructions, pooling) =
-            (network.places(1), network.instructions, network.symbols.pooling);
-        let (e, by) = (places.len, network.scale());
+        let scoring = network.scoring();
+        let (instructions, places, e) = (scoring.instructions, scoring.places, scoring.places.len);
         let mut end = logits.len();
         for (_, starts) in bags {
             end += starts.len() - 1;
             ends.push(end as u32);
         }
         if !places.squashed {
-            self.linear
-                .score(instructions, places, pooling, queries, bags, by, logits);
-            return;
+            return self.linear.score(scoring, queries, bags, logits);
         }
         self.atoms.clear();
         self.pooled.clear();
@@ -92,10 +89,16 @@ impl Candidates {
             self.pooled.resize(pooled + (starts.len() - 1) * e, 0.0);
             for (bag, out) in starts.windows(2).zip(self.pooled[pooled..].chunks_exact_mut(e)) {
                 let rows = from + (bag[0] - starts[0]) as usize * e..from + (bag[1] - starts[0]) as usize * e;
-                pool(instructions, pooling, &self.atoms[rows], out);
+                pool(instructions, scoring.pooling, &self.atoms[rows], out);
             }
             logits.resize(first + starts.len() - 1, 0.0);
-            scores(instructions, query, &self.pooled[pooled..], by, &mut logits[first..]);
+            scores(
+                instructions,
+                query,
+                &self.pooled[pooled..],
+                scoring.by,
+                &mut logits[first..],
+            );
         }
     }
 
@@ -111,22 +114,11 @@ impl Candidates {
         scratch: &mut Vec<f32>,
         gradient: &mut PlacesGradient,
     ) {
-        let (places, instructions, pooling) =
-            (network.places(1), network.instructions, network.symbols.pooling);
-        let (e, w, scale) = (places.len, places.width, network.scale());
+        let scoring = network.scoring();
+        let (instructions, places) = (scoring.instructions, scoring.places);
+        let (e, w) = (places.len, places.width);
         if !places.squashed {
-            self.linear.back(
-                instructions,
-                places,
-                pooling,
-                queries,
-                bags,
-                slopes,
-                scale,
-                to_queries,
-                gradient,
-            );
-            return;
+            return self.linear.back(scoring, queries, bags, slopes, to_queries, gradient);
         }
         // The first atom, and the first candidate, of the state in the block.
         let (mut first, mut done) = (0, 0);
@@ -135,11 +127,11 @@ impl Candidates {
             let count = starts.len() - 1;
             let slopes = &slopes[done..done + count];
             let pooled = &self.pooled[done * e..(done + count) * e];
-            weighted_sum(instructions, slopes, pooled, scale, to_query);
+            weighted_sum(instructions, slopes, pooled, scoring.by, to_query);
             for (bag, slope) in starts.windows(2).zip(slopes) {
                 let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
                 let embedded = &self.atoms[(first + bag.start) * e..(first + bag.end) * e];
-                let by = slope * scale * share(pooling, bag.len());
+                let by = slope * scoring.by * share(scoring.pooling, bag.len());
                 let tokens = &tokens[bag.start * w..bag.end * w];
                 atoms_back(instructions, places, tokens, embedded, query, by, scratch, gradient);
             }
@@ -172,12 +164,8 @@ impl Pass {
         atoms(instructions, places, &self.atoms, &mut self.embedded);
         self.x.resize((self.bags.len() - 1) * e, 0.0);
         for (bag, out) in self.bags.windows(2).zip(self.x.chunks_exact_mut(e)) {
-            pool(
-                instructions,
-                network.symbols.pooling,
-                &self.embedded[bag[0] * e..bag[1] * e],
-                out,
-            );
+            let embedded = &self.embedded[bag[0] * e..bag[1] * e];
+            pool(instructions, network.symbols.pooling, embedded, out);
         }
     }
 
@@ -288,15 +276,9 @@ impl Pass {
                 starts: &self.starts,
             };
             objective.policy(instructions, samples, outputs, &mut self.sums);
-            self.candidates.back(
-                network,
-                query,
-                &bags,
-                &self.logits,
-                to_query,
-                &mut self.scratch,
-                &mut of_candidates,
-            );
+            let (scratch, gradient) = (&mut self.scratch, &mut of_candidates);
+            self.candidates
+                .back(network, query, &bags, &self.logits, to_query, scratch, gradient);
         }
         self.to_actor.resize(actor_reads.len(), 0.0);
         network.pi.mlp.backward(
@@ -333,16 +315,11 @@ impl Pass {
         };
         let places = network.places(0);
         for (bag, above) in self.bags.windows(2).zip(self.to_x.chunks_exact(e)) {
-            atoms_back(
-                instructions,
-                places,
-                &self.atoms[bag[0] * places.width..bag[1] * places.width],
-                &self.embedded[bag[0] * e..bag[1] * e],
-                above,
-                share(network.symbols.pooling, bag[1] - bag[0]),
-                &mut self.scratch,
-                &mut of_states,
-            );
+            let tokens = &self.atoms[bag[0] * places.width..bag[1] * places.width];
+            let embedded = &self.embedded[bag[0] * e..bag[1] * e];
+            let by = share(network.symbols.pooling, bag[1] - bag[0]);
+            let (scratch, gradient) = (&mut self.scratch, &mut of_states);
+            atoms_back(instructions, places, tokens, embedded, above, by, scratch, gradient);
         }
     }
 }

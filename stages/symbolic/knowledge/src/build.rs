@@ -6,27 +6,17 @@ use crate::program::{ConstantKind, Program, Rule, Symbols, SymbolsBuilder};
 use crate::relations::Columns;
 use crate::sections::ListsBuilder;
 use crate::word::{self, TooMany, Word};
-use std::fmt;
 
 /// The reason for which programs make no knowledge base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// There are more names, facts or words than 32-bit words and offsets can hold.
+    #[error("the knowledge base is too large for 32-bit words")]
     TooLarge,
     /// A fact of the graph, or the head of a rule, is negated.
+    #[error("a fact that proofs may use is stated not to hold")]
     Negative,
 }
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::TooLarge => "the knowledge base is too large for 32-bit words",
-            Self::Negative => "a fact that proofs may use is stated not to hold",
-        })
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 impl From<TooMany> for BuildError {
     fn from(_: TooMany) -> Self {

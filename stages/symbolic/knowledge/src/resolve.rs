@@ -7,22 +7,14 @@
 
 use crate::knowledge_base::{Clause, KnowledgeBase};
 use crate::word::{self, Word};
-use std::fmt;
 
 /// The error for a step whose terms grow beyond the resolver's limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a resolution step exceeds {limit} words")]
 pub struct TooLarge {
     /// The limit in words.
     pub limit: usize,
 }
-
-impl fmt::Display for TooLarge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a resolution step exceeds {} words", self.limit)
-    }
-}
-
-impl std::error::Error for TooLarge {}
 
 /// The outcome of unifying an atom with a clause's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

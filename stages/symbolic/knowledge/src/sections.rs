@@ -11,7 +11,6 @@
 
 use arrow_buffer::{Buffer, ScalarBuffer, ToByteSlice as _};
 use bytes::Bytes;
-use std::fmt;
 use std::io::{self, Write};
 use std::ops::Deref;
 
@@ -22,16 +21,9 @@ const MAGIC: &[u8; 8] = b"RKNOW001";
 const ALIGN: u64 = 64;
 
 /// The error for a file that is damaged or of another version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the file is damaged, or of another version of the format")]
 pub struct SectionError;
-
-impl fmt::Display for SectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the file is damaged, or of another version of the format")
-    }
-}
-
-impl std::error::Error for SectionError {}
 
 /// The sections of a file that is to be written.
 #[derive(Default)]

@@ -28,7 +28,8 @@ pub const MAX_FUNCTORS: usize = 1 << 22;
 pub const MAX_PREDICATES: usize = 1 << 21;
 
 /// The error for more names, facts or words, or a larger arity, than words and 32-bit offsets can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than 32-bit words can hold")]
 pub struct TooMany;
 
 const TAG: Word = 0xC000_0000;

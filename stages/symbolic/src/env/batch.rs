@@ -46,11 +46,6 @@ impl Vocabulary {
     pub fn mark(&self, number: u32) -> u32 {
         1 + self.predicates + self.constants + self.variables + number
     }
-
-    /// The number of tokens.
-    pub fn tokens(&self) -> usize {
-        self.mark(self.marks) as usize
-    }
 }
 
 /// Marks: tokens that are no symbol of the knowledge base.

@@ -10,8 +10,7 @@ use super::proofs::{ProofConfig, TrainingQueries};
 use super::rules::RulesConfig;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess};
-use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use stages_core::ConfigProblem;
 use std::fmt;
@@ -85,12 +84,13 @@ fn differing<C: Default + Serialize + DeserializeOwned>(
 }
 
 /// The configuration of `env/symbolic`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SymbolicConfig {
     /// The task.
     pub task: TaskName,
     /// Its settings that differ from their defaults. Where one belongs to another task, all as they are
     /// given.
+    #[serde(flatten)]
     settings: Map<String, Value>,
 }
 
@@ -147,17 +147,11 @@ impl SymbolicConfig {
                 others.join("` or `task: ")
             )));
         }
-        let task = match self.task {
-            TaskName::Proofs => TaskConfig::Proofs(self.typed()?),
-            TaskName::Paths => TaskConfig::Paths(self.typed()?),
-            TaskName::Rules => TaskConfig::Rules(self.typed()?),
-        };
-        match &task {
-            TaskConfig::Proofs(config) => config.validate(),
-            TaskConfig::Paths(config) => config.validate(),
-            TaskConfig::Rules(config) => config.validate(),
-        }?;
-        Ok(task)
+        match self.task {
+            TaskName::Proofs => self.typed(ProofConfig::validate, TaskConfig::Proofs),
+            TaskName::Paths => self.typed(PathConfig::validate, TaskConfig::Paths),
+            TaskName::Rules => self.typed(RulesConfig::validate, TaskConfig::Rules),
+        }
     }
 
     /// The same without some settings.
@@ -167,25 +161,20 @@ impl SymbolicConfig {
         config
     }
 
-    fn typed<C: DeserializeOwned>(&self) -> Result<C, ConfigProblem> {
-        let typed = |settings: Map<String, Value>| serde_json::from_value::<C>(Value::Object(settings));
+    fn typed<C: DeserializeOwned>(
+        &self,
+        validate: impl Fn(&C) -> Result<(), ConfigProblem>,
+        task: impl Fn(C) -> TaskConfig,
+    ) -> Result<TaskConfig, ConfigProblem> {
+        let read = |settings| serde_json::from_value::<C>(Value::Object(settings));
         // A setting that several tasks have may have another type in this one.
         for (name, value) in &self.settings {
-            typed(Map::from_iter([(name.clone(), value.clone())]))
+            read(Map::from_iter([(name.clone(), value.clone())]))
                 .map_err(|err| ConfigProblem::new(name, err.to_string()))?;
         }
-        typed(self.settings.clone()).map_err(|err| ConfigProblem::new("", err.to_string()))
-    }
-}
-
-impl Serialize for SymbolicConfig {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(1 + self.settings.len()))?;
-        map.serialize_entry("task", &self.task)?;
-        for (name, value) in &self.settings {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
+        let config = read(self.settings.clone()).map_err(|err| ConfigProblem::new("", err.to_string()))?;
+        validate(&config)?;
+        Ok(task(config))
     }
 }
 

@@ -247,7 +247,10 @@ fn proofs_are_opened_by_split() {
     );
     let spec = test.spec();
     assert_eq!(spec.difference(&train.spec()), None);
-    assert_eq!(spec.action_space.names().len(), test.vocabulary().tokens());
+    assert_eq!(
+        spec.action_space.names().len(),
+        test.vocabulary().mark(mark::COUNT) as usize
+    );
     assert_eq!(
         spec.action_space.names()[..8],
         [

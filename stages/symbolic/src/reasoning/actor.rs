@@ -132,7 +132,7 @@ mod tests {
             marks: 1,
             width: 1,
         };
-        let tokens: Vec<u32> = (0..vocabulary.tokens() as u32).collect();
+        let tokens: Vec<u32> = (0..vocabulary.mark(vocabulary.marks)).collect();
         let batch = CandidateBatch {
             width: 1,
             state_rows: tokens.clone(),

@@ -10,10 +10,9 @@ pub use ntriples::ntriples;
 pub use prolog::{goal, prolog};
 pub use triples::{TripleForm, triples};
 
-use std::fmt;
-
 /// The place and reason for which a text is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
 pub struct TextError {
     /// The line, from 1.
     pub line: usize,
@@ -39,11 +38,3 @@ impl TextError {
         }
     }
 }
-
-impl fmt::Display for TextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for TextError {}

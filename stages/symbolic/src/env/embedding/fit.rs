@@ -6,7 +6,8 @@ use super::config::EmbeddingConfig;
 use super::{Embedding, add_product, inner};
 use stages_core::StageError;
 use stages_knowledge::{KnowledgeBase, Word, word};
-use stages_numerics::dispatch::{InstructionSet, Kernel};
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 use stages_numerics::random::Random;
 
 /// Streams of random numbers.
@@ -90,6 +91,7 @@ impl Embedding {
 }
 
 /// The state of the optimiser, and buffers.
+#[derive(Default)]
 pub(super) struct Fit {
     pub(super) embedding: Embedding,
     pub(super) squares: Vec<f32>,
@@ -119,12 +121,7 @@ impl Fit {
             embedding,
             rate: config.learning_rate as f32,
             penalty: config.penalty as f32,
-            constants: Vec::new(),
-            drawn: 0,
-            gathered: Vec::new(),
-            gradients: Vec::new(),
-            relations: Vec::new(),
-            logits: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -180,12 +177,9 @@ impl Fit {
         let of_fact = 6 * (1 + self.drawn) * width;
         for facts in batch.chunks((WATCHED / of_fact).max(1)) {
             watch()?;
-            instructions.run(Gradients { fit: self, facts });
+            gradients(instructions, self, facts);
         }
-        instructions.run(Update {
-            fit: self,
-            facts: batch.len(),
-        });
+        update(instructions, self, batch.len());
         Ok(())
     }
 
@@ -196,99 +190,85 @@ impl Fit {
     }
 }
 
-/// The sum of the gradients of facts. No multiplication is fused: the bytes are the same on every CPU.
-struct Gradients<'a> {
-    fit: &'a mut Fit,
-    facts: &'a [Fact],
-}
-
-impl Kernel for Gradients<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { fit, facts } = self;
-        let width = fit.embedding.width;
-        let mut query = vec![0.0; width];
-        let mut slope = vec![0.0; width];
-        for &[predicate, head, tail] in facts {
-            let of_relation = fit.relation(predicate);
-            let relation = fit.embedding.row(fit.embedding.relation(predicate));
-            // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
-            // candidate is an inner product.
-            for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
-                let vector = fit.embedding.row(known as usize);
-                query.fill(0.0);
-                add_product(relation, is_conjugate, vector, &mut query);
-                let answer = fit.rows[answer as usize] as usize;
-                let scored = Scored {
-                    vectors: &fit.gathered,
-                    drawn: fit.drawn,
-                    answer,
-                };
-                scored.softmax(&query, &mut fit.logits);
-                slope.fill(0.0);
-                for (at, &by) in fit.logits.iter().enumerate() {
-                    let row = scored.row(at) * width;
-                    let candidate = &fit.gathered[row..row + width];
-                    let gradient = &mut fit.gradients[row..row + width];
-                    for i in 0..width {
-                        slope[i] += by * candidate[i];
-                        gradient[i] += by * query[i];
-                    }
-                }
-                let known = fit.rows[known as usize] as usize * width;
-                add_product(
-                    relation,
-                    !is_conjugate,
-                    &slope,
-                    &mut fit.gradients[known..known + width],
-                );
-                let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
-                match is_conjugate {
-                    false => add_product(vector, true, &slope, to),
-                    // By the conjugate of r the gradient is the conjugate of t times the slope.
-                    true => add_product(&slope, true, vector, to),
+#[inline(always)]
+fn gradients_body<const FMA: bool>(fit: &mut Fit, facts: &[Fact]) {
+    let width = fit.embedding.width;
+    let mut query = vec![0.0; width];
+    let mut slope = vec![0.0; width];
+    for &[predicate, head, tail] in facts {
+        let of_relation = fit.relation(predicate);
+        let relation = fit.embedding.row(fit.embedding.relation(predicate));
+        // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
+        // candidate is an inner product.
+        for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
+            let vector = fit.embedding.row(known as usize);
+            query.fill(0.0);
+            add_product(relation, is_conjugate, vector, &mut query);
+            let answer = fit.rows[answer as usize] as usize;
+            let scored = Scored {
+                vectors: &fit.gathered,
+                drawn: fit.drawn,
+                answer,
+            };
+            scored.softmax(&query, &mut fit.logits);
+            slope.fill(0.0);
+            for (at, &by) in fit.logits.iter().enumerate() {
+                let row = scored.row(at) * width;
+                let candidate = &fit.gathered[row..row + width];
+                let gradient = &mut fit.gradients[row..row + width];
+                for i in 0..width {
+                    slope[i] += by * candidate[i];
+                    gradient[i] += by * query[i];
                 }
             }
-            let vectors = [
-                (relation, of_relation),
-                (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
-                (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
-            ];
-            for (vector, row) in vectors {
-                add_penalty(vector, fit.penalty, &mut fit.gradients[row * width..(row + 1) * width]);
+            let known = fit.rows[known as usize] as usize * width;
+            add_product(
+                relation,
+                !is_conjugate,
+                &slope,
+                &mut fit.gradients[known..known + width],
+            );
+            let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
+            match is_conjugate {
+                false => add_product(vector, true, &slope, to),
+                // By the conjugate of r the gradient is the conjugate of t times the slope.
+                true => add_product(&slope, true, vector, to),
             }
+        }
+        let vectors = [
+            (relation, of_relation),
+            (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
+            (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
+        ];
+        for (vector, row) in vectors {
+            add_penalty(vector, fit.penalty, &mut fit.gradients[row * width..(row + 1) * width]);
         }
     }
 }
-
-/// The step of Adagrad by the sum of the gradients of so many facts.
-struct Update<'a> {
-    fit: &'a mut Fit,
-    facts: usize,
+kernel! {
+    /// Adds the gradients of facts. No multiplication is fused: the bytes are the same on every CPU.
+    fn gradients(fit: &mut Fit, facts: &[Fact]) = gradients_body
 }
 
-impl Kernel for Update<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { fit, facts } = self;
-        let width = fit.embedding.width;
-        let scale = 1.0 / facts as f32;
-        let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
-        let rows: Vec<usize> = fit.constants.iter().map(|&row| row as usize).chain(relations).collect();
-        for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
-            let range = row * width..(row + 1) * width;
-            let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
-            for i in 0..width {
-                let slope = scale * gradient[i];
-                squares[i] += slope * slope;
-                numbers[i] -= fit.rate * slope / (squares[i].sqrt() + 1e-10);
-            }
+#[inline(always)]
+fn update_body<const FMA: bool>(fit: &mut Fit, facts: usize) {
+    let width = fit.embedding.width;
+    let scale = 1.0 / facts as f32;
+    let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
+    let rows: Vec<usize> = fit.constants.iter().map(|&row| row as usize).chain(relations).collect();
+    for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
+        let range = row * width..(row + 1) * width;
+        let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
+        for i in 0..width {
+            let slope = scale * gradient[i];
+            squares[i] += slope * slope;
+            numbers[i] -= fit.rate * slope / (squares[i].sqrt() + 1e-10);
         }
     }
+}
+kernel! {
+    /// The step of Adagrad by the sum of the gradients of so many facts.
+    fn update(fit: &mut Fit, facts: usize) = update_body
 }
 
 /// The constants that an answer is told from: those that are drawn, and itself.

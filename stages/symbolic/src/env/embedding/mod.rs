@@ -14,7 +14,7 @@ use stages_knowledge::{KnowledgeBase, Word, word};
 const LANES: usize = 16;
 
 /// An embedding of a knowledge base: a complex vector for each constant and each predicate, real parts first.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
     /// Numbers of a vector.
     width: usize,

@@ -146,7 +146,7 @@ impl Slow {
 /// The text of each token.
 fn words(task: &PathTask) -> Vec<String> {
     let vocabulary = task.vocabulary();
-    let mut words = vec![String::new(); vocabulary.tokens()];
+    let mut words = vec![String::new(); vocabulary.mark(vocabulary.marks) as usize];
     for relation in 0..vocabulary.predicates {
         words[vocabulary.predicate(relation) as usize] = task.relation_name(relation);
     }
