@@ -5,12 +5,10 @@
 //! the relations in [`ASKED`], which follow from the graph and are not in it: whatever else one of these
 //! relations says of two people is false.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind,
+    StageKind, config,
 };
 use stages_knowledge::datalog::{Model, Rules};
 use stages_knowledge::word::TooMany;
@@ -63,46 +61,30 @@ const DRAWS: usize = 64;
 const SPLITS: u64 = 1;
 const FALSE: u64 = 2;
 
+config! {
 /// Families over generations: who is there, and what is asked about them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct SimulatedFamiliesConfig {
     /// The seed of people and splits.
-    pub seed: u64,
+    pub seed: u64 = 7,
     /// Married couples of the first generation.
-    pub couples: u32,
+    pub couples: u32 = 10,
     /// Generations, the first one among them.
-    pub generations: u32,
+    pub generations: u32 = 4,
     /// The smallest and the largest number of children of a couple; all numbers between are equally likely.
-    pub children: [u32; 2],
+    pub children: [u32; 2] = [1, 3],
     /// The probability that somebody does not marry.
-    pub single: f64,
+    pub single: f64 = 0.1,
     /// The fraction of pairs of people whose queries are those to choose settings by. All queries about two
     /// people, either way round, are in one split.
-    pub valid: f64,
+    pub valid: f64 = 0.1,
     /// The fraction of pairs of people whose queries are those to test on.
-    pub test: f64,
+    pub test: f64 = 0.1,
     /// False queries beside each true one: with one of the two people exchanged, none of them twice.
     /// Environments that corrupt queries need none.
-    pub negatives: u32,
+    pub negatives: u32 = 0,
     /// True where the queries to train on are facts of the graph, too.
-    pub train_in_graph: bool,
+    pub train_in_graph: bool = false,
 }
-
-impl Default for SimulatedFamiliesConfig {
-    fn default() -> Self {
-        Self {
-            seed: 7,
-            couples: 10,
-            generations: 4,
-            children: [1, 3],
-            single: 0.1,
-            valid: 0.1,
-            test: 0.1,
-            negatives: 0,
-            train_in_graph: false,
-        }
-    }
 }
 
 impl SimulatedFamiliesConfig {

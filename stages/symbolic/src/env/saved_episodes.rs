@@ -9,7 +9,8 @@ pub(super) struct SavedEpisodes {
     pub episodes: Vec<(u64, u32, Vec<u32>)>,
 }
 
-/// The bytes of a state of the kind and size that `tag` names. With steps, the numbers of actions have 32 bits.
+/// The bytes of a state of the kind and size that `tag` names. With steps, the numbers of actions have 32
+/// bits.
 pub(super) fn write<'a>(
     tag: &str,
     counts: &[u64],

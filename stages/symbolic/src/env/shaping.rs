@@ -14,30 +14,18 @@ mod tests;
 
 use super::embedding::{Embedding, EmbeddingConfig};
 use super::proofs::Goals;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 use stages_knowledge::word;
 
-/// Potential-based shaping of the rewards of training, by an embedding of the graph's facts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShapingConfig {
-    /// The factor of the shaping's rewards.
-    pub weight: f64,
-    /// The discount factor. Best policies stay best if it is that of the training.
-    pub gamma: f64,
-    /// The embedding.
-    pub embedding: EmbeddingConfig,
-}
-
-impl Default for ShapingConfig {
-    fn default() -> Self {
-        Self {
-            weight: 0.5,
-            gamma: 0.99,
-            embedding: EmbeddingConfig::default(),
-        }
+config! {
+    /// Potential-based shaping of the rewards of training, by an embedding of the graph's facts.
+    pub struct ShapingConfig {
+        /// The factor of the shaping's rewards.
+        pub weight: f64 = 0.5,
+        /// The discount factor. Best policies stay best if it is that of the training.
+        pub gamma: f64 = 0.99,
+        /// The embedding.
+        pub embedding: EmbeddingConfig = EmbeddingConfig::default(),
     }
 }
 

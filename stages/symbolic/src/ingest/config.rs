@@ -2,44 +2,44 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 use stages_ingest::files::Paths;
 use stages_knowledge::Split;
 use stages_knowledge::text::TripleForm;
 
+config! {
 /// Files of facts, rules and queries.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct KnowledgeBaseConfig {
     /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph,
     /// `train`, `valid` (or `dev`) and `test` the queries, with any ending of a form, and `.gz`. Other files
     /// are not read. Files of the fields below are added.
-    pub folder: String,
+    pub folder: String = String::new(),
     /// The files of facts and rules that proofs and paths may use: a path, a glob, a URL, or a list of them;
     /// plain, `.gz` or `.zip`. Clauses are numbered in the order of the list, in each file from top to
     /// bottom.
-    pub graph: Paths,
+    pub graph: Paths = Paths::default(),
     /// The files of queries to train on. A query is a fact, stated not to hold where `\+` stands before it or
     /// its label is 0; or a goal list, `?- p(X), q(X).`
-    pub train: Paths,
+    pub train: Paths = Paths::default(),
     /// The files of queries to choose settings by.
-    pub valid: Paths,
+    pub valid: Paths = Paths::default(),
     /// The files of queries to test on.
-    pub test: Paths,
+    pub test: Paths = Paths::default(),
     /// The files of queries that do not hold.
-    pub negatives: Negatives,
+    pub negatives: Negatives = Negatives::default(),
     /// True where the positive queries of `train` are facts of the graph, too.
-    pub train_in_graph: bool,
+    pub train_in_graph: bool = true,
     /// The form of the files.
-    pub format: Format,
+    pub format: Format = Format::Auto,
     /// The places of the columns in files of triples.
-    pub columns: Vec<TripleColumn>,
+    pub columns: Vec<TripleColumn> = vec![TripleColumn::Head, TripleColumn::Relation, TripleColumn::Tail],
     /// The character between the fields of triples.
-    pub separator: Separator,
+    pub separator: Separator = Separator::Auto,
     /// True where the first line of a file of triples names its columns.
-    pub header: bool,
+    pub header: bool = false,
     /// The treatment of facts of the graph that are given several times.
-    pub duplicates: Duplicates,
+    pub duplicates: Duplicates = Duplicates::Keep,
+}
 }
 
 /// The files of queries that do not hold, by split.
@@ -108,25 +108,6 @@ pub enum Duplicates {
     Keep,
     /// The first of them stays.
     Drop,
-}
-
-impl Default for KnowledgeBaseConfig {
-    fn default() -> Self {
-        Self {
-            folder: String::new(),
-            graph: Paths::default(),
-            train: Paths::default(),
-            valid: Paths::default(),
-            test: Paths::default(),
-            negatives: Negatives::default(),
-            train_in_graph: true,
-            format: Format::Auto,
-            columns: vec![TripleColumn::Head, TripleColumn::Relation, TripleColumn::Tail],
-            separator: Separator::Auto,
-            header: false,
-            duplicates: Duplicates::Keep,
-        }
-    }
 }
 
 /// The purpose of a file.

@@ -3,43 +3,43 @@
 use super::play::Choice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 use stages_knowledge::Split;
 
+config! {
 /// Configuration of `evaluate/reasoning`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct ReasoningConfig {
     /// The queries or problems.
-    pub split: Split,
+    pub split: Split = Split::Test,
     /// The most queries or problems, spread evenly over the split; 0 for all. Where both sides of facts are
     /// asked, facts are counted.
-    pub queries: usize,
+    pub queries: usize = 0,
     /// Seed of corrupted queries, of sampled actions, of the exchange of relations and of the bootstrap.
-    pub seed: u64,
+    pub seed: u64 = 0,
     /// `proofs`, `rules`: if true, the policy takes its most likely action, otherwise it samples one.
-    pub deterministic: bool,
+    pub deterministic: bool = true,
     /// `paths`: paths that are kept at each step.
-    pub beam: usize,
+    pub beam: usize = 100,
     /// `paths`: the score of an entity that several paths reach.
-    pub pooling: PathPooling,
+    pub pooling: PathPooling = PathPooling::default(),
     /// `paths`: the entities whose scores `auc_pr` is about, by name; all if empty. For Countries they are
     /// the five regions.
-    pub candidates: Vec<String>,
+    pub candidates: Vec<String> = Vec::new(),
     /// `proofs`, `rules`: states that breadth-first search expands for a query or problem; 0 for as many as
     /// an episode has steps. Of `paths` it has the budget of the beam.
-    pub budget: u64,
+    pub budget: u64 = 0,
     /// `proofs`, `rules`: states that are expanded in search of the shortest proof or plan, with whose length
     /// the policy's are compared.
-    pub search_budget: u64,
+    pub search_budget: u64 = 10_000,
     /// The baselines of the policy; each where the task has it.
-    pub baselines: Vec<ReasoningBaseline>,
+    pub baselines: Vec<ReasoningBaseline> = ReasoningBaseline::ALL.to_vec(),
     /// If true, the policy is evaluated once more with relations exchanged: whether it uses them.
-    pub ablations: bool,
+    pub ablations: bool = true,
     /// The proofs, paths or plans that are written out.
-    pub proofs: usize,
+    pub proofs: usize = 5,
     /// Resamples of the bootstrap.
-    pub bootstrap_draws: usize,
+    pub bootstrap_draws: usize = 1000,
+}
 }
 
 /// The score of an entity that several paths reach.
@@ -87,26 +87,6 @@ impl ReasoningBaseline {
             Self::TailFrequency => "tail_frequency",
             Self::Rules => "rules",
             Self::Embedding => "embedding",
-        }
-    }
-}
-
-impl Default for ReasoningConfig {
-    fn default() -> Self {
-        Self {
-            split: Split::Test,
-            queries: 0,
-            seed: 0,
-            deterministic: true,
-            beam: 100,
-            pooling: PathPooling::default(),
-            candidates: Vec::new(),
-            budget: 0,
-            search_budget: 10_000,
-            baselines: ReasoningBaseline::ALL.to_vec(),
-            ablations: true,
-            proofs: 5,
-            bootstrap_draws: 1000,
         }
     }
 }

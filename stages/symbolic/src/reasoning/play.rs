@@ -34,11 +34,10 @@ pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> 
 }
 
 /// The ends of episodes 0 to `turns` of a task, whose queries are asked in turn in `envs` environments
-/// together: in order, each with the probability of the actions that were taken in it. What is sampled depends
-/// on the seed, the environment and the step. The counts are those of all episodes that were begun.
+/// together: in order, each with the probability of the actions that were taken in it. What is sampled
+/// depends on the seed, the environment and the step. The counts are those of all episodes that were begun.
 ///
-/// # Errors
-/// Those of the policy.
+/// # Errors Those of the policy.
 pub fn play<T: Task>(
     task: &Arc<T>,
     turns: usize,

@@ -7,7 +7,7 @@ use crate::print;
 use crate::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, StageError};
+use stages_core::{ConfigProblem, StageError, config};
 
 /// The most numbers that are counted: some 600 MB.
 const MOST_COUNTS: u64 = 20_000_000;
@@ -23,42 +23,27 @@ pub enum WhereGiven {
     Add,
 }
 
+config! {
 /// The rules that are wanted, and the bounds of the search for them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct RulesConfig {
     /// The largest number of conditions, up to 3. 0 mines nothing: the knowledge base is passed on as it is.
-    pub length: usize,
+    pub length: usize = 2,
     /// True where conditions may run against the direction of a relation: `p(Z, X)` in place of `p(X, Z)`.
-    pub inverses: bool,
+    pub inverses: bool = false,
     /// The least support: pairs of constants that body and head hold for, each variable another constant.
-    pub min_support: u64,
+    pub min_support: u64 = 20,
     /// The least confidence: the support over the pairs that the body holds for, from 0 to 1.
-    pub min_confidence: f64,
+    pub min_confidence: f64 = 0.0,
     /// The rules of a relation that are kept, the best by confidence. 0 for all.
-    pub rules_per_relation: usize,
+    pub rules_per_relation: usize = 4,
     /// The names of the relations that rules may conclude; all of the graph where none is named.
-    pub relations: Vec<String>,
+    pub relations: Vec<String> = Vec::new(),
     /// The handling of a knowledge base that has rules already.
-    pub where_given: WhereGiven,
+    pub where_given: WhereGiven = WhereGiven::Keep,
     /// The most edges that may be followed from one constant to another while rules are counted; more is an
     /// error. 0 for no bound.
-    pub most_edges: u64,
+    pub most_edges: u64 = 1_000_000_000,
 }
-
-impl Default for RulesConfig {
-    fn default() -> Self {
-        Self {
-            length: 2,
-            inverses: false,
-            min_support: 20,
-            min_confidence: 0.0,
-            rules_per_relation: 4,
-            relations: Vec::new(),
-            where_given: WhereGiven::Keep,
-            most_edges: 1_000_000_000,
-        }
-    }
 }
 
 impl RulesConfig {

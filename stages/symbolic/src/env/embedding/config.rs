@@ -1,40 +1,24 @@
 //! The settings of an embedding.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 
-/// The settings of a ComplEx embedding of the graph's facts of two constants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct EmbeddingConfig {
-    /// Complex numbers of a vector: a multiple of 8.
-    pub dim: u32,
-    /// Passes over the facts.
-    pub epochs: u32,
-    /// Facts of a step of the optimiser.
-    pub batch_size: u32,
-    /// Constants that each answer is told from, drawn for each batch; all where there are not more.
-    pub candidates: u32,
-    /// The learning rate of Adagrad.
-    pub learning_rate: f64,
-    /// The factor of the sum of the cubes of the absolute values of a fact's vectors in the loss (N3).
-    pub penalty: f64,
-    /// The seed of first vectors, the order of facts, and what is drawn.
-    pub seed: u64,
-}
-
-impl Default for EmbeddingConfig {
-    fn default() -> Self {
-        Self {
-            dim: 64,
-            epochs: 50,
-            batch_size: 128,
-            candidates: 256,
-            learning_rate: 0.1,
-            penalty: 0.03,
-            seed: 0,
-        }
+config! {
+    /// The settings of a ComplEx embedding of the graph's facts of two constants.
+    pub struct EmbeddingConfig {
+        /// Complex numbers of a vector: a multiple of 8.
+        pub dim: u32 = 64,
+        /// Passes over the facts.
+        pub epochs: u32 = 50,
+        /// Facts of a step of the optimiser.
+        pub batch_size: u32 = 128,
+        /// Constants that each answer is told from, drawn for each batch; all where there are not more.
+        pub candidates: u32 = 256,
+        /// The learning rate of Adagrad.
+        pub learning_rate: f64 = 0.1,
+        /// The factor of the sum of the cubes of the absolute values of a fact's vectors in the loss (N3).
+        pub penalty: f64 = 0.03,
+        /// The seed of first vectors, the order of facts, and what is drawn.
+        pub seed: u64 = 0,
     }
 }
 

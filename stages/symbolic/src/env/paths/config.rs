@@ -4,31 +4,31 @@ use super::TrainingQueries;
 use super::soft_reward::SoftRewardConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 
+config! {
 /// Configuration of path finding.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct PathConfig {
     /// Steps in an episode; staying is one.
-    pub hops: u32,
+    pub hops: u32 = 3,
     /// The sides of a fact that are asked for.
-    pub sides: QuerySides,
+    pub sides: QuerySides = QuerySides::default(),
     /// The largest number of actions of a state, staying among them: of more edges, those to the entities
     /// with the most edges are kept, the others counted; 0 for any.
-    pub max_actions: u32,
+    pub max_actions: u32 = 200,
     /// The queries of training.
-    pub queries: TrainingQueries,
+    pub queries: TrainingQueries = TrainingQueries::default(),
     /// In training, the probability with which each edge of a state is left out, drawn anew for each step
     /// (after the action dropout of Lin et al., 2018). Staying and the edges to the answer are kept, and so
     /// are all edges where else no action would be left.
-    pub edge_dropout: f64,
+    pub edge_dropout: f64 = 0.0,
     /// If false, states and candidates show relations alone: what is learned holds for all entities.
-    pub show_entities: bool,
+    pub show_entities: bool = true,
     /// In training, what ends at other entities than the answer earn by an embedding of the graph's facts;
     /// nothing where it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub soft_reward: Option<SoftRewardConfig>,
+    pub soft_reward: Option<SoftRewardConfig> = None,
+}
 }
 
 /// The sides of a fact that are asked for.
@@ -44,20 +44,6 @@ pub enum QuerySides {
 
 /// The most steps in an episode.
 const MOST_HOPS: u32 = 64;
-
-impl Default for PathConfig {
-    fn default() -> Self {
-        Self {
-            hops: 3,
-            sides: QuerySides::default(),
-            max_actions: 200,
-            queries: TrainingQueries::default(),
-            edge_dropout: 0.0,
-            show_entities: true,
-            soft_reward: None,
-        }
-    }
-}
 
 impl PathConfig {
     /// Refuses settings that are out of range.

@@ -12,28 +12,17 @@ use super::PathQuery;
 use super::task::PathTask;
 use crate::env::batch::Described as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 
+config! {
 /// Rewards of training for entities that are not known to be answers, by an embedding of the graph's facts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct SoftRewardConfig {
     /// The difference in score (natural logarithm of probability) from the best known answer at which nothing
     /// is earned.
-    pub range: f64,
+    pub range: f64 = 8.0,
     /// The embedding.
-    pub embedding: EmbeddingConfig,
+    pub embedding: EmbeddingConfig = EmbeddingConfig::default(),
 }
-
-impl Default for SoftRewardConfig {
-    fn default() -> Self {
-        Self {
-            range: 8.0,
-            embedding: EmbeddingConfig::default(),
-        }
-    }
 }
 
 impl SoftRewardConfig {

@@ -3,77 +3,77 @@
 use crate::env::shaping::ShapingConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 
+config! {
 /// Configuration of proof search: a preset, and the settings that differ from it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
 pub struct ProofConfig {
     /// The values of the settings that are not given.
-    pub preset: ProofPreset,
+    pub preset: ProofPreset = ProofPreset::default(),
     /// The goal that is resolved; `deepprooflog`: fewest_variables, `sld`: leftmost.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub goal: Option<GoalSelection>,
+    pub goal: Option<GoalSelection> = None,
     /// The form in which actions are observed.
-    pub actions: ActionForm,
+    pub actions: ActionForm = ActionForm::default(),
     /// The bound on the depth of a proof: the query's goals are at depth 1, a clause's conditions one below
     /// its head; a goal below the bound fails. 0 for none.
-    pub depth: u32,
+    pub depth: u32 = 0,
     /// Steps in an episode; `deepprooflog`: 20, `sld`: 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u32>,
+    pub steps: Option<u32> = None,
     /// If true, successors that were states of the episode before are left out; `deepprooflog`: true, `sld`:
     /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub prune_visited: Option<bool>,
+    pub prune_visited: Option<bool> = None,
     /// If true, a state with one successor is passed without an action, unless the successor is the proof;
     /// `deepprooflog`: true, `sld`: false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub skip_single: Option<bool>,
+    pub skip_single: Option<bool> = None,
     /// If true, a ground goal that is a fact is dropped from each successor; `deepprooflog`: true, `sld`:
     /// false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub drop_facts: Option<bool>,
+    pub drop_facts: Option<bool> = None,
     /// If true, a successor that is the proof is the only action; `deepprooflog`: true, `sld`: false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub take_proof: Option<bool>,
+    pub take_proof: Option<bool> = None,
     /// If true, facts equal to the query are hidden while it is asked; `deepprooflog`: true, `sld`: false.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hide_query: Option<bool>,
+    pub hide_query: Option<bool> = None,
     /// If true, the last action of each state without the proof gives up: the verdict `false`;
     /// `deepprooflog`: true, `sld`: false. It is there in any case where a state has no successor.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub give_up: Option<bool>,
+    pub give_up: Option<bool> = None,
     /// The fraction of queries that are corrupted; `deepprooflog`: 0.5, `sld`: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub corrupted: Option<f64>,
+    pub corrupted: Option<f64> = None,
     /// The reward at the end of an episode.
-    pub reward: ProofReward,
+    pub reward: ProofReward = ProofReward::default(),
     /// The largest number of goals in a state: longer successors are left out, and counted; 0 for any.
     /// `deepprooflog`: 10, `sld`: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_atoms: Option<u32>,
+    pub max_atoms: Option<u32> = None,
     /// The largest number of actions of a state, giving up among them: of more, those with the fewest goals
     /// are kept, the others counted; 0 for any. `deepprooflog`: 20, `sld`: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_successors: Option<u32>,
+    pub max_successors: Option<u32> = None,
     /// The largest number of clauses that are tried at a state; those beyond are counted.
-    pub max_clauses: u32,
+    pub max_clauses: u32 = 1 << 16,
     /// The largest number of words (constants, variables, functors, predicates) that a resolution step may
     /// handle; larger steps are counted.
-    pub max_words: u32,
+    pub max_words: u32 = 1 << 14,
     /// The largest number of words that all successors of a state together may have, those among them that
     /// are left out: clauses behind it are not tried, and counted.
-    pub max_successor_words: u32,
+    pub max_successor_words: u32 = 1 << 22,
     /// The largest number of tokens of an observed atom, its predicate among them: compound terms are cut
     /// there, and counted. 0 for that of the largest arity, and 16 where there are compound terms.
-    pub atom_tokens: u32,
+    pub atom_tokens: u32 = 0,
     /// The queries of training.
-    pub queries: TrainingQueries,
+    pub queries: TrainingQueries = TrainingQueries::default(),
     /// Shapes the rewards of training by an embedding of the graph's facts; evaluation has those of the task.
     /// None where it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shaping: Option<ShapingConfig>,
+    pub shaping: Option<ShapingConfig> = None,
+}
 }
 
 /// The presets.
@@ -133,34 +133,6 @@ pub enum TrainingQueries {
     Train,
     /// The facts of the graph.
     Facts,
-}
-
-impl Default for ProofConfig {
-    fn default() -> Self {
-        Self {
-            preset: ProofPreset::default(),
-            goal: None,
-            actions: ActionForm::default(),
-            depth: 0,
-            steps: None,
-            prune_visited: None,
-            skip_single: None,
-            drop_facts: None,
-            take_proof: None,
-            hide_query: None,
-            give_up: None,
-            corrupted: None,
-            reward: ProofReward::default(),
-            max_atoms: None,
-            max_successors: None,
-            max_clauses: 1 << 16,
-            max_words: 1 << 14,
-            max_successor_words: 1 << 22,
-            atom_tokens: 0,
-            queries: TrainingQueries::default(),
-            shaping: None,
-        }
-    }
 }
 
 /// The settings of a search, all of them given; as those of [`ProofConfig`].

@@ -8,8 +8,8 @@ use crate::env::search::{Found, breadth_first};
 use stages_knowledge::{Clause, Resolver, Word, print, word};
 
 /// Searches for the proof of a query with the fewest resolution steps under the task's settings, without a
-/// limit of steps: the number of the goal among those of its state, and the clause. At most `budget` states are
-/// expanded. Of equals it is the first one by the order of clauses.
+/// limit of steps: the number of the goal among those of its state, and the clause. At most `budget` states
+/// are expanded. Of equals it is the first one by the order of clauses.
 pub fn shortest(task: &ProofTask, query: &Query, budget: u64) -> Found<(u32, Clause)> {
     let hidden = if task.hides(query) { query.words.as_slice() } else { &[] };
     let mut engine = Engine::new(task);

@@ -2,33 +2,33 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::ConfigProblem;
+use stages_core::{ConfigProblem, config};
 use stages_knowledge::Split;
 
-/// Configuration of rule worlds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RulesConfig {
-    /// The world whose problems are drawn, where no files are given.
-    pub world: World,
-    /// The size of a problem: blocks, balls, or cells.
-    pub size: u32,
-    /// The number of problems that are drawn for each split.
-    pub problems: u32,
-    /// Steps in an episode.
-    pub steps: u32,
-    /// The reward of a step that does not reach the goal; the goal's is 1.
-    pub step_reward: f32,
-    /// The seed of the problems.
-    pub seed: u64,
-    /// In place of a world: the PDDL file of a domain, relative to the pipeline.
-    pub domain: String,
-    /// With `domain`: PDDL files of problems to train on, or directories of them.
-    pub train: Vec<String>,
-    /// With `domain`: those to choose settings by.
-    pub valid: Vec<String>,
-    /// With `domain`: those to test on.
-    pub test: Vec<String>,
+config! {
+    /// Configuration of rule worlds.
+    pub struct RulesConfig {
+        /// The world whose problems are drawn, where no files are given.
+        pub world: World = World::default(),
+        /// The size of a problem: blocks, balls, or cells.
+        pub size: u32 = 4,
+        /// The number of problems that are drawn for each split.
+        pub problems: u32 = 100,
+        /// Steps in an episode.
+        pub steps: u32 = 50,
+        /// The reward of a step that does not reach the goal; the goal's is 1.
+        pub step_reward: f32 = 0.0,
+        /// The seed of the problems.
+        pub seed: u64 = 0,
+        /// In place of a world: the PDDL file of a domain, relative to the pipeline.
+        pub domain: String = String::new(),
+        /// With `domain`: PDDL files of problems to train on, or directories of them.
+        pub train: Vec<String> = Vec::new(),
+        /// With `domain`: those to choose settings by.
+        pub valid: Vec<String> = Vec::new(),
+        /// With `domain`: those to test on.
+        pub test: Vec<String> = Vec::new(),
+    }
 }
 
 /// The worlds that come with their domain.
@@ -42,23 +42,6 @@ pub enum World {
     Gripper,
     /// Cells in a row, with locked doors and their keys.
     Corridor,
-}
-
-impl Default for RulesConfig {
-    fn default() -> Self {
-        Self {
-            world: World::default(),
-            size: 4,
-            problems: 100,
-            steps: 50,
-            step_reward: 0.0,
-            seed: 0,
-            domain: String::new(),
-            train: Vec::new(),
-            valid: Vec::new(),
-            test: Vec::new(),
-        }
-    }
 }
 
 impl RulesConfig {
