@@ -189,8 +189,8 @@ impl KnowledgeBase {
         })
     }
 
-    /// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated is
-    /// stated not to hold.
+    /// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated
+    /// is stated not to hold.
     pub fn queries(&self, split: Split) -> &Lists {
         &self.queries[split as usize]
     }
@@ -364,8 +364,8 @@ const INDEXED: usize = 16;
 /// `heads` has for each predicate the start of its rules and the end of the last's; then their numbers.
 ///
 /// `rule_keys` has for each predicate the start of its entry and the end of the last; then the entries. An
-/// entry is empty, or holds the number of keys, the keys in order, the starts of their lists and the end of the
-/// last; the lists, the last of which has the rules with a variable there.
+/// entry is empty, or holds the number of keys, the keys in order, the starts of their lists and the end of
+/// the last; the lists, the last of which has the rules with a variable there.
 pub(crate) fn rule_indices(predicates: usize, rules: &Lists) -> [Words; 2] {
     let head = |rule: u32| &rules.get(rule as usize)[RULE_HEAD..];
     let predicate = |rule: u32| word::number(head(rule)[0]) as usize;

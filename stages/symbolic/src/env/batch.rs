@@ -6,8 +6,9 @@ use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
 use std::sync::Arc;
 
-/// The width of atoms, and the sizes of the ranges of tokens: 0 is padding; then come predicates, constants (entities and functors),
-/// variables numbered in each state and candidate by first occurrence, and [marks](mark).
+/// The width of atoms, and the sizes of the ranges of tokens: 0 is padding; then come predicates, constants
+/// (entities and functors), variables numbered in each state and candidate by first occurrence, and
+/// [marks](mark).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
     /// Predicates.
@@ -309,8 +310,8 @@ impl<T: Task> Envs<T> {
         self.work.counts.metrics()
     }
 
-    /// The state, for a checkpoint: the numbers of the episodes and the actions taken in them, from which they
-    /// are played again.
+    /// The state, for a checkpoint: the numbers of the episodes and the actions taken in them, from which
+    /// they are played again.
     pub fn save(&self) -> Vec<u8> {
         let counts: Vec<u64> = self.work.counts.metrics().iter().map(|(_, count)| *count).collect();
         let episodes = self.slots.iter().map(|slot| (slot.number, T::taken(&slot.episode)));
