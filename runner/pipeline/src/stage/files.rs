@@ -93,36 +93,24 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
             continue;
         };
         let mut here = BTreeMap::new();
-        let mut failure = None;
-        if name.contains(['*', '?', '[']) {
-            // The directory's own name may contain glob characters.
-            let pattern = format!("{}/{name}", glob::Pattern::escape(&base.to_string_lossy()));
-            match glob::glob(&pattern) {
-                Ok(paths) => {
-                    for path in paths {
-                        match path {
-                            Ok(path) => add(&path, base, &mut here, &mut failure),
-                            Err(err) => failure = Some(err.to_string()),
-                        }
-                    }
-                }
-                Err(err) => failure = Some(err.to_string()),
-            }
-        } else {
-            add(&base.join(&name), base, &mut here, &mut failure);
-        }
+        let is_pattern = name.contains(['*', '?', '[']);
+        let failure = match is_pattern {
+            true => add_all(&name, base, &mut here),
+            false => add(&base.join(&name), base, &mut here),
+        };
         let none = here.is_empty();
         found.extend(here);
-        if found.len() > MOST {
-            failure = Some(format!("more than {MOST} files"));
-        }
+        let failure = match found.len() > MOST {
+            true => Some(format!("more than {MOST} files")),
+            false => failure.err(),
+        };
         match failure {
             Some(message) => problems.add(
                 pattern.spot,
                 format!("cannot read `{name}`: {message}"),
                 format!("it is looked for in {}", base.display()),
             ),
-            None if none && !name.contains(['*', '?', '[']) => problems.add(
+            None if none && !is_pattern => problems.add(
                 pattern.spot,
                 format!("the directory `{name}` holds no files"),
                 "name the files that the command reads",
@@ -147,35 +135,33 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
     all.into_values().collect()
 }
 
-fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>, failure: &mut Option<String>) {
-    if found.len() > MOST || failure.is_some() {
-        return;
+/// Adds the files that fit a pattern.
+fn add_all(name: &str, base: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
+    // The directory's own name may contain glob characters.
+    let pattern = format!("{}/{name}", glob::Pattern::escape(&base.to_string_lossy()));
+    for path in glob::glob(&pattern).map_err(|err| err.to_string())? {
+        add(&path.map_err(|err| err.to_string())?, base, found)?;
     }
-    let meta = match std::fs::metadata(path) {
-        Ok(meta) => meta,
-        Err(err) => {
-            *failure = Some(err.to_string());
-            return;
-        }
-    };
-    if meta.is_dir() {
-        match std::fs::read_dir(path) {
-            Ok(entries) => {
-                for entry in entries.flatten() {
-                    // A link to a parent directory would cause infinite recursion.
-                    if !(entry.path().is_dir() && entry.path().is_symlink()) {
-                        add(&entry.path(), base, found, failure);
-                    }
-                }
-            }
-            Err(err) => *failure = Some(err.to_string()),
-        }
-        return;
+    Ok(())
+}
+
+/// Adds a file, or those of a directory.
+fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
+    if found.len() > MOST {
+        return Ok(());
     }
-    let name = path.strip_prefix(base).unwrap_or(path);
-    let name: Vec<String> = name
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().into_owned())
-        .collect();
-    found.insert(name.join("/"), path.to_owned());
+    if !std::fs::metadata(path).map_err(|err| err.to_string())?.is_dir() {
+        let name = path.strip_prefix(base).unwrap_or(path).components();
+        let name: Vec<_> = name.map(|part| part.as_os_str().to_string_lossy()).collect();
+        found.insert(name.join("/"), path.to_owned());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(path).map_err(|err| err.to_string())?;
+    for entry in entries.flatten() {
+        // A link to a parent directory would cause infinite recursion.
+        if !(entry.path().is_dir() && entry.path().is_symlink()) {
+            add(&entry.path(), base, found)?;
+        }
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ use crate::text::yaml;
 use serde_json::{Number, Value as Json};
 
 /// An argument of `--set` for a stage's configuration.
+#[derive(Clone)]
 pub(crate) struct Setting {
     /// The stage.
     pub stage: String,
@@ -39,13 +40,7 @@ impl Setting {
             Given::Text(text) => Given::Text(text.clone()),
             Given::Tree(tree) => Given::Tree(fill(tree, scope, problems)),
         };
-        Self {
-            stage: self.stage.clone(),
-            path: self.path.clone(),
-            name: self.name.clone(),
-            value,
-            spot: self.spot,
-        }
+        Self { value, ..self.clone() }
     }
 
     /// The same value at a path of its own, to be interpolated later.
@@ -54,12 +49,11 @@ impl Setting {
             Given::Text(text) => Given::Text(text.replace("${", "$${")),
             Given::Tree(tree) => Given::Tree(tree.clone()),
         };
+        let path = path.to_vec();
         Self {
-            stage: self.stage.clone(),
-            path: path.to_vec(),
-            name: self.name.clone(),
+            path,
             value,
-            spot: self.spot,
+            ..self.clone()
         }
     }
 

@@ -234,7 +234,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
 
 impl<T: JsonSchema> JsonSchema for Several<T> {
     fn schema_name() -> Cow<'static, str> {
-        format!("Several{}", T::schema_name()).into()
+        "Several".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
@@ -355,10 +355,6 @@ impl<'de, T: Written> Deserialize<'de> for Text<T> {
 }
 
 impl<T: Written> JsonSchema for Text<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         "Text".into()
     }
@@ -398,10 +394,6 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, M
 }
 
 impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
-    fn inline_schema() -> bool {
-        true
-    }
-
     fn schema_name() -> Cow<'static, str> {
         "Whole".into()
     }

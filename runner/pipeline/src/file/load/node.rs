@@ -13,7 +13,7 @@ use crate::text::tree::Tree;
 use crate::text::typed::{Block, Text, Whole};
 use crate::{InputRef, Node, Resources, Work};
 use serde_json::Value as Json;
-use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided, Settings};
+use stages_core::{AnyStage, PlanContext, PortType, Provided, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -147,19 +147,10 @@ impl Loader<'_> {
         });
         match outcome {
             Ok(provides) => node.provides.extend(provides),
-            Err(problem) => self.report(kind, stage, with, uses, &problem),
+            Err(problem) => {
+                configure::report(kind, &stage.key.name, with, uses, &problem, &mut self.problems);
+            }
         }
-    }
-
-    fn report(
-        &mut self,
-        kind: &dyn AnyStage,
-        stage: &Stage,
-        with: &Tree,
-        uses: Spot,
-        problem: &ConfigProblem,
-    ) {
-        configure::report(kind, &stage.key.name, with, uses, problem, &mut self.problems);
     }
 
     /// Resources, retries and the time limit.
