@@ -37,6 +37,9 @@ impl Comparison {
 
 impl Condition {
     /// Reads a condition.
+    ///
+    /// # Errors
+    /// The first problem, with its place.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text };
         let mut all = Vec::new();

@@ -28,6 +28,9 @@ fn texts(given: &[String], default: &[&str]) -> Vec<String> {
 
 impl LayoutFile {
     /// The layout that a user describes for a table: every column that it names must be in the files.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
     pub fn described(&self, table: Table) -> Result<Layout, LayoutProblem> {
         let mut layout = if self.like.is_empty() {
             self.layout(table)?
@@ -56,6 +59,9 @@ impl LayoutFile {
     }
 
     /// The layout for a table.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
     pub fn layout(&self, table: Table) -> Result<Layout, LayoutProblem> {
         if let Some(own) = self.table
             && own != table

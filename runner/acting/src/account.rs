@@ -22,6 +22,9 @@ const COLUMNS: [&str; 9] = [
 ];
 
 /// The account that is meant by `none`, `played` or a file, relative to `current`, with so much cash.
+///
+/// # Errors
+/// If the file cannot be read, or holds no positions.
 pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<ActingAccount, Failure> {
     match positions {
         "none" => Ok(ActingAccount::Flat(cash)),

@@ -132,6 +132,9 @@ pub struct Trained {
 }
 
 /// The run and the stage of a policy.
+///
+/// # Errors
+/// If the name denotes no stage of a run.
 pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure> {
     match named::find(archive, name)? {
         Named::Stage(run, stage) | Named::Artifact(_, Some((run, stage, _))) => Ok((*run, *stage)),

@@ -63,6 +63,9 @@ impl Packed {
     }
 
     /// The file with other tables.
+    ///
+    /// # Errors
+    /// When one cannot be written, or the file not be packed.
     pub fn write(
         &self,
         mut table: impl FnMut(&Document) -> Result<RecordBatch, String>,
@@ -205,6 +208,9 @@ impl Document {
     }
 
     /// Rows of this table and of another one, each with 0 or 1 and its place there.
+    ///
+    /// # Errors
+    /// When a column's type cannot be selected.
     pub fn picked(&self, new: &RecordBatch, picks: Vec<(usize, usize)>) -> Result<RecordBatch, String> {
         let columns = self.batch.columns().iter().zip(new.columns());
         let arrays = columns.map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], &picks));

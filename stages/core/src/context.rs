@@ -79,6 +79,9 @@ impl Context {
     }
 
     /// The artifact at a port that takes one.
+    ///
+    /// # Errors
+    /// When nothing is connected to it.
     pub fn input(&self, port: &str) -> Result<&Input, StageError> {
         self.given().input(port)
     }
@@ -124,6 +127,9 @@ impl Context {
 
     /// Fails with [`StageError::interrupted`] when the stage should stop. Call it at least a few times a
     /// second.
+    ///
+    /// # Errors
+    /// When it should stop.
     pub fn check_cancelled(&self) -> Result<(), StageError> {
         if self.cancel.is_cancelled() {
             Err(StageError::interrupted())
@@ -134,6 +140,9 @@ impl Context {
 
     /// The result of a sub-computation, from the store if it is cached (and the context is not
     /// [`Context::fresh`]).
+    ///
+    /// # Errors
+    /// When it fails, or the store does.
     pub fn memo(
         &self,
         memo: &Memo,
@@ -147,6 +156,9 @@ impl Context {
 
     /// The cached value of a memo as `accept` reads it; `None` where there is none, where `accept` refuses it
     /// because blobs that it names are gone, and where the context is [`Context::fresh`].
+    ///
+    /// # Errors
+    /// When `accept` fails, or the store does.
     pub fn cached<T>(
         &self,
         memo: &Memo,
@@ -166,6 +178,9 @@ impl Context {
     }
 
     /// Computes the value of a memo and stores it.
+    ///
+    /// # Errors
+    /// When it fails, or the store does.
     pub fn compute_memo(
         &self,
         memo: &Memo,

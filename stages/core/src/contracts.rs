@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// The contracts in the metadata of a chain; empty where it states none.
+///
+/// # Errors
+/// When the metadata is damaged.
 pub fn read(meta: &Value) -> Result<Contracts, StageError> {
     match meta.get("contracts") {
         None | Some(Value::Null) => Ok(Contracts::default()),

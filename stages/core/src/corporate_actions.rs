@@ -25,6 +25,9 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
 }
 
 /// The rows of a table.
+///
+/// # Errors
+/// When it is not one of corporate actions.
 pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
     let text = |name| table::texts(batch, name);
     let (symbols, kinds, new, origins) =
@@ -54,6 +57,9 @@ pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
 }
 
 /// Corporate actions as a table.
+///
+/// # Errors
+/// None that is known: the columns fit the schema.
 pub fn batch(actions: &[CorporateAction]) -> Result<RecordBatch, StageError> {
     let text = |of: fn(&CorporateAction) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(actions.iter().map(of)))

@@ -75,6 +75,9 @@ impl PartitionKey {
     }
 
     /// The symbol of a partition that holds one.
+    ///
+    /// # Errors
+    /// When it holds several.
     pub fn symbol(&self) -> Result<&str, StageError> {
         match &self.symbols {
             Symbols::One(symbol) => Ok(symbol),
@@ -216,6 +219,9 @@ pub struct Partition {
 
 impl Partition {
     /// Reads it.
+    ///
+    /// # Errors
+    /// When its blob is missing, damaged or not a table.
     pub fn read(&self, store: &Store) -> Result<RecordBatch, StageError> {
         table::from_parquet(store.blob(self.blob.blob)?)
     }
@@ -235,6 +241,9 @@ impl Partition {
 }
 
 /// The symbols of a table sorted by symbol, each with its rows.
+///
+/// # Errors
+/// When it has no `symbol` column.
 pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, StageError> {
     let symbols = table::texts(batch, "symbol")?;
     let mut runs: Vec<(&str, Range<usize>)> = Vec::new();
@@ -258,6 +267,9 @@ pub struct DataSet {
 
 impl DataSet {
     /// Opens the data set at an input port.
+    ///
+    /// # Errors
+    /// When an entry's name is not a partition's.
     pub fn open(input: &Input) -> Result<Self, StageError> {
         let partitions = input
             .artifact
@@ -280,6 +292,9 @@ impl DataSet {
     }
 
     /// The symbols in it, sorted.
+    ///
+    /// # Errors
+    /// When a partition of several symbols cannot be read.
     pub fn symbols(&self, store: &Store) -> Result<Vec<String>, StageError> {
         let symbols: Vec<Vec<String>> = self
             .partitions
@@ -311,6 +326,9 @@ impl DataSet {
     }
 
     /// Reads every partition, in parallel, in order.
+    ///
+    /// # Errors
+    /// As [`Partition::read`].
     pub fn read_all(&self, store: &Store) -> Result<Vec<RecordBatch>, StageError> {
         self.partitions
             .par_iter()
@@ -334,6 +352,9 @@ impl DataSet {
 }
 
 /// Stores a data set whose partitions are stored already, in order.
+///
+/// # Errors
+/// When the store cannot be written.
 pub fn write(
     store: &Store,
     ty: PortType,
@@ -373,6 +394,9 @@ pub fn partition(
 
 /// As [`partition`], for rows that are not a table yet: `of` is the symbol and date of a row, `part` makes a
 /// table of some.
+///
+/// # Errors
+/// When `part` fails or the store cannot be written.
 pub fn partition_rows<'s>(
     store: &Store,
     rows: usize,

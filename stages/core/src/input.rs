@@ -59,6 +59,9 @@ impl Source {
     }
 
     /// Refuses bytes whose digest differs from the one in the key.
+    ///
+    /// # Errors
+    /// When the file has changed since the key was made.
     pub fn check(&self, read: BlobDigest) -> Result<(), StageError> {
         if self.digest.is_none_or(|digest| digest == read) {
             return Ok(());

@@ -56,6 +56,9 @@ pub struct Given<'a> {
 
 impl<'a> Given<'a> {
     /// The artifact at a port that takes one.
+    ///
+    /// # Errors
+    /// When nothing is connected to it.
     pub fn input(&self, port: &str) -> Result<&'a Input, StageError> {
         self.optional(port)
             .ok_or_else(|| StageError::new(format!("input `{port}` is not connected")))
@@ -72,6 +75,9 @@ impl<'a> Given<'a> {
     }
 
     /// The value of a memo, if it is cached.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
     pub fn known(&self, memo: &Memo) -> Result<Option<BlobRef>, StageError> {
         Ok(self.store.peek_memo(memo.key)?)
     }
@@ -100,6 +106,9 @@ impl Share {
     }
 
     /// The share of these memos that is cached.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
     pub fn of_memos<'m>(
         unit: &str,
         given: &Given<'_>,

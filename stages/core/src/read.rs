@@ -54,6 +54,9 @@ pub struct ReadError {
 }
 
 /// Reads a value.
+///
+/// # Errors
+/// The first mistake.
 pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
     T::deserialize(Reader {
         value,

@@ -57,6 +57,9 @@ pub struct Settings {
 
 impl Settings {
     /// Reads what is below `with:`, and fills in the defaults. `Null` stands for an absent `with:`.
+    ///
+    /// # Errors
+    /// The first field that does not fit.
     pub fn read<C>(with: Value) -> Result<Self, ConfigProblem>
     where
         C: Serialize + DeserializeOwned + Any + Send + Sync,

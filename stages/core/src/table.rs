@@ -42,6 +42,9 @@ pub fn field(column: &Column) -> Field {
 }
 
 /// A table as Parquet. The same table gives the same bytes.
+///
+/// # Errors
+/// When it holds a type that Parquet does not have.
 pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -55,6 +58,9 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
 }
 
 /// Reads a table from Parquet, whole.
+///
+/// # Errors
+/// When the bytes are not Parquet.
 pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
     read_all(ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?)
 }
@@ -73,6 +79,9 @@ pub fn from_parquet_within(blob: Blob, part: Range<u64>) -> Result<RecordBatch, 
 }
 
 /// Reads some columns of a table from Parquet.
+///
+/// # Errors
+/// When the bytes are not Parquet.
 pub fn columns_from_parquet(blob: Blob, columns: &[&str]) -> Result<RecordBatch, StageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
@@ -97,6 +106,9 @@ fn wrong(name: &str, wanted: &str) -> StageError {
 }
 
 /// A float column.
+///
+/// # Errors
+/// When there is none of that name and type.
 pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array, StageError> {
     named(batch, name)?
         .as_primitive_opt::<Float64Type>()
@@ -104,6 +116,9 @@ pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array
 }
 
 /// A float column as numbers, NaN where it is null.
+///
+/// # Errors
+/// When there is none of that name and type.
 pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     let column = floats(batch, name)?;
     Ok((0..column.len())
@@ -112,6 +127,9 @@ pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageE
 }
 
 /// As [`floats_or_nan`]; NaN in every row where the table has no column of that name.
+///
+/// # Errors
+/// When the column is of another type.
 pub fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     match batch.column_by_name(name) {
         Some(_) => floats_or_nan(batch, name),
@@ -140,6 +158,9 @@ pub fn nullable_of(values: Vec<f64>) -> Float64Array {
 }
 
 /// A date column.
+///
+/// # Errors
+/// When there is none of that name and type.
 pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
     let column: &Date32Array = named(batch, name)?
         .as_primitive_opt()
@@ -148,6 +169,9 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
 }
 
 /// The instants of the rows of a table, the column [`SNAPSHOT`]; none where it has one snapshot a day.
+///
+/// # Errors
+/// When the column is of another type.
 pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArray>, StageError> {
     match batch.column_by_name(SNAPSHOT.name) {
         None => Ok(None),
@@ -176,6 +200,9 @@ pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageErr
 
 /// The columns of a table that key its rows, with their fields: `keys`, and after `date` the column
 /// [`SNAPSHOT`] where the table has it.
+///
+/// # Errors
+/// When the table has no such column.
 pub fn key_columns(batch: &RecordBatch, keys: &[Column]) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for key in keys {
@@ -224,17 +251,26 @@ pub fn displayed(column: &ArrayRef) -> ArrayRef {
 }
 
 /// Returns whether the columns of a Parquet table have the column `name`.
+///
+/// # Errors
+/// When the bytes are not Parquet.
 pub fn has_column(blob: Blob, name: &str) -> Result<bool, StageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
     Ok(builder.schema().column_with_name(name).is_some())
 }
 
 /// A boolean column.
+///
+/// # Errors
+/// When there is none of that name and type.
 pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, StageError> {
     named(batch, name)?.as_boolean_opt().ok_or_else(|| wrong(name, "bool"))
 }
 
 /// A text column.
+///
+/// # Errors
+/// When there is none of that name and type.
 pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, StageError> {
     named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
 }

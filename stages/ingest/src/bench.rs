@@ -67,6 +67,9 @@ fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageE
 
 /// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its
 /// checks, to a table of ours.
+///
+/// # Errors
+/// When they cannot be read.
 pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
     let packed = unpack(Path::new("bars.csv"), text(rows).into_bytes())?.remove(0);
     let columns = ["symbol", "date", "open", "high", "low", "close", "volume"]

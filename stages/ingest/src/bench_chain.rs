@@ -109,6 +109,9 @@ impl SyntheticChain {
     }
 
     /// Writes the files that a folder does not have yet, and returns their size.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
     pub fn write(self, folder: &Path) -> Result<u64, StageError> {
         std::fs::create_dir_all(folder).map_err(failed)?;
         let days = self.trading_days();
@@ -211,6 +214,9 @@ fn ingest(store: &Store, folder: &Path) -> Result<cache::ArtifactDigest, StageEr
 
 /// Ingests a chain of about `rows` rows, 25,000 a day in a file of each day, in `folder`; then with a day
 /// more; then, for comparison, that with nothing cached, whose result must be the same.
+///
+/// # Errors
+/// When a stage fails, or the results differ.
 pub fn bench_chain(folder: &Path, rows: usize) -> Result<Vec<BenchRow>, StageError> {
     const DAY: usize = 25_000;
     let chain = SyntheticChain {

@@ -38,6 +38,9 @@ pub struct Clocks<'a> {
 
 impl<'a> Clocks<'a> {
     /// A reader of times in dates of these formats; epochs have their time of day in the zone.
+    ///
+    /// # Errors
+    /// When there is no such zone.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,

@@ -50,6 +50,9 @@ pub struct Cut {
 
 impl Cuts {
     /// Passes the rows of some of the cuts on, in their order.
+    ///
+    /// # Errors
+    /// When they cannot be read, or `take` fails.
     pub fn read(
         &self,
         store: &Store,
@@ -66,6 +69,9 @@ impl Cuts {
 }
 
 /// The value of a memo where it is cached and whole, and otherwise what `make` makes.
+///
+/// # Errors
+/// When `make` fails, or the store does.
 pub fn cached_or<T: Serialize + DeserializeOwned>(
     context: &Context,
     memo: &Memo,
@@ -183,11 +189,17 @@ pub fn kept(memo: &Memo) -> Memo {
 }
 
 /// A value as the bytes of a memo.
+///
+/// # Errors
+/// None that is known.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StageError> {
     serde_json::to_vec(value).map_err(|err| StageError::new(err.to_string()))
 }
 
 /// The value in the bytes of a memo.
+///
+/// # Errors
+/// When they are damaged.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
     serde_json::from_slice(bytes).map_err(|err| StageError::new(format!("a memo is damaged: {err}")))
 }
@@ -206,6 +218,9 @@ pub struct CutWriter {
 
 impl CutWriter {
     /// A file without rows, whose cuts are of one period each at the longest.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
     pub fn new(
         store: &Store,
         longest: Period,
@@ -303,6 +318,9 @@ impl CutWriter {
     }
 
     /// Stores the cuts.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
     pub fn finish(self) -> Result<Cuts, StageError> {
         Ok(Cuts {
             blob: self.writer.finish()?,

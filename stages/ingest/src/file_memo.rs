@@ -71,6 +71,9 @@ impl File<'_> {
     }
 
     /// Passes its rows on, converted: of a large file in parts, which are not held together.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `take` fails.
     pub fn parts(
         &mut self,
         context: &Context,
@@ -96,6 +99,9 @@ impl File<'_> {
     }
 
     /// Its table, from its memo where it is cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn table(&mut self, context: &Context) -> Result<RecordBatch, StageError> {
         let memo = self.memo.clone();
         let mut fresh = None;
@@ -208,6 +214,9 @@ impl Reading<'_> {
 
     /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined
     /// waits, unless `lookup` is given: that table, or none where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn read<T>(
         &self,
         context: &Context,
@@ -285,6 +294,9 @@ impl Reading<'_> {
     }
 
     /// The share of the files whose table is cached.
+    ///
+    /// # Errors
+    /// When a file is not there.
     pub fn share<'s>(
         &self,
         given: &Given<'_>,

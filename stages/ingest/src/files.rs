@@ -30,6 +30,9 @@ impl Paths {
     }
 
     /// [`Paths::find`], and none where no path is given.
+    ///
+    /// # Errors
+    /// When a path leads to no file.
     pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         match self.is_empty() {
             true => Ok(Vec::new()),
@@ -40,6 +43,9 @@ impl Paths {
     /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the
     /// part of a glob before its first wildcard, so that moving the data changes no key; with several paths
     /// it begins with the path's number.
+    ///
+    /// # Errors
+    /// When a path leads to no file.
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         ConfigProblem::new(field, "no file is given")
             .hint(format!(

@@ -147,6 +147,9 @@ pub struct Lookup {
 
 impl Lookup {
     /// Adds the rows of a table. Of rows with one key the last counts: a definition may be replaced.
+    ///
+    /// # Errors
+    /// When it is damaged, or its columns are others than before.
     pub fn add(&mut self, packed: &Packed, join: &Join, digest: &str) -> Result<(), StageError> {
         let header = frame::header(packed)?;
         let names: Vec<String> = header.iter().map(|name| normal(name)).collect();

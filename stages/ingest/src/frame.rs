@@ -28,6 +28,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The names in a table's header, unchanged.
+///
+/// # Errors
+/// When there is none to read.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     if let Some(part) = &packed.part {
         return Ok(part.header.clone());
@@ -50,6 +53,9 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
 }
 
 /// Refuses a header that names a wanted column twice: only one of them could be read.
+///
+/// # Errors
+/// When it does.
 pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (i, name) in header.iter().enumerate() {
@@ -125,6 +131,9 @@ impl Frame {
 
     /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once
     /// where each of their values is a plain one.
+    ///
+    /// # Errors
+    /// Likewise.
     pub fn read_with_numbers(
         packed: &Packed,
         wanted: impl Fn(&str) -> bool,
@@ -182,6 +191,9 @@ impl Frame {
     }
 
     /// Keeps the rows that satisfy a condition.
+    ///
+    /// # Errors
+    /// When the table lacks one of its columns.
     pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
         let mut keep = vec![true; self.all_rows];
         for comparison in &condition.all {
@@ -259,6 +271,9 @@ impl Frame {
     }
 
     /// Numbers in our unit, NaN where they are missing.
+    ///
+    /// # Errors
+    /// When a value is not a number.
     pub fn numbers(&self, mapping: &Mapping) -> Result<Vec<f64>, StageError> {
         let mut values = self.raw_numbers(&mapping.theirs)?;
         match &mapping.unit {
@@ -316,6 +331,9 @@ impl Frame {
     }
 
     /// Numbers as they are, NaN where they are missing, and infinite where the value is no finite number.
+    ///
+    /// # Errors
+    /// When none of the values is a number, and one should be.
     pub fn numbers_or_infinite(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let mut first: Option<(usize, String)> = None;
         let values = match self.column(theirs)? {
@@ -348,6 +366,9 @@ impl Frame {
 
     /// Dates; none may be missing. A stored date beyond the years that are supported is
     /// [`value::OUT_OF_RANGE`].
+    ///
+    /// # Errors
+    /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[String], zone: &str) -> Result<Vec<Date>, StageError> {
         let zone = self.zone(theirs, zone);
         let stored = match self.column(theirs)? {
@@ -389,6 +410,9 @@ impl Frame {
     }
 
     /// Passes every value as text to `take`, without blanks around it, empty where it is missing.
+    ///
+    /// # Errors
+    /// The first that `take` gives.
     pub fn texts(
         &self,
         theirs: &str,

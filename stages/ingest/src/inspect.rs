@@ -47,6 +47,9 @@ impl Inspection {
 }
 
 /// Looks at a file, in an archive at its first entry.
+///
+/// # Errors
+/// When it cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
     let bytes = cache::regular_file::read(&source.path)
         .map_err(|err| crate::files::unreadable(&source.path, &err))?;

@@ -64,6 +64,9 @@ impl Sizes {
 
     /// The beginning of a large file, enough for its header; `None` of one that is not large, or is read
     /// whole.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
         let Some((file, kind)) = self.open(path)? else {
             return Ok(None);
@@ -99,6 +102,9 @@ impl Sizes {
     }
 
     /// Passes the parts of a large file on; returns false, and passes none, where it is to be read whole.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `take` fails.
     pub fn parts(self, source: &Source, layout: &Layout, take: &mut Take<'_>) -> Result<bool, StageError> {
         let form = &layout.form;
         let is_plain =

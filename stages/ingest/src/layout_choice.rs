@@ -60,6 +60,9 @@ impl LayoutChoice {
     }
 
     /// The layout's own file, which belongs to the stage's sources: its contents are part of the key.
+    ///
+    /// # Errors
+    /// When there is no such file.
     pub fn source(&self, base: &Path) -> Result<Option<Source>, ConfigProblem> {
         let Self::File(path) = self else { return Ok(None) };
         if path.starts_with(LAYOUT_FILE) {
@@ -78,6 +81,9 @@ impl LayoutChoice {
     }
 
     /// Reads and checks the layout, whose file is among the sources, and gives the other sources.
+    ///
+    /// # Errors
+    /// The problem with it.
     pub fn open(&self, table: Table, sources: &[Source]) -> Result<(Chosen, Vec<Source>), ConfigProblem> {
         let (own, others): (Vec<Source>, Vec<Source>) = sources
             .iter()
@@ -136,6 +142,9 @@ fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProbl
 
 impl Chosen {
     /// The layout of a file, and why.
+    ///
+    /// # Errors
+    /// When it is not known.
     pub fn resolve(&self, table: Table, packed: &Packed) -> Result<Role, StageError> {
         let looked = Looked::new(packed)?;
         match self {

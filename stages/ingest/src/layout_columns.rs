@@ -12,6 +12,9 @@ pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) ->
 }
 
 /// As [`source_of`], for a column that there must be.
+///
+/// # Errors
+/// When the file has none of them.
 pub fn needed<'a>(
     layout: &'a Layout,
     frame: &frame::Frame,

@@ -41,6 +41,9 @@ impl Location {
     }
 
     /// The file on a server; `None` for a path.
+    ///
+    /// # Errors
+    /// When the URL is refused, or a path is pinned.
     pub fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
         match RemoteFile::parse(&self.text) {
             Ok(Some(file)) => Ok(Some(RemoteFile {

@@ -23,6 +23,9 @@ const ROWS: usize = 1 << 16;
 pub struct Stored(Vec<ArrayRef>);
 
 /// The names of the columns.
+///
+/// # Errors
+/// When the file is damaged.
 pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let fields = metadata.schema().fields();
@@ -30,6 +33,9 @@ pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
 }
 
 /// The columns at `indices`, and the number of rows.
+///
+/// # Errors
+/// When the file is damaged.
 pub fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let rows = metadata.metadata().file_metadata().num_rows();
@@ -69,6 +75,9 @@ impl Stored {
     }
 
     /// True if the values are texts.
+    ///
+    /// # Errors
+    /// None that is known: there is one of `keep` for each value.
     pub fn is_text(&self) -> bool {
         match self.data_type() {
             DataType::Dictionary(_, values) => values.is_string(),
@@ -88,6 +97,9 @@ impl Stored {
 
     /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals
     /// that have that value in single precision: 0.1, not 0.10000000149.
+    ///
+    /// # Errors
+    /// When the type has no conversion.
     pub fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
@@ -108,6 +120,9 @@ impl Stored {
 
     /// The values as dates, of dates and of times in UTC; those beyond the supported years are
     /// [`OUT_OF_RANGE`](crate::value::OUT_OF_RANGE).
+    ///
+    /// # Errors
+    /// When the type has no conversion.
     pub fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
         let mut dates = Vec::new();
         for chunk in &self.0 {

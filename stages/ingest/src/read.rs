@@ -46,6 +46,9 @@ pub type OfLayout = (Layout, RecordBatch);
 
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for
 /// the layouts. Files whose rows are all after `until` are not there.
+///
+/// # Errors
+/// When one cannot be read.
 pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
@@ -69,6 +72,9 @@ pub fn tables(
 
 /// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`.
 /// Files to which another is joined come last. `take` returns false for a file that does not count.
+///
+/// # Errors
+/// When one cannot be read, or `take` fails.
 pub fn each<T: Send>(
     context: &Context,
     reading: &Reading<'_>,
@@ -177,6 +183,9 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
 
 /// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless
 /// `set` does.
+///
+/// # Errors
+/// When they do.
 pub fn agree<T: PartialEq>(
     layouts: &[Layout],
     what: &str,
@@ -211,6 +220,9 @@ pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
 }
 
 /// The first table of a file, of which the header and some rows are there.
+///
+/// # Errors
+/// When it cannot be read.
 pub fn first(source: &Source) -> Result<Packed, StageError> {
     let first = match Sizes::default().first(&source.path)? {
         Some(first) => first,

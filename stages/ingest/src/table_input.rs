@@ -16,6 +16,9 @@ pub const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
 );
 
 /// Refuses a stage with neither `path` nor the input `table`, and one with both.
+///
+/// # Errors
+/// When it is either.
 pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
@@ -35,6 +38,9 @@ pub fn given_twice() -> ConfigProblem {
 
 /// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some
 /// are not there yet, or on a server.
+///
+/// # Errors
+/// As [`read::peek`].
 pub fn columns(
     field: &str,
     sources: &[Source],

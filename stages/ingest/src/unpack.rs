@@ -73,6 +73,9 @@ pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
 }
 
 /// The first table in a file; of a text, no more than is needed for its header.
+///
+/// # Errors
+/// As [`unpack`].
 pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
     let bytes = match kind(bytes) {
         Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],

@@ -75,6 +75,9 @@ pub struct Dates<'a> {
 impl<'a> Dates<'a> {
     /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date:
     /// an IANA name, or empty for UTC.
+    ///
+    /// # Errors
+    /// When there is no such zone.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -126,6 +129,9 @@ impl<'a> Dates<'a> {
 }
 
 /// The time zone of an IANA name; `None` for UTC.
+///
+/// # Errors
+/// When there is no such zone.
 pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
     match name {
         "" | "UTC" | "Etc/UTC" => Ok(None),

@@ -57,6 +57,9 @@ impl Container {
     }
 
     /// Writes a table.
+    ///
+    /// # Errors
+    /// When it holds a type that the format does not have.
     pub fn write(self, batch: &RecordBatch) -> Result<Vec<u8>, Fault> {
         let (mut bytes, schema) = (Vec::new(), batch.schema());
         let mut write = || -> Result<(), Box<dyn Error>> {

@@ -229,6 +229,9 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 
 /// The tables of an environment: what it looks up by date, and what was fitted, which is known at the end of
 /// training.
+///
+/// # Errors
+/// When a file is not as the environment's stage writes it.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let Environment { spec, family, worlds } = &environment;

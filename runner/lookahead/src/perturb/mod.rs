@@ -31,6 +31,9 @@ pub struct New {
 }
 
 /// A version of a file; `None` if it has no rows after the moment.
+///
+/// # Errors
+/// When a table cannot be written.
 pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
     let is_changed = |stamp: &&Stamp| stamp.end > about.until;
     let rows = packed

@@ -110,6 +110,9 @@ fn objects(rows: &[Object], is_array: bool) -> (Form, RecordBatch) {
 }
 
 /// The table of a JSON text.
+///
+/// # Errors
+/// When it is not JSON.
 pub fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
     let dated = |(form, batch)| (form, Table::new(batch));
     if let Ok(rows) = serde_json::from_slice::<Vec<Object>>(bytes) {
@@ -157,6 +160,9 @@ fn texts(name: &str, cells: impl Iterator<Item = Option<String>>) -> (String, Ar
 }
 
 /// Writes rows.
+///
+/// # Errors
+/// When a cell cannot be written.
 pub fn write(style: &Style, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let schema = batch.schema();
     let mut rows = Vec::with_capacity(batch.num_rows());

@@ -229,6 +229,9 @@ fn share_dates(tables: &mut [(Form, Table)]) {
 
 impl Form {
     /// Writes rows in this form.
+    ///
+    /// # Errors
+    /// When a column's type cannot be written.
     pub fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
         match self {
             Self::Csv(csv) => Ok(csv.write(batch)),
@@ -276,6 +279,9 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
 }
 
 /// A table of columns of so many rows.
+///
+/// # Errors
+/// When they are not of the schema.
 pub fn with_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }

@@ -63,6 +63,9 @@ impl Table {
     }
 
     /// The names of the columns.
+    ///
+    /// # Errors
+    /// When two are the same, or one has none.
     pub fn names(&self) -> Result<Vec<&str>, StageError> {
         let mut seen = BTreeSet::new();
         let names: Vec<&str> = self

@@ -25,6 +25,9 @@ pub(super) struct OfClass {
 
 impl Inherited {
     /// The contracts of the chains among the inputs.
+    ///
+    /// # Errors
+    /// When the metadata of one is damaged.
     pub fn of(inputs: &BTreeMap<String, Vec<Input>>) -> Result<Self, StageError> {
         let chains = inputs
             .iter()

@@ -19,6 +19,9 @@ impl MaxDropped {
     }
 
     /// Refuses the name of a rule that does not exist, and a share that is none.
+    ///
+    /// # Errors
+    /// The first of them.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         let shares = self
             .rules

@@ -35,6 +35,9 @@ impl OnBadRows {
     }
 
     /// Refuses the name of a rule that does not exist, and an action that it cannot take.
+    ///
+    /// # Errors
+    /// The first such name.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         for (name, action) in &self.rules {
             let problem = |message: String| ConfigProblem::new(format!("on_bad_rows.{name}"), message);

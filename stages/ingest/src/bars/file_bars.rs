@@ -48,6 +48,9 @@ impl Wanted<'_> {
 
 impl FileBars {
     /// The bars of a file, from its memo where they are cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
@@ -84,6 +87,9 @@ impl FileBars {
     }
 
     /// The wanted days.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
     pub fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
         let mut days = match wanted.symbols {
             [] => self.days.clone(),
@@ -121,6 +127,9 @@ impl FileBars {
     }
 
     /// The wanted bars of some of the cuts that are within a range of dates.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
     pub fn bars(
         &self,
         context: &Context,

@@ -57,6 +57,9 @@ impl Done {
 
 impl Facts<'_> {
     /// Makes all partitions.
+    ///
+    /// # Errors
+    /// When one cannot be made.
     pub fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
         // Daily partitions are made a month at a time, so that few states are stored.
         let units = units(

@@ -164,6 +164,9 @@ fn batch<'a>(
 }
 
 /// Adds the bars of a table that are wanted, by symbol and date.
+///
+/// # Errors
+/// When the table is not one of bars.
 pub fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
@@ -194,6 +197,9 @@ pub fn collect(
 }
 
 /// The bars as a table of the schema, of which closes are then all there.
+///
+/// # Errors
+/// When a close is missing.
 pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
     let columns = schema::BARS

@@ -197,11 +197,17 @@ impl Chain {
     }
 
     /// Adds the rows of a table.
+    ///
+    /// # Errors
+    /// When it is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
         self.append_with(batch, true)
     }
 
     /// As [`Chain::append`]; the times of day of its rows count where `with_times`.
+    ///
+    /// # Errors
+    /// Likewise.
     pub fn append_with(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
         self.reserve(batch.num_rows());
         if !self.tradable.is_empty() {
@@ -331,6 +337,9 @@ impl Chain {
     }
 
     /// Some of the rows as a table of the schema.
+    ///
+    /// # Errors
+    /// None that is known: the columns fit the schema.
     pub fn to_batch(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let texts = |ids: &[u32]| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(
@@ -375,6 +384,9 @@ impl Chain {
     }
 
     /// As [`Chain::to_batch`], with the column [`TRADABLE`].
+    ///
+    /// # Errors
+    /// As [`Chain::to_batch`].
     pub fn to_table(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let batch = self.to_batch(rows.clone())?;
         let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();

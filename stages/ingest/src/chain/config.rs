@@ -140,6 +140,9 @@ impl ChainConfig {
     }
 
     /// The chain as the plan knows it, with the terms that the configuration states of all its contracts.
+    ///
+    /// # Errors
+    /// As for [`Self::terms`].
     pub fn with_contracts(&self, chain: Provided) -> Result<Provided, ConfigProblem> {
         let terms = self.terms()?;
         let roots = || terms.roots.values();
@@ -155,6 +158,9 @@ impl ChainConfig {
     }
 
     /// Refuses invalid values, as far as the configuration alone tells.
+    ///
+    /// # Errors
+    /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         self.on_bad_rows.check(CHAIN)?;
         self.max_dropped.check(CHAIN)?;

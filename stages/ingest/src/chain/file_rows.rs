@@ -75,6 +75,9 @@ pub struct Day {
 
 impl FileRows {
     /// The rows of a file, from its memo where they are cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {

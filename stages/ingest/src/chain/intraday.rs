@@ -174,6 +174,9 @@ impl Zones {
     }
 
     /// Refuses instants whose day in the zone of the exchange is not the row's.
+    ///
+    /// # Errors
+    /// The first of them.
     pub fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
         let mut last = None;
         for row in 0..chain.len() {

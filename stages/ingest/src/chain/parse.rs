@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 /// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one
 /// in the file's name, or the index or stock that their option class belongs to. A row with a call and a put
 /// becomes two; a side without any value is none.
+///
+/// # Errors
+/// When a value cannot be read, or columns are missing.
 pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
     let Opened {
         place, frame, given, ..

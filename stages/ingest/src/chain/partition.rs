@@ -408,6 +408,9 @@ impl Facts<'_> {
     }
 
     /// Stores a partition and its memo.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
     pub fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
         let Made {
             chain,

@@ -85,6 +85,9 @@ impl States {
 
 impl Facts<'_> {
     /// Makes partitions, which go on from `states`, in their order.
+    ///
+    /// # Errors
+    /// When one cannot be made.
     pub fn partitions(
         &self,
         context: &Context,

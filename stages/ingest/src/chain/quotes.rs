@@ -42,6 +42,9 @@ impl Default for FromLast {
 
 impl FromLast {
     /// Refuses an invalid spread.
+    ///
+    /// # Errors
+    /// The first number out of its range.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let fields = [
             ("half_spread", self.half_spread, 1.0),

@@ -48,6 +48,9 @@ impl Seen {
     }
 
     /// The state at the end of a partition as bytes.
+    ///
+    /// # Errors
+    /// None that is known.
     pub fn pack(&self) -> Result<Vec<u8>, StageError> {
         let states = self.symbols.iter();
         edge::pack(
@@ -58,6 +61,9 @@ impl Seen {
     }
 
     /// The state in the bytes of [`Seen::pack`].
+    ///
+    /// # Errors
+    /// When they are damaged.
     pub fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
         let states = edge::unpack(bytes)?.into_iter();
         Ok(Self {

@@ -129,6 +129,9 @@ impl<'a> Whole<'a> {
     }
 
     /// The days of the chain.
+    ///
+    /// # Errors
+    /// When no row has the time of the snapshot that is chosen.
     pub fn dates(&self) -> Result<BTreeSet<Date>, StageError> {
         let dates: BTreeSet<Date> = self.chosen_days().map(|(_, day)| day.date).collect();
         match self.config.snapshot {

@@ -116,6 +116,9 @@ impl Found {
 
     /// The columns [`CONTRACT`] of a file: null where one cannot be read, and the class empty where the file
     /// has none.
+    ///
+    /// # Errors
+    /// When an expiry is no date, or a column is of another type.
     pub fn read(
         &self,
         frame: &Frame,

@@ -29,6 +29,9 @@ pub(super) struct BySymbol<'a> {
 
 impl Days {
     /// The days of bars.
+    ///
+    /// # Errors
+    /// When the bars have several times a day, or cannot be read.
     pub fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
         StageError::new("the bars have several times a day")
             .hint("connect daily bars")
@@ -80,6 +83,9 @@ impl Days {
 
     /// The trading days of a calendar: for each symbol from its first row on, to the day on which the last
     /// row of all is known.
+    ///
+    /// # Errors
+    /// When the files have no symbols.
     pub fn of_calendar(
         calendar: CalendarName,
         dates: Option<(BTreeMap<&str, Date>, Date)>,
@@ -118,6 +124,9 @@ impl Days {
     }
 
     /// The days by symbol.
+    ///
+    /// # Errors
+    /// When a part has no such columns.
     pub fn by_symbol(&self) -> Result<BySymbol<'_>, StageError> {
         let mut days: BTreeMap<&str, Vec<Date>> = BTreeMap::new();
         let mut places = Vec::with_capacity(self.parts.len());

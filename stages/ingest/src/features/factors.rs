@@ -253,6 +253,9 @@ impl Factors {
     }
 
     /// A table of features: the keys, and the values of rows.
+    ///
+    /// # Errors
+    /// When it cannot be made.
     pub fn table(&self, keys: &RecordBatch, rows: &[Option<usize>]) -> Result<RecordBatch, StageError> {
         let mut fields: Vec<Arc<Field>> = keys.schema().fields().iter().cloned().collect();
         let mut columns: Vec<ArrayRef> = keys.columns().to_vec();

@@ -71,6 +71,9 @@ pub(super) struct Contracts<'a> {
 
 impl<'a> Contracts<'a> {
     /// The columns of a table.
+    ///
+    /// # Errors
+    /// When one is missing, or of another type.
     pub fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
         let named = |name: &str| {
             let column = batch.column_by_name(name);

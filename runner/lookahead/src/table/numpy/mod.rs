@@ -20,6 +20,9 @@ use std::sync::Arc;
 pub const MOST_COLUMNS: usize = 512;
 
 /// Reads an array: its first dimension is the rows.
+///
+/// # Errors
+/// When it is damaged, or holds what cannot be read.
 pub fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
     let (header, data) = header::split(file)?;
     let (rows, width, item) = (header.rows(), header.width(), header.item);
@@ -134,6 +137,9 @@ fn unit(ty: &Type) -> Result<(TimeUnit, i64), String> {
 }
 
 /// Writes rows of an array with this header.
+///
+/// # Errors
+/// When a column is not of the header's type.
 pub fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let mut file = header.with_rows(batch.num_rows());
     let columns: Vec<Vec<u8>> = batch
