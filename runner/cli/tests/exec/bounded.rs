@@ -69,7 +69,7 @@ fn no_file_of_the_home_is_waited_for() {
     let victims: [&[&str]; 3] = [
         &["format", "flushed", "locks/store"],
         &["marks.json", "pipeline.json", "report.html"],
-        &["runs.sqlite"],
+        &["runs.sqlite", "names.json"],
     ];
     for (kind, make) in OBSTACLES {
         for name in victims.concat() {
