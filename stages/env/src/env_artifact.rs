@@ -4,9 +4,7 @@ use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, BlobRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, StageError, StageEvent,
-};
+use stages_core::{ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, StageError};
 use std::collections::BTreeSet;
 
 /// The output of a stage without inputs.
@@ -104,7 +102,7 @@ pub(crate) fn store<F: TableFile>(
         context.log(note);
     }
     for message in built.warnings {
-        context.events.emit(StageEvent::Warning { message, hint: None });
+        context.warn(message, None);
     }
     let mut builder = builder(&context.store, meta);
     for (path, file) in &built.files {

@@ -21,7 +21,7 @@ use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
-    StageError, StageEvent, StageKind,
+    StageError, StageKind,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -132,10 +132,7 @@ impl StageKind for Options {
         for world in &worlds {
             let listed = world.listed(|name| Listed::new(config, &name.chain.meta, &name.symbol))?;
             for message in &listed.warnings {
-                context.events.emit(StageEvent::Warning {
-                    message: message.clone(),
-                    hint: None,
-                });
+                context.warn(message, None);
             }
             listings.push(listed);
         }

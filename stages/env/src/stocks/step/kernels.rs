@@ -52,63 +52,56 @@ pub(super) struct Exposure {
     pub gross: f64,
 }
 
-#[inline(always)]
-fn exposure_body<const FMA: bool>(shares: &[f64], prices: &[f64], out: &mut Exposure) {
-    let n = shares.len();
-    let prices = &prices[..n];
-    let (mut net, mut gross) = (Sum::default(), Sum::default());
-    in_lanes!(n, |i, lane| {
-        let value = shares[i] * prices[i];
-        net.add(lane, value);
-        gross.add(lane, value.abs());
-    });
-    *out = Exposure {
-        net: net.total(),
-        gross: gross.total(),
-    };
-}
 kernel! {
     /// The exposure of shares at prices.
-    pub(super) fn exposure(shares: &[f64], prices: &[f64], out: &mut Exposure) = exposure_body
+    pub(super) fn exposure(shares: &[f64], prices: &[f64], out: &mut Exposure) {
+        let n = shares.len();
+        let prices = &prices[..n];
+        let (mut net, mut gross) = (Sum::default(), Sum::default());
+        in_lanes!(n, |i, lane| {
+            let value = shares[i] * prices[i];
+            net.add(lane, value);
+            gross.add(lane, value.abs());
+        });
+        *out = Exposure {
+            net: net.total(),
+            gross: gross.total(),
+        };
+    }
 }
 
-#[inline(always)]
-fn weighted_body<const FMA: bool>(shares: &[f64], prices: &[f64], factors: &[f64], out: &mut f64) {
-    let n = shares.len();
-    let (prices, factors) = (&prices[..n], &factors[..n]);
-    let mut sum = Sum::default();
-    in_lanes!(n, |i, lane| {
-        sum.add(lane, factors[i] * (shares[i] * prices[i]));
-    });
-    *out = sum.total();
-}
 kernel! {
     /// The sum of the values of shares at prices, each times its factor.
-    pub(super) fn weighted(shares: &[f64], prices: &[f64], factors: &[f64], out: &mut f64) = weighted_body
+    pub(super) fn weighted(shares: &[f64], prices: &[f64], factors: &[f64], out: &mut f64) {
+        let n = shares.len();
+        let (prices, factors) = (&prices[..n], &factors[..n]);
+        let mut sum = Sum::default();
+        in_lanes!(n, |i, lane| {
+            sum.add(lane, factors[i] * (shares[i] * prices[i]));
+        });
+        *out = sum.total();
+    }
 }
 
-#[inline(always)]
-fn clamp_weights_body<const FMA: bool>(weights: &mut [f64], least: f64, most: f64, out: &mut Exposure) {
-    let n = weights.len();
-    let (mut net, mut gross) = (Sum::default(), Sum::default());
-    in_lanes!(n, |i, lane| {
-        let weight = weights[i];
-        let weight = if weight.is_nan() { 0.0 } else { weight };
-        let weight = if weight < least { least } else { weight };
-        let weight = if weight > most { most } else { weight };
-        weights[i] = weight;
-        net.add(lane, weight);
-        gross.add(lane, weight.abs());
-    });
-    *out = Exposure {
-        net: net.total(),
-        gross: gross.total(),
-    };
-}
 kernel! {
     /// Brings each weight within bounds; not a number counts as 0. Gives the sums of weights.
-    pub(super) fn clamp_weights(weights: &mut [f64], least: f64, most: f64,
-        out: &mut Exposure) = clamp_weights_body
+    pub(super) fn clamp_weights(weights: &mut [f64], least: f64, most: f64, out: &mut Exposure) {
+        let n = weights.len();
+        let (mut net, mut gross) = (Sum::default(), Sum::default());
+        in_lanes!(n, |i, lane| {
+            let weight = weights[i];
+            let weight = if weight.is_nan() { 0.0 } else { weight };
+            let weight = if weight < least { least } else { weight };
+            let weight = if weight > most { most } else { weight };
+            weights[i] = weight;
+            net.add(lane, weight);
+            gross.add(lane, weight.abs());
+        });
+        *out = Exposure {
+            net: net.total(),
+            gross: gross.total(),
+        };
+    }
 }
 
 /// The factors that turn weights into shares.
@@ -138,29 +131,20 @@ pub(super) fn whole(shares: f64, lot: f64) -> f64 {
     }
 }
 
-#[inline(always)]
-fn targets_body<const FMA: bool>(
-    orders: &mut [f64],
-    held: &[f64],
-    marks: &[f64],
-    flags: &[u8],
-    by: &Targets,
-) {
-    let n = orders.len();
-    let (held, marks, flags) = (&held[..n], &marks[..n], &flags[..n]);
-    let by = *by;
-    for i in 0..n {
-        let weight = orders[i] * if orders[i] > 0.0 { by.long } else { by.short };
-        let trade = whole(weight * by.nav / marks[i], by.lot) - held[i];
-        let is_small = trade.abs() * marks[i] < by.least;
-        let trades = flags[i] & status::TRADES != 0;
-        orders[i] = if trades & !is_small { trade } else { 0.0 };
-    }
-}
 kernel! {
     /// Turns weights into signed shares to trade; 0 for a symbol that does not trade.
-    pub(super) fn targets(orders: &mut [f64], held: &[f64], marks: &[f64], flags: &[u8],
-        by: &Targets) = targets_body
+    pub(super) fn targets(orders: &mut [f64], held: &[f64], marks: &[f64], flags: &[u8], by: &Targets) {
+        let n = orders.len();
+        let (held, marks, flags) = (&held[..n], &marks[..n], &flags[..n]);
+        let by = *by;
+        for i in 0..n {
+            let weight = orders[i] * if orders[i] > 0.0 { by.long } else { by.short };
+            let trade = whole(weight * by.nav / marks[i], by.lot) - held[i];
+            let is_small = trade.abs() * marks[i] < by.least;
+            let trades = flags[i] & status::TRADES != 0;
+            orders[i] = if trades & !is_small { trade } else { 0.0 };
+        }
+    }
 }
 
 /// The rates of costs, and the sizes that impact is measured by.
@@ -253,17 +237,14 @@ fn reduce_orders<const IMPACT: bool>(
     };
 }
 
-#[inline(always)]
-fn reduce_body<const FMA: bool>(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) {
-    match by.impact > 0.0 {
-        true => reduce_orders::<true>(orders, held, by, out),
-        false => reduce_orders::<false>(orders, held, by, out),
-    }
-}
 kernel! {
     /// Makes what reduces positions; the rest is left in the orders.
-    pub(super) fn reduce(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>,
-        out: &mut Trades) = reduce_body
+    pub(super) fn reduce(orders: &mut [f64], held: &mut [f64], by: &Costing<'_>, out: &mut Trades) {
+        match by.impact > 0.0 {
+            true => reduce_orders::<true>(orders, held, by, out),
+            false => reduce_orders::<false>(orders, held, by, out),
+        }
+    }
 }
 
 #[inline(always)]
@@ -307,20 +288,6 @@ fn increase_held<const IMPACT: bool>(
     };
 }
 
-#[inline(always)]
-fn increase_body<const FMA: bool>(
-    orders: &[f64],
-    held: &mut [f64],
-    by: &Costing<'_>,
-    factor: f64,
-    lot: f64,
-    out: &mut Trades,
-) {
-    match by.impact > 0.0 {
-        true => increase_held::<true>(orders, held, by, factor, lot, out),
-        false => increase_held::<false>(orders, held, by, factor, lot, out),
-    }
-}
 kernel! {
     /// Makes the orders times a factor of at most 1, in whole lots.
     pub(super) fn increase(
@@ -330,19 +297,21 @@ kernel! {
         factor: f64,
         lot: f64,
         out: &mut Trades,
-    ) = increase_body
-}
-
-#[inline(always)]
-fn show_weights_body<const FMA: bool>(shares: &[f64], marks: &[f64], scale: f64, clip: f64, out: &mut [f32]) {
-    let n = out.len();
-    let (shares, marks) = (&shares[..n], &marks[..n]);
-    for i in 0..n {
-        out[i] = (shares[i] * marks[i] * scale).max(-clip).min(clip) as f32;
+    ) {
+        match by.impact > 0.0 {
+            true => increase_held::<true>(orders, held, by, factor, lot, out),
+            false => increase_held::<false>(orders, held, by, factor, lot, out),
+        }
     }
 }
+
 kernel! {
     /// Writes the values of positions times a scale, clipped.
-    pub(super) fn show_weights(shares: &[f64], marks: &[f64], scale: f64, clip: f64,
-        out: &mut [f32]) = show_weights_body
+    pub(super) fn show_weights(shares: &[f64], marks: &[f64], scale: f64, clip: f64, out: &mut [f32]) {
+        let n = out.len();
+        let (shares, marks) = (&shares[..n], &marks[..n]);
+        for i in 0..n {
+            out[i] = (shares[i] * marks[i] * scale).max(-clip).min(clip) as f32;
+        }
+    }
 }

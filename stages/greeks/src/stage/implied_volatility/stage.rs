@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType,
-    Ports, Provided, RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
+    Ports, Provided, RelativeCost, Share, StageError, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 
@@ -208,18 +208,13 @@ impl StageKind for ImpliedVolatility {
 /// Warns where a chain states no contracts, so that the day count and the style rest on defaults.
 fn warn_of_assumptions(context: &Context, contracts: &Contracts, time: &TimeConfig) {
     if contracts.classes.is_empty() && time.calendar.is_none() {
-        context.events.emit(StageEvent::Warning {
-            message: format!(
-                "the chain states no terms of its contracts; assumed are the calendar `us`, settlement at \
-                16:00 (at 9:30 of {}) and European exercise",
-                time::MORNING.join(", ")
-            ),
-            hint: Some(
-                "`ingest/option_chain` states them; or set `time: { calendar: … }` and \
-                `style`"
-                    .to_owned(),
-            ),
-        });
+        let message = format!(
+            "the chain states no terms of its contracts; assumed are the calendar `us`, settlement at 16:00 \
+            (at 9:30 of {}) and European exercise",
+            time::MORNING.join(", ")
+        );
+        let way_out = "`ingest/option_chain` states them; or set `time: { calendar: … }` and `style`";
+        context.warn(message, Some(way_out));
     }
 }
 
