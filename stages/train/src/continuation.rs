@@ -62,13 +62,12 @@ pub(crate) fn read(
     init: &Policy,
     here: &Origin,
 ) -> Result<Continuation, StageError> {
-    if init.kind() != kind {
-        return Err(StageError::new(format!(
-            "the policy at `{PORT}` was trained by `{}`, whose train state `{kind}` cannot continue",
-            init.kind()
-        ))
-        .hint("set `resume: fresh`, which begins with its parameters alone"));
-    }
+    StageError::new(format!(
+        "the policy at `{PORT}` was trained by `{}`, whose train state `{kind}` cannot continue",
+        init.kind()
+    ))
+    .hint("set `resume: fresh`, which begins with its parameters alone")
+    .when(init.kind() != kind)?;
     let artifact = &given.input(PORT)?.artifact;
     let entry = artifact.entry(ENTRY).ok_or_else(|| {
         StageError::new(format!("the policy at `{PORT}` has no train state to continue"))
@@ -121,24 +120,22 @@ impl Continuation {
     /// When the training is not longer than the one that it continues, or normalises otherwise.
     pub fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
         let mut state = self.state;
-        if state.step >= total_timesteps {
-            return Err(StageError::new(format!(
-                "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is \
+        StageError::new(format!(
+            "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is \
                 {total_timesteps}",
-                state.step
-            ))
-            .hint("with `resume: continue`, total_timesteps counts from the start of the first training"));
-        }
+            state.step
+        ))
+        .hint("with `resume: continue`, total_timesteps counts from the start of the first training")
+        .when(state.step >= total_timesteps)?;
         let normalised = |state: &TrainState| {
             let statistics = &state.statistics;
             (statistics.obs_rms.is_some(), statistics.return_rms.is_some())
         };
-        if normalised(&state) != normalised(&fresh) {
-            return Err(StageError::new(format!(
-                "the policy at `{PORT}` was trained with another normalize_obs or normalize_reward"
-            ))
-            .hint("set them as in that training, or `resume: fresh`"));
-        }
+        StageError::new(format!(
+            "the policy at `{PORT}` was trained with another normalize_obs or normalize_reward"
+        ))
+        .hint("set them as in that training, or `resume: fresh`")
+        .when(normalised(&state) != normalised(&fresh))?;
         let go_on = self.same_envs && state.returns.len() == fresh.returns.len();
         if state.statistics.obs_rms.is_none() {
             state.statistics.normalisation = fresh.statistics.normalisation.clone();

@@ -100,13 +100,12 @@ impl Network {
     /// # Errors
     /// When no network has its observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
-        if !self.symbols.is_default() && !matches!(env.action_space, ActionSpace::Candidates { .. }) {
-            return Err(StageError::new(format!(
-                "`policy_kwargs.symbols`: the states of `{}` are not symbolic",
-                env.name
-            ))
-            .hint("leave it out, or train on an environment of env/symbolic"));
-        }
+        StageError::new(format!(
+            "`policy_kwargs.symbols`: the states of `{}` are not symbolic",
+            env.name
+        ))
+        .hint("leave it out, or train on an environment of env/symbolic")
+        .when(!self.symbols.is_default() && !matches!(env.action_space, ActionSpace::Candidates { .. }))?;
         let head = self.head.of(&env.action_space, &self.symbols);
         let bounded = match &env.action_space {
             ActionSpace::Continuous { bounds, .. } => {
@@ -268,9 +267,8 @@ stages_core::settings! {
 
 impl NetArch {
     fn check(&self) -> Result<(), ConfigProblem> {
-        if self.pi.iter().chain(&self.vf).any(|&size| size == 0) {
-            return Err(problem("net_arch", "a layer needs a size of at least 1"));
-        }
+        problem("net_arch", "a layer needs a size of at least 1")
+            .when(self.pi.iter().chain(&self.vf).any(|&size| size == 0))?;
         Ok(())
     }
 }

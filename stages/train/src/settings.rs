@@ -268,25 +268,22 @@ impl Common {
 
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
-        if self.total_timesteps == 0 {
-            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
-                .hint("write `total_timesteps: 300_000`, say, in environment steps"));
-        }
+        ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+            .hint("write `total_timesteps: 300_000`, say, in environment steps")
+            .when(self.total_timesteps == 0)?;
         check!(self; count: n_envs, n_steps, batch_size, n_epochs, log_interval;);
-        if self.precision == Precision::Bf16 && self.network.lstm_layers() != 1 {
-            return Err(ConfigProblem::new(
-                "precision",
-                "bf16 is only supported for the products of one layer of LSTM",
-            )
-            .hint("leave `precision` out, or train with `train/recurrent_ppo` and `n_lstm_layers: 1`"));
-        }
-        if self.rollout() > 1 << 28 {
-            return Err(ConfigProblem::new(
-                "n_steps",
-                "a rollout of n_envs x n_steps samples does not fit in memory",
-            )
-            .hint("a rollout usually has a few thousand samples"));
-        }
+        ConfigProblem::new(
+            "precision",
+            "bf16 is only supported for the products of one layer of LSTM",
+        )
+        .hint("leave `precision` out, or train with `train/recurrent_ppo` and `n_lstm_layers: 1`")
+        .when(self.precision == Precision::Bf16 && self.network.lstm_layers() != 1)?;
+        ConfigProblem::new(
+            "n_steps",
+            "a rollout of n_envs x n_steps samples does not fit in memory",
+        )
+        .hint("a rollout usually has a few thousand samples")
+        .when(self.rollout() > 1 << 28)?;
         self.validation.check()?;
         check!(self; schedule: learning_rate; positive: max_grad_norm, checkpoint_interval;);
         Ok(())

@@ -48,10 +48,9 @@ pub enum ValidationMode {
 impl ValidationConfig {
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
-        if self.episodes == Some(0) {
-            return Err(ConfigProblem::new("validation.episodes", "must be at least 1")
-                .hint("set `validation: { every: 0 }` to train without validation"));
-        }
+        ConfigProblem::new("validation.episodes", "must be at least 1")
+            .hint("set `validation: { every: 0 }` to train without validation")
+            .when(self.episodes == Some(0))?;
         Ok(())
     }
 

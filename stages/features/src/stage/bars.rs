@@ -56,20 +56,16 @@ fn check_inputs(
     feature: &dyn Feature<Bars>,
     price: Price,
 ) -> Result<(), ConfigProblem> {
-    if price == Price::AdjustedClose && plan.inputs.contains_key(ACTIONS_IN.name) {
-        return Err(
-            ConfigProblem::new("price", "adjusted closes are adjusted for splits already")
-                .hint("leave out `actions`, or take `price: close`"),
-        );
-    }
+    ConfigProblem::new("price", "adjusted closes are adjusted for splits already")
+        .hint("leave out `actions`, or take `price: close`")
+        .when(price == Price::AdjustedClose && plan.inputs.contains_key(ACTIONS_IN.name))?;
     let Some(bars) = plan.inputs.get("bars").and_then(|list| list.first()) else {
         return Ok(());
     };
     for input in needed(feature, price) {
-        if !bars.may_have(input) {
-            return Err(ConfigProblem::new(field, lacks(feature, input, "the bars at `bars`"))
-                .hint("remove it, take features of the close alone, or read bars that have it"));
-        }
+        ConfigProblem::new(field, lacks(feature, input, "the bars at `bars`"))
+            .hint("remove it, take features of the close alone, or read bars that have it")
+            .when(!bars.may_have(input))?;
     }
     Ok(())
 }

@@ -115,36 +115,27 @@ impl StageKind for CrossSection {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
         let names = config.names()?;
-        if names.is_empty() {
-            return Err(ConfigProblem::new("columns", "nothing is computed").hint(
+        ConfigProblem::new("columns", "nothing is computed")
+            .hint(
                 "name columns of the connected features, as in `columns: [rsi_14]`, or windows, as in \
                 `beta: [60]`",
-            ));
-        }
+            )
+            .when(names.is_empty())?;
         for (field, windows) in [("beta", &config.beta), ("correlation", &config.correlation)] {
             for (i, window) in windows.iter().enumerate() {
-                if !(2..=10_000).contains(window) {
-                    let message = format!("a window has from 2 to 10000 dates, not {window}");
-                    return Err(ConfigProblem::new(format!("{field}[{i}]"), message));
-                }
+                engine::check_window(format!("{field}[{i}]"), *window, 2, "dates")?;
             }
         }
-        if config.clip.is_nan() || config.clip <= 0.0 {
-            return Err(ConfigProblem::new("clip", "must be greater than 0"));
-        }
-        if !config.sectors.is_empty() && config.sector_column.is_some() {
-            return Err(ConfigProblem::new("sector_column", "sectors are given already")
-                .hint("leave out `sectors` or `sector_column`"));
-        }
+        ConfigProblem::new("clip", "must be greater than 0")
+            .when(config.clip.is_nan() || config.clip <= 0.0)?;
+        ConfigProblem::new("sector_column", "sectors are given already")
+            .hint("leave out `sectors` or `sector_column`")
+            .when(!config.sectors.is_empty() && config.sector_column.is_some())?;
         let connected: &[Provided] = plan.inputs.get(FEATURES_IN.name).map_or(&[], |list| list);
         for (i, column) in config.columns.iter().enumerate() {
-            if !connected.iter().any(|provided| provided.may_have(column)) {
-                return Err(ConfigProblem::new(
-                    format!("columns[{i}]"),
-                    format!("no connected feature is `{column}`"),
-                )
-                .hint("connect the stage that computes it at `features`"));
-            }
+            ConfigProblem::new(format!("columns[{i}]"), format!("no connected feature is `{column}`"))
+                .hint("connect the stage that computes it at `features`")
+                .when(!connected.iter().any(|provided| provided.may_have(column)))?;
         }
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
     }

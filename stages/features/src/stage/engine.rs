@@ -311,6 +311,19 @@ pub fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, St
     Ok(format!("{version} {}", cache::canonical_json(&settings)))
 }
 
+/// Refuses a window of fewer than `least` rows, or of too many; `unit` is what they are.
+pub fn check_window(field: String, window: usize, least: usize, unit: &str) -> Result<(), ConfigProblem> {
+    let message = format!("a window has from {least} to 10000 {unit}, not {window}");
+    ConfigProblem::new(field, message).when(!(least..=10_000).contains(&window))
+}
+
+/// Refuses what cannot be the number of trading days a year.
+pub fn check_days_a_year(days: f64) -> Result<(), ConfigProblem> {
+    let message = format!("{days} is not a number of trading days a year");
+    let problem = ConfigProblem::new("days_a_year", message).hint("252 is usual");
+    problem.when(!(days > 0.0 && days <= 366.0))
+}
+
 /// Refuses two features with one name.
 pub fn check_names(
     field: &str,
@@ -320,12 +333,9 @@ pub fn check_names(
     let mut all = Vec::new();
     for (i, names) in names.into_iter().enumerate() {
         for name in names {
-            if !seen.insert(name.clone()) {
-                return Err(
-                    ConfigProblem::new(format!("{field}[{i}]"), format!("`{name}` is there twice"))
-                        .hint("remove one of them, or give it another period"),
-                );
-            }
+            ConfigProblem::new(format!("{field}[{i}]"), format!("`{name}` is there twice"))
+                .hint("remove one of them, or give it another period")
+                .when(!seen.insert(name.clone()))?;
             all.push(name);
         }
     }

@@ -106,29 +106,19 @@ impl StageKind for OptionsSurface {
         for (i, &[short, long]) in config.term_slope.iter().enumerate() {
             maturity(format!("term_slope[{i}][0]"), short)?;
             maturity(format!("term_slope[{i}][1]"), long)?;
-            if short >= long {
-                let message = format!("the short maturity {short} is not below the long one {long}");
-                return Err(ConfigProblem::new(format!("term_slope[{i}]"), message));
-            }
+            let message = format!("the short maturity {short} is not below the long one {long}");
+            ConfigProblem::new(format!("term_slope[{i}]"), message).when(short >= long)?;
         }
-        if !(config.skew_delta > 0.0 && config.skew_delta < 0.5) {
-            let message = format!("{} is not an absolute delta out of the money", config.skew_delta);
-            return Err(
-                ConfigProblem::new("skew_delta", message).hint("give one between 0 and 0.5, such as 0.25")
-            );
-        }
-        if !(1..=10_000).contains(&config.realised_window) {
-            let message = format!("a window has from 1 to 10000 days, not {}", config.realised_window);
-            return Err(ConfigProblem::new("realised_window", message));
-        }
-        if !(config.days_a_year > 0.0 && config.days_a_year <= 366.0) {
-            let message = format!("{} is not a number of trading days a year", config.days_a_year);
-            return Err(ConfigProblem::new("days_a_year", message).hint("252 is usual"));
-        }
+        let message = format!("{} is not an absolute delta out of the money", config.skew_delta);
+        ConfigProblem::new("skew_delta", message)
+            .hint("give one between 0 and 0.5, such as 0.25")
+            .when(!(config.skew_delta > 0.0 && config.skew_delta < 0.5))?;
+        engine::check_window("realised_window".to_owned(), config.realised_window, 1, "days")?;
+        engine::check_days_a_year(config.days_a_year)?;
         let features = config.features();
-        if features.is_empty() {
-            return Err(ConfigProblem::new("", "no feature is named").hint("write `atm_iv: [30]`"));
-        }
+        ConfigProblem::new("", "no feature is named")
+            .hint("write `atm_iv: [30]`")
+            .when(features.is_empty())?;
         let names = engine::check_names("", features.iter().map(Feature::columns)).map_err(|problem| {
             ConfigProblem {
                 field: String::new(),
@@ -138,35 +128,36 @@ impl StageKind for OptionsSurface {
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             for feature in &features {
                 for input in feature.inputs() {
-                    if !chain.may_have(input) {
-                        let message = format!(
+                    ConfigProblem::new(
+                        "",
+                        format!(
                             "`{}` needs `{input}`, which the chain at `chain` lacks",
                             feature.columns().join("`, `")
-                        );
-                        return Err(ConfigProblem::new("", message).hint(match input {
-                            "implied_volatility" => {
-                                "put a stage with `uses: greeks/implied_volatility` before this one and \
+                        ),
+                    )
+                    .hint(match input {
+                        "implied_volatility" => {
+                            "put a stage with `uses: greeks/implied_volatility` before this one and \
                                 connect its chain"
-                            }
-                            _ => {
-                                "map `underlying` in the stage that reads the chain, or set \
+                        }
+                        _ => {
+                            "map `underlying` in the stage that reads the chain, or set \
                                 `variance_risk_premium: []`"
-                            }
-                        }));
-                    }
+                        }
+                    })
+                    .when(!chain.may_have(input))?;
                 }
             }
-            if !chain.may_have("underlying") && !chain.may_have("forward") {
-                return Err(ConfigProblem::new(
-                    "",
-                    "the chain at `chain` has neither forward nor underlying: the forward of its contracts \
+            ConfigProblem::new(
+                "",
+                "the chain at `chain` has neither forward nor underlying: the forward of its contracts \
                     is unknown",
-                )
-                .hint(
-                    "put a stage with `uses: greeks/implied_volatility` before this one and connect its \
+            )
+            .hint(
+                "put a stage with `uses: greeks/implied_volatility` before this one and connect its \
                     chain",
-                ));
-            }
+            )
+            .when(!chain.may_have("underlying") && !chain.may_have("forward"))?;
         }
         if let Some(greeks) = plan.inputs.get("greeks").and_then(|list| list.first())
             && !greeks.may_have("delta")

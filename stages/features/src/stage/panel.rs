@@ -99,12 +99,9 @@ pub(super) fn read_features(context: &Context, inputs: &[Input]) -> Result<Vec<R
     let mut batches = Vec::new();
     for input in inputs {
         let data = DataSet::open(input)?;
-        if data.is_intraday(&context.store)? {
-            return Err(
-                StageError::new("features of several times a day have no cross-section by date")
-                    .hint("connect daily features, such as those of `features/technical`"),
-            );
-        }
+        StageError::new("features of several times a day have no cross-section by date")
+            .hint("connect daily features, such as those of `features/technical`")
+            .when(data.is_intraday(&context.store)?)?;
         batches.extend(data.read_all(&context.store)?);
     }
     Ok(batches)

@@ -19,10 +19,9 @@ impl Splits {
         if given.optional(ACTIONS_IN.name).is_none() {
             return Ok(None);
         }
-        if price == Price::AdjustedClose {
-            return Err(StageError::new("adjusted closes are adjusted for splits already")
-                .hint("leave out `actions`, or take `price: close`"));
-        }
+        StageError::new("adjusted closes are adjusted for splits already")
+            .hint("leave out `actions`, or take `price: close`")
+            .when(price == Price::AdjustedClose)?;
         let mut splits = corporate_actions::open(given, ACTIONS_IN.name)?;
         splits.retain(|action| matches!(action.kind, Kind::Split | Kind::StockDividend));
         match splits

@@ -62,10 +62,9 @@ impl StageKind for Technical {
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
-        if config.indicators.is_empty() {
-            return Err(ConfigProblem::new("indicators", "no indicator is named")
-                .hint("name one, as in `indicators: [{ sma: 20 }]`"));
-        }
+        ConfigProblem::new("indicators", "no indicator is named")
+            .hint("name one, as in `indicators: [{ sma: 20 }]`")
+            .when(config.indicators.is_empty())?;
         let indicators = config.defined()?;
         check_features("indicators", &indicators, 1, plan, config.price)
     }

@@ -64,18 +64,12 @@ impl StageKind for Turbulence {
     };
 
     fn check(&self, config: &Self::Config, _: &PlanContext) -> Planned {
-        if !(2..=10_000).contains(&config.window) {
-            let message = format!("a window has from 2 to 10000 dates, not {}", config.window);
-            return Err(ConfigProblem::new("window", message));
-        }
-        if !(0.0..1.0).contains(&config.max_missing) {
-            return Err(ConfigProblem::new("max_missing", "must be at least 0 and less than 1"));
-        }
-        if config.symbol.is_empty() {
-            return Err(
-                ConfigProblem::new("symbol", "the result needs a symbol").hint("write `symbol: MARKET`")
-            );
-        }
+        engine::check_window("window".to_owned(), config.window, 2, "dates")?;
+        ConfigProblem::new("max_missing", "must be at least 0 and less than 1")
+            .when(!(0.0..1.0).contains(&config.max_missing))?;
+        ConfigProblem::new("symbol", "the result needs a symbol")
+            .hint("write `symbol: MARKET`")
+            .when(config.symbol.is_empty())?;
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names()))]))
     }
 
@@ -89,10 +83,9 @@ impl StageKind for Turbulence {
             } else {
                 &panel.world
             };
-            if panel.symbols.contains(symbol) {
-                return Err(StageError::new(format!("`{symbol}` is a symbol of the bars"))
-                    .hint("set `symbol` to another name for the market as a whole"));
-            }
+            StageError::new(format!("`{symbol}` is a symbol of the bars"))
+                .hint("set `symbol` to another name for the market as a whole")
+                .when(panel.symbols.contains(symbol))?;
             let shown = match config.method {
                 Method::Finrl => finrl_shown_from(&panel.prices, config.window),
                 Method::Shrunk => 0,

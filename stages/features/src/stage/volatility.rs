@@ -1,6 +1,7 @@
 //! `features/volatility`.
 
 use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
+use super::engine;
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::realised::{Estimator, Realised};
 use stages_core::{
@@ -60,23 +61,16 @@ impl StageKind for Volatility {
     };
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Planned {
-        if config.estimators.is_empty() {
-            return Err(ConfigProblem::new("estimators", "no estimator is named")
-                .hint("write `estimators: [close_close]`"));
-        }
-        if config.windows.is_empty() {
-            return Err(ConfigProblem::new("windows", "no window is named").hint("write `windows: [20]`"));
-        }
+        ConfigProblem::new("estimators", "no estimator is named")
+            .hint("write `estimators: [close_close]`")
+            .when(config.estimators.is_empty())?;
+        ConfigProblem::new("windows", "no window is named")
+            .hint("write `windows: [20]`")
+            .when(config.windows.is_empty())?;
         for (i, &window) in config.windows.iter().enumerate() {
-            if !(2..=10_000).contains(&window) {
-                let message = format!("a window has from 2 to 10000 bars, not {window}");
-                return Err(ConfigProblem::new(format!("windows[{i}]"), message));
-            }
+            engine::check_window(format!("windows[{i}]"), window, 2, "bars")?;
         }
-        if !(config.days_a_year > 0.0 && config.days_a_year <= 366.0) {
-            let message = format!("{} is not a number of trading days a year", config.days_a_year);
-            return Err(ConfigProblem::new("days_a_year", message).hint("252 is usual"));
-        }
+        engine::check_days_a_year(config.days_a_year)?;
         let features = config.features();
         check_features("estimators", &features, config.windows.len(), plan, config.price)
     }

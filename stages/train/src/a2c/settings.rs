@@ -59,13 +59,12 @@ impl A2cConfig {
         let common =
             with_shared_settings!(common_of! self, network, self.n_steps, batch_size, self.max_grad_norm;);
         common.check()?;
-        if self.normalize_advantage && batch_size < 2 {
-            return Err(ConfigProblem::new(
-                "normalize_advantage",
-                "advantages of a single sample cannot be normalised",
-            )
-            .hint("raise n_envs x n_steps to at least 2"));
-        }
+        ConfigProblem::new(
+            "normalize_advantage",
+            "advantages of a single sample cannot be normalised",
+        )
+        .hint("raise n_envs x n_steps to at least 2")
+        .when(self.normalize_advantage && batch_size < 2)?;
         check!(self; share: gamma, gae_lambda; weight: ent_coef, vf_coef; positive: rms_prop_eps;);
         Ok(A2cSettings {
             rollout: PpoSettings {

@@ -80,9 +80,7 @@ impl DqnConfig {
     /// The first mistake found.
     pub fn settings(&self) -> Result<DqnSettings, ConfigProblem> {
         let policy = &self.policy_kwargs;
-        if policy.net_arch.contains(&0) {
-            return Err(problem("net_arch", "a layer needs a size of at least 1"));
-        }
+        problem("net_arch", "a layer needs a size of at least 1").when(policy.net_arch.contains(&0))?;
         let head = NetworkHead::QValues {
             dueling: policy.dueling,
             epsilon: self.exploration_final_eps as f32,

@@ -238,12 +238,11 @@ impl ErlConfig {
             settings; share: num_mutation_frac, super_mut_prob, reset_prob, num_crossover_frac;
             weight: mut_strength, super_mut_strength; count: tournament_size, rl_injection_interval;
         );
-        if settings.num_elites == 0 || settings.num_elites >= self.pop_size {
-            return Err(ConfigProblem::new(
-                "num_elites",
-                format!("must be at least 1 and less than pop_size ({})", self.pop_size),
-            ));
-        }
+        ConfigProblem::new(
+            "num_elites",
+            format!("must be at least 1 and less than pop_size ({})", self.pop_size),
+        )
+        .when(settings.num_elites == 0 || settings.num_elites >= self.pop_size)?;
         Ok(settings)
     }
 
@@ -259,22 +258,20 @@ impl ErlConfig {
             ("num_elites", settings.num_elites),
             ("num_learning_offspring", settings.num_learning_offspring),
         ] {
-            if count == 0 || count > self.pop_size {
-                return Err(ConfigProblem::new(
-                    field,
-                    format!("must be at least 1 and at most pop_size ({})", self.pop_size),
-                ));
-            }
+            ConfigProblem::new(
+                field,
+                format!("must be at least 1 and at most pop_size ({})", self.pop_size),
+            )
+            .when(count == 0 || count > self.pop_size)?;
         }
         check!(settings; positive: variance_init; weight: variance_final; share: variance_decay;);
         Ok(settings)
     }
 
     fn common(&self, network: Network) -> Result<Common, ConfigProblem> {
-        if self.total_timesteps == 0 {
-            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
-                .hint("write `total_timesteps: 1_000_000`, say, in environment steps of all members"));
-        }
+        ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+            .hint("write `total_timesteps: 1_000_000`, say, in environment steps of all members")
+            .when(self.total_timesteps == 0)?;
         check!(self; count: pop_size, episodes_for_fitness, log_interval;);
         checks::count("episode_length", self.episode_length.unwrap_or(1))?;
         self.validation.check()?;
@@ -354,12 +351,7 @@ impl ErlConfig {
             Algorithm::ErlGa => self.num_rl_updates_per_iter.unwrap_or(1024),
             Algorithm::CemRl => self.num_rl_updates_per_iter.unwrap_or(256),
         };
-        if updates < -1 {
-            return Err(ConfigProblem::new(
-                "num_rl_updates_per_iter",
-                "must be 0 or more, or -1",
-            ));
-        }
+        ConfigProblem::new("num_rl_updates_per_iter", "must be 0 or more, or -1").when(updates < -1)?;
         let (evolution, warmup) = match self.algorithm {
             Algorithm::ErlGa => (Evolution::ErlGa(self.genetic()?), 10),
             Algorithm::CemRl => (Evolution::CemRl(self.cross_entropy()?), 100),

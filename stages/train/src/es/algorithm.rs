@@ -61,17 +61,16 @@ impl Algorithm for Es<'_> {
     fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let architecture = self.settings.common.network.architecture(spec)?;
         let n = searched_len(&architecture).map_err(StageError::new)?;
-        if self.settings.algorithm == Kind::CmaEs && n > CMA_ES_MOST {
-            return Err(StageError::new(format!(
-                "`algorithm: cma_es` searches up to {CMA_ES_MOST} parameters, and this policy has {n}: its \
+        StageError::new(format!(
+            "`algorithm: cma_es` searches up to {CMA_ES_MOST} parameters, and this policy has {n}: its \
                 covariance would have {} entries, to decompose in each generation",
-                n * n
-            ))
-            .hint(
-                "set `algorithm: sep_cma_es`, whose covariance is diagonal, or smaller layers in \
+            n * n
+        ))
+        .hint(
+            "set `algorithm: sep_cma_es`, whose covariance is diagonal, or smaller layers in \
                 policy_kwargs",
-            ));
-        }
+        )
+        .when(self.settings.algorithm == Kind::CmaEs && n > CMA_ES_MOST)?;
         if let Some(log_std) = architecture.tensors().iter().find(|tensor| tensor.name == "log_std") {
             state.params[log_std.range()].fill(LOG_STD);
         }

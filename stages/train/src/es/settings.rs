@@ -146,23 +146,20 @@ impl EsConfig {
             matches!(self.algorithm, Pepg | SepCmaEs | CmaEs) => std_init;
             self.algorithm == Pepg => std_lr, std_max_change;
         );
-        if self.total_timesteps == 0 {
-            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
-                .hint("write `total_timesteps: 10_000_000`, say, in environment steps of all members"));
-        }
+        ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+            .hint("write `total_timesteps: 10_000_000`, say, in environment steps of all members")
+            .when(self.total_timesteps == 0)?;
         let (least, multiple, what) = match gradient {
             true => (2, 2, "must be even, and at least 2"),
             false => (4, 1, "must be at least 4"),
         };
-        if self.population_size < least || !self.population_size.is_multiple_of(multiple) {
-            return Err(ConfigProblem::new("population_size", what));
-        }
+        ConfigProblem::new("population_size", what)
+            .when(self.population_size < least || !self.population_size.is_multiple_of(multiple))?;
         check!(self; count: num_rollouts, log_interval;);
         checks::count("episode_length", self.episode_length.unwrap_or(1))?;
-        if !matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu) {
-            return Err(ConfigProblem::new("device", "a population is evaluated on the CPU")
-                .hint("set `device: auto`"));
-        }
+        ConfigProblem::new("device", "a population is evaluated on the CPU")
+            .hint("set `device: auto`")
+            .when(!matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu))?;
         let settings = EsSettings {
             common: Common {
                 total_timesteps: self.total_timesteps,

@@ -57,14 +57,11 @@ impl Algorithm for Imitation {
     /// The student sees observations as the teacher was trained to.
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
         let normalisation = self.teacher.observation_normalisation();
-        if init.is_some_and(|init| init.observation_normalisation() != normalisation) {
-            return Err(StageError::new(
-                "the policies at `init` and `teacher` normalise observations differently",
-            )
+        StageError::new("the policies at `init` and `teacher` normalise observations differently")
             .hint(
                 "begin with a policy that was trained by `train/imitate` on this teacher, or without `init`",
-            ));
-        }
+            )
+            .when(init.is_some_and(|init| init.observation_normalisation() != normalisation))?;
         Ok(Statistics {
             normalisation: normalisation.cloned(),
             ..Statistics::default()
@@ -81,13 +78,12 @@ impl Algorithm for Imitation {
             ))
             .hint("imitate it on an environment with the same features, slate and actions"));
         }
-        if !self.teacher.architecture().head.has_critic() {
-            return Err(StageError::new(format!(
-                "the policy at `teacher` was trained by `{}`, which has no values to imitate",
-                self.teacher.kind()
-            ))
-            .hint("imitate a policy of `train/ppo`, `train/a2c` or `train/imitate`"));
-        }
+        StageError::new(format!(
+            "the policy at `teacher` was trained by `{}`, which has no values to imitate",
+            self.teacher.kind()
+        ))
+        .hint("imitate a policy of `train/ppo`, `train/a2c` or `train/imitate`")
+        .when(!self.teacher.architecture().head.has_critic())?;
         let n_envs = state.episode_start.len();
         state.extra = vec![0.0; n_envs * self.teacher.architecture().state_len()];
         Ok(())

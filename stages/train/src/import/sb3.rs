@@ -58,17 +58,16 @@ pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Polic
         let found = file.tensor(&name)?;
         let mut shape = tensor.shape.clone();
         shape.reverse();
-        if found.shape != shape {
-            return Err(StageError::new(format!(
-                "the tensor `{name}` is {:?}, and the environment `{}` needs {shape:?}",
-                found.shape, env.name
-            ))
-            .hint(format!(
-                "it has {} and {}: import a policy that was trained on it",
-                count(env.obs_dim(), "observed value"),
-                count(architecture.head.num_outputs(), "action")
-            )));
-        }
+        StageError::new(format!(
+            "the tensor `{name}` is {:?}, and the environment `{}` needs {shape:?}",
+            found.shape, env.name
+        ))
+        .hint(format!(
+            "it has {} and {}: import a policy that was trained on it",
+            count(env.obs_dim(), "observed value"),
+            count(architecture.head.num_outputs(), "action")
+        ))
+        .when(found.shape != shape)?;
         let to = &mut params[tensor.range()];
         if is_weight {
             let [outputs, inputs] = [shape[0], shape[1]];
@@ -237,13 +236,12 @@ impl File {
         };
         if is_sac || is_td3 {
             let components = base.head.num_outputs();
-            if !base.head.is_continuous() {
-                return Err(StageError::new(format!(
-                    "its policy has continuous actions, and those of the environment `{}` are choices",
-                    env.name
-                ))
-                .hint("import a policy that was trained on it"));
-            }
+            StageError::new(format!(
+                "its policy has continuous actions, and those of the environment `{}` are choices",
+                env.name
+            ))
+            .hint("import a policy that was trained on it")
+            .when(!base.head.is_continuous())?;
             let (kind, head, mut pi) = match is_sac {
                 true => (
                     "train/sac",
@@ -270,13 +268,12 @@ impl File {
                 dueling: false,
                 epsilon: epsilon as f32,
             };
-            if !head.fits(&env.action_space) {
-                return Err(StageError::new(format!(
-                    "its policy has {choices} actions, and those of the environment `{}` are others",
-                    env.name
-                ))
-                .hint("import a policy that was trained on it"));
-            }
+            StageError::new(format!(
+                "its policy has {choices} actions, and those of the environment `{}` are others",
+                env.name
+            ))
+            .hint("import a policy that was trained on it")
+            .when(!head.fits(&env.action_space))?;
             return Ok(("train/dqn", Architecture { head, pi, ..base }));
         }
         let mut architecture = Architecture {

@@ -44,20 +44,17 @@ impl StageKind for Import {
     };
 
     fn check(&self, config: &ImportConfig, _: &PlanContext) -> Planned {
-        if config.path.is_empty() {
-            return Err(ConfigProblem::new("path", "no file is given").hint("write `path: model.zip`"));
-        }
+        ConfigProblem::new("path", "no file is given")
+            .hint("write `path: model.zip`")
+            .when(config.path.is_empty())?;
         Ok(Self::PORTS.provided())
     }
 
     fn sources(&self, config: &ImportConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         let path = base.join(&config.path);
-        if !path.is_file() {
-            return Err(
-                ConfigProblem::new("path", format!("there is no file `{}`", path.display()))
-                    .hint("relative paths begin at the pipeline file"),
-            );
-        }
+        ConfigProblem::new("path", format!("there is no file `{}`", path.display()))
+            .hint("relative paths begin at the pipeline file")
+            .when(!path.is_file())?;
         Ok(vec![Source::new("", path)])
     }
 

@@ -42,16 +42,12 @@ impl Range {
     }
 
     pub(crate) fn check(self, field: &str) -> Result<(), ConfigProblem> {
-        if !(self.low.is_finite() && self.high.is_finite() && self.low < self.high) {
-            return Err(
-                ConfigProblem::new(field, format!("{} to {} is no range", self.low, self.high))
-                    .hint("write `{ low: 1e-5, high: 1e-3 }`"),
-            );
-        }
-        if self.log == Some(true) && self.low <= 0.0 {
-            return Err(ConfigProblem::new(field, "a logarithmic range begins above 0")
-                .hint("set `log: false`, or raise `low`"));
-        }
+        ConfigProblem::new(field, format!("{} to {} is no range", self.low, self.high))
+            .hint("write `{ low: 1e-5, high: 1e-3 }`")
+            .when(!(self.low.is_finite() && self.high.is_finite() && self.low < self.high))?;
+        ConfigProblem::new(field, "a logarithmic range begins above 0")
+            .hint("set `log: false`, or raise `low`")
+            .when(self.log == Some(true) && self.low <= 0.0)?;
         Ok(())
     }
 }

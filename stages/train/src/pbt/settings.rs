@@ -88,16 +88,13 @@ impl PbtConfig {
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         for (name, hint) in OWN {
-            if self.with.contains_key(name) {
-                return Err(
-                    ConfigProblem::new("with", format!("`{name}` is no setting of one member")).hint(hint),
-                );
-            }
+            ConfigProblem::new("with", format!("`{name}` is no setting of one member"))
+                .hint(hint)
+                .when(self.with.contains_key(name))?;
         }
-        if self.search_space.is_empty() {
-            return Err(ConfigProblem::new("search_space", "`search_space` is required")
-                .hint("write `{ learning_rate: { low: 1e-5, high: 1e-2 } }`, say"));
-        }
+        ConfigProblem::new("search_space", "`search_space` is required")
+            .hint("write `{ learning_rate: { low: 1e-5, high: 1e-2 } }`, say")
+            .when(self.search_space.is_empty())?;
         for (name, range) in &self.search_space {
             range.check(&format!("search_space.{name}"))?;
             // The ends of every range are settings that the trainer takes.
@@ -120,22 +117,15 @@ impl PbtConfig {
         }
         let shares = [("top_ratio", self.top_ratio), ("bottom_ratio", self.bottom_ratio)];
         for (field, share) in shares {
-            if !(share > 0.0 && share <= 0.5) {
-                return Err(ConfigProblem::new(field, "must be above 0 and at most 0.5"));
-            }
+            ConfigProblem::new(field, "must be above 0 and at most 0.5")
+                .when(!(share > 0.0 && share <= 0.5))?;
         }
-        if self.pop_size < 2 {
-            return Err(ConfigProblem::new("pop_size", "must be at least 2"));
-        }
-        if !(self.perturb_factor > 1.0 && self.perturb_factor.is_finite()) {
-            return Err(ConfigProblem::new("perturb_factor", "must be greater than 1"));
-        }
-        if !(0.0..=1.0).contains(&self.resample_probability) {
-            return Err(ConfigProblem::new("resample_probability", "must lie within 0 and 1"));
-        }
-        if self.interval == Some(0) {
-            return Err(ConfigProblem::new("interval", "must be at least 1 step"));
-        }
+        ConfigProblem::new("pop_size", "must be at least 2").when(self.pop_size < 2)?;
+        ConfigProblem::new("perturb_factor", "must be greater than 1")
+            .when(!(self.perturb_factor > 1.0 && self.perturb_factor.is_finite()))?;
+        ConfigProblem::new("resample_probability", "must lie within 0 and 1")
+            .when(!(0.0..=1.0).contains(&self.resample_probability))?;
+        ConfigProblem::new("interval", "must be at least 1 step").when(self.interval == Some(0))?;
         Ok(())
     }
 }

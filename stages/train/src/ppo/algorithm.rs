@@ -98,12 +98,9 @@ impl Algorithm for Ppo {
     }
 
     fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
-        if self.settings.normalize_obs && obs_dim == 0 {
-            return Err(
-                StageError::new("`normalize_obs`: symbolic states have no numbers to normalise")
-                    .hint("leave `normalize_obs` out"),
-            );
-        }
+        StageError::new("`normalize_obs`: symbolic states have no numbers to normalise")
+            .hint("leave `normalize_obs` out")
+            .when(self.settings.normalize_obs && obs_dim == 0)?;
         let weight = warm_start::WEIGHT * self.settings.common.rollout() as f64;
         Ok(Statistics {
             obs_rms: warm_start::obs_rms(init, self.settings.normalize_obs, obs_dim, weight)?,

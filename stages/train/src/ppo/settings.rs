@@ -86,41 +86,34 @@ impl PpoSettings {
     fn check_sequences(&self) -> Result<(), ConfigProblem> {
         let n_steps = self.common.n_steps;
         let Some(length) = self.sequence_length else {
-            if self.burn_in > 0 {
-                return Err(ConfigProblem::new("burn_in", "a whole rollout has no steps before it")
-                    .hint("set `sequence_length`, too"));
-            }
+            ConfigProblem::new("burn_in", "a whole rollout has no steps before it")
+                .hint("set `sequence_length`, too")
+                .when(self.burn_in > 0)?;
             return self.common.check_sequences("n_steps", n_steps);
         };
-        if length == 0 || !n_steps.is_multiple_of(length) {
-            return Err(ConfigProblem::new(
-                "sequence_length",
-                format!("n_steps ({n_steps}) is not a multiple of {length}"),
-            )
-            .hint("a rollout is cut into whole sequences: choose a divisor of n_steps"));
-        }
-        if self.burn_in > n_steps - length {
-            return Err(ConfigProblem::new(
-                "burn_in",
-                format!("no sequence has {} steps before it", self.burn_in),
-            )
+        ConfigProblem::new(
+            "sequence_length",
+            format!("n_steps ({n_steps}) is not a multiple of {length}"),
+        )
+        .hint("a rollout is cut into whole sequences: choose a divisor of n_steps")
+        .when(length == 0 || !n_steps.is_multiple_of(length))?;
+        ConfigProblem::new("burn_in", format!("no sequence has {} steps before it", self.burn_in))
             .hint(format!(
                 "the last of {length} steps in a rollout of {n_steps} has {}; raise n_steps",
                 n_steps - length
-            )));
-        }
+            ))
+            .when(self.burn_in > n_steps - length)?;
         self.common.check_sequences("sequence_length", length)
     }
 
     fn check(&self) -> Result<(), ConfigProblem> {
         self.check_sequences()?;
-        if self.normalize_advantage && (self.common.rollout() < 2 || self.common.batch_size < 2) {
-            return Err(ConfigProblem::new(
-                "normalize_advantage",
-                "advantages of a single sample cannot be normalised",
-            )
-            .hint("raise n_envs x n_steps and batch_size to at least 2"));
-        }
+        ConfigProblem::new(
+            "normalize_advantage",
+            "advantages of a single sample cannot be normalised",
+        )
+        .hint("raise n_envs x n_steps and batch_size to at least 2")
+        .when(self.normalize_advantage && (self.common.rollout() < 2 || self.common.batch_size < 2))?;
         check!(
             self; share: gamma, gae_lambda; weight: ent_coef, vf_coef; positive: target_kl;
             schedule: clip_range, clip_range_vf;

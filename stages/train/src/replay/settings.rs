@@ -102,25 +102,16 @@ impl ReplaySettings {
     /// Checks the settings.
     pub(crate) fn check(&self, n_envs: usize) -> Result<(), ConfigProblem> {
         check!(self; count: batch_size, train_freq, n_steps;);
-        if self.gradient_steps < -1 {
-            return Err(ConfigProblem::new("gradient_steps", "must be 0 or more, or -1"));
-        }
-        if self.buffer_size < n_envs.max(self.batch_size) || self.buffer_size > 1 << 31 {
-            return Err(ConfigProblem::new(
-                "buffer_size",
-                "must be at least batch_size and n_envs, and at most 2^31",
-            ));
-        }
-        if self.buffer_size / n_envs.max(1) <= self.n_steps {
-            return Err(ConfigProblem::new(
-                "n_steps",
-                "the buffer holds fewer steps of each environment",
-            ));
-        }
+        ConfigProblem::new("gradient_steps", "must be 0 or more, or -1").when(self.gradient_steps < -1)?;
+        ConfigProblem::new(
+            "buffer_size",
+            "must be at least batch_size and n_envs, and at most 2^31",
+        )
+        .when(self.buffer_size < n_envs.max(self.batch_size) || self.buffer_size > 1 << 31)?;
+        ConfigProblem::new("n_steps", "the buffer holds fewer steps of each environment")
+            .when(self.buffer_size / n_envs.max(1) <= self.n_steps)?;
         check!(self; share: gamma; positive: tau;);
-        if self.tau > 1.0 {
-            return Err(ConfigProblem::new("tau", "must be at most 1"));
-        }
+        ConfigProblem::new("tau", "must be at most 1").when(self.tau > 1.0)?;
         Ok(())
     }
 }

@@ -63,9 +63,8 @@ pub struct ActorCriticArch {
 
 impl ActorCriticArch {
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
-        if self.pi.iter().chain(&self.qf).any(|&size| size == 0) {
-            return Err(problem("net_arch", "a layer needs a size of at least 1"));
-        }
+        problem("net_arch", "a layer needs a size of at least 1")
+            .when(self.pi.iter().chain(&self.qf).any(|&size| size == 0))?;
         Ok(())
     }
 
@@ -133,9 +132,8 @@ impl SacConfig {
         let (common, replay) = off_policy_of!(self, network, f64::INFINITY);
         let ent_coef = self.ent_coef.checked()?;
         check!(self; count: target_update_interval;);
-        if self.target_entropy.is_some_and(|value| !value.is_finite()) {
-            return Err(ConfigProblem::new("target_entropy", "must be finite"));
-        }
+        ConfigProblem::new("target_entropy", "must be finite")
+            .when(self.target_entropy.is_some_and(|value| !value.is_finite()))?;
         Ok(OffPolicySettings {
             common,
             replay,
