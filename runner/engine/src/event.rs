@@ -28,7 +28,7 @@ pub enum Event {
         stages: Vec<String>,
         /// The name and version of the program.
         program: String,
-        /// The night of the pipeline's schedule that it is of.
+        /// The name of the schedule's night that the run belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         night: Option<String>,
     },
@@ -36,13 +36,13 @@ pub enum Event {
     StageStarted {
         /// The stage.
         stage: String,
-        /// Its action key.
+        /// The action key.
         key: ActionKey,
-        /// The number of threads assigned to it.
+        /// The number of threads assigned to the stage.
         threads: usize,
         /// The reason for the cache miss, for people.
         reason: String,
-        /// The expected duration in seconds, from its last action.
+        /// The expected duration in seconds, estimated from the stage's last action.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_seconds: Option<f64>,
     },
@@ -50,7 +50,7 @@ pub enum Event {
     StageWaiting {
         /// The stage.
         stage: String,
-        /// Its action key.
+        /// The action key.
         key: ActionKey,
     },
     /// The progress of a stage.
@@ -70,9 +70,9 @@ pub enum Event {
         stage: String,
         /// The metric's name, such as `charts/episodic_return`.
         name: String,
-        /// The step it belongs to.
+        /// The step at which the value was recorded.
         step: u64,
-        /// Its value; `null` in JSON if it is not finite.
+        /// The metric's value; `null` in JSON if it is not finite.
         #[serde(with = "finite")]
         value: f64,
     },
@@ -92,7 +92,7 @@ pub enum Event {
         /// The line.
         line: String,
     },
-    /// The hits of a stage in the memo cache.
+    /// The number of a stage's hits in the memo cache.
     Memo {
         /// The stage.
         stage: String,
@@ -107,9 +107,9 @@ pub enum Event {
         stage: String,
         /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
-        /// True if it reaches the network.
+        /// True if the program can reach the network.
         network: bool,
-        /// The limit of its memory in bytes, if it has one and it is enforced.
+        /// The program's memory limit in bytes, if it has one and it is enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<u64>,
     },
@@ -145,7 +145,7 @@ pub enum Event {
     DeterminismChecked {
         /// The stage.
         stage: String,
-        /// Its action key.
+        /// The action key.
         key: ActionKey,
         /// True if every output has the digest recorded in the store.
         same: bool,
@@ -156,24 +156,24 @@ pub enum Event {
     StageFinished {
         /// The stage.
         stage: String,
-        /// Its action key; absent if it was skipped before its inputs were known.
+        /// The action key; absent if the stage was skipped before its inputs were known.
         key: Option<ActionKey>,
         /// The status of the stage.
         status: StageStatus,
-        /// The duration in this run, in seconds.
+        /// The stage's duration in this run, in seconds.
         seconds: f64,
-        /// Its output artifacts.
+        /// The stage's output artifacts.
         outputs: Outputs,
-        /// The duration of its action when it was computed, in seconds.
+        /// The duration of the stage's action when it was computed, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         computed_seconds: Option<f64>,
-        /// Peak resident memory when it was computed, in bytes.
+        /// The stage's peak resident memory when it was computed, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peak_memory: Option<u64>,
-        /// Its log.
+        /// The stage's log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log: Option<BlobRef>,
-        /// The reason why it failed or was skipped.
+        /// The reason why the stage failed or was skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
         /// A hint on how to fix the error.
@@ -188,8 +188,8 @@ pub enum Event {
         #[serde(flatten)]
         verdict: LookaheadVerdict,
     },
-    /// A policy decided after the run of a night, as `then:` of the schedule says. A later decision replaces
-    /// it.
+    /// A policy made a decision after the run of a night, as the schedule's `then:` requests. A later
+    /// decision replaces an earlier one.
     Decided {
         /// The run's id.
         run: String,
@@ -233,34 +233,34 @@ pub struct LookaheadVerdict {
     pub seconds: f64,
 }
 
-/// A decision after a run. It is an artifact, which the history shows as the output of a stage behind the
-/// run's own.
+/// A decision made after a run. The decision is an artifact, which the history shows as the output of an
+/// additional stage that follows the run's own stages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionEvent {
-    /// The name of that stage.
+    /// The name of the decision's stage.
     pub stage: String,
-    /// Its kind.
+    /// The stage kind that makes the decision.
     pub kind: String,
-    /// The version of the kind.
+    /// The implementation version of the stage kind.
     pub version: u32,
-    /// The settings, those of `then:` included.
+    /// The stage's settings, including those of `then:`.
     pub config: Value,
-    /// Its inputs by port: `stage.output` of the run, or `run/stage.output` of an earlier one.
+    /// The decision's inputs by port: `stage.output` of the run, or `run/stage.output` of an earlier run.
     pub needs: BTreeMap<String, Vec<String>>,
-    /// The types of its outputs, by name.
+    /// The types of the decision's outputs, by name.
     pub types: BTreeMap<String, String>,
-    /// Its action key.
+    /// The action key of the decision.
     pub key: ActionKey,
     /// `ran` or `cached`.
     pub status: StageStatus,
     /// The duration, in seconds.
     pub seconds: f64,
-    /// The decision.
+    /// The output artifacts, which hold the decision.
     pub outputs: Outputs,
 }
 
 impl Event {
-    /// Converts an event of the stage `stage`.
+    /// Converts an event emitted by the stage `stage`.
     pub fn of_stage(stage: &str, event: StageEvent) -> Self {
         let stage = stage.to_owned();
         match event {
@@ -302,13 +302,13 @@ impl Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageStatus {
-    /// Its result was in the store.
+    /// The stage's result was in the store.
     Cached,
-    /// It ran to completion.
+    /// The stage ran to completion.
     Ran,
-    /// It failed, or was interrupted.
+    /// The stage failed or was interrupted.
     Failed,
-    /// It did not start, because another stage failed or the run was interrupted.
+    /// The stage did not start, because another stage failed or the run was interrupted.
     Skipped,
 }
 
@@ -371,7 +371,7 @@ impl Stamped {
         }
     }
 
-    /// Serialises it to one line of JSON, without the newline: `event` and `time` come first.
+    /// Serialises the event to one line of JSON, without the newline: `event` and `time` come first.
     pub fn to_line(&self) -> String {
         let mut line = Vec::with_capacity(512);
         // Writing to memory cannot fail.
@@ -429,7 +429,7 @@ pub mod stamp {
     /// Serialises a time.
     ///
     /// # Errors
-    /// As the serialiser.
+    /// If the serialiser fails.
     pub fn serialize<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&timestamp(*time))
     }
@@ -437,7 +437,7 @@ pub mod stamp {
     /// Serialises a time that may be missing.
     ///
     /// # Errors
-    /// As the serialiser.
+    /// If the serialiser fails.
     pub fn optional<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
         match time {
             Some(time) => serialize(time, serializer),
@@ -448,7 +448,7 @@ pub mod stamp {
     /// Deserialises a time.
     ///
     /// # Errors
-    /// If the text is no time in RFC 3339.
+    /// If the text is not an RFC 3339 time.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DateTime<Utc>, D::Error> {
         let text = String::deserialize(deserializer)?;
         let time = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;

@@ -6,23 +6,23 @@ use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The earlier action of a stage that differs from it in the fewest fields.
+/// The earlier action of a stage that differs from the current action in the fewest fields.
 #[derive(Clone, Debug, Serialize)]
 pub struct Nearest {
     /// The newest run that had this action.
     pub run: String,
-    /// Its key.
+    /// The earlier action's key.
     pub key: ActionKey,
     /// The total number of fields: kind, version, configuration, inputs and files.
     pub fields: usize,
     /// The fields that differ, the most significant first.
     pub differences: Vec<Difference>,
-    /// The parts that differ, for each input that differs.
+    /// For each input that differs, the parts in which it differs.
     pub parts: Vec<Parts>,
 }
 
-/// The parts in which an input differs from an earlier one: partitions of a data set, files of any other
-/// artifact.
+/// The parts in which an input differs from the same input of an earlier action: partitions of a data set, or
+/// files of any other artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// The input: `needs.chain`.
@@ -35,7 +35,8 @@ pub struct Parts {
     pub about: bool,
 }
 
-/// Finds the nearest among earlier actions, newest first; `None` if no action has a record left.
+/// Finds the nearest of the earlier actions, which are given newest first; `None` if no action has a record
+/// left.
 pub fn nearest(
     store: &Store,
     past: &[(String, ActionKey)],

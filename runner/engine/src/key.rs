@@ -37,15 +37,15 @@ pub const RUN_VERSION: u32 = 2;
 pub struct Recipe {
     /// The stage kind; [`RUN`] for an external program.
     pub kind: String,
-    /// The version of its implementation.
+    /// The version of the kind's implementation.
     pub version: u32,
-    /// Its configuration, without fields equal to their default.
+    /// The stage's configuration, without fields equal to their default.
     pub config: Config,
-    /// The digests of its inputs, by port.
+    /// The digests of the input artifacts, by port.
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     /// The files outside the store that the action reads, sorted by name.
     pub sources: Vec<SourceDigest>,
-    /// The programs that an external program declares, in the order of its PATH.
+    /// The programs that an external program declares, in the order of its `PATH`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<ToolDigest>,
 }
@@ -55,7 +55,7 @@ pub struct Recipe {
 pub struct Config(String);
 
 impl Config {
-    /// Parses it to a value.
+    /// Parses the canonical JSON to a value.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
@@ -82,30 +82,30 @@ impl<'de> Deserialize<'de> for Config {
 /// A file outside the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDigest {
-    /// Its name relative to the source's root; empty if the name is irrelevant.
+    /// The file's name relative to the source's root; empty if the name is irrelevant.
     pub name: String,
-    /// The digest of its bytes.
+    /// The digest of the file's bytes.
     pub blob: BlobDigest,
 }
 
 /// A declared program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDigest {
-    /// Its name in the pipeline.
+    /// The program's name in the pipeline.
     pub name: String,
-    /// The text that its `--version` prints.
+    /// The text that the program prints for `--version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// True for a virtual environment that sees its interpreter's packages.
+    /// True for a virtual environment that can import its interpreter's packages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_packages: bool,
-    /// The executable, whose name is empty, or the lock file.
+    /// The program's executable, listed with an empty name, or the virtual environment's lock file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SourceDigest>,
 }
 
 impl ToolDigest {
-    /// The parts of the key that stand for it, by name.
+    /// The parts of the key that represent the program, as pairs of name and value.
     fn parts(&self) -> impl Iterator<Item = (String, String)> {
         let name = &self.name;
         let version = self.version.iter();
@@ -141,8 +141,8 @@ impl Recipe {
         for source in &self.sources {
             hasher = hasher.field(&source.name).field(source.blob.as_bytes());
         }
-        // Absent tools add nothing, so that the keys of stage kinds are what they were before there were
-        // tools.
+        // A stage without tools hashes nothing here, so that keys computed before tools were introduced stay
+        // valid.
         for tool in &self.tools {
             let version = tool.version.as_slice();
             hasher = hasher.field(&tool.name).field(count(version.len()));

@@ -17,38 +17,38 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The plan of one stage.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Planned {
-    /// Its index in the pipeline.
+    /// The stage's index in the pipeline.
     #[serde(skip)]
     pub node: usize,
-    /// Its id.
+    /// The stage's id.
     pub stage: String,
     /// The predicted outcome.
     pub prediction: Prediction,
     /// The reason for the prediction.
     pub reason: String,
-    /// Its action key, if its inputs are known.
+    /// The action key, if the stage's inputs are known.
     pub key: Option<ActionKey>,
     /// The share of the work that is already in the store (partitions, columns, steps), for a stage that
     /// runs.
     pub share: Option<Share>,
-    /// The duration when it was last computed, in seconds.
+    /// The duration of the stage's last computation, in seconds.
     pub took_seconds: Option<f64>,
-    /// The expected duration: the last duration, scaled by the work units of its kind, less the share that is
-    /// cached. Zero for a cached stage.
+    /// The expected duration in seconds: the last duration, scaled by the work units of the stage's kind,
+    /// less the share that is cached. Zero for a cached stage.
     pub expected_seconds: Option<f64>,
-    /// The size of its inputs that are not in the local store, in bytes.
+    /// The total size of the stage's inputs that are not in the local store, in bytes.
     pub fetch_bytes: u64,
-    /// The last size of its outputs in bytes, for a stage that runs.
+    /// The total size of the stage's outputs when it last ran, in bytes, for a stage that runs.
     pub store_bytes: Option<u64>,
     /// The most similar earlier action, for a stage that is not cached.
     pub nearest: Option<Nearest>,
     /// The last run of the stage.
     pub last_run: Option<String>,
-    /// The warning that it is expected to cost much more than usual.
+    /// The warning that the stage is expected to cost much more than usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<CostWarning>,
-    /// The number of its source files that are hashed each time, since their file system has no reliable
-    /// times.
+    /// The number of the stage's source files that are hashed in every run, because their file system has no
+    /// reliable modification times.
     pub always_hashed: usize,
 }
 
@@ -56,17 +56,18 @@ pub struct Planned {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prediction {
-    /// Its result is in the store.
+    /// The stage's result is in the store.
     Cached,
-    /// It runs.
+    /// The stage runs.
     #[default]
     Runs,
-    /// One of its needs runs; the stage is cached if that reproduces the same bytes as the last time.
+    /// One of the stage's needs runs; the stage is cached if that need reproduces the same bytes as the last
+    /// time.
     Depends,
 }
 
 impl Prediction {
-    /// The name for people.
+    /// The prediction's name, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cached => "cached",
@@ -268,7 +269,7 @@ pub(crate) fn left_of(share: Option<&Share>) -> f64 {
     share.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64)
 }
 
-/// The differences from the nearest action, with its run if it is not the last one.
+/// The differences from the nearest earlier action, with that action's run if it is not the last one.
 fn against(nearest: &Nearest, last: Option<&(String, ActionKey)>) -> String {
     let words = explain::in_words(&nearest.differences);
     match last {

@@ -12,25 +12,25 @@ use std::sync::Arc;
 /// A stage with its recipe and key, ready to be looked up or run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// Its action key.
+    /// The stage's action key.
     pub key: ActionKey,
-    /// The inputs of the key.
+    /// The recipe: the inputs of the action key.
     pub recipe: Recipe,
-    /// The files outside the store that it reads, in the order of the recipe.
+    /// The files outside the store that the stage reads, in the order of the recipe.
     pub sources: Vec<Source>,
-    /// Those of them that are on servers.
+    /// The sources that were fetched from servers.
     pub fetched: Vec<FetchedFile>,
-    /// The directory of links that lead to those.
+    /// The directory of links to the fetched sources.
     _links: Option<Arc<Workspace>>,
     /// The declared programs, in the order of the recipe.
     pub tools: Vec<Tool>,
 }
 
 impl Prepared {
-    /// The first file outside the store, those of tools included, whose digest is no longer that of the
+    /// Returns the first file outside the store, tools' files included, whose digest no longer matches the
     /// recipe.
     pub(crate) fn changed(&self, store: &Store, reread: bool) -> Result<Option<&Source>, StageError> {
-        // What was fetched is in the store, and checked where it is read.
+        // Fetched sources are in the store, which verifies them when they are read.
         let local = |(source, _): &(&Source, &SourceDigest)| source.remote.is_none();
         let sources = self.sources.iter().zip(&self.recipe.sources).filter(local);
         let files = self.tools.iter().zip(&self.recipe.tools);
@@ -135,7 +135,7 @@ pub fn prepare(
     prepared
 }
 
-/// [`prepare`] with the sources of the node, as [`sources`] gives them.
+/// Computes the recipe of a node, as [`prepare`] does, from the sources that [`sources`] returned for it.
 pub(crate) fn prepare_with(
     node: &Node,
     mut sources: Vec<Source>,

@@ -51,16 +51,16 @@ const BATCH: usize = 64;
 /// The state of a stage.
 #[derive(Default)]
 enum State {
-    /// Some of its needs are not done yet.
+    /// Some of the stage's needs are not done yet.
     #[default]
     Waiting,
-    /// Its key is being computed, or looked up in the remote store.
+    /// The stage's action key is being computed, or looked up in the remote store.
     Preparing,
-    /// It can start when resources are free and no other holder has the lock of its action.
+    /// The stage can start when resources are free and no other holder has the lock of its action.
     Ready(Box<Prepared>),
-    /// It is running.
+    /// The stage is running.
     Running(Box<Prepared>, Share, ActionLock),
-    /// It has ended.
+    /// The stage has ended.
     Over(StageStatus),
 }
 
@@ -68,23 +68,23 @@ enum State {
 struct Slot {
     chosen: bool,
     state: State,
-    /// The number of its needs that have not ended.
+    /// The number of the stage's needs that have not ended.
     missing: usize,
-    /// The stages that need this one.
+    /// The stages that need this stage.
     waiters: Vec<usize>,
-    /// Its result, once available.
+    /// The stage's result, once available.
     hit: Option<Hit>,
     key: Option<ActionKey>,
     forced: bool,
-    /// If set, a cached result is recomputed for comparison.
+    /// If set, the stage's cached result is recomputed for comparison.
     to_check: bool,
-    /// The cached result for the comparison.
+    /// The cached result to compare the recomputed result with.
     check: Option<Hit>,
     retries: u32,
     healed: bool,
     /// The number of rejected remote blobs at the time of the last recovery.
     refusals: usize,
-    /// True if it was reported that another process holds the lock of its action.
+    /// True if it has been reported that another process holds the lock of the stage's action.
     said: bool,
     try_at: Option<Instant>,
     began: Option<Instant>,
@@ -120,7 +120,7 @@ struct Scheduler<'a, 'scope, 'env> {
     delayed: BTreeSet<usize>,
     /// If set, no new stage starts.
     stopping: bool,
-    /// True if all stages that waited when the run began to stop have been skipped.
+    /// True if all stages that were waiting when the run began to stop have been skipped.
     skipped: bool,
     failed: bool,
     machine_failed: bool,
@@ -392,8 +392,8 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// The lock of a ready stage's action; `None` if the stage has ended meanwhile, or the lock is held
-    /// elsewhere.
+    /// Acquires the lock of a ready stage's action; `None` if the stage has ended meanwhile, or the lock is
+    /// held elsewhere.
     fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
         let Some(lock) = self.store.try_lock(prepared.key)? else {
             let is_same =
@@ -421,7 +421,7 @@ impl Scheduler<'_, '_, '_> {
         let node = &self.pipeline.nodes[i];
         let last = options.past.last(&node.id);
         let reason = self.reason(i, &prepared, last.as_ref());
-        // A hint alone: a record that cannot be read is as good as none.
+        // The record only serves as a hint: an unreadable record is treated as a missing one.
         let record = last.and_then(|(_, key)| store.recorded(key).ok()?);
         let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
         let took = record.as_ref().map(|record| record.seconds);
@@ -433,7 +433,7 @@ impl Scheduler<'_, '_, '_> {
             reason,
             expected_seconds: took.map(|took| took * ratio.unwrap_or(1.0)),
         });
-        // The share that is cached is looked for only where it matters.
+        // The cached share is looked up only if the full cost would give a warning.
         let dear = cost::warning(node, old.as_ref(), took, 1.0).and_then(|_| {
             let share = plan::cached_share(node, &prepared, store).ok().flatten();
             cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))

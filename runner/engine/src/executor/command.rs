@@ -24,14 +24,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The variable by which tests do without namespaces.
+/// The environment variable with which tests disable namespaces.
 pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 
 impl Run<'_> {
     /// Runs the program and stores its outputs.
     pub fn execute(&self) -> Result<Done, StageError> {
         self.try_execute().map_err(|err| match (err.cause, self.stop()) {
-            // The store does not know whether it was the user or the time limit.
+            // The store cannot tell whether the user or the time limit interrupted it.
             (Cause::Interrupted, Err(reason)) => reason,
             _ => err,
         })
@@ -63,7 +63,7 @@ impl Run<'_> {
             let to = work.join(&source.name);
             create_parent(&to)?;
             copy_file(&source.path, &to, &stop)?;
-            // The program reads this copy, so its digest has to match the key.
+            // The program reads this copy, so its digest must match the key.
             source.check(BlobRef::of_file_unless(&to, &|| stop().is_err())?.blob)?;
         }
         self.fetch()?;
@@ -123,8 +123,8 @@ impl Run<'_> {
         }
     }
 
-    /// The control group in which the one of the program is created. Without namespaces it needs one for a
-    /// limit of its memory only.
+    /// The parent of the program's control group. A program without namespaces needs a control group only to
+    /// limit its memory.
     fn group(&self, isolated: Isolated) -> Result<Option<PathBuf>, StageError> {
         match (isolated, self.program.memory) {
             (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
@@ -132,7 +132,7 @@ impl Run<'_> {
         }
     }
 
-    /// The text for the shell.
+    /// The text passed to the shell.
     fn text(&self, paths: &BTreeMap<&str, Vec<PathBuf>>, dir: &StageDir) -> String {
         let seen = |path: &Path| dir.seen(path).display().to_string();
         let work = dir.host("work");
@@ -145,7 +145,7 @@ impl Run<'_> {
         })
     }
 
-    /// Writes the inputs into the stage's directory. Returns their paths on the host, by port.
+    /// Writes the inputs into the stage's directory, and returns their paths on the host, by port.
     fn write_inputs(
         &self,
         inputs: &mut InputFiles,
@@ -172,7 +172,7 @@ impl Run<'_> {
         Ok(needs)
     }
 
-    /// Fails if the program did, and warns of what it executed and is not in its key.
+    /// Fails if the program failed, and warns about programs that it executed and that are not in the key.
     fn check_end(&self, ended: &Ended, dir: &StageDir, isolated: Isolated) -> Result<(), StageError> {
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
@@ -195,7 +195,7 @@ impl Run<'_> {
                 hint: Some(hint),
             });
         }
-        // A shell may not mind that one of its children was killed, but then the result depends on the limit.
+        // A shell may ignore that one of its children was killed, but the result then depends on the limit.
         if let Some(limit) = self.program.memory.filter(|_| ended.out_of_memory) {
             let error = StageError::new(format!("was killed for memory: its limit is {}", text::size(limit)));
             let error = error.hint("raise `memory:` in the stage's `resources:`");
@@ -226,7 +226,7 @@ impl Run<'_> {
         Err(self.with_log(error, isolated))
     }
 
-    /// Stores the outputs.
+    /// Stores the program's outputs.
     fn take_in_outputs(
         &self,
         calling: Option<&Calling<'_>>,
@@ -264,7 +264,7 @@ impl Run<'_> {
         Ok(outputs)
     }
 
-    /// Stores the log, and removes its file.
+    /// Stores the program's log, and removes the log file.
     fn store_log(&self) -> Result<Option<BlobRef>, StageError> {
         let mut file = File::open(self.log).map_err(failed("read", self.log))?;
         let mut log = None;

@@ -20,7 +20,7 @@ pub(crate) struct Run<'a> {
     pub log: &'a Path,
     /// If set, memos are not looked up.
     pub fresh: bool,
-    /// The types whose files others check.
+    /// The file types that other crates validate.
     pub file_types: &'static [FileType],
     pub sandbox: &'a Sandbox,
     pub store: &'a Store,
@@ -30,7 +30,7 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Fails once the run has to end.
+    /// Returns an error if the run has to end.
     pub fn stop(&self) -> Result<(), StageError> {
         self.limits.stopped(self.started)
     }

@@ -23,8 +23,8 @@ const CLIENTS: [&str; 2] = ["podman", "docker"];
 /// The time that the removal of a container may take.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone
-/// would wait for a program that ignores SIGTERM.
+/// A shell script that waits for the end of its input, and removes the container whose id is in the file
+/// `$2`. Removal alone would wait for a program that ignores SIGTERM.
 const REMOVE: &str =
     r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
 
@@ -32,13 +32,14 @@ const REMOVE: &str =
 pub(super) struct Container<'a> {
     /// The image, with its digest.
     pub image: &'a str,
-    /// The stage.
+    /// The `run:` stage's command.
     pub command: &'a Command,
-    /// The text for its shell.
+    /// The text passed to the container's shell.
     pub text: &'a str,
-    /// Its environment. The client has secrets in its own, so that their values are on no command line.
+    /// The program's environment. The client receives secrets in its own environment, so that their values
+    /// are on no command line.
     pub env: &'a BTreeMap<String, String>,
-    /// The limit of its memory in bytes.
+    /// The container's memory limit in bytes.
     pub memory: Option<u64>,
     /// The stage's directory on the host.
     pub stage: &'a Path,
@@ -46,10 +47,10 @@ pub(super) struct Container<'a> {
     pub id_file: &'a Path,
 }
 
-/// The program that runs containers: the first of podman and docker on `path`.
+/// Finds the program that runs containers: the first of podman and docker on `path`.
 ///
 /// # Errors
-/// If there is neither.
+/// If neither is found.
 pub(super) fn client(path: &str) -> Result<PathBuf, StageError> {
     let is_program =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
@@ -64,13 +65,13 @@ pub(super) fn client(path: &str) -> Result<PathBuf, StageError> {
 }
 
 impl Container<'_> {
-    /// The arguments of the client, the first of which is its name.
+    /// The client's command line, whose first argument is the client's name.
     ///
     /// # Errors
     /// If the stage's directory cannot be mounted.
     pub fn arguments(&self, client: &Path) -> Result<Vec<String>, StageError> {
         let stage = self.stage.display().to_string();
-        // The options of a mount are separated by commas, and quoted differently by each client.
+        // The options of a mount are separated by commas, and each client quotes them differently.
         if stage.contains([',', '"']) {
             return Err(StageError::new(format!("`{stage}` cannot be mounted in a container"))
                 .hint("set `RUNNER_HOME` to a directory without commas and quotes in its path"));
@@ -91,7 +92,7 @@ impl Container<'_> {
             "--workdir=/stage/work".into(),
         ];
         if name == "podman" && user != 0 {
-            // Files of the stage belong to the user inside too.
+            // Files of the stage belong to the user inside the container too.
             arguments.push("--userns=keep-id".into());
         }
         if !self.command.network {
@@ -126,7 +127,7 @@ impl Container<'_> {
     }
 }
 
-/// The reason for a status of the client, where it is not the program's own.
+/// The reason for an exit status that comes from the client rather than from the program.
 pub(super) fn reason(code: i32, shell: Shell) -> Option<(&'static str, &'static str)> {
     match (code, shell) {
         (125, _) => Some((

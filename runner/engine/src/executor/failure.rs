@@ -11,8 +11,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 
-/// The number of last lines of a failed program's output that are shown, and the bytes in which they are
-/// looked for.
+/// The number of last lines that are shown of a failed program's output, and the number of last bytes in
+/// which they are searched for.
 const LAST_LINES: usize = 10;
 const LAST_BYTES: u64 = 16 << 10;
 
@@ -20,7 +20,7 @@ const LAST_BYTES: u64 = 16 << 10;
 const LONGEST_LINE: usize = 1000;
 
 impl Run<'_> {
-    /// Adds the last lines of the program's output to an error, and the hints that they give.
+    /// Adds the last lines of the program's output to an error, with the hints that these lines suggest.
     pub(super) fn with_log(&self, mut error: StageError, isolated: Isolated) -> StageError {
         let text = log::tail(self.log, LAST_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -55,7 +55,7 @@ pub(super) fn full(dir: &Path, what: &str) -> Option<StageError> {
     /// The size of a write that may fail on a full disk.
     const ROOM: u64 = 64 << 10;
     let disk = rustix::fs::statvfs(dir).ok()?;
-    // Some file systems do not report a number of files.
+    // Some file systems do not report their number of files.
     let no_files = disk.f_files > 0 && disk.f_favail == 0;
     let no_bytes = disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM;
     (no_bytes || no_files).then(|| StageError {

@@ -1,4 +1,4 @@
-//! Files of external programs, and the errors of accessing them. Work on a large one asks between pieces
+//! Files of external programs, and the errors of accessing them. Work on a large file checks between pieces
 //! whether it has to stop.
 
 use cache::shared;
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-/// The error of a stage that has to stop; asked between pieces of a long work.
+/// A check that returns an error once the stage has to stop; it is called between pieces of long work.
 pub(super) type Stop<'a> = &'a dyn Fn() -> Result<(), StageError>;
 
-/// The size of a piece.
+/// The size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
 
 /// The error of an operation on a file.
@@ -31,10 +31,11 @@ pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     }
 }
 
-/// Passes on a file in pieces.
+/// Reads a file in pieces, and passes each piece to `put`.
 ///
 /// # Errors
-/// If `stop` says so, which is asked before each MiB, if the file cannot be read, or if `put` fails.
+/// If `stop`, which is called before each MiB, returns an error, if the file cannot be read, or if `put`
+/// fails.
 pub(super) fn read_pieces(
     file: &mut File,
     path: &Path,
@@ -42,7 +43,8 @@ pub(super) fn read_pieces(
     mut put: impl FnMut(&[u8]) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let length = file.metadata().map_or(0, |meta| meta.len());
-    // One byte more than a small file has, so that its end is found without another piece.
+    // The piece holds one byte more than a small file, so that the end of the file is found in the first
+    // read.
     let mut piece =
         vec![0; usize::try_from(length).map_or(PIECE, |length| length.saturating_add(1).min(PIECE))];
     loop {
@@ -56,10 +58,11 @@ pub(super) fn read_pieces(
     }
 }
 
-/// Copies a file with its permissions to a new one: as a reflink if the file system has them.
+/// Copies a file with its permissions to a new file: as a reflink if the file system supports them.
 ///
 /// # Errors
-/// As [`read_pieces`], or if the new file exists or cannot be written.
+/// If `stop`, which is called before each MiB, returns an error, if the source cannot be read, or if the new
+/// file exists or cannot be written.
 pub(super) fn copy_file(from: &Path, to: &Path, stop: Stop<'_>) -> Result<(), StageError> {
     let mut source = File::open(from).map_err(failed("read", from))?;
     let mut target = File::create_new(to).map_err(failed("write", to))?;
@@ -72,7 +75,7 @@ pub(super) fn copy_file(from: &Path, to: &Path, stop: Stop<'_>) -> Result<(), St
     target.set_permissions(mode).map_err(failed("write", to))
 }
 
-/// Returns true if the file system made the empty file `target` a reflink.
+/// Makes the empty file `target` a reflink of `source`; returns true if the file system did so.
 pub(super) fn reflink(source: &File, target: &File) -> bool {
     #[cfg(target_os = "linux")]
     {

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The input files of one program.
 pub(super) struct InputFiles {
-    /// If set, files may be hard links of blobs.
+    /// If set, files may be hard links to blobs of the store.
     links: bool,
     written: Vec<(BlobDigest, PathBuf)>,
 }
@@ -31,7 +31,8 @@ pub(super) struct InputFiles {
 static WITHOUT_CLONES: AtomicU64 = AtomicU64::new(u64::MAX);
 
 impl InputFiles {
-    /// `read_only` tells that the program cannot write to its inputs, whatever their permissions.
+    /// Creates an empty set of input files. `read_only` states that the program cannot write to its inputs,
+    /// whatever their permissions.
     pub fn new(read_only: bool) -> Self {
         Self {
             links: read_only,
@@ -42,7 +43,7 @@ impl InputFiles {
     /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is
     /// a single file, the directory otherwise.
     ///
-    /// # Errors
+    /// If `stop` returns an error, or a file cannot be written.
     /// If `stop` says so, or a file cannot be written.
     pub fn write_out(
         &mut self,
@@ -82,7 +83,7 @@ impl InputFiles {
 
     /// Returns true if the file is not shared with the store's file.
     fn place(&self, from: &Path, to: &Path, stop: Stop<'_>) -> Result<bool, StageError> {
-        // A file system that ignores case takes two names for one.
+        // On a file system that ignores case, two names may denote one file.
         if fs::symlink_metadata(to).is_ok() {
             return Err(failed("write", to)(io::ErrorKind::AlreadyExists.into()));
         }
@@ -101,15 +102,15 @@ impl InputFiles {
         copy_file(from, to, stop).map(|()| true)
     }
 
-    /// Fails if an input or a blob of the store is no longer what the key says, or if `stop` says so.
+    /// Fails if an input or a blob of the store no longer matches the key, or if `stop` returns an error.
     pub fn check(&self, store: &Store, stop: Stop<'_>) -> Result<(), StageError> {
         for (blob, path) in &self.written {
-            // What is no file any more is not opened: a named pipe would block.
+            // A path that is no longer a regular file is not opened: opening a named pipe would block.
             let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
             let read = is_file.then(|| BlobRef::of_file_unless(path, &|| stop().is_err()));
             let same = read.is_some_and(|read| read.is_ok_and(|read| read.blob == *blob));
             let damaged = matches!(store.recheck(*blob), Err(Error::Damaged { .. }));
-            // What could not be read to its end is not different.
+            // An interrupted read does not mean that the content differs.
             stop()?;
             if !same || damaged {
                 let (message, remedy) = if self.links {

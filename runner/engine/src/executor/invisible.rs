@@ -1,4 +1,4 @@
-//! Hints of a stage that failed because it did not see a file of the host.
+//! Hints for a stage that failed because it could not see a file of the host.
 
 use runner_pipeline::{is_shim, program_behind};
 use runner_sandbox::is_visible;
@@ -14,13 +14,13 @@ pub(super) struct Host<'a> {
     pub home: Option<&'a Path>,
     /// The directory of the pipeline.
     pub base: &'a Path,
-    /// The stage's files, which it does see.
+    /// The stage's own files, which it can see.
     pub files: &'a [Source],
     /// The files that the stage saw besides the system's own.
     pub visible: &'a [PathBuf],
 }
 
-/// The hints for the last lines of a failed program, each once.
+/// The hints for the last lines of a failed program's output, without duplicates.
 pub(super) fn hints(lines: &str, host: &Host<'_>) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for line in lines.lines() {
@@ -70,7 +70,7 @@ fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
         .find(is_program)?;
     let entry = match is_shim(&path) {
         false => name.to_owned(),
-        // A shim is refused: it starts what the environment chooses.
+        // A shim cannot be declared: the program that it starts depends on the environment.
         true => program_behind(&path, host.base, host.path, host.home)?
             .display()
             .to_string(),
@@ -93,7 +93,7 @@ fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
             )
         });
     }
-    // A word of one component is hardly ever a file.
+    // A word with a single component is hardly ever a path.
     if !path.is_absolute()
         || path.components().count() < 3
         || is_visible(path, host.visible)

@@ -1,4 +1,4 @@
-//! The sandbox of an executor: its server, and the isolation that it can give.
+//! The sandbox of an executor: its server, and the isolation that it can provide.
 
 use cache::Store;
 use runner_pipeline::Isolation;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The sandbox of an executor. Its server starts with the first program.
+/// The sandbox of an executor. Its server is started with the first program.
 pub(crate) struct Sandbox {
-    /// This program.
+    /// The path of the executable that runs the sandbox's server.
     program: PathBuf,
     client: OnceLock<Result<Client, String>>,
     probed: OnceLock<Probed>,
-    /// True after the reason was asked for.
+    /// True once the reason for the missing isolation has been asked for.
     is_said: AtomicBool,
 }
 
 impl Sandbox {
-    /// A sandbox whose server is the program `program`.
+    /// Creates a sandbox whose server is the executable `program`.
     pub fn new(program: PathBuf) -> Self {
         Self {
             program,
@@ -38,7 +38,7 @@ impl Sandbox {
         self.client.get_or_init(start).as_ref().map_err(StageError::new)
     }
 
-    /// The isolation and the limits that can be had, which is tried once.
+    /// The isolation and the limits that are available; they are probed once.
     fn probed(&self, store: &Store) -> Result<&Probed, StageError> {
         let client = self.client(store)?;
         let probe = || match store.workspace() {
@@ -52,11 +52,11 @@ impl Sandbox {
         Ok(self.probed.get_or_init(probe))
     }
 
-    /// The isolation of a program that asks for `wanted`, with or without `namespaces` where the system has
-    /// them, and whether it refuses the network.
+    /// Determines the isolation of a program that requests `wanted`, and whether it blocks the network.
+    /// `namespaces` tells whether namespaces may be used where the system has them.
     ///
     /// # Errors
-    /// If isolation is required and cannot be had.
+    /// If isolation is required but not available.
     pub fn isolation(
         &self,
         wanted: Isolation,
@@ -80,15 +80,15 @@ impl Sandbox {
         }
     }
 
-    /// The reason why a program runs without isolation although it did not ask for that; only for the first
-    /// one.
+    /// The reason why a program runs without isolation although it did not request that; returned only for
+    /// the first such program.
     pub fn refusal(&self) -> Option<&str> {
         let reason = self.probed.get()?.namespaces.as_ref().err()?;
         (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 
-    /// The control group in which those of programs are created; `None` where their limits cannot be
-    /// enforced.
+    /// The control group in which programs' own control groups are created; `None` where their limits cannot
+    /// be enforced.
     ///
     /// # Errors
     /// If the server cannot be started.

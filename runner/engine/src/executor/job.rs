@@ -15,28 +15,28 @@ pub trait Executor: Send + Sync {
     /// Runs an action to completion. Blocks.
     ///
     /// # Errors
-    /// If it fails, is cancelled, or exceeds its time limit.
+    /// If the action fails, is cancelled, or exceeds its time limit.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
 }
 
 /// An action, with everything that a worker needs to run it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// Its action key.
+    /// The action key.
     pub key: ActionKey,
-    /// The stage that requests it, for messages.
+    /// The stage that requests the action, for messages.
     pub stage: String,
     /// The directory of the store.
     pub home: PathBuf,
-    /// The work.
+    /// The work to do.
     pub work: JobWork,
     /// The input artifacts, by port.
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     /// The files outside the store that the action reads.
     pub sources: Vec<Source>,
-    /// The number of threads it may use.
+    /// The number of threads that the action may use.
     pub threads: usize,
-    /// If set, computes from scratch, without memos and checkpoints of earlier runs.
+    /// If set, the action computes from scratch, without memos and checkpoints of earlier runs.
     #[serde(default)]
     pub fresh: bool,
     /// The log file of an external program; kept if the program fails.
@@ -47,7 +47,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Opens the store, with its upstream.
+    /// Opens the job's store, with its upstream store.
     pub(super) fn store(&self, open_upstream: OpenUpstream) -> cache::Result<Store> {
         let store = Store::open(&self.home)?;
         match &self.upstream {
@@ -66,33 +66,34 @@ impl Job {
 pub enum JobWork {
     /// A stage kind.
     Kind {
-        /// Its name.
+        /// The kind's name.
         name: String,
-        /// Its version.
+        /// The version of the kind's implementation.
         version: u32,
-        /// Its configuration, defaults filled in.
+        /// The stage's configuration, with defaults filled in.
         config: Settings,
     },
-    /// An external program, which no worker is asked to run: it has processes of its own.
+    /// An external program. It is never sent to a worker, because it has processes of its own.
     #[serde(skip)]
     Command(Box<Program>),
 }
 
-/// An external program, with what a run adds to its stage.
+/// An external program, with what a run adds to its stage's definition.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The stage.
+    /// The stage's command.
     pub command: Arc<Command>,
-    /// Its environment besides what every program gets: `env:`, and the values of its secrets.
+    /// The environment variables added to those that every program receives: `env:`, and the values of the
+    /// stage's secrets.
     pub env: BTreeMap<String, String>,
-    /// The isolation that is asked for: the stage's, or the user's default.
+    /// The requested isolation: the stage's, or the user's default.
     pub isolation: Isolation,
-    /// The key of the same stage without inputs, in the keys of memos.
+    /// The action key of the same stage without inputs, which is part of the keys of its memos.
     pub code: ActionKey,
-    /// The limit of its memory in bytes.
+    /// The program's memory limit in bytes.
     pub memory: Option<u64>,
-    /// The variables of the engine's environment by which it finds programs and containers; no program is
-    /// given them.
+    /// The variables of the engine's environment by which it finds programs and containers; they are passed
+    /// to no program.
     pub host_env: BTreeMap<String, String>,
     /// The directory of the pipeline, for hints.
     pub base: PathBuf,
@@ -101,9 +102,9 @@ pub struct Program {
 /// The result of an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// Its output artifacts, by name.
+    /// The action's output artifacts, by name.
     pub outputs: Outputs,
-    /// Its log.
+    /// The action's log.
     pub log: Option<BlobRef>,
     /// Peak resident memory in bytes, if known.
     pub peak_memory: Option<u64>,
@@ -113,7 +114,7 @@ pub struct Done {
     /// The isolation of an external program.
     #[serde(default)]
     pub isolation: Option<String>,
-    /// The limit of the memory of an external program in bytes, if it has one and it is enforced.
+    /// The memory limit of an external program in bytes, if it has one and it is enforced.
     #[serde(default)]
     pub memory_limit: Option<u64>,
     /// The programs that an external program and its family executed, if they were observed.
@@ -124,7 +125,7 @@ pub struct Done {
     pub upstream: WorkerReport,
 }
 
-/// The kind of a job, for messages.
+/// The job's kind, for messages.
 impl JobWork {
     /// The stage kind; [`RUN`] for an external program.
     pub fn kind(&self) -> &str {

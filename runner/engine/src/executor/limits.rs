@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 /// The limits of an action.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Requests it to stop; it may finish a checkpoint first.
+    /// Requests the action to stop; it may finish a checkpoint first.
     pub cancel: CancelToken,
-    /// Kills it immediately.
+    /// Kills the action immediately.
     pub kill: CancelToken,
-    /// The timeout.
+    /// The action's time limit.
     pub timeout: Option<Duration>,
     /// The grace period between the request to stop and the kill.
     pub grace: Duration,
 }
 
 impl Limits {
-    /// True if it has to end before its time limit.
+    /// True if the action was cancelled or killed.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled() || self.kill.is_cancelled()
     }
 
-    /// The error of an action that began at `started` and has to end.
+    /// Returns an error if an action that began at `started` has to end.
     pub(super) fn stopped(&self, started: Instant) -> Result<(), StageError> {
         match self.timeout.filter(|limit| started.elapsed() > *limit) {
             Some(limit) => Err(timed_out(limit)),

@@ -1,8 +1,8 @@
 //! The log of an external program: what it writes to standard output and error, masked and bounded.
 //!
-//! The first half of the limit is written to the file as it comes; after it the second half of the file is a
-//! ring, in which the newest bytes replace the oldest. So neither memory nor disk grows with the output, and
-//! head and tail are kept.
+//! The first half of the size limit is written to the file as it arrives; the second half of the file is a
+//! ring, in which the newest bytes replace the oldest. Neither memory nor disk usage grows with the output,
+//! and both its head and its tail are kept.
 
 use super::secrets::Masker;
 use cache::shared;
@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The size of a read.
+/// The size of a read, in bytes.
 const PIECE: usize = 64 << 10;
 
-/// The longest time that output is read after the program has ended: a process that escaped may keep its pipe
-/// open.
+/// The longest time for which output is read after the program has ended: an escaped process may keep the
+/// pipe open.
 const LATE: Duration = Duration::from_secs(2);
 
 /// The longest line that is shown as progress, in characters.
@@ -84,12 +84,12 @@ impl LogWriter {
         ))
     }
 
-    /// The last complete line since the last call.
+    /// Returns the last complete line written since the previous call.
     pub fn last_line(&self) -> Option<String> {
         self.last_line.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Waits until all output is written, and puts the log in order.
+    /// Waits until all output is written, and puts the two halves of the log in order.
     pub fn finish(self) -> io::Result<()> {
         self.over.store(true, Ordering::Release);
         match self.thread.join() {
@@ -116,7 +116,7 @@ fn readable(pipe: &PipeReader) -> io::Result<bool> {
 /// The last complete line of a stream.
 #[derive(Default)]
 struct LastLine {
-    /// The beginning of the current line, as far as it is shown.
+    /// The beginning of the current line, up to the length that is shown.
     begun: Vec<u8>,
 }
 
@@ -125,7 +125,7 @@ impl LastLine {
         let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
         let mut last = None;
         let mut rest = bytes;
-        // Only the last lines of a piece matter.
+        // Only the last line of a piece is needed.
         if let Some(end) = bytes.iter().rposition(ends) {
             let lines = &bytes[..end];
             let begin = lines.iter().rposition(ends).map(|at| at + 1);
@@ -155,7 +155,7 @@ fn shown(line: &[u8]) -> Option<String> {
 struct Ring {
     file: File,
     path: PathBuf,
-    /// The size of each half.
+    /// The size of each half, in bytes.
     half: u64,
     /// The number of bytes written so far.
     total: u64,
@@ -200,7 +200,7 @@ impl Ring {
         }
     }
 
-    /// Puts the tail in order, after a line that tells how much is missing.
+    /// Puts the tail in order, after a line that states how much is missing.
     fn finish(mut self) -> io::Result<()> {
         let omitted = self.total.saturating_sub(2 * self.half);
         if omitted == 0 {

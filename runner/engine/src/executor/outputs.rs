@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 /// to files in the stage's directory; the store keeps a copy, even if the file has other hard links.
 ///
 /// # Errors
-/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist,
-/// is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact cannot
-/// have; or if the store cannot be written.
+/// If `stop`, which is called at every directory entry and at every MiB, returns an error; if the path does
+/// not exist, is neither a file nor a directory, is a link that leads outside the stage's directory, or has a
+/// name that an artifact cannot have; or if the store cannot be written.
 pub(super) fn take_in(
     store: &Store,
     output: &str,
@@ -42,27 +42,29 @@ pub(super) fn take_in(
     Ok(builder.finish()?)
 }
 
-/// The files of a typed output that a program wrote; they are in memory.
+/// The files of a typed output that a program wrote, held in memory.
 pub(super) struct TypedFiles<'a> {
     output: &'a str,
     files: Vec<WrittenFile>,
 }
 
 impl<'a> TypedFiles<'a> {
-    /// These files of an output.
+    /// Creates the files of the output `output` from files that are already in memory.
     pub fn of(output: &'a str, files: Vec<WrittenFile>) -> Self {
         Self { output, files }
     }
 
-    /// Reads the file or directory at `path`, the output of that name. Links are those of [`take_in`]; in a
-    /// directory, names that begin with `_` or `.` are left out.
+    /// Reads the file or directory at `path`, which the program wrote as its output `output`. Links must
+    /// resolve to files in the stage's directory, as for [`take_in`]; in a directory, names that begin with
+    /// `_` or `.` are left out.
     ///
     /// # Errors
-    /// As [`take_in`].
+    /// If `stop` returns an error; if the path does not exist, is neither a file nor a directory, is a link
+    /// that leads outside the stage's directory, or has a name that an artifact cannot have.
     pub fn read(output: &'a str, path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Self, StageError> {
         let found = Found::new(output, dir, stop)?;
         let (_, files) = found.files(path)?;
-        // Programs of other systems leave notes beside what they write: `_SUCCESS`, `.part.crc`.
+        // Other systems write marker files beside their data: `_SUCCESS`, `.part.crc`.
         let is_note = |name: &str| name.split('/').any(|part| part.starts_with(['_', '.']));
         let mut written = Vec::new();
         for (name, path) in files {
@@ -86,18 +88,18 @@ impl<'a> TypedFiles<'a> {
         })
     }
 
-    /// The bytes of the file of this name.
+    /// The bytes of the file with this name.
     pub fn bytes(&self, name: &str) -> Option<&[u8]> {
         let file = self.files.iter().find(|file| file.name == name)?;
         Some(&file.bytes)
     }
 
-    /// Stores them as an artifact of type `ty`, as [`typed_output::write`] does.
+    /// Validates the files and stores them as an artifact of type `ty`, as [`typed_output::write`] does.
     ///
     /// # Errors
-    /// As [`typed_output::write`], which name the output.
+    /// If [`typed_output::write`] fails; the message names the output.
     pub fn store(&self, run: &Run<'_>, ty: PortType) -> Result<ArtifactDigest, StageError> {
-        // Readers of Parquet may panic where a file is damaged.
+        // Parquet readers may panic on a damaged file.
         let stop = || run.stop();
         let (others, events) = (run.file_types, run.events);
         let write = || typed_output::write(run.store, ty, &self.files, run.inputs, others, &stop, events);
@@ -122,10 +124,11 @@ impl<'a> TypedFiles<'a> {
     }
 }
 
-/// The bytes of a file that a program wrote for the engine, `None` if there is none.
+/// The bytes of a file that a program wrote for the engine; `None` if the file does not exist.
 ///
 /// # Errors
-/// As [`take_in`].
+/// If `stop` returns an error, or if the path is neither a file nor a directory, or is a link that leads
+/// outside the stage's directory.
 pub(super) fn read_file(path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Option<Vec<u8>>, StageError> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(None);
@@ -139,16 +142,16 @@ pub(super) fn read_file(path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<O
     Ok(Some(bytes))
 }
 
-/// An output, for messages.
+/// An output that a program wrote, with its name for messages.
 struct Found<'a> {
     output: &'a str,
     dir: &'a StageDir,
-    /// The stage's directory without links.
+    /// The resolved path of the stage's directory.
     inside: PathBuf,
     stop: Stop<'a>,
 }
 
-/// The maximum number of links of links that are followed.
+/// The maximum number of chained links that are followed.
 const LINKS: usize = 40;
 
 impl<'a> Found<'a> {
@@ -161,8 +164,8 @@ impl<'a> Found<'a> {
         })
     }
 
-    /// True if a directory is at `path`, and its files, or the one file there, with their names in the
-    /// artifact, sorted.
+    /// Lists the files at `path` with their names in the artifact, sorted. The flag is true if `path` is a
+    /// directory.
     fn files(&self, path: &Path) -> Result<(bool, Vec<(String, PathBuf)>), StageError> {
         let real = self.real(path)?;
         let mut files = Vec::new();
@@ -190,7 +193,7 @@ impl<'a> Found<'a> {
 
     /// Resolves a path, which must be below the stage's directory.
     fn real(&self, path: &Path) -> Result<PathBuf, StageError> {
-        // A link of an isolated program is absolute in its own tree.
+        // An isolated program's absolute links are relative to its own root.
         let mut at = path.to_owned();
         for _ in 0..LINKS {
             let Ok(target) = fs::read_link(&at) else { break };

@@ -1,4 +1,4 @@
-//! The start of a stage's program, in the sandbox or by the client of containers, and the wait for its end.
+//! Starts a stage's program, in the sandbox or through a container client, and waits for its end.
 
 use super::command_run::Run;
 use super::container::{self, Container, Watchdog};
@@ -44,14 +44,15 @@ impl Run<'_> {
         })
     }
 
-    /// The files that the program sees besides the system's own.
+    /// The files that the program can see besides the system's own.
     pub(super) fn visible(&self) -> Vec<PathBuf> {
         let own = self.command.tools.iter().flat_map(|tool| [&tool.path, &tool.bin]);
         let more = self.command.tools.iter().flat_map(|tool| &tool.visible);
         own.chain(more).cloned().collect()
     }
 
-    /// Links the tools that are single executables into the stage's directory. Returns the PATH.
+    /// Links the tools that are single executables into the stage's directory, and returns the program's
+    /// `PATH`.
     fn link_tools(&self, dir: &StageDir) -> Result<String, StageError> {
         let mut path = Vec::new();
         let executables: Vec<&Tool> = self
@@ -89,7 +90,7 @@ impl Run<'_> {
         ];
         let mut env: BTreeMap<String, String> = base.map(|(name, value)| (name.to_owned(), value)).into();
         if self.command.python.is_some() {
-            // The order of sets of text is that of their hashes.
+            // Python's iteration order of sets of strings depends on the hash seed.
             env.insert("PYTHONHASHSEED".to_owned(), "0".to_owned());
         }
         env.extend(self.program.env.clone());
@@ -100,7 +101,7 @@ impl Run<'_> {
         self.program.host_env.get("PATH").map_or("", String::as_str)
     }
 
-    /// Masks the values of its secrets.
+    /// Masks the values of the stage's secrets.
     fn masker(&self) -> Option<Masker> {
         let hidden = self
             .command
@@ -118,12 +119,12 @@ pub(super) struct Running<'a> {
     pub isolated: Isolated,
     /// The control group in which the program's own is created.
     pub group: Option<PathBuf>,
-    /// The progress and metrics of a function.
+    /// The progress and metrics that a Python function reports.
     pub reports: Option<RefCell<Reports>>,
 }
 
 impl Running<'_> {
-    /// Runs the text, in the sandbox or a container.
+    /// Runs the shell text, in the sandbox or a container.
     pub fn run(&self, text: String) -> Result<Ended, StageError> {
         match &self.run.command.container {
             Some(image) => self.run_in_container(image, &text),
@@ -131,7 +132,7 @@ impl Running<'_> {
         }
     }
 
-    /// Runs the text in the sandbox.
+    /// Runs the shell text in the sandbox.
     fn run_in_sandbox(&self, text: String) -> Result<Ended, StageError> {
         let command = self.run.command;
         let path = self.run.link_tools(self.dir)?;
@@ -170,13 +171,13 @@ impl Running<'_> {
         )
     }
 
-    /// Runs the text in a container of this image.
+    /// Runs the shell text in a container of the image `image`.
     fn run_in_container(&self, image: &str, text: &str) -> Result<Ended, StageError> {
         let command = self.run.command;
         let client = container::client(self.run.search_path())?;
         let id_file = self.dir.beside("container");
         let mut env = self.run.environment(self.dir, "");
-        // The image has its own.
+        // The image has a `PATH` of its own.
         if !self.run.program.env.contains_key("PATH") {
             env.remove("PATH");
         }
@@ -203,7 +204,7 @@ impl Running<'_> {
             ..Spec::default()
         };
         let ended = self.wait(&spec, self.run.log, command.log_limit, self.run.masker())?;
-        // Of a client that was asked to end, the container may be left.
+        // A client that was asked to end may have left its container behind.
         if ended.status.code().is_some() && ended.over_time.is_none() && !self.run.limits.is_cancelled() {
             let _ = watchdog.disarm();
         }
@@ -229,7 +230,7 @@ impl Running<'_> {
         };
         let ended = watch(&mut running, &log, run.started, run.events, run.limits, &pass_on);
         pass_on();
-        // Whatever still runs is killed by this.
+        // Dropping the handle kills any process that still runs.
         drop(running);
         log.finish().map_err(failed("write", path))?;
         ended

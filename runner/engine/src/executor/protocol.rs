@@ -15,7 +15,7 @@ pub(crate) const STOP: &str = "stop";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// An event of its stage, other than a metric.
+    /// An event of the worker's stage, other than a metric.
     Event(StageEvent),
     /// A metric: its name, its step and the bits of its value, since JSON cannot represent non-finite values.
     Metric(String, u64, u64),

@@ -1,4 +1,4 @@
-//! `uses: python` stages: an isolated program that calls a function, by a driver that the engine gives it.
+//! `uses: python` stages: an isolated program that calls a function through a driver supplied by the engine.
 //!
 //! ```text
 //! stage/needs/.runner/     read-only: the driver, its request, the states of cached partitions
@@ -6,9 +6,9 @@
 //! stage/work/outputs/X/    the tables of the output X: `table.parquet`, or `000012.parquet` of the 13th partition
 //! ```
 //!
-//! A function by partition has a memo for each partition, output and state. Its key has everything that the
-//! key of the stage has, with that one partition in place of the input, and the state that the call begins
-//! with. The driver is started once, whatever the number of partitions.
+//! A function called by partition has a memo for each partition, output and state. The memo's key has
+//! everything that the stage's key has, with that one partition in place of the input, and the state that the
+//! call begins with. The driver is started once, whatever the number of partitions.
 
 use super::command_run::Run;
 use super::files::{Stop, failed};
@@ -25,20 +25,21 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The program that calls the function.
+/// The Python program that calls the function.
 const DRIVER: &str = include_str!("python_driver.py");
 
-/// The version of the driver, part of the key: it rises whenever the same function would give other results.
+/// The version of the driver, part of the key: it is incremented whenever the same function could give other
+/// results.
 pub(crate) const DRIVER_VERSION: u32 = 1;
 
 const NAME: &str = "python stage v1";
 
-/// The way in which a function is called by partition, as the driver reports it.
+/// How a function is called by partition, as the driver reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct ByPartition {
-    /// The input.
+    /// The input that is partitioned.
     of: String,
-    /// True if a state is carried from one to the next.
+    /// True if a state is carried from one partition to the next.
     state: bool,
 }
 
@@ -49,10 +50,10 @@ struct Known {
     state: Option<BlobRef>,
 }
 
-/// The cached results of a function by partition.
+/// The cached results of a function that is called by partition.
 struct Cached {
     by: ByPartition,
-    /// For each partition its results, if they are cached.
+    /// For each partition, its results if they are cached.
     parts: Vec<Option<Known>>,
 }
 
@@ -60,15 +61,15 @@ struct Cached {
 pub(super) struct Calling<'a> {
     run: &'a Run<'a>,
     call: &'a PythonCall,
-    /// The partitions, where an earlier run of the same code told that there are any.
+    /// The partitions, if an earlier run of the same code reported that the function is called by partition.
     cached: Option<Cached>,
-    /// The text for the shell.
+    /// The text passed to the shell.
     pub text: String,
 }
 
 impl<'a> Calling<'a> {
-    /// Looks for cached partitions, and writes the driver and its request. `paths` are those of the inputs on
-    /// the host.
+    /// Looks up cached partitions, and writes the driver and its request. `paths` are the paths of the inputs
+    /// on the host, by port.
     pub fn new(
         run: &'a Run<'a>,
         call: &'a PythonCall,
@@ -119,7 +120,7 @@ impl<'a> Calling<'a> {
             .outputs
             .iter()
             .map(|(name, file)| {
-                // A policy and an environment are files for the function, and metrics are JSON.
+                // A policy or an environment is a file for the function, and metrics are JSON.
                 let ty = run.command.types.get(name);
                 let table = ty.filter(|ty| is_data_set(**ty)).map(|ty| ty.name());
                 let form = (ty == Some(&PortType::Metrics)).then_some("json");
@@ -159,7 +160,7 @@ impl<'a> Calling<'a> {
         })
     }
 
-    /// The error that the driver reports, if it does.
+    /// The error that the driver reported, if any.
     pub fn error(dir: &StageDir, stop: Stop<'_>) -> Option<StageError> {
         #[derive(Deserialize)]
         struct Reported {
@@ -175,8 +176,8 @@ impl<'a> Calling<'a> {
         })
     }
 
-    /// Stores the data sets that the function returned; those of partitions together with what is cached,
-    /// whose memos are written once all are in order.
+    /// Stores the data sets that the function returned. Results by partition are merged with the cached ones,
+    /// and their memos are written once all of them are valid.
     pub fn take_in(&self, dir: &StageDir) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
         let (run, store) = (self.run, self.run.store);
         let stop: Stop<'_> = &|| run.stop();
@@ -278,21 +279,21 @@ impl<'a> Calling<'a> {
     }
 }
 
-/// The name of a state in keys.
+/// The name of a state in memo keys.
 const STATE: &str = "state";
 
-/// The name of an output in keys.
+/// The name of an output in memo keys.
 fn output_name(name: &str) -> String {
     format!("output {name}")
 }
 
 impl Run<'_> {
-    /// The memo of the way in which the function is called.
+    /// The memo key under which the way the function is called is stored.
     fn way_key(&self) -> MemoKey {
         memo_key(NAME, &[self.program.code.as_bytes(), b"way"])
     }
 
-    /// The memo of one output, or the state, of one partition.
+    /// The memo key of one output, or of the state, for one partition.
     fn part_key(&self, of: &str, entry: &cache::Entry, before: Option<BlobDigest>, what: &str) -> MemoKey {
         let others: BTreeMap<&str, Vec<String>> = self
             .inputs
@@ -323,7 +324,7 @@ impl Run<'_> {
     }
 }
 
-/// The artifact whose partitions the function is called by.
+/// The artifact by whose partitions the function is called.
 fn partitioned<'r>(run: &'r Run<'_>, by: &ByPartition) -> Result<&'r Artifact, StageError> {
     let found = run.inputs.get(&by.of).and_then(|inputs| inputs.first());
     found
@@ -331,7 +332,8 @@ fn partitioned<'r>(run: &'r Run<'_>, by: &ByPartition) -> Result<&'r Artifact, S
         .ok_or_else(|| StageError::new(format!("the stage has no input `{}`", by.of)))
 }
 
-/// The cached partitions, if an earlier run of the same code told that it is called by partition.
+/// The cached partitions, if an earlier run of the same code reported that the function is called by
+/// partition.
 fn cached(run: &Run<'_>) -> Result<Option<Cached>, StageError> {
     let store = run.store;
     let Some(way) = store.memo(run.way_key())? else {
@@ -363,14 +365,14 @@ fn cached(run: &Run<'_>) -> Result<Option<Cached>, StageError> {
             before = state.map(|blob| blob.blob);
             parts[i] = Some(Known { outputs, state });
         } else if by.state {
-            // The next one has no key without the state that it begins with.
+            // The next partition has no key without the state that it begins with.
             break;
         }
     }
     Ok(Some(Cached { by, parts }))
 }
 
-/// The partitions in the order of the calls: by date, and by symbol within.
+/// The indices of the partitions in the order of the calls: by date, then by symbol.
 fn by_date(artifact: &Artifact) -> Vec<usize> {
     let mut order: Vec<usize> = (0..artifact.entries.len()).collect();
     order.sort_by_key(|&i| {
@@ -380,9 +382,9 @@ fn by_date(artifact: &Artifact) -> Vec<usize> {
     order
 }
 
-/// An artifact as the driver is told of it.
+/// An artifact as it is described to the driver.
 fn described(artifact: &Artifact, path: &Path, seen: &impl Fn(&Path) -> String) -> Value {
-    // A single file is at the path itself, under a name of its own.
+    // A single file is at the path itself, under a fixed name.
     let single = artifact.entries.len() == 1 && artifact.meta["folder"] != json!(true);
     let files: Vec<Value> = artifact
         .entries
@@ -398,18 +400,18 @@ fn described(artifact: &Artifact, path: &Path, seen: &impl Fn(&Path) -> String) 
     json!({ "type": artifact.kind, "path": seen(path), "files": files })
 }
 
-/// The progress and the metrics that a function reports, a line of JSON each.
+/// Reads the progress and the metrics that a function reports, one line of JSON each.
 pub(super) struct Reports {
     file: File,
-    /// The beginning of a line that is not complete.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
 impl Reports {
-    /// The most bytes that are read at once.
+    /// The maximum number of bytes read at once.
     const PIECE: u64 = 1 << 20;
 
-    /// Creates the file, which the driver appends to.
+    /// Creates the report file, to which the driver appends.
     pub fn new(dir: &StageDir) -> Result<Self, StageError> {
         let path = dir.host("home/.runner/events");
         let created = File::create_new(&path).and_then(|_| File::open(&path));
@@ -419,7 +421,7 @@ impl Reports {
         })
     }
 
-    /// Passes on what was appended since the last call.
+    /// Forwards the events appended since the last call.
     pub fn forward(&mut self, events: &dyn EventSink) {
         while let Ok(count) = (&self.file).take(Self::PIECE).read_to_end(&mut self.rest)
             && count > 0
@@ -429,7 +431,7 @@ impl Reports {
             };
             let lines: Vec<u8> = self.rest.drain(..=end).collect();
             for line in lines.split(|&byte| byte == b'\n') {
-                // A program reports on itself, and on nothing else.
+                // A program may report only its own progress and metrics.
                 if let Ok(event @ (StageEvent::Progress { .. } | StageEvent::Metric { .. })) =
                     serde_json::from_slice(line)
                 {
