@@ -1,7 +1,7 @@
 //! Configurations with the default of each setting beside it.
 
-/// A configuration: a structure whose settings have their defaults beside them, `name: Type = default`. It is
-/// read with any of them left out, and with no others.
+/// A configuration: a struct that declares each setting beside its default, `name: Type = default`. Settings
+/// may be omitted from the input; unknown ones are refused.
 #[macro_export]
 macro_rules! config {
     (

@@ -34,21 +34,21 @@ pub struct Context {
     pub store: Store,
     /// The inputs, by port.
     pub inputs: BTreeMap<String, Vec<Input>>,
-    /// The files it reads, as [`crate::StageKind::sources`] named them.
+    /// The source files of the action, as [`crate::StageKind::sources`] named them.
     pub sources: Vec<Source>,
-    /// The number of threads it may use, which is that of rayon's current pool.
+    /// The number of threads the stage may use: the size of rayon's current pool.
     pub threads: usize,
     /// True to compute everything anew: cached memos and checkpoints are not used, though new ones are
     /// stored.
     pub fresh: bool,
-    /// The sink of its events.
+    /// The sink of the stage's events.
     pub events: Arc<dyn EventSink>,
-    /// The request to stop.
+    /// The token by which a running stage is asked to stop.
     pub cancel: CancelToken,
-    /// The look-ups of memos.
+    /// The log of memo look-ups.
     pub memos: MemoLog,
-    /// The numerics class of its results, where it is not the CPU's: set by stages that compute on another
-    /// device.
+    /// The numerics class of the stage's results, unless it is the CPU's: set by stages that compute on
+    /// another device.
     pub numerics_class: OnceLock<String>,
 }
 
@@ -78,10 +78,10 @@ impl Context {
         }
     }
 
-    /// The artifact at a port that takes one.
+    /// The artifact at an input port that takes exactly one.
     ///
     /// # Errors
-    /// When nothing is connected to it.
+    /// When nothing is connected to the port.
     pub fn input(&self, port: &str) -> Result<&Input, StageError> {
         self.given().input(port)
     }
@@ -114,7 +114,7 @@ impl Context {
         });
     }
 
-    /// Warns, with the remedy.
+    /// Emits a warning, with an optional remedy.
     pub fn warn(&self, message: impl Into<String>, hint: Option<&str>) {
         let (message, hint) = (message.into(), hint.map(str::to_owned));
         self.events.emit(StageEvent::Warning { message, hint });
@@ -129,7 +129,7 @@ impl Context {
     /// second.
     ///
     /// # Errors
-    /// When it should stop.
+    /// When the stage should stop.
     pub fn check_cancelled(&self) -> Result<(), StageError> {
         if self.cancel.is_cancelled() {
             Err(StageError::interrupted())
@@ -142,7 +142,7 @@ impl Context {
     /// [`Context::fresh`]).
     ///
     /// # Errors
-    /// When it fails, or the store does.
+    /// When the computation or the store fails.
     pub fn memo(
         &self,
         memo: &Memo,
@@ -154,8 +154,8 @@ impl Context {
         }
     }
 
-    /// The cached value of a memo as `accept` reads it; `None` where there is none, where `accept` refuses it
-    /// because blobs that it names are gone, and where the context is [`Context::fresh`].
+    /// The cached value of a memo, as read by `accept`; `None` when it is not cached, when `accept` refuses
+    /// it because blobs that it names are gone, or when the context is [`Context::fresh`].
     ///
     /// # Errors
     /// When `accept` fails, or the store does.
@@ -180,7 +180,7 @@ impl Context {
     /// Computes the value of a memo and stores it.
     ///
     /// # Errors
-    /// When it fails, or the store does.
+    /// When the computation or the store fails.
     pub fn compute_memo(
         &self,
         memo: &Memo,

@@ -1,5 +1,5 @@
-//! The contracts of a chain: terms that rows state, and the facts of the classes as the metadata of its data
-//! set states them.
+//! The option contracts of a chain: terms that rows state, and facts about contract classes in the metadata
+//! of the chain's data set.
 
 use crate::error::StageError;
 use crate::table;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-/// The contracts in the metadata of a chain; empty where it states none.
+/// The contracts in the metadata of a chain; empty if the metadata states none.
 ///
 /// # Errors
 /// When the metadata is damaged.
@@ -25,7 +25,7 @@ pub fn read(meta: &Value) -> Result<Contracts, StageError> {
     }
 }
 
-/// The metadata of a chain with these contracts: all of them by class, and a summary.
+/// The metadata of a chain that describes its contracts: all of them by class, and a summary.
 pub fn describe(contracts: &Contracts) -> Value {
     let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
     let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
@@ -64,7 +64,7 @@ pub fn describe(contracts: &Contracts) -> Value {
     })
 }
 
-/// The terms of which an assumption is worth a warning: the others follow from them.
+/// The terms for which an assumption deserves a warning: all other terms follow from these.
 const WARNED: [&str; 6] = [
     "underlying_kind",
     "exercise",
@@ -105,17 +105,17 @@ pub fn assumed(assumptions: &[Assumption]) -> Vec<String> {
         .collect()
 }
 
-/// The columns of a table in which rows state terms of their contracts.
+/// The columns of a table that state contract terms row by row.
 pub struct RowTerms<'a> {
     multiplier: Option<&'a Float64Array>,
     texts: Vec<(&'static str, &'a StringArray)>,
 }
 
 impl<'a> RowTerms<'a> {
-    /// The columns of a table; `None` where it has none of them.
+    /// Finds the term columns of a table; `None` if it has none.
     ///
     /// # Errors
-    /// A column of another type.
+    /// When a term column has the wrong type.
     pub fn of(batch: &'a RecordBatch) -> Result<Option<Self>, StageError> {
         let mut terms = Self {
             multiplier: None,
@@ -134,10 +134,10 @@ impl<'a> RowTerms<'a> {
         Ok((terms.multiplier.is_some() || !terms.texts.is_empty()).then_some(terms))
     }
 
-    /// The terms that a row states.
+    /// The terms stated by row `i`.
     ///
     /// # Errors
-    /// A text that is none of a term's words.
+    /// When a text is not among the values of its term.
     pub fn row(&self, i: usize) -> Result<Terms, StageError> {
         fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<Option<T>, StageError> {
             text.parse().map(Some).map_err(StageError::new)

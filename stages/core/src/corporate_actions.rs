@@ -24,10 +24,10 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
     Ok(actions)
 }
 
-/// The rows of a table.
+/// Reads the corporate actions in the rows of a table.
 ///
 /// # Errors
-/// When it is not one of corporate actions.
+/// When the table does not have the columns of corporate actions.
 pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
     let text = |name| table::texts(batch, name);
     let (symbols, kinds, new, origins) =
@@ -56,10 +56,10 @@ pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
         .collect()
 }
 
-/// Corporate actions as a table.
+/// Writes corporate actions as a table.
 ///
 /// # Errors
-/// None that is known: the columns fit the schema.
+/// None expected: the columns fit the schema.
 pub fn batch(actions: &[CorporateAction]) -> Result<RecordBatch, StageError> {
     let text = |of: fn(&CorporateAction) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(actions.iter().map(of)))

@@ -21,7 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-/// The most rows of a partition of several symbols: a year of daily bars of 260 symbols, some megabytes.
+/// The maximum number of rows of a partition of several symbols: a year of daily bars of 260 symbols, some
+/// megabytes.
 pub const PARTITION_ROWS: usize = 1 << 16;
 
 /// The symbols of a partition.
@@ -31,15 +32,15 @@ pub enum Symbols {
     One(String),
     /// Several symbols, in the order of their bytes.
     Several {
-        /// The first of them.
+        /// The first symbol.
         first: String,
-        /// The last of them.
+        /// The last symbol.
         last: String,
     },
 }
 
 impl Symbols {
-    /// The first of them.
+    /// The first symbol.
     pub fn first(&self) -> &str {
         match self {
             Self::One(first) | Self::Several { first, .. } => first,
@@ -59,9 +60,9 @@ impl fmt::Display for Symbols {
 /// The contents of a partition: symbols over a range of dates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionKey {
-    /// Its symbols.
+    /// The symbols of the partition.
     pub symbols: Symbols,
-    /// The first and last date it may hold.
+    /// The first and last date the partition may hold.
     pub range: DateRange,
 }
 
@@ -88,12 +89,12 @@ impl PartitionKey {
         }
     }
 
-    /// The path of its entry.
+    /// The path of the partition's entry in the artifact.
     pub fn path(&self) -> String {
         format!("{}.parquet", self.name())
     }
 
-    /// The path of its entry without its extension, as logs show it.
+    /// The path of the partition's entry without its extension, as logs show it.
     pub fn name(&self) -> String {
         let symbols = match &self.symbols {
             Symbols::One(symbol) => encode(symbol),
@@ -102,7 +103,7 @@ impl PartitionKey {
         format!("{symbols}/{}_{}", self.range.from, self.range.to)
     }
 
-    /// The key that a path names, of which it is that of the entry.
+    /// The partition key that an entry's path encodes; `None` if the path is not a partition's.
     pub fn parse(path: &str) -> Option<Self> {
         let (symbols, rest) = path.rsplit_once('/')?;
         let (from, to) = rest.strip_suffix(".parquet")?.split_once('_')?;
@@ -122,14 +123,14 @@ impl PartitionKey {
     }
 }
 
-/// A symbol as part of a path: letters and digits of ASCII and `-_^.` as they are, every other byte in hex,
-/// `%E4`, so that the paths of different symbols differ in any script. A dot at an end or after another is no
-/// plain one: `..` stands between symbols; nor is a `-` at the start.
+/// Encodes a symbol for use in a path: ASCII letters, digits and `-_^.` stay as they are, every other byte
+/// becomes hexadecimal (`%E4`), so that different symbols have different paths in any script. A dot at either
+/// end or after another dot is encoded, since `..` separates symbols; so is a leading `-`.
 fn encode(symbol: &str) -> String {
     let bytes = symbol.as_bytes();
     let is_plain = |i: usize| match bytes[i] {
         b'.' => i > 0 && i + 1 < bytes.len() && bytes[i - 1] != b'.',
-        // Programs take a name that starts with it for an option.
+        // Command-line programs take a name with a leading dash for an option.
         b'-' => i > 0,
         byte => byte.is_ascii_alphanumeric() || b"_^".contains(&byte),
     };
@@ -144,7 +145,7 @@ fn encode(symbol: &str) -> String {
     text
 }
 
-/// Reads the output of [`encode`].
+/// Decodes the output of [`encode`].
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -173,17 +174,17 @@ pub enum Period {
     Year,
 }
 
-/// The rows of a day from which a day is a partition of its own.
+/// The number of rows on one day from which each day becomes a partition.
 const DAY_ROWS: usize = 5000;
 
 impl Period {
-    /// The period of a table whose first day has `rows` rows: days where they are many, and otherwise
+    /// The partition period of a table whose first day has `rows` rows: days if that is many, otherwise
     /// `small`.
     pub fn of_rows(rows: usize, small: Self) -> Self {
         if rows > DAY_ROWS { Self::Day } else { small }
     }
 
-    /// The period that `date` falls in.
+    /// The dates of the period that contains `date`.
     pub fn range(self, date: Date) -> DateRange {
         let (year, month, _) = date.ymd();
         let day = |y, m, d| Date::from_ymd(y, m, d).unwrap_or(date);
@@ -211,14 +212,14 @@ impl Period {
 /// A partition of a data set.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// Its symbols and dates.
+    /// The symbols and dates of the partition.
     pub key: PartitionKey,
-    /// Its bytes.
+    /// The stored Parquet bytes of the partition.
     pub blob: BlobRef,
 }
 
 impl Partition {
-    /// Reads it.
+    /// Reads the partition's table from the store.
     ///
     /// # Errors
     /// When its blob is missing, damaged or not a table.
@@ -226,7 +227,7 @@ impl Partition {
         table::from_parquet(store.blob(self.blob.blob)?)
     }
 
-    /// Reads the rows of a symbol; `None` where it has none.
+    /// Reads the rows of one symbol; `None` if the partition has no rows of it.
     pub fn read_symbol(&self, store: &Store, symbol: &str) -> Result<Option<RecordBatch>, StageError> {
         match &self.key.symbols {
             Symbols::One(one) if one == symbol => self.read(store).map(Some),
@@ -240,10 +241,10 @@ impl Partition {
     }
 }
 
-/// The symbols of a table sorted by symbol, each with its rows.
+/// The symbols of a table sorted by symbol, each with the range of its rows.
 ///
 /// # Errors
-/// When it has no `symbol` column.
+/// When the table has no `symbol` column.
 pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, StageError> {
     let symbols = table::texts(batch, "symbol")?;
     let mut runs: Vec<(&str, Range<usize>)> = Vec::new();
@@ -259,9 +260,9 @@ pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, Sta
 /// A data set opened for reading.
 #[derive(Clone, Debug)]
 pub struct DataSet {
-    /// The metadata of its kind: units, currency, multiplier, `quality`.
+    /// The metadata of the data set, which depends on its kind: units, currency, multiplier, `quality`.
     pub meta: Value,
-    /// Its partitions, in order: those of a symbol by date.
+    /// The partitions in order; those of one symbol are in order of date.
     pub partitions: Vec<Partition>,
 }
 
@@ -291,7 +292,7 @@ impl DataSet {
         })
     }
 
-    /// The symbols in it, sorted.
+    /// The symbols in the data set, sorted.
     ///
     /// # Errors
     /// When a partition of several symbols cannot be read.
@@ -314,10 +315,10 @@ impl DataSet {
         Ok(symbols.into_iter().collect())
     }
 
-    /// Returns whether it has several snapshots a day, with the column [`SNAPSHOT`].
+    /// Returns whether the data set has several snapshots a day, that is, the column [`SNAPSHOT`].
     ///
     /// # Errors
-    /// When its first partition is missing, damaged or not a table.
+    /// When the first partition is missing, damaged or not a table.
     pub fn is_intraday(&self, store: &Store) -> Result<bool, StageError> {
         match self.partitions.first() {
             None => Ok(false),
@@ -325,10 +326,10 @@ impl DataSet {
         }
     }
 
-    /// Reads every partition, in parallel, in order.
+    /// Reads all partitions in parallel and returns them in order.
     ///
     /// # Errors
-    /// As [`Partition::read`].
+    /// The errors of [`Partition::read`].
     pub fn read_all(&self, store: &Store) -> Result<Vec<RecordBatch>, StageError> {
         self.partitions
             .par_iter()
@@ -351,7 +352,7 @@ impl DataSet {
     }
 }
 
-/// Stores a data set whose partitions are stored already, in order.
+/// Stores a data set whose partitions are already stored and in order.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -374,11 +375,11 @@ pub fn write(
     Ok(builder.finish()?)
 }
 
-/// Cuts a table sorted by (symbol, date) into partitions of one symbol and stores them, in parallel.
+/// Cuts a table sorted by (symbol, date) into partitions of one symbol each and stores them, in parallel.
 ///
 /// # Errors
-/// When it has no `date` column or the store cannot be written. A table without a `symbol` column has the
-/// symbol `symbol`.
+/// When the table has no `date` column or the store cannot be written. The rows of a table without a `symbol`
+/// column belong to `symbol`.
 pub fn partition(
     store: &Store,
     batch: &RecordBatch,
@@ -392,8 +393,9 @@ pub fn partition(
     partition_rows(store, batch.num_rows(), period, of, part)
 }
 
-/// As [`partition`], for rows that are not a table yet: `of` is the symbol and date of a row, `part` makes a
-/// table of some.
+/// Cuts `rows` rows sorted by (symbol, date) into partitions of one symbol each and stores them, in parallel.
+/// The rows need not be a table yet: `of` gives the symbol and date of a row, `part` builds the table of a
+/// range of rows.
 ///
 /// # Errors
 /// When `part` fails or the store cannot be written.
@@ -410,12 +412,12 @@ pub fn partition_rows<'s>(
         .collect()
 }
 
-/// Cuts a table sorted by (symbol, date) into partitions of several symbols, of at most [`PARTITION_ROWS`]
-/// rows unless one symbol has more, and stores them by date, in parallel. How the rows of a period are cut
-/// depends on no other period.
+/// Cuts a table sorted by (symbol, date) into partitions of several symbols and stores them by date, in
+/// parallel. A partition has at most [`PARTITION_ROWS`] rows unless a single symbol has more. The cuts within
+/// one period do not depend on other periods.
 ///
 /// # Errors
-/// When it has no `symbol` or `date` column or the store cannot be written.
+/// When the table has no `symbol` or `date` column or the store cannot be written.
 pub fn partition_symbols(
     store: &Store,
     batch: &RecordBatch,
@@ -465,10 +467,10 @@ pub fn partition_symbols(
         .collect()
 }
 
-/// Neighbouring rows of one symbol in one period.
+/// Adjacent rows of one symbol within one period.
 type Cut<'s> = (&'s str, DateRange, Range<usize>);
 
-/// The cuts of rows sorted by (symbol, date).
+/// Cuts rows sorted by (symbol, date) by symbol and period.
 fn cuts<'s>(rows: usize, period: Period, of: impl Fn(usize) -> (&'s str, Date)) -> Vec<Cut<'s>> {
     let mut cuts: Vec<Cut<'s>> = Vec::new();
     for i in 0..rows {

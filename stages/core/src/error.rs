@@ -1,4 +1,4 @@
-//! Errors of stages: the fault, and a hint that resolves it.
+//! Errors of stages: the fault, and a hint at its remedy.
 
 use crate::read::{Mistake, ReadError};
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ pub struct ConfigProblem {
     pub field: String,
     /// The problem, a lowercase fragment.
     pub message: String,
-    /// A hint at its solution.
+    /// A hint at the remedy.
     pub hint: Option<String>,
-    /// The kind of mistake, of a value that could not be read.
+    /// The kind of mistake; [`Mistake::Other`] unless a value could not be read.
     pub mistake: Mistake,
 }
 
-/// A value that could not be read.
+/// The configuration problem of a value that could not be read.
 impl From<ReadError> for ConfigProblem {
     fn from(err: ReadError) -> Self {
         Self {
@@ -39,17 +39,17 @@ impl ConfigProblem {
         }
     }
 
-    /// Adds advice.
+    /// Adds a hint at the remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Refuses what has this fault.
+    /// Returns this problem as an error if `has_fault`.
     ///
     /// # Errors
-    /// This one, where `has_fault`.
+    /// This problem, if `has_fault`.
     pub fn when(self, has_fault: bool) -> Result<(), Self> {
         if has_fault { Err(self) } else { Ok(()) }
     }
@@ -60,7 +60,7 @@ impl ConfigProblem {
 pub struct StageError {
     /// The failure, a lowercase fragment naming file, row and column where there is one.
     pub message: String,
-    /// A hint at its solution.
+    /// A hint at the remedy.
     pub hint: Option<String>,
     /// The kind of failure.
     pub cause: Cause,
@@ -71,9 +71,9 @@ pub struct StageError {
 pub enum Cause {
     /// The stage itself failed.
     Failed,
-    /// The stage itself failed, as a training diverged.
+    /// The stage itself failed because a training diverged.
     Diverged,
-    /// It was cancelled.
+    /// The stage was cancelled.
     Interrupted,
     /// The store or the machine failed.
     Store,
@@ -82,7 +82,7 @@ pub enum Cause {
 }
 
 impl StageError {
-    /// The problem of the field at `field`, of an error found before anything runs.
+    /// Turns an error found before anything runs into a configuration problem of the field at `field`.
     pub fn at(self, field: &str) -> ConfigProblem {
         ConfigProblem {
             hint: self.hint,
@@ -90,7 +90,7 @@ impl StageError {
         }
     }
 
-    /// The stage failed.
+    /// An error of the stage itself ([`Cause::Failed`]).
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -99,12 +99,12 @@ impl StageError {
         }
     }
 
-    /// The file of this name is no table.
+    /// The error for a file `file` that is not a valid table.
     pub fn of_fault(file: &str, fault: &Fault) -> Self {
         Self::new(fault.of(file)).hint(fault.hint)
     }
 
-    /// It was cancelled.
+    /// The error of a cancelled stage.
     pub fn interrupted() -> Self {
         Self {
             message: "interrupted".to_owned(),
@@ -113,17 +113,17 @@ impl StageError {
         }
     }
 
-    /// Adds advice.
+    /// Adds a hint at the remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Refuses what has this fault.
+    /// Returns this error if `has_fault`.
     ///
     /// # Errors
-    /// This one, where `has_fault`.
+    /// This error, if `has_fault`.
     pub fn when(self, has_fault: bool) -> Result<(), Self> {
         if has_fault { Err(self) } else { Ok(()) }
     }
@@ -151,7 +151,7 @@ impl From<cache::Error> for StageError {
             message.push_str(&format!(": {err}"));
             source = err.source();
         }
-        // What is healed by computing again is not for people to mend, but for who wrote it.
+        // A fault that recomputing heals is not for the user to mend, so its hint is dropped.
         let hint = err.hint().filter(|_| {
             cause == Cause::Store || matches!(err, cache::Error::Manifest { .. } | cache::Error::File { .. })
         });

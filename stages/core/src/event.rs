@@ -1,4 +1,4 @@
-//! The events of a running stage. Reporters, on which the stage does not depend, show and store them.
+//! The events of a running stage. Reporters show and store them; the stage does not depend on reporters.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum StageEvent {
-    /// Its progress. `total` is absent where it is unknown.
+    /// The stage's progress. `total` is absent where it is unknown.
     Progress {
-        /// Done so far, in the stage's own unit.
+        /// The work done so far, in the stage's own unit.
         done: u64,
         /// The total amount of work.
         total: Option<u64>,
@@ -17,14 +17,14 @@ pub enum StageEvent {
     },
     /// A metric, with cleanrl's names for training (`charts/episodic_return`).
     Metric {
-        /// Its name.
+        /// The metric's name.
         name: String,
-        /// The step it belongs to.
+        /// The step the value belongs to.
         step: u64,
-        /// Its value.
+        /// The metric's value.
         value: f64,
     },
-    /// Its use of the machine.
+    /// The stage's use of the machine.
     Usage {
         /// CPU time so far, in seconds.
         cpu_seconds: f64,
@@ -47,9 +47,9 @@ pub enum StageEvent {
     Isolation {
         /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
-        /// True if it reaches the network.
+        /// True if the program can reach the network.
         network: bool,
-        /// The limit of its memory in bytes, if it has one and it is enforced.
+        /// The program's memory limit in bytes, if there is one and it is enforced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory: Option<u64>,
     },
@@ -57,18 +57,18 @@ pub enum StageEvent {
     Warning {
         /// The warning, a lowercase fragment.
         message: String,
-        /// A hint at its solution.
+        /// A hint at the remedy.
         hint: Option<String>,
     },
 }
 
-/// Takes a stage's events.
+/// A receiver of a stage's events.
 pub trait EventSink: Send + Sync {
-    /// Takes one event; must not block for long.
+    /// Handles one event; must not block for long.
     fn emit(&self, event: StageEvent);
 }
 
-/// Drops every event.
+/// An event sink that drops every event.
 pub struct Silent;
 
 impl EventSink for Silent {

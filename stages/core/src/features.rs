@@ -26,7 +26,7 @@ fn refused(port: &str) -> String {
 
 const HINT: &str = "`env/options` observes them, at its input `features`";
 
-/// The ports that take features by symbol alone; `takes_contracts` are the others.
+/// The feature ports that take only features by symbol, that is, all but those named in `takes_contracts`.
 fn by_symbol(ports: Ports, takes_contracts: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
     let of_features = ports.inputs.iter().filter(|port| port.ty == PortType::Features);
     of_features
@@ -34,7 +34,8 @@ fn by_symbol(ports: Ports, takes_contracts: &'static [&'static str]) -> impl Ite
         .filter(|name| !takes_contracts.contains(name))
 }
 
-/// Refuses features by contract at ports that take them by symbol, as far as the plan knows their columns.
+/// Refuses features by contract at ports that take features by symbol only, as far as the columns are known
+/// at plan time.
 pub(crate) fn check(
     ports: Ports,
     takes_contracts: &'static [&'static str],
@@ -47,7 +48,7 @@ pub(crate) fn check(
     }
 }
 
-/// Refuses artifacts of features by contract at ports that take them by symbol.
+/// Refuses artifacts of features by contract at ports that take features by symbol only.
 pub(crate) fn check_inputs(
     ports: Ports,
     takes_contracts: &'static [&'static str],

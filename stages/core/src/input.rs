@@ -8,27 +8,27 @@ use std::path::PathBuf;
 /// A file outside the store that a stage reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it
-    /// means nothing.
+    /// The file's name relative to the source's root, with `/` between its parts; part of the key. Empty
+    /// where a name has no meaning.
     pub name: String,
-    /// Its path on this machine; not part of the key.
+    /// The file's path on this machine; not part of the key.
     pub path: PathBuf,
-    /// The digest of its bytes that is in the key; `None` before the key is made. The bytes that a stage
-    /// reads must have it: a file may change after the key was made, and change back.
+    /// The digest of the file's bytes that is in the key; `None` before the key is made. The bytes that a
+    /// stage reads must match it: a file may change after the key was made, and change back.
     #[serde(default)]
     pub digest: Option<BlobDigest>,
-    /// The file on a server that it is; `path` leads to its contents once they are fetched, and is its URL
-    /// before.
+    /// The server's file, if the source is remote. `path` is then its URL until it is fetched, and afterwards
+    /// the path of its contents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteFile>,
-    /// True for a program that the stage runs, a module of it, and the record of a package that it imports:
-    /// no data.
+    /// True for code rather than data: a program that the stage runs, one of its modules, or the record of a
+    /// package that it imports.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_program: bool,
 }
 
 impl Source {
-    /// A file whose digest is not computed yet.
+    /// A local file whose digest is not computed yet.
     pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// A file on a server, by the name in its URL.
+    /// A file on a server, named by its URL.
     pub fn remote(file: RemoteFile) -> Self {
         Self {
             name: file.file_name(),
@@ -82,8 +82,8 @@ impl Source {
 /// An artifact that arrives at an input port.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Its digest.
+    /// The artifact's digest.
     pub digest: ArtifactDigest,
-    /// Its manifest.
+    /// The artifact's manifest.
     pub artifact: Artifact,
 }

@@ -17,12 +17,12 @@ use std::path::Path;
 /// The output artifacts of an action, by port.
 pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
-/// The work per unit of a configuration, compared with the usual one of its kind.
+/// The work per unit of a configuration, relative to the usual configuration of its kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelativeCost {
-    /// The ratio, as measured.
+    /// The ratio to the usual work, as measured.
     pub times: f64,
-    /// The settings that cause it.
+    /// The settings that cause the extra work.
     pub because: String,
     /// The cheaper settings, as a hint.
     pub cheaper: String,
@@ -30,41 +30,41 @@ pub struct RelativeCost {
 
 /// A kind of stage: configuration, ports and code.
 ///
-/// Its result must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs and its
-/// sources: not of the clock, the machine or the number of threads. Raise [`StageKind::VERSION`] when its
-/// output for the same key could change; a golden test guards it.
+/// The result of a stage must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs
+/// and its sources: not of the clock, the machine or the number of threads. Raise [`StageKind::VERSION`] when
+/// the output for the same key could change; a golden test guards it.
 pub trait StageKind: Send + Sync + 'static {
-    /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of
-    /// defaults, the doc comments are the reference, with units. A field that must be given is refused by
-    /// [`StageKind::check`] when empty. A map of the user's keys is empty by default.
+    /// The configuration type. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place
+    /// of defaults, and the doc comments, with units, are the printed reference. Where a required field is
+    /// empty, [`StageKind::check`] refuses it. A map with keys of the user's choice is empty by default.
     type Config: Serialize + DeserializeOwned + JsonSchema + Default + Send + Sync + 'static;
 
-    /// Its name, family first: `greeks/analytic`.
+    /// The kind's name, family first: `greeks/analytic`.
     const NAME: &'static str;
-    /// The version of its implementation.
+    /// The version of the implementation.
     const VERSION: u32;
-    /// Its description, in one line.
+    /// The kind's description, in one line.
     const ABOUT: &'static str;
     /// Top-level fields of the configuration that cannot change the result (paths, intervals, threads).
     const NOT_IN_KEY: &'static [&'static str] = &[];
-    /// The reason why its result is not the same each time, for a kind that is not deterministic.
+    /// The reason why the result differs between runs, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
-    /// The top-level field of its configuration that its time is proportional to, a whole number such as the
-    /// steps of a training: a plan scales the last time by it.
+    /// The top-level configuration field that the running time is proportional to: a whole number, such as
+    /// the steps of a training. A plan scales the last measured time by it.
     const WORK_UNITS: Option<&'static str> = None;
-    /// The input ports whose features may be by contract; others are refused such features.
+    /// The input ports that accept features by contract; all others refuse them.
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
-    /// Its ports.
+    /// The input and output ports.
     const PORTS: Ports;
 
     /// The cost of a configuration whose work per unit (row, step) is a multiple of the usual; `None` for all
-    /// others. A plan scales its expectation by it and warns from fifty times on.
+    /// others. A plan scales its estimate by it, and warns from a multiple of fifty on.
     fn relative_cost(&self, _config: &Self::Config) -> Option<RelativeCost> {
         None
     }
 
-    /// Checks a configuration before anything runs, and returns the contents of the outputs. The default
-    /// promises nothing.
+    /// Checks a configuration before anything runs, and returns what is known of the outputs' contents. The
+    /// default implementation knows only their types.
     ///
     /// # Errors
     /// The first mistake found, with its field.
@@ -72,18 +72,18 @@ pub trait StageKind: Send + Sync + 'static {
         Ok(Self::PORTS.provided())
     }
 
-    /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and
-    /// so are their names; leave the name empty where it means nothing.
+    /// The files outside the pipeline that the stage reads, sorted by name. Both their digests and their
+    /// names are part of the key; leave a name empty where it has no meaning.
     fn sources(&self, _config: &Self::Config, _base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         Ok(Vec::new())
     }
 
-    /// Runs it.
+    /// Runs the stage.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
 
-    /// The share of a run with these inputs and sources that is cached: memos, checkpoints. It makes their
-    /// keys as [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no
-    /// parts.
+    /// The share of the work for these inputs and sources that is cached as memos or checkpoints. The
+    /// implementation makes the same keys as [`StageKind::run`], computes no value and writes nothing. `None`
+    /// where the kind caches no partial results.
     fn cached_share(&self, _config: &Self::Config, _given: &Given<'_>) -> Result<Option<Share>, StageError> {
         Ok(None)
     }
@@ -105,7 +105,7 @@ pub trait AnyStage: Send + Sync {
     fn work_units(&self, config: &Settings) -> Option<u64>;
     /// [`StageKind::relative_cost`]; `None` for a configuration that cannot be read.
     fn relative_cost(&self, config: &Settings) -> Option<RelativeCost>;
-    /// The JSON Schema (draft 7) of its configuration.
+    /// The JSON Schema (draft 7) of the kind's configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
     fn resolve(&self, with: Value) -> Result<Settings, ConfigProblem>;
@@ -123,7 +123,7 @@ pub trait AnyStage: Send + Sync {
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
     /// [`StageKind::cached_share`].
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
-    /// The type of the output named `name`.
+    /// The type of the output port `name`.
     fn output_type(&self, name: &str) -> Option<PortType> {
         self.ports()
             .outputs
@@ -133,16 +133,16 @@ pub trait AnyStage: Send + Sync {
     }
 }
 
-/// Hides the configuration type of a stage kind.
+/// Erases the type of a stage kind.
 pub fn erase<S: StageKind>(stage: S) -> Box<dyn AnyStage> {
     Box::new(Erased(stage))
 }
 
 struct Erased<S>(S);
 
-/// Removes the values that equal their defaults, map by map. The maps are structs, which always have all
-/// their fields: a map of the user's keys must be empty by default, since one that lacks a default entry
-/// would look like the default.
+/// Removes values that equal their defaults, recursively in maps. The maps are structs, which always have all
+/// their fields. A map with keys of the user's choice must be empty by default, since one that lacks a
+/// default entry would look like the default.
 fn prune(value: &Value, default: &Value) -> Option<Value> {
     if value == default {
         return None;

@@ -1,5 +1,5 @@
-//! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] it runs in and the events
-//! it emits; and the forms that tables take between stages ([`dataset`]).
+//! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] that a stage runs in, the
+//! events that it emits, and the tables passed between stages ([`dataset`]).
 
 mod config;
 pub mod context;

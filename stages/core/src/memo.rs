@@ -18,13 +18,13 @@ use std::sync::{Mutex, PoisonError};
 pub struct Memo {
     /// The key.
     pub key: MemoKey,
-    /// Its name in logs, such as `SPX/2019-05-01_2019-05-31 rsi_14`.
+    /// The memo's name in logs, such as `SPX/2019-05-01_2019-05-31 rsi_14`.
     pub label: String,
 }
 
 impl Memo {
-    /// The memo of a computation: `name` is the computation and its version (`greeks/analytic v1`), `parts`
-    /// all that it depends on, `label` its name in logs.
+    /// The memo of a computation: `name` is the computation with its version (`greeks/analytic v1`), `parts`
+    /// is everything that the result depends on, `label` the memo's name in logs.
     pub fn new(name: &str, parts: &[&[u8]], label: impl Into<String>) -> Self {
         Self {
             key: memo_key(name, parts),
@@ -50,15 +50,15 @@ pub struct Given<'a> {
     pub store: &'a Store,
     /// The inputs, by port.
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
-    /// The files it reads, as [`crate::StageKind::sources`] named them.
+    /// The source files of the action, as [`crate::StageKind::sources`] named them.
     pub sources: &'a [Source],
 }
 
 impl<'a> Given<'a> {
-    /// The artifact at a port that takes one.
+    /// The artifact at an input port that takes exactly one.
     ///
     /// # Errors
-    /// When nothing is connected to it.
+    /// When nothing is connected to the port.
     pub fn input(&self, port: &str) -> Result<&'a Input, StageError> {
         self.optional(port)
             .ok_or_else(|| StageError::new(format!("input `{port}` is not connected")))
@@ -74,7 +74,7 @@ impl<'a> Given<'a> {
         self.inputs.get(port).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a memo, if it is cached.
+    /// The cached value of a memo; `None` if it is not cached.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -96,7 +96,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// `cached` of `total` units.
+    /// A share of `cached` out of `total` units.
     pub fn new(unit: &str, cached: u64, total: u64) -> Self {
         Self {
             unit: unit.to_owned(),
@@ -105,7 +105,7 @@ impl Share {
         }
     }
 
-    /// The share of these memos that is cached.
+    /// The share of the given memos that is cached.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -149,13 +149,13 @@ impl MemoLog {
         self.computed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of hits and of look-ups.
+    /// The number of hits and the number of look-ups.
     pub fn counts(&self) -> (u64, u64) {
         let hits = self.hits.load(Ordering::Relaxed);
         (hits, hits + self.labels().len() as u64)
     }
 
-    /// The labels of the memos that were computed, sorted: their order among threads varies.
+    /// The labels of the memos that were computed, sorted because their order among threads varies.
     pub fn names(&self) -> Vec<String> {
         let mut names = self.labels().clone();
         names.sort();

@@ -1,6 +1,7 @@
 //! Enums whose variants have one name each.
 
-/// `ALL` and `name` of an enum, from its variants and their names; of variants alone `ALL`.
+/// Defines `ALL` and `name` of an enum from its variants and their names, or `ALL` alone from variants
+/// without names.
 #[macro_export]
 macro_rules! names {
     ($of:ident: $($variant:ident $name:literal),* $(,)?) => {

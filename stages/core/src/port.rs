@@ -42,7 +42,8 @@ datasets::words! {
 }
 
 impl PortType {
-    /// Returns whether an input of this type takes artifacts of another: files may be a table of one's own.
+    /// Returns whether an input of this type accepts artifacts of type `other`: a file input also takes
+    /// tables.
     pub fn takes(self, other: Self) -> bool {
         self == other || self == Self::File && other == Self::Table
     }
@@ -51,15 +52,15 @@ impl PortType {
 /// An input of a stage kind.
 #[derive(Clone, Copy, Debug)]
 pub struct InputPort {
-    /// Its name.
+    /// The port's name.
     pub name: &'static str,
-    /// The type it takes.
+    /// The type the port takes.
     pub ty: PortType,
-    /// True where it may be left out.
+    /// True if the port may be left unconnected.
     pub optional: bool,
-    /// True where it takes several artifacts, in the order the pipeline names them.
+    /// True if the port takes several artifacts, in the order in which the pipeline names them.
     pub list: bool,
-    /// Its purpose.
+    /// The port's purpose.
     pub doc: &'static str,
 }
 
@@ -76,7 +77,7 @@ impl InputPort {
         }
     }
 
-    /// An input that takes one artifact and may be left out.
+    /// An input that takes one artifact and may be left unconnected.
     pub const fn optional(name: &'static str, ty: PortType) -> Self {
         Self {
             optional: true,
@@ -92,7 +93,7 @@ impl InputPort {
         }
     }
 
-    /// An input that takes several artifacts and may be left out.
+    /// An input that takes several artifacts and may be left unconnected.
     pub const fn optional_list(name: &'static str, ty: PortType) -> Self {
         Self {
             optional: true,
@@ -100,7 +101,7 @@ impl InputPort {
         }
     }
 
-    /// States its purpose.
+    /// Sets the description of the port's purpose.
     #[must_use]
     pub const fn doc(self, doc: &'static str) -> Self {
         Self { doc, ..self }
@@ -110,21 +111,21 @@ impl InputPort {
 /// An output of a stage kind.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputPort {
-    /// Its name.
+    /// The port's name.
     pub name: &'static str,
-    /// The type it gives.
+    /// The type of the artifact.
     pub ty: PortType,
-    /// Its contents.
+    /// The contents of the artifact.
     pub doc: &'static str,
 }
 
 impl OutputPort {
-    /// An output of a type.
+    /// An output of the given type.
     pub const fn new(name: &'static str, ty: PortType) -> Self {
         Self { name, ty, doc: "" }
     }
 
-    /// States its contents.
+    /// Sets the description of the artifact's contents.
     #[must_use]
     pub const fn doc(self, doc: &'static str) -> Self {
         Self { doc, ..self }
@@ -141,7 +142,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// The outputs, of whose contents nothing is known before a run.
+    /// The outputs by port, with nothing known of their contents but the type.
     pub fn provided(&self) -> BTreeMap<String, Provided> {
         let outputs = self.outputs.iter();
         outputs
@@ -150,25 +151,25 @@ impl Ports {
     }
 }
 
-/// The contents of the outputs of a stage by port, as a check of its configuration tells them.
+/// The contents of a stage's outputs by port, as far as the check of its configuration can tell.
 pub type Planned = Result<BTreeMap<String, Provided>, ConfigProblem>;
 
 /// The contents of an output as far as they are known at plan time: enough to refuse a pipeline that cannot
 /// work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provided {
-    /// Its type.
+    /// The type of the output.
     pub ty: PortType,
-    /// The columns that will have values; `None` when that is only known once it has run.
+    /// The columns that will have values; `None` if they are only known after the run.
     pub columns: Option<BTreeSet<String>>,
     /// The exercise style that a configuration states for all contracts of a chain.
     pub exercise: Option<Exercise>,
-    /// The calendar that it states for them.
+    /// The calendar that a configuration states for all contracts of a chain.
     pub calendar: Option<CalendarName>,
 }
 
 impl Provided {
-    /// An output of this type with these columns.
+    /// An output of the given type with these columns.
     pub fn columns<S: Into<String>>(ty: PortType, columns: impl IntoIterator<Item = S>) -> Self {
         Self {
             columns: Some(columns.into_iter().map(Into::into).collect()),
@@ -176,7 +177,7 @@ impl Provided {
         }
     }
 
-    /// An output of this type, its columns not known before it has run.
+    /// An output of the given type whose columns are only known after the run.
     pub fn unknown(ty: PortType) -> Self {
         Self {
             ty,
@@ -186,7 +187,7 @@ impl Provided {
         }
     }
 
-    /// Returns whether the column may have values: false only when it is known not to.
+    /// Returns whether the column may have values: false only if it is known to have none.
     pub fn may_have(&self, column: &str) -> bool {
         self.columns.as_ref().is_none_or(|columns| columns.contains(column))
     }

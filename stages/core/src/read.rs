@@ -14,14 +14,14 @@ use std::fmt;
 /// The kind of a mistake in a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mistake {
-    /// A key that the map does not have, with those that it has; the path ends at the map.
+    /// An unknown key, with the known ones; the path ends at the map.
     UnknownKey {
         /// The key.
         name: String,
         /// The known keys.
         known: &'static [&'static str],
     },
-    /// A key that must be given; the path ends at the map.
+    /// A required key that is missing; the path ends at the map.
     MissingKey(&'static str),
     /// A text that is none of the allowed ones.
     UnknownValue {
@@ -30,14 +30,14 @@ pub enum Mistake {
         /// The allowed texts.
         known: &'static [&'static str],
     },
-    /// A value of another type, out of its range, or a list of another length.
+    /// A value of the wrong type or out of range, or a list of the wrong length.
     Type {
-        /// The value, in serde's words; `None` for a list of another length, of so many items.
+        /// The value found, in serde's words, or the length of a list of the wrong length.
         found: Result<String, usize>,
         /// The expected type: Rust's name of it, or a noun phrase.
         wanted: String,
     },
-    /// Any other: the message says it all.
+    /// Any other mistake: the message says it all.
     #[default]
     Other,
 }
@@ -45,9 +45,9 @@ pub enum Mistake {
 /// A mistake and its place.
 #[derive(Debug)]
 pub struct ReadError {
-    /// The path of the value, such as `slate.deltas[2]`; empty for the whole.
+    /// The path of the value, such as `slate.deltas[2]`; empty for the whole value.
     pub path: String,
-    /// Its kind.
+    /// The kind of the mistake.
     pub mistake: Mistake,
     /// The message, in serde's words.
     pub message: String,
@@ -64,7 +64,7 @@ pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
     })
 }
 
-/// Reads a value in which a struct is a map, and never a list of its fields.
+/// Reads a value, accepting a struct as a map only, and never as a list of its fields.
 ///
 /// # Errors
 /// The first mistake.
@@ -146,7 +146,7 @@ impl serde::de::Error for ReadError {
     }
 }
 
-/// The known names, as serde lists them.
+/// The alternatives, phrased as serde lists them.
 fn one_of(known: &[&str]) -> String {
     match known {
         [] => "no fields".to_owned(),
@@ -162,7 +162,7 @@ struct Reader<'de> {
 }
 
 impl<'de> Reader<'de> {
-    /// A reader of a part of the value.
+    /// A reader for a part of the value.
     fn of(self, value: &'de Value) -> Self {
         Self { value, ..self }
     }

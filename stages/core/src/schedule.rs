@@ -13,7 +13,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Its value when `done` of the training (0 to 1) is over.
+    /// The value when the share `done` of the training (0 to 1) is complete.
     pub fn at(&self, done: f64) -> f64 {
         match *self {
             Self::Constant(value) => value,
@@ -21,7 +21,7 @@ impl Schedule {
         }
     }
 
-    /// True if it depends on the total length of training.
+    /// Returns whether the schedule depends on the total length of training.
     pub fn depends_on_total(&self) -> bool {
         matches!(self, Self::Linear(..))
     }
@@ -36,7 +36,7 @@ impl Serialize for Schedule {
     }
 }
 
-/// The form of [`Schedule::Linear`].
+/// The serialised form of [`Schedule::Linear`].
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Linear {

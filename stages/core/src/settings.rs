@@ -11,7 +11,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
 /// Declares structs of settings, each field with its default beside it: `pub period: usize = 20,`. A field
-/// without one has its type's. Unknown keys are refused. Line breaks are kept as they are written.
+/// without one has the default of its type. Unknown keys are refused. Line breaks are kept as they are
+/// written.
 #[macro_export]
 macro_rules! settings {
     ($($(#[$meta:meta])* $vis:vis struct $name:ident {
@@ -47,8 +48,8 @@ macro_rules! default_of {
 /// The resolved configuration of a stage, defaults filled in: the typed value that its kind checks and runs,
 /// and its JSON form, which keys, records and people see.
 ///
-/// The typed value is read from the file once and carried along. A configuration that comes as JSON, from a
-/// job or a record, or whose JSON is changed, is read at its first use.
+/// A file's configuration is deserialised once and the typed value carried along. One that arrives as JSON,
+/// from a job or a record, or whose JSON is changed, is deserialised at its first use.
 #[derive(Clone)]
 pub struct Settings {
     json: Value,
@@ -56,7 +57,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads what is below `with:`, and fills in the defaults. `Null` stands for an absent `with:`.
+    /// Deserialises what is below `with:`, and fills in the defaults. `Null` stands for an absent `with:`.
     ///
     /// # Errors
     /// The first field that does not fit.
@@ -73,7 +74,7 @@ impl Settings {
         })
     }
 
-    /// The typed value.
+    /// The typed value, deserialised from the JSON form if necessary.
     ///
     /// # Errors
     /// The first field that does not fit `C`, of settings that did not come from [`Settings::read`].
@@ -85,7 +86,7 @@ impl Settings {
         let empty = Value::Object(Map::new());
         let json = if self.json.is_null() { &empty } else { &self.json };
         let config: Arc<C> = Arc::new(read(json)?);
-        // Another thread may have read the same value meanwhile.
+        // Another thread may have stored the same value meanwhile.
         let _ = self.typed.set(config.clone());
         Ok(config)
     }
@@ -121,7 +122,7 @@ impl Deref for Settings {
     }
 }
 
-/// The JSON form, to change it; the typed value is read again.
+/// Mutable access to the JSON form; the typed value is deserialised anew afterwards.
 impl DerefMut for Settings {
     fn deref_mut(&mut self) -> &mut Value {
         self.typed = OnceLock::new();

@@ -41,10 +41,10 @@ pub fn field(column: &Column) -> Field {
     Field::new(column.name, data_type(column.ty), column.nullable)
 }
 
-/// A table as Parquet. The same table gives the same bytes.
+/// Encodes a table as Parquet. The bytes are a function of the table.
 ///
 /// # Errors
-/// When it holds a type that Parquet does not have.
+/// When the table has a type that Parquet lacks.
 pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -57,7 +57,7 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     Ok(bytes)
 }
 
-/// Reads a table from Parquet, whole.
+/// Reads a whole table from Parquet.
 ///
 /// # Errors
 /// When the bytes are not Parquet.
@@ -65,10 +65,10 @@ pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
     read_all(ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?)
 }
 
-/// Reads a table from Parquet that is a part of a blob.
+/// Reads a table from Parquet bytes that are a range of a blob.
 ///
 /// # Errors
-/// When the blob has no such part, or its bytes are not Parquet.
+/// When the range is not within the blob, or its bytes are not Parquet.
 pub fn from_parquet_within(blob: Blob, part: Range<u64>) -> Result<RecordBatch, StageError> {
     let bytes = Bytes::from_owner(blob);
     let (start, end) = (part.start as usize, part.end as usize);
@@ -105,20 +105,20 @@ fn wrong(name: &str, wanted: &str) -> StageError {
     StageError::new(format!("column `{name}` is not of type {wanted}"))
 }
 
-/// A float column.
+/// The float column `name`.
 ///
 /// # Errors
-/// When there is none of that name and type.
+/// When there is no float column of that name.
 pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array, StageError> {
     named(batch, name)?
         .as_primitive_opt::<Float64Type>()
         .ok_or_else(|| wrong(name, "float"))
 }
 
-/// A float column as numbers, NaN where it is null.
+/// The values of the float column `name`, with NaN for nulls.
 ///
 /// # Errors
-/// When there is none of that name and type.
+/// When there is no float column of that name.
 pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     let column = floats(batch, name)?;
     Ok((0..column.len())
@@ -126,10 +126,10 @@ pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageE
         .collect())
 }
 
-/// As [`floats_or_nan`]; NaN in every row where the table has no column of that name.
+/// The values of the float column `name`, with NaN for nulls; all NaN if the table has no such column.
 ///
 /// # Errors
-/// When the column is of another type.
+/// When the column has another type.
 pub fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     match batch.column_by_name(name) {
         Some(_) => floats_or_nan(batch, name),
@@ -137,12 +137,12 @@ pub fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageE
     }
 }
 
-/// A column of numbers, null where they are NaN.
+/// An Arrow column of floats, with nulls for NaN.
 pub fn nullable(values: &[f64]) -> Float64Array {
     nullable_of(values.to_vec())
 }
 
-/// As [`nullable`], taking the numbers.
+/// An Arrow column of floats, with nulls for NaN; consumes the values.
 pub fn nullable_of(values: Vec<f64>) -> Float64Array {
     // Counted without a branch, so that the loop is vectorised.
     let missing = values
@@ -157,10 +157,10 @@ pub fn nullable_of(values: Vec<f64>) -> Float64Array {
     }
 }
 
-/// A date column.
+/// The dates in the column `name`.
 ///
 /// # Errors
-/// When there is none of that name and type.
+/// When there is no date column of that name.
 pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
     let column: &Date32Array = named(batch, name)?
         .as_primitive_opt()
@@ -168,10 +168,10 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
     Ok(column.values().iter().map(|&days| Date(days)).collect())
 }
 
-/// The instants of the rows of a table, the column [`SNAPSHOT`]; none where it has one snapshot a day.
+/// The instants of a table's rows, from the column [`SNAPSHOT`]; `None` if the table has one snapshot a day.
 ///
 /// # Errors
-/// When the column is of another type.
+/// When the column has another type.
 pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArray>, StageError> {
     match batch.column_by_name(SNAPSHOT.name) {
         None => Ok(None),
@@ -185,7 +185,7 @@ pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArra
 /// The time of each row of a table with a column `date`.
 ///
 /// # Errors
-/// When it has no such column, or [`SNAPSHOT`] is of another type.
+/// When the table has no column `date`, or [`SNAPSHOT`] has the wrong type.
 pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageError> {
     let instants = snapshots(batch)?;
     let instant = |i: usize| instants.map(|instants| instants.value(i));
@@ -198,11 +198,11 @@ pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageErr
         .collect())
 }
 
-/// The columns of a table that key its rows, with their fields: `keys`, and after `date` the column
-/// [`SNAPSHOT`] where the table has it.
+/// The key columns of a table with their fields: `keys`, and after `date` the column [`SNAPSHOT`] if the
+/// table has it.
 ///
 /// # Errors
-/// When the table has no such column.
+/// When the table lacks one of the columns.
 pub fn key_columns(batch: &RecordBatch, keys: &[Column]) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for key in keys {
@@ -218,7 +218,7 @@ pub fn key_columns(batch: &RecordBatch, keys: &[Column]) -> Result<(Vec<Field>, 
     Ok((fields, arrays))
 }
 
-/// The columns `date` and, of instants, [`SNAPSHOT`] of a table made row by row.
+/// The columns `date` and, where the times are instants, [`SNAPSHOT`].
 pub fn time_columns(times: impl IntoIterator<Item = SnapshotTime>) -> Vec<(&'static str, ArrayRef)> {
     let times: Vec<SnapshotTime> = times.into_iter().collect();
     let dates = Date32Array::from_iter_values(times.iter().map(|time| time.date.0));
@@ -230,7 +230,7 @@ pub fn time_columns(times: impl IntoIterator<Item = SnapshotTime>) -> Vec<(&'sta
     columns
 }
 
-/// The first columns of a table of features, with their fields: the symbol and the time of each row.
+/// The key columns of a table of features, with their fields: symbol and time of each row.
 pub fn feature_keys<'a>(
     symbols: impl IntoIterator<Item = &'a str>,
     times: impl IntoIterator<Item = SnapshotTime>,
@@ -242,7 +242,8 @@ pub fn feature_keys<'a>(
     (columns.map(field).collect(), arrays.collect())
 }
 
-/// A column as Arrow's formatters show it: instants without their zone, whose name they don't know.
+/// A column in a form that Arrow's formatters can show: instants without their time zone, whose name they do
+/// not know.
 pub fn displayed(column: &ArrayRef) -> ArrayRef {
     match column.as_primitive_opt::<TimestampMicrosecondType>() {
         Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<Arc<str>>)),
@@ -250,7 +251,7 @@ pub fn displayed(column: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns whether the columns of a Parquet table have the column `name`.
+/// Returns whether a Parquet table has the column `name`.
 ///
 /// # Errors
 /// When the bytes are not Parquet.
@@ -259,23 +260,23 @@ pub fn has_column(blob: Blob, name: &str) -> Result<bool, StageError> {
     Ok(builder.schema().column_with_name(name).is_some())
 }
 
-/// A boolean column.
+/// The boolean column `name`.
 ///
 /// # Errors
-/// When there is none of that name and type.
+/// When there is no boolean column of that name.
 pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, StageError> {
     named(batch, name)?.as_boolean_opt().ok_or_else(|| wrong(name, "bool"))
 }
 
-/// A text column.
+/// The text column `name`.
 ///
 /// # Errors
-/// When there is none of that name and type.
+/// When there is no text column of that name.
 pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, StageError> {
     named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
 }
 
-/// The ranges of neighbouring rows that are the `same` as the first of their range.
+/// Splits rows into ranges of adjacent rows; each row of a range is the `same` as its first.
 pub fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for i in rows {

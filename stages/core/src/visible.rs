@@ -1,5 +1,5 @@
-//! Text from outside for people: names, log lines and messages of programs, artifacts, remotes and data can
-//! hold escape codes, which a terminal would obey, and marks that reorder the text around them.
+//! Escaping of outside text for display: names, log lines and messages of programs, artifacts, remotes and
+//! data can hold escape codes, which a terminal would obey, and marks that reorder the text around them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ fn is_hidden(c: char) -> bool {
             '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text with its control characters and marks of direction written as escapes (`\u001b`), line feeds and
-/// tabs as they are. The escapes are those of JSON: a JSON document stays the same document.
+/// Escapes control characters and directional marks in a text (`\u001b`), except line feeds and tabs. The
+/// escapes are those of JSON, so a JSON document keeps its meaning.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// [`visible`] for one line of text: line feeds and tabs become spaces.
+/// Escapes text for display on one line, as [`visible`] does, with line feeds and tabs replaced by spaces.
 pub fn visible_line(text: &str) -> Cow<'_, str> {
     match escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t')) {
         line if line.contains(['\n', '\t']) => line.replace(['\n', '\t'], " ").into(),

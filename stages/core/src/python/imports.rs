@@ -1,8 +1,8 @@
 //! The modules of a project that a Python module imports, found in their text.
 //!
-//! The text is read line by line, so that an import in a function counts, and so does a line of a docstring
-//! that looks like one: a module more in the key costs a recomputation at most. A module that is imported by
-//! a computed name is not found; as the program sees no other files of the project, its import fails.
+//! The text is scanned line by line, so imports inside functions count, and so do lines of a docstring that
+//! look like imports: a superfluous module in the key costs a recomputation at most. A module imported by a
+//! computed name is not found; as the program sees no other files of the project, its import fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The maximum number of modules of a program.
 const MOST: usize = 2_000;
 
-/// The files of `module` and of everything in `root` that it imports: path relative to `root`, absolute path.
+/// Finds the files of `module` and of everything in `root` that it imports, directly or not: path relative to
+/// `root`, absolute path.
 /// `None` if `module` is not in `root`.
 ///
 /// # Errors
@@ -33,7 +34,7 @@ pub fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String,
         if files.len() >= MOST {
             return Err(io::Error::other(format!("more than {MOST} modules")));
         }
-        // A module's packages run before it does.
+        // Importing a module runs the packages that contain it first.
         if let Some((parent, _)) = name.rsplit_once('.') {
             queue.push_back(parent.to_owned());
         }
@@ -55,8 +56,8 @@ pub fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String,
     Ok(is_found.then_some(files))
 }
 
-/// The file of a module below `root`, and whether it is a package; the directory of a package without
-/// `__init__.py`.
+/// The file of a module below `root`, and whether the module is a package; for a package without
+/// `__init__.py`, its directory.
 fn find(root: &Path, name: &str) -> Option<(PathBuf, bool)> {
     let base: PathBuf = name.split('.').collect();
     let file = base.with_extension("py");
@@ -70,8 +71,8 @@ fn find(root: &Path, name: &str) -> Option<(PathBuf, bool)> {
     }
 }
 
-/// The absolute names of modules that a text imports, and of what may be modules: in `from a import b`, `b`
-/// may be one.
+/// The absolute names of the modules that a text imports, and of the names that may be modules: `b` in `from
+/// a import b` may be one.
 fn imports(text: &str, package: &str) -> Vec<String> {
     let mut found = Vec::new();
     for statement in statements(text) {
@@ -97,7 +98,7 @@ fn imports(text: &str, package: &str) -> Vec<String> {
     found
 }
 
-/// The statements of a text that begin with `import` or `from`, each in one line, without comments.
+/// The `import` and `from` statements of a text, each joined into one line, without comments.
 fn statements(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: Option<String> = None;
@@ -113,7 +114,7 @@ fn statements(text: &str) -> Vec<String> {
             }
             continue;
         }
-        // Several statements may stand in one line.
+        // A line may hold several statements.
         for part in line.split(';') {
             let part = part.trim_start();
             if !(part.starts_with("import ") || part.starts_with("from ")) {
@@ -130,7 +131,7 @@ fn statements(text: &str) -> Vec<String> {
     found
 }
 
-/// The names of a list: `a.b as c, d`.
+/// The names in an import list: `a` and `b` of `a as x, b`.
 fn names(list: &str) -> impl Iterator<Item = String> {
     let items = list.split([',', '(', ')']);
     let name = |item: &str| item.split_whitespace().next().map(str::to_owned);

@@ -1,12 +1,11 @@
-//! The installed packages of an interpreter, known by the records that installers write:
+//! The installed packages of an interpreter, identified by the records that installers write:
 //! `NAME-VERSION.dist-info`, `NAME-VERSION.egg-info`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The directories of packages below the prefixes of an interpreter, such as that of a virtual environment or
-/// `/usr`.
+/// The package directories below the prefixes of an interpreter, such as a virtual environment or `/usr`.
 pub fn site_directories(prefixes: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for lib in prefixes.iter().map(|prefix| prefix.join("lib")) {
@@ -24,7 +23,7 @@ pub fn site_directories(prefixes: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The records of the packages in these directories: package, version, path of the record.
+/// The records of the packages in the given directories: package, version, path of the record.
 fn records(sites: &[PathBuf]) -> impl Iterator<Item = (String, String, PathBuf)> {
     let entries = sites
         .iter()
@@ -43,13 +42,13 @@ fn records(sites: &[PathBuf]) -> impl Iterator<Item = (String, String, PathBuf)>
     })
 }
 
-/// The versions of the packages in these directories, by name.
+/// The versions of the packages in the given directories, by package name.
 pub fn installed_packages(sites: &[PathBuf]) -> BTreeMap<String, String> {
     records(sites).map(|(package, version, _)| (package, version)).collect()
 }
 
-/// A file that names version and dependencies of each package in these directories, by the name of its record
-/// (`numpy-2.4.6.dist-info`), in order.
+/// For each package in the given directories, the file that names its version and dependencies, by the name
+/// of its record (`numpy-2.4.6.dist-info`), in order.
 pub fn package_records(sites: &[PathBuf]) -> BTreeMap<String, PathBuf> {
     let file = |record: PathBuf| {
         let inner = ["METADATA", "PKG-INFO"].map(|name| record.join(name));

@@ -1,5 +1,4 @@
-//! Option chains that programs write: their columns, the checks of their rows, and the contracts that they
-//! are of.
+//! Option chains that programs write: their columns, the checks of their rows, and the contracts in them.
 
 use super::columns::Table;
 use super::inherited::Inherited;
@@ -25,15 +24,16 @@ use std::sync::Arc;
 /// The column that says why a contract has no implied volatility.
 const STATUS: &str = "iv_status";
 
-/// The columns that a chain may have beside those of [`OPTION_CHAIN`], but for the terms of contracts: in
-/// this order.
+/// The columns that a chain may have beside those of [`OPTION_CHAIN`], in this order, without the terms of
+/// contracts.
 pub(super) fn optional() -> impl Iterator<Item = &'static Column> {
     let status = IMPLIED_VOLATILITY.iter().filter(|column| column.name == STATUS);
     stated().chain([&TRADABLE]).chain(status)
 }
 
 /// The columns of a chain: those of [`OPTION_CHAIN`], with [`SNAPSHOT`] after the date where the file has it,
-/// then the others that it has, the terms of contracts last. All files of an output have the same.
+/// then the optional columns that the file has, with the terms of contracts last. All files of an output have
+/// the same columns.
 pub(super) fn columns(
     table: &Table,
     first: Option<(&Table, &RecordBatch)>,
@@ -125,16 +125,16 @@ fn named(table: &Table, row: usize, problem: &str) -> StageError {
     StageError::new(format!("{}: {problem}", table.place(row))).hint("see `contract:` in docs/contracts.md")
 }
 
-/// The contracts of a chain, by class, with warnings of what is assumed of them.
+/// The contracts of a chain, by class, with warnings about what is assumed of them.
 pub(super) struct Known {
     pub contracts: Contracts,
     pub warnings: Vec<String>,
 }
 
-/// The contracts of a chain: for each class the terms that its rows state, or else those of the chains that
-/// the program was given, or else those of the exchange's specification, or else assumptions.
+/// Determines the contracts of a chain. The terms of each class come from its rows, or else from the chains
+/// that the program was given, or else from the exchange's specification, or else from assumptions.
 ///
-/// # Errors
+/// When rows of a class contradict each other; the error names both places.
 /// When the rows of a class contradict each other: both places are named.
 pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) -> Result<Known, StageError> {
     let mut classes: BTreeMap<(String, String), (Terms, &Table, usize)> = BTreeMap::new();
@@ -210,7 +210,7 @@ pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) 
     Ok(Known { contracts, warnings })
 }
 
-/// The chain without the terms of its contracts, which its metadata has.
+/// The chain without its columns of contract terms, which are in the metadata instead.
 pub(super) fn without_terms(batch: &RecordBatch) -> Result<RecordBatch, StageError> {
     let schema = batch.schema();
     let kept: Vec<usize> = (0..schema.fields().len())

@@ -31,7 +31,7 @@ pub(super) fn bars(table: &Table, batch: &RecordBatch) -> Result<(), StageError>
     let [open, high, low, close] = [0, 1, 2, 3].map(|i: usize| &values[i]);
     for row in 0..batch.num_rows() {
         let slack = BAR_TOLERANCE * close[row];
-        // Comparisons with a price that is missing are false.
+        // Comparisons with NaN, a missing price, are false.
         for (name, price) in [("open", open[row]), ("close", close[row])] {
             if price > high[row] + slack || price < low[row] - slack {
                 let what = format!("{price} is not within low {} and high {}", low[row], high[row]);
@@ -58,7 +58,7 @@ pub(super) fn rates(table: &Table, batch: &RecordBatch) -> Result<(), StageError
     table.refuse("tenor_years", |row| tenors[row] < 0.0, below, "0 is overnight")
 }
 
-/// Checks that each action is of a known kind, and has what its kind needs.
+/// Checks that each action is of a known kind and has the fields that its kind needs.
 pub(super) fn corporate_actions(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let kinds = table::texts(batch, "kind")?;
     let new_symbols = table::texts(batch, "new_symbol")?;

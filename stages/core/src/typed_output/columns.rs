@@ -16,7 +16,7 @@ use datasets::schema::{Column, Type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The most characters of a value that a message shows.
+/// The maximum number of characters of a value that a message shows.
 const SHOWN: usize = 40;
 
 const LEAVE_OUT: &str = "every row needs one: leave the row out";
@@ -29,7 +29,7 @@ pub(super) struct Table {
     /// The name of the file, for messages.
     pub name: String,
     pub batch: RecordBatch,
-    /// The lines of the rows; `None` for Parquet, whose rows are counted from 1.
+    /// The line number of each row in a text file; `None` for Parquet, whose rows are counted from 1.
     pub lines: Option<Vec<usize>>,
 }
 
@@ -48,7 +48,7 @@ impl Table {
         ))
     }
 
-    /// Refuses the first of these rows that is wrong.
+    /// Fails at the first row of the table that is wrong.
     pub fn refuse(
         &self,
         column: &str,
@@ -62,10 +62,10 @@ impl Table {
         }
     }
 
-    /// The names of the columns.
+    /// The names of the columns, in order.
     ///
     /// # Errors
-    /// When two are the same, or one has none.
+    /// When two columns have the same name, or one has none.
     pub fn names(&self) -> Result<Vec<&str>, StageError> {
         let mut seen = BTreeSet::new();
         let names: Vec<&str> = self
@@ -86,18 +86,19 @@ impl Table {
         Ok(names)
     }
 
-    /// A column in the type of the schema; all missing where the table has none and may.
+    /// The values of a column, converted to the type in the schema; all null if the table lacks the column
+    /// and the column is nullable.
     ///
     /// # Errors
-    /// When it is of another type, a value is missing that may not, or a value is not valid.
+    /// When the column has another type, a value is missing that must not be, or a value is invalid.
     pub fn column(&self, column: &Column) -> Result<ArrayRef, StageError> {
         self.column_of(column.name, column.ty, column.nullable)
     }
 
-    /// As [`Table::column`], of a column that no schema names.
+    /// The values of the column `name`, converted to `ty`; for columns outside a schema.
     pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
         let rows = self.batch.num_rows();
-        // A column without rows often has lost its type: pandas does not know that of an empty column of
+        // A column without rows often has no type: pandas does not know the type of an empty column of
         // objects.
         let Some(array) = self.batch.column_by_name(name).filter(|_| rows > 0) else {
             return Ok(arrow_array::new_null_array(&table::data_type(ty), rows));
@@ -125,7 +126,7 @@ impl Table {
         .hint("convert the column, or leave it out")
     }
 
-    /// The values of a column of text; one that is missing stays so.
+    /// Parses the values of a text column; missing values stay missing.
     fn parsed<T, C: FromIterator<Option<T>>>(
         &self,
         name: &str,
@@ -142,7 +143,7 @@ impl Table {
         texts.iter().enumerate().map(value).collect()
     }
 
-    /// Refuses the first value that is not valid.
+    /// Fails at the first invalid value.
     fn check<T: ArrowPrimitiveType>(
         &self,
         name: &str,
@@ -155,8 +156,8 @@ impl Table {
         self.refuse(name, is_wrong, |row| what(values.value(row)), hint)
     }
 
-    /// Refuses a day beyond the years that a table may hold. Far days overflow the calendar, so they are
-    /// compared as numbers.
+    /// Fails at a day beyond the years that a table may hold. Days are compared as numbers, since far ones
+    /// overflow the calendar.
     fn check_days<T: ArrowPrimitiveType>(
         &self,
         name: &str,
@@ -259,7 +260,7 @@ impl Table {
         Ok(Arc::new(days))
     }
 
-    /// Instants, and texts of ISO 8601 with a time; those without an offset are in UTC.
+    /// Converts instants, and ISO 8601 texts with a time; texts without an offset are in UTC.
     fn instants(&self, name: &str, array: &ArrayRef) -> Result<ArrayRef, StageError> {
         const SECOND: i64 = 1_000_000;
         let micros: Int64Array = match array.data_type() {
@@ -284,7 +285,7 @@ impl Table {
         Ok(Arc::new(instants.with_timezone("UTC")))
     }
 
-    /// The days of instants, of which a day has `day`.
+    /// Converts instants to days; `day` is the number of their units in a day.
     fn days(&self, name: &str, instants: &ArrayRef, day: i64) -> Result<Date32Array, StageError> {
         let instants = cast(instants, &DataType::Int64)?;
         let instants: &Int64Array = instants.as_primitive();
@@ -299,7 +300,7 @@ impl Table {
     }
 }
 
-/// The count of a unit in a second.
+/// The number of the given units in a second.
 fn of_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,

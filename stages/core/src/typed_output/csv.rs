@@ -9,10 +9,11 @@ use arrow_schema::{DataType, Field, Schema};
 use stages_table_file::{Fault, Record, Records};
 use std::sync::Arc;
 
-/// Reads a table, every column as text, with the line that each row begins on; the header is on the first.
+/// Reads a CSV table with every column as text, and the line on which each row begins. The header is on the
+/// first line.
 ///
 /// # Errors
-/// When it has no header, a row has another number of fields, or a quoted field does not end.
+/// When the table has no header, a row has the wrong number of fields, or a quoted field does not end.
 pub(super) fn read(name: &str, text: &str) -> Result<(RecordBatch, Vec<usize>), StageError> {
     let fault = |fault: Fault| {
         StageError::of_fault(

@@ -1,4 +1,4 @@
-//! The data set of the files that a program wrote.
+//! Data sets made from the files that a program wrote.
 
 use super::columns::Table;
 use super::file::{WrittenFile, read};
@@ -23,13 +23,13 @@ use datasets::schema::{BARS, CORPORATE_ACTIONS, Column, GREEKS, RATES, SNAPSHOT}
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Stores the data set of type `ty` that is in these files, and warns of what is assumed about it. A chain's
-/// contracts have the terms of those at `inputs`. `stop` is asked between files, and before the data set is
-/// stored.
+/// Checks the files and stores them as a data set of type `ty`, with warnings about what is assumed of it.
+/// Terms that a chain's rows do not state come from the chains at `inputs`. `stop` is polled between files,
+/// and before the data set is stored.
 ///
 /// # Errors
-/// When `stop` says so; when a file is no table, its columns or one of its values do not fit the type, or two
-/// rows have one key; when there is no row; or when the store cannot be written. The error names file, row
+/// When `stop` says so; when a file is not a table, its columns or values do not fit the type, or two rows
+/// have the same key; when there are no rows; or when the store cannot be written. The error names file, row
 /// and column, and a remedy.
 pub(super) fn write(
     store: &Store,
@@ -111,15 +111,15 @@ pub(super) fn write(
     dataset::write(store, ty, meta, partitions)
 }
 
-/// The rows of the first symbol on its first day, by which the period of a chain's partitions is chosen, as
-/// in `ingest/option_chain`.
+/// The number of rows of the first symbol on its first day, which decides the period of a chain's partitions,
+/// as in `ingest/option_chain`.
 fn rows_of_first_day(sorted: &RecordBatch) -> Result<usize, StageError> {
     let (symbols, dates) = (table::texts(sorted, "symbol")?, table::dates(sorted, "date")?);
     let is_first = |row: &usize| symbols.value(*row) == symbols.value(0) && dates[*row] == dates[0];
     Ok((0..sorted.num_rows()).take_while(is_first).count())
 }
 
-/// Returns whether the rows are those of contracts, cut as a chain is.
+/// Returns whether the rows belong to contracts and are partitioned as a chain is.
 fn is_beside_chain(ty: PortType, batch: &RecordBatch) -> bool {
     match ty {
         PortType::OptionChain | PortType::Greeks => true,
@@ -128,14 +128,14 @@ fn is_beside_chain(ty: PortType, batch: &RecordBatch) -> bool {
     }
 }
 
-/// The partitions of rows of contracts whose files are named as partitions of a chain: they are those, so
-/// that the two can be read side by side.
+/// The partitions of contract rows whose files are named like partitions of a chain: each file becomes the
+/// partition of its name, so that it can be read side by side with the chain's.
 fn named(
     store: &Store,
     ty: PortType,
     tables: &[(Table, RecordBatch)],
 ) -> Result<Option<Vec<Partition>>, StageError> {
-    // Those of several symbols are no partitions of a chain.
+    // A partition of several symbols is not a chain's.
     let key = |table: &Table| PartitionKey::parse(&table.name).filter(|key| key.symbol().is_ok());
     let is_named = |(table, batch): &(Table, RecordBatch)| is_beside_chain(ty, batch) && key(table).is_some();
     if !tables.iter().all(is_named) {

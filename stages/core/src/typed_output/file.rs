@@ -10,13 +10,13 @@ use stages_table_file::Container;
 /// A file that a program wrote.
 #[derive(Clone, Debug)]
 pub struct WrittenFile {
-    /// Its name in the output, for messages.
+    /// The file's name in the output, for messages.
     pub name: String,
-    /// Its contents; a table is Parquet, or else CSV.
+    /// The file's bytes; a table is Parquet or, failing that, CSV.
     pub bytes: Bytes,
 }
 
-/// Reads a table.
+/// Reads a file as a table.
 pub(super) fn read(file: &WrittenFile) -> Result<Table, StageError> {
     let name = visible_line(&file.name).into_owned();
     if Container::of(&file.bytes) == Some(Container::Parquet) {

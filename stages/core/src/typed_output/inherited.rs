@@ -1,4 +1,4 @@
-//! The terms of contracts that a program passes on: those of the chains at its inputs.
+//! The contract terms that a program passes on from the chains at its inputs.
 
 use crate::contracts;
 use crate::error::StageError;
@@ -19,7 +19,7 @@ pub(super) struct Inherited {
 pub(super) struct OfClass {
     /// The terms that no chain contradicts.
     pub facts: Facts,
-    /// The terms on which two disagree, each with the words of the disagreement.
+    /// The terms on which two chains disagree, each with a description of the disagreement.
     contradictions: BTreeMap<&'static str, String>,
 }
 
@@ -27,7 +27,7 @@ impl Inherited {
     /// The contracts of the chains among the inputs.
     ///
     /// # Errors
-    /// When the metadata of one is damaged.
+    /// When the metadata of a chain is damaged.
     pub fn of(inputs: &BTreeMap<String, Vec<Input>>) -> Result<Self, StageError> {
         let chains = inputs
             .iter()
@@ -39,8 +39,8 @@ impl Inherited {
         })
     }
 
-    /// The terms of a class. A class of adjusted contracts that no chain has takes those of its unadjusted
-    /// root, but for multiplier and deliverable.
+    /// The terms of a class. A class of adjusted contracts that is in no chain takes the terms of its
+    /// unadjusted root, except multiplier and deliverable.
     pub fn of_class(&self, symbol: &str, root: &str) -> OfClass {
         let mut of_class = OfClass::default();
         let mut stated: Option<&str> = None;
@@ -70,7 +70,7 @@ impl Inherited {
 }
 
 impl OfClass {
-    /// Warnings of the terms on which the chains disagree and that the rows (`file`) do not state.
+    /// Warnings about terms on which the chains disagree and that the rows (`file`) do not state.
     pub fn disputed(&self, file: &Terms, root: &str) -> Vec<String> {
         let stated = file.stated();
         let is_open = |term: &str| stated.iter().all(|(name, _)| *name != term);

@@ -9,7 +9,7 @@ use cache::{ArtifactBuilder, ArtifactDigest, Store, canonical_json};
 use serde_json::{Map, Number, Value, json};
 use std::collections::BTreeMap;
 
-/// The name of the entry of an artifact of metrics.
+/// The name of the entry in an artifact of metrics.
 const ENTRY: &str = "metrics.jsonl";
 
 /// Stores and reports the metrics in these files: lines of `{"name": …, "step": …, "value": …}`, sorted by
@@ -73,7 +73,7 @@ pub(super) fn write(
 const FORM: &str = "write an object of figures, `{\"sharpe\": 1.2}`, or a line for each value, \
     `{\"name\": \"sharpe\", \"step\": 0, \"value\": 1.2}`";
 
-/// A value of a metric.
+/// The value of a metric at a step.
 struct Point {
     name: String,
     step: u64,
@@ -81,7 +81,7 @@ struct Point {
     place: String,
 }
 
-/// The values in a file: of an object of figures, of a list of objects with a name and a value, or of such
+/// The values in a file, which is an object of figures, a list of objects with a name and a value, or such
 /// objects line by line.
 fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
     let shown = visible_line(&file.name).into_owned();
@@ -122,7 +122,7 @@ fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
     }
 }
 
-/// The value that an object with a name and a value states.
+/// Reads the value from an object with a name and a value.
 fn point(value: Value, place: String) -> Result<Point, StageError> {
     let wrong = |what: &str| StageError::new(format!("{place}: {what}")).hint(FORM);
     let Value::Object(mut object) = value else {

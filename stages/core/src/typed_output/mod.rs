@@ -13,11 +13,11 @@
 //! | `rates` | `date`, `tenor_years`, `rate` | date, tenor | and rates are plausible |
 //! | `corporate_actions` | those of [`datasets::schema::CORPORATE_ACTIONS`] | symbol, date, kind | each has what its kind needs |
 //!
-//! Nothing is repaired: what a file of data may hold, `ingest/…` treats by rules; a program can be mended.
-//! The same rows give the same bytes, in any order and in any number of files.
+//! Nothing is repaired: `ingest/…` treats faulty data files by rules, whereas a program can be corrected. The
+//! stored bytes depend on the rows alone, not on their order or the number of files.
 //!
-//! Others: `metrics` are JSON ([`metrics`]); policies and environments are files that the crates which read
-//! them check ([`FileType`]).
+//! Other types: `metrics` are JSON ([`metrics`]); policies and environments are files that are checked by the
+//! crates that read them ([`FileType`]).
 
 mod chain;
 mod checks;
@@ -58,18 +58,18 @@ pub const TYPES: [PortType; 10] = [
 ];
 
 /// The version of the checks and the form of a type, part of the key of a stage that writes it: it rises
-/// whenever the same files would give another data set. `None` for a type that no program can write.
+/// whenever the same files would give another data set. `None` for types that programs cannot write.
 pub fn version(ty: PortType) -> Option<u32> {
     TYPES.contains(&ty).then_some(match ty {
         // 2: Greeks of big chains are cut by day.
         PortType::Greeks => 2,
-        // 2: The terms of contracts are those of the chains that the program was given.
+        // 2: The terms of contracts come from the chains that the program was given.
         PortType::OptionChain => 2,
         _ => 1,
     })
 }
 
-/// Returns whether artifacts of a type are data sets, tables by partition.
+/// Returns whether artifacts of a type are data sets, that is, partitioned tables.
 pub fn is_data_set(ty: PortType) -> bool {
     !matches!(
         ty,
@@ -92,8 +92,8 @@ pub struct FileType {
     pub write: fn(&Store, &[WrittenFile]) -> Result<ArtifactDigest, StageError>,
 }
 
-/// Stores the artifact of type `ty` that is in these files; `inputs` are those of the program, `others` the
-/// types that this crate does not know. `stop` is asked between files.
+/// Stores the files of a program as an artifact of type `ty`. `inputs` are the inputs of the program,
+/// `others` the types that this crate does not know. `stop` is polled between files.
 ///
 /// # Errors
 /// When `stop` says so; when the files do not fit the type; or when the store cannot be written. The error

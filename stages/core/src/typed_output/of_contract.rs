@@ -12,30 +12,30 @@ use datasets::layout::{Contract, SymbolFormat};
 use datasets::schema::{CONTRACT, SNAPSHOT, Type};
 use std::sync::Arc;
 
-/// The column of a contract's symbol, in place of its terms.
+/// The column with a contract's symbol, an alternative to its terms.
 pub(super) const SYMBOL: &str = "contract";
 
-/// The terms that name a contract; the class is the symbol where it is left out.
+/// The terms that identify a contract; the option class is the symbol where it is left out.
 const TERMS: [&str; 3] = ["expiry", "strike", "call"];
 
-/// Returns whether a table of features has a row for each contract, as its columns are stored.
+/// Returns whether a table of features has a row for each contract, judged by its stored columns.
 pub(super) fn is_by_contract(batch: &RecordBatch) -> bool {
-    // A column of one's own has numbers.
+    // A user's feature of this name is numeric.
     let call = batch.column_by_name("call");
     call.is_some_and(|call| *call.data_type() == DataType::Boolean)
 }
 
-/// Returns whether the columns of a file name contracts: by their terms, or by their symbols.
+/// Returns whether the columns of a file identify contracts, by their terms or by their symbols.
 pub(super) fn names_contracts(table: &Table, names: &[&str]) -> bool {
     TERMS.iter().all(|term| names.contains(term)) || has_symbols(table, names)
 }
 
-/// Returns whether a file has a part of the columns that name contracts, for the remedy.
+/// Returns whether a file has some of the columns that identify contracts, for the hint.
 pub(super) fn names_some_terms(names: &[&str]) -> bool {
     TERMS.iter().any(|term| names.contains(term))
 }
 
-/// Returns whether the column [`SYMBOL`] has texts. A column of numbers is a feature of that name.
+/// Returns whether the column [`SYMBOL`] has texts. A numeric column is a feature of that name.
 fn has_symbols(table: &Table, names: &[&str]) -> bool {
     if !names.contains(&SYMBOL) || TERMS.iter().any(|term| names.contains(term)) {
         return false;
@@ -56,10 +56,10 @@ fn has_symbols(table: &Table, names: &[&str]) -> bool {
     }
 }
 
-/// The columns [`CONTRACT`] of a file.
+/// Reads the columns [`CONTRACT`] of a file.
 ///
 /// # Errors
-/// When one has another type, a value is missing, or a symbol cannot be taken apart.
+/// When a column has the wrong type, a value is missing, or a contract symbol cannot be parsed.
 pub(super) fn columns(table: &Table, names: &[&str]) -> Result<Vec<ArrayRef>, StageError> {
     if !has_symbols(table, names) {
         let columns = CONTRACT.iter().map(|column| column_or_filled(table, names, column));
@@ -89,7 +89,7 @@ pub(super) fn columns(table: &Table, names: &[&str]) -> Result<Vec<ArrayRef>, St
     ])
 }
 
-/// Checks the strikes of features by contract, and what [`check_times`] does.
+/// Checks the strikes of features by contract, and everything that [`check_times`] does.
 pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let strikes = table::floats_or_nan(batch, "strike")?;
     let below = |row: usize| format!("{} is not above 0", strikes[row]);
@@ -97,7 +97,7 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
     check_times(table, batch)
 }
 
-/// Checks that no contract has expired at its row, and that instants are of their days.
+/// Checks that no contract has expired by the date of its row, and that instants lie on their rows' dates.
 pub(super) fn check_times(table: &Table, batch: &RecordBatch) -> Result<(), StageError> {
     let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
     table.refuse(
@@ -109,7 +109,7 @@ pub(super) fn check_times(table: &Table, batch: &RecordBatch) -> Result<(), Stag
     if let Some(instants) = batch.column_by_name(SNAPSHOT.name) {
         let instants = instants.as_primitive::<TimestampMicrosecondType>();
         let day = |row: usize| instants.value(row).div_euclid(86_400_000_000);
-        // The day of an exchange is at most a day from that in UTC.
+        // The exchange's date differs from the UTC date by at most a day.
         table.refuse(
             SNAPSHOT.name,
             |row| (day(row) - i64::from(dates[row].0)).abs() > 1,

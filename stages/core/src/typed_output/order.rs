@@ -10,10 +10,10 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_select::take::take_record_batch;
 use std::cmp::Ordering;
 
-/// The rows of all tables in the order of their keys, which must be unique.
+/// Sorts the rows of all tables by their keys, which must be unique.
 ///
 /// # Errors
-/// When two rows have one key: both places are named.
+/// When two rows have the same key; the error names both places.
 pub(super) fn sorted(
     all: &RecordBatch,
     ty: PortType,
@@ -34,7 +34,7 @@ pub(super) fn sorted(
         )),
         _ => None,
     };
-    // As in a chain: calls are before puts.
+    // The order of a chain: calls before puts.
     let of_contract = |a: usize, b: usize| match &contracts {
         Some((expiries, roots, strikes, calls)) => expiries[a]
             .cmp(&expiries[b])
@@ -66,7 +66,7 @@ pub(super) fn sorted(
         StageError::new("the output has more than 4,294,967,295 rows").hint("split it over several stages")
     })?;
     let mut order: Vec<u32> = (0..rows).collect();
-    // Stable, so that of two rows with one key the message names the later as the second.
+    // A stable sort, so that of two rows with the same key the message names the later as the second.
     order.sort_by(compare);
     if let Some(pair) = order.windows(2).find(|pair| compare(&pair[0], &pair[1]).is_eq()) {
         let place = |row: u32| {

@@ -12,23 +12,23 @@ use datasets::schema::{
 pub struct Requirements {
     /// The form of the files: tables, JSON, safetensors.
     pub form: &'static str,
-    /// The named columns, of a data set; one that is not nullable is required, but for those in
+    /// The named columns of a data set. A column that is not nullable is required, unless it is in
     /// `alternatives`.
     pub columns: Vec<Column>,
-    /// Columns that may be left out although they are not nullable, each with its contents.
+    /// Columns that may be left out although they are not nullable, each with the value that replaces it.
     pub alternatives: Vec<(&'static str, &'static str)>,
-    /// The columns beside them; `None` where there may be no others.
+    /// The further columns that are allowed; `None` if there are none.
     pub others: Option<&'static str>,
-    /// The columns that make the key of a row; empty for what has no rows.
+    /// The columns that form the key of a row; empty for types without rows.
     pub key: &'static str,
-    /// Checks of values, a line each.
+    /// The checks of values, one line each.
     pub checks: Vec<&'static str>,
 }
 
 /// The form of the files of a data set.
 const TABLES: &str = "a file of Parquet or CSV, or a directory of them, in any order";
 
-/// The requirements of a type; `None` for one that no program can write.
+/// The requirements of a type; `None` for types that programs cannot write.
 pub fn requirements(ty: PortType) -> Option<Requirements> {
     let mut lines = include_str!("requirements.txt").lines();
     lines.find(|line| *line == ty.name())?;

@@ -1,4 +1,4 @@
-//! The columns of a table by the type that it is of.
+//! The columns of a table, according to its type.
 
 use super::columns::Table;
 use super::of_contract::{self, is_by_contract, names_contracts, names_some_terms};
@@ -13,13 +13,13 @@ use datasets::schema::{CONTRACT, Column, FEATURES, SNAPSHOT, TABLE, Type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The column of corporate actions that says where one is from; `file` where a program leaves it out.
+/// The column with the origin of a corporate action; `file` where a program leaves it out.
 const ORIGIN: &str = "origin";
 
-/// The column of option classes; the symbol where a program leaves it out.
+/// The column of option classes; filled with the symbol where a program leaves it out.
 const ROOT: &str = "root";
 
-/// The symbol of the rows of a table that names none.
+/// The symbol of the rows of a table without a symbol column.
 const ONLY: &str = "table";
 
 /// The names of the columns beside the keys.
@@ -30,14 +30,14 @@ pub(super) fn own_names(batch: &RecordBatch) -> Vec<String> {
     names.filter(|name| !is_key(name, by_contract)).cloned().collect()
 }
 
-/// Returns whether tables of features, by contract or not, and tables of one's own have a key of this name.
+/// Returns whether `name` is a key column of feature tables (by contract or not) and of users' own tables.
 fn is_key(name: &str, by_contract: bool) -> bool {
     let of_contract = CONTRACT.iter().filter(|_| by_contract);
     let mut keys = TABLE.iter().chain([&SNAPSHOT]).chain(of_contract);
     keys.any(|column| column.name == name) || by_contract && name == of_contract::SYMBOL
 }
 
-/// A list of names for messages.
+/// Joins names into a list for messages.
 pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names
         .into_iter()
@@ -46,12 +46,12 @@ pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.join(", ")
 }
 
-/// Returns whether a column that may not be missing may be left out.
+/// Returns whether a column that is not nullable may be left out, since it is then filled in.
 fn is_filled(name: &str) -> bool {
     name == ORIGIN || name == ROOT
 }
 
-/// A column in the type of the schema, or what stands for it where the table has none.
+/// A column in the type of the schema, filled with its substitute where the table lacks it.
 pub(super) fn column_or_filled(
     table: &Table,
     names: &[&str],
@@ -70,7 +70,7 @@ pub(super) fn column_or_filled(
     }
 }
 
-/// Refuses a table without columns that the schema requires.
+/// Fails if the table lacks columns that the schema requires.
 pub(super) fn check_required(
     table: &Table,
     ty: PortType,
@@ -94,7 +94,7 @@ pub(super) fn check_required(
     .hint(format!("it has {}: rename or add", list(names.iter().copied()))))
 }
 
-/// Refuses a table with a column that its type does not have.
+/// Fails if the table has a column that its type does not allow.
 pub(super) fn check_unknown(
     table: &Table,
     ty: PortType,
@@ -119,7 +119,7 @@ pub(super) fn check_unknown(
     }
 }
 
-/// Refuses a table with other columns than the first.
+/// Fails if the table's columns differ from those of the first table.
 pub(super) fn check_same<'a>(
     table: &Table,
     other: &Table,
@@ -142,11 +142,11 @@ pub(super) fn check_same<'a>(
     .hint("the files of an output have the same columns: null where there is no value"))
 }
 
-/// The columns of a schema.
+/// Reads the columns of a schema.
 pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     check_required(table, ty, &names, schema)?;
-    // Bars are daily, and so are rates and corporate actions.
+    // Bars, rates and corporate actions have one row a day, hence no snapshots.
     let of_day = (ty == PortType::Greeks).then_some(&SNAPSHOT);
     let known: Vec<&Column> = schema.iter().chain(of_day).collect();
     check_unknown(table, ty, &names, &known)?;
@@ -163,8 +163,8 @@ pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Resul
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The keys and the features of a table, in the order of the first file. A table whose columns name contracts
-/// is by contract: its keys are those of the chain.
+/// The keys and features of a table, in the column order of the first file. A table whose columns identify
+/// contracts is by contract and has the keys of a chain.
 pub(super) fn features(
     table: &Table,
     first: Option<(&Table, &RecordBatch)>,
@@ -228,8 +228,8 @@ pub(super) fn features(
     Ok(batch)
 }
 
-/// The keys and the columns of a table of one's own, in the order of the first file: `symbol` where it has
-/// one, `date` or [`SNAPSHOT`] or both.
+/// The keys and columns of a user's own table, in the column order of the first file. The keys are `symbol`,
+/// where the table has it, and `date` or [`SNAPSHOT`] or both.
 pub(super) fn own_table(
     table: &Table,
     first: Option<(&Table, &RecordBatch)>,
@@ -264,7 +264,7 @@ pub(super) fn own_table(
     with_own(table, fields, keys, &own)
 }
 
-/// The columns beside the keys, in the order of the first file, which has the same.
+/// The non-key columns, in the order of the first file, which must have the same ones.
 fn own_columns(
     table: &Table,
     names: &[&str],
@@ -289,7 +289,7 @@ fn own_columns(
     Ok(theirs)
 }
 
-/// A table of these keys, with the other columns as numbers.
+/// A table of the given key columns, with all other columns as numbers.
 fn with_own(
     table: &Table,
     mut fields: Vec<Arc<Field>>,

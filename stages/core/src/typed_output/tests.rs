@@ -145,7 +145,8 @@ fn tables_of_ones_own() {
     );
 }
 
-/// The same rows in any order, over any number of files, on any number of threads.
+/// The stored bytes depend on the rows alone: not on their order, the number of files or the number of
+/// threads.
 #[test]
 fn the_same_rows_are_the_same_bytes() {
     let (whole, _) = of_text(PortType::Features, FEATURES).unwrap();
