@@ -78,14 +78,14 @@ pub struct Architecture {
 #[serde(deny_unknown_fields)]
 struct ArchitectureFile {
     obs_dim: usize,
-    /// The number of outputs; of candidates, the length of embeddings.
+    /// The number of outputs of the action head; for candidates, the length of an embedding.
     num_actions: usize,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     continuous: bool,
-    /// Of multi-discrete actions.
+    /// The number of choices of each component of a multi-discrete action; absent for other heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     choices: Option<Vec<u32>>,
-    /// Of networks without a critic.
+    /// The action head of a network without a critic; absent for networks that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     head: Option<HeadFile>,
     activation: Activation,
@@ -178,7 +178,7 @@ pub(crate) struct LstmAt {
     pub bias: usize,
 }
 
-/// Offsets of everything, in the order of the flat vector.
+/// The offsets of the parameters in the flat vector, part by part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub tensors: Tensors,
@@ -187,7 +187,7 @@ pub(crate) struct Layout {
     /// The first layer of the actor's LSTM, and of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
-    /// The layers above them.
+    /// The LSTM layers above the first.
     pub actor_above: Vec<LstmAt>,
     pub critic_above: Vec<LstmAt>,
     pub critic_linear: Option<Dense>,
@@ -270,7 +270,7 @@ impl Architecture {
         layout
     }
 
-    /// Its tensors, in the order of the flat vector.
+    /// The tensors of the parameters, in the order of the flat vector.
     pub fn tensors(&self) -> Vec<Tensor> {
         self.layout().tensors.list
     }
@@ -280,7 +280,7 @@ impl Architecture {
         self.layout().tensors.len
     }
 
-    /// True if it has a memory: its outputs for an observation depend on those before it.
+    /// True if the network has a memory: its outputs for an observation depend on earlier observations.
     pub fn remembers(&self) -> bool {
         self.lstm.is_some() || self.transformer.is_some()
     }

@@ -22,10 +22,10 @@ pub enum Device {
 }
 
 impl Device {
-    /// All of them.
+    /// All devices, in the order of their declaration.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Metal];
 
-    /// Its name in pipelines.
+    /// The device's name in pipelines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -34,7 +34,7 @@ impl Device {
         }
     }
 
-    /// True if this program was built for it.
+    /// True if this program was built with support for the device.
     pub const fn is_built_in(self) -> bool {
         match self {
             Self::Cpu => true,
@@ -43,9 +43,9 @@ impl Device {
         }
     }
 
-    /// The numerics class of training a network with this many layers of LSTM on it: within one, the same key
-    /// gives the same bytes. Of a GPU it names the library alone, since its driver may choose other kernels
-    /// on each model.
+    /// The numerics class of training a network with this many LSTM layers on the device: within one class,
+    /// the same key gives the same bytes. For a GPU the class names the library alone, since the driver may
+    /// choose other kernels on each model.
     pub fn class(self, lstm_layers: usize) -> String {
         match self {
             Self::Cpu if lstm_layers <= 1 => numerics_class(),
@@ -55,10 +55,10 @@ impl Device {
         }
     }
 
-    /// Opens it.
+    /// Opens the device.
     ///
     /// # Errors
-    /// A message, when the program was not built for it or the machine has none.
+    /// Returns a message when the program was not built for the device or the machine has none.
     pub fn open(self) -> Result<candle_core::Device, String> {
         if !self.is_built_in() {
             return Err(format!("this program was built without `--features {self}`"));
@@ -71,10 +71,10 @@ impl Device {
         opened.map_err(|err| one_line(&err.to_string()))
     }
 
-    /// A network on it.
+    /// A network on the device, without parameters yet.
     ///
     /// # Errors
-    /// A message, when it cannot be opened, or lacks `precision`.
+    /// Returns a message when the device cannot be opened or does not support `precision`.
     pub fn model(self, architecture: &Architecture, precision: Precision) -> Result<Box<dyn Model>, String> {
         if self == Self::Cpu {
             return match (precision, &architecture.head) {

@@ -116,14 +116,14 @@ impl<'a> Minibatch<'a> {
 
 /// A network that can act and learn. It holds the parameters last given to [`Model::load`].
 pub trait Model: Send {
-    /// Its shape.
+    /// The network's architecture.
     fn architecture(&self) -> &Architecture;
 
     /// Takes over `[P]` parameters.
     fn load(&mut self, params: &[f32]);
 
-    /// Computes again the part of the recurrent states `[B, S]` that depends on the parameters; called where
-    /// a rollout begins. Models whose state is their own past output leave it as it is.
+    /// Recomputes the part of the recurrent states `[B, S]` that depends on the parameters; called at the
+    /// start of a rollout. Models whose state is their own past output leave it as it is.
     fn refresh(&mut self, _state: &mut [f32]) {}
 
     /// A forward pass over one step: fills `out` and advances the recurrent states `[B, S]`.

@@ -32,11 +32,11 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct About {
     format: u32,
-    /// The stage kind that trained it.
+    /// The stage kind that trained the policy.
     kind: String,
     architecture: Architecture,
     env: EnvSpec,
-    /// Running statistics of training, frozen; on top of the environment's own normalisation.
+    /// The running statistics of training, frozen; they apply on top of the environment's own normalisation.
     observation_normalisation: Option<Normalisation>,
 }
 
@@ -59,31 +59,32 @@ pub struct PolicyState {
 }
 
 impl PolicyState {
-    /// Log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training,
+    /// The log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training,
     /// where rewards may have been normalised.
     pub fn output(&self) -> &Output {
         &self.output
     }
 
-    /// The actions that [`Policy::act`] chose last; at first all 0.
+    /// The actions that [`Policy::act`] chose last; initially all 0.
     pub fn actions(&self) -> Actions<'_> {
         self.actions.as_actions()
     }
 
-    /// The memory of each environment `[B, S]`, S being [`Architecture::state_len`]; zeros at the start of an
-    /// episode. All that the next action depends on beside its arguments.
+    /// The memory of each environment `[B, S]`, where S is [`Architecture::state_len`]; zeros at the start of
+    /// an episode. Apart from the arguments of the call, the next action depends on nothing else.
     pub fn recurrent(&self) -> &[f32] {
         &self.recurrent
     }
 
-    /// The same, to go on from a memory that was kept elsewhere.
+    /// The memory of each environment `[B, S]`, to be overwritten with one that was kept elsewhere.
     pub fn recurrent_mut(&mut self) -> &mut [f32] {
         &mut self.recurrent
     }
 
-    /// Makes it the state of as many environments as `from` has, for [`Policy::act_on_symbols`]: each goes on
-    /// from the memory of the environment that had this number, and has none where no environment had it
-    /// ([`u32::MAX`]). So a search can follow one memory into several states.
+    /// Makes this the state of as many environments as `from` has entries, for [`Policy::act_on_symbols`]:
+    /// environment i continues from the memory of the former environment `from[i]`, or starts without memory
+    /// where there was none of that number ([`u32::MAX`]). A search can thus follow one memory into several
+    /// states.
     pub fn branch(&mut self, from: &[u32]) {
         let s = self.model.architecture().state_len();
         let before = std::mem::take(&mut self.recurrent);
@@ -104,7 +105,7 @@ impl Policy {
     /// A policy of `[P]` parameters, trained by the stage kind `kind`.
     ///
     /// # Errors
-    /// When the parts do not fit one another.
+    /// Fails when the parts do not fit one another.
     pub fn new(
         kind: &str,
         env: &EnvSpec,
@@ -155,7 +156,7 @@ impl Policy {
     /// Reads the file that [`Policy::save`] wrote.
     ///
     /// # Errors
-    /// When the bytes are not such a file.
+    /// Fails when the bytes are not such a file.
     pub fn load(bytes: &[u8]) -> Result<Self, StageError> {
         let damaged = |what: String| {
             StageError::new(format!("cannot read the policy: {what}"))
@@ -194,7 +195,7 @@ impl Policy {
     /// same bytes.
     ///
     /// # Errors
-    /// When it cannot be written as such.
+    /// Fails when the policy cannot be serialised.
     pub fn save(&self) -> Result<Vec<u8>, StageError> {
         let failed = |what: String| StageError::new(format!("cannot write the policy: {what}"));
         let about = serde_json::to_value(&self.about).map_err(|err| failed(err.to_string()))?;
@@ -210,27 +211,27 @@ impl Policy {
         safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
     }
 
-    /// The environment that it was trained on.
+    /// The specification of the environment that the policy was trained on.
     pub fn spec(&self) -> &EnvSpec {
         &self.about.env
     }
 
-    /// Its network.
+    /// The architecture of the policy's network.
     pub fn architecture(&self) -> &Architecture {
         &self.about.architecture
     }
 
-    /// The stage kind that trained it.
+    /// The stage kind that trained the policy.
     pub fn kind(&self) -> &str {
         &self.about.kind
     }
 
-    /// Its parameters `[P]`, as [`Architecture::tensors`] lays them out.
+    /// The network's parameters `[P]`, in the layout of [`Architecture::tensors`].
     pub fn params(&self) -> &[f32] {
         &self.params
     }
 
-    /// The frozen statistics of training that observations are normalised by.
+    /// The normalisation of observations by the statistics of training, which are frozen.
     pub fn observation_normalisation(&self) -> Option<&Normalisation> {
         self.about.observation_normalisation.as_ref()
     }

@@ -3,27 +3,27 @@
 /// A tensor in the flat vector of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// Its name: `actor_lstm.weight_x`, `pi.0.weight`, `action.bias`.
+    /// The tensor's name, such as `actor_lstm.weight_x`, `pi.0.weight` or `action.bias`.
     pub name: String,
     /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM are in the
     /// order input, forget, cell, output.
     pub shape: Vec<usize>,
-    /// Its offset in the flat vector.
+    /// The tensor's offset in the flat vector.
     pub offset: usize,
 }
 
 impl Tensor {
-    /// The number of its parameters.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// True if it has none.
+    /// True if the tensor has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its range in the flat vector.
+    /// The range of the tensor's elements in the flat vector.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.offset..self.offset + self.len()
     }

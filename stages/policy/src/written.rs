@@ -93,7 +93,7 @@ mod tests {
         Policy::new("train/ppo", &spec, &architecture, None, params).unwrap()
     }
 
-    /// Its file, with its tensors changed.
+    /// The file of a saved policy whose tensors were changed by `change`.
     fn changed(change: impl Fn(&mut Vec<Raw>)) -> Vec<u8> {
         let bytes = policy().save().unwrap();
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();

@@ -10,12 +10,12 @@ pub(super) struct Parameters {
     pub layout: Layout,
     pub device: Device,
     activation: Activation,
-    /// In the order of the layout's tensors.
+    /// The parameters, in the order of the layout's tensors.
     pub vars: Vec<Var>,
 }
 
 impl Parameters {
-    /// None yet.
+    /// Parameters that are not loaded yet.
     pub fn new(device: Device, architecture: &Architecture) -> Self {
         Self {
             layout: architecture.layout(),

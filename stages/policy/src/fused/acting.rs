@@ -12,7 +12,7 @@ const ROWS: usize = 64;
 /// The buffers of a task.
 #[derive(Default)]
 pub(super) struct Actor {
-    /// One for each tower.
+    /// The pass buffers, one for each tower.
     shards: Vec<Shard>,
     softmax: Softmax,
     logits: Vec<f32>,

@@ -19,36 +19,36 @@ const TOGETHER: usize = 512;
 #[derive(Default)]
 pub(super) struct Bf16Operands {
     shape: Shape,
-    /// b, rounded up.
+    /// b, the number of columns, rounded up to whole tiles.
     height: usize,
-    /// Pairs from row to row of [`Bf16Operands::xh`]: an odd number of cache lines.
+    /// The number of pairs from one row of [`Bf16Operands::xh`] to the next: an odd number of cache lines.
     stride: usize,
     /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to
     /// whole pairs.
     xh: Aligned<u32>,
-    /// `[panels, height, 32]`: the gradients of the gates' inputs of a step.
+    /// `[panels, height, 32]`: the gradients of one step with respect to the gates' inputs.
     dz: Aligned,
-    /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and
-    /// `[panels, rows / 2, 32]` in a column.
+    /// The gates' gradients of several steps in bf16, packed twice: `by_column` `[panels, rows, 16]` pairs
+    /// neighbours in a row, and `by_row` `[panels, rows / 2, 32]` pairs neighbours in a column.
     by_column: Aligned<u32>,
     by_row: Aligned<u32>,
-    /// Columns of [`Bf16Operands::xh`] of these steps.
+    /// The columns of [`Bf16Operands::xh`] that belong to the steps of `by_column` and `by_row`.
     columns: Aligned<u32>,
 }
 
-/// The index of row i of the weights' gradient among its rows in panels.
+/// The index of row i of the weights' gradient among the rows of the gradient in panels.
 pub(super) fn gradient_row(at: &LstmAt, i: usize) -> usize {
     let state = usize::from(i >= at.inputs) * (at.inputs % 2);
     i + state + usize::from(i == at.inputs + at.hidden) * (at.hidden % 2)
 }
 
-/// The number of its rows there.
+/// The number of rows of the weights' gradient in panels.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     (gradient_row(at, at.inputs + at.hidden) + 1).next_multiple_of(ROWS)
 }
 
 impl Bf16Operands {
-    /// The instructions of a network's products.
+    /// The instruction set on which a network's products are computed.
     fn path(network: &Network) -> Path {
         network.bf16.unwrap_or(Path::Widened(network.instructions))
     }

@@ -25,7 +25,7 @@ pub(super) struct LstmRun {
     pub sum: Aligned,
     /// `[panels, rows, 32]`: the gradient of the output from the next step.
     dh: Aligned,
-    /// `[blocks, b, 16]`: that of the cells.
+    /// `[blocks, b, 16]`: the gradient of the cells from the next step.
     dc: Aligned,
     /// `[b]`, zeros.
     over: Aligned,

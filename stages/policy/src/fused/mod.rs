@@ -60,7 +60,8 @@ impl FusedModel {
         Self::with(architecture, InstructionSet::detect(), bf16)
     }
 
-    /// The same, on the given instruction set, and an LSTM's products on those of `bf16`, if given.
+    /// A network without parameters yet, on the given instruction set. An LSTM's products are in bf16, by the
+    /// instructions of `bf16`, if it is given.
     pub fn with(architecture: &Architecture, instructions: InstructionSet, bf16: Option<Path>) -> Self {
         let layout = architecture.layout();
         let (towers, packed) = towers(architecture, &layout);

@@ -43,7 +43,7 @@ pub(super) struct Place {
     pub height: usize,
 }
 
-/// See the module.
+/// The products of an LSTM's steps over sequences, in one precision, and the operands that they keep.
 pub(super) trait Operands: Send + Sync {
     /// Resizes the buffers.
     fn begin(&mut self, shape: Shape);

@@ -16,9 +16,9 @@ pub(crate) enum Head {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     pub dense: Dense,
-    /// Its index in [`super::weights::Weights`].
+    /// The index of the layer's matrix in [`super::weights::Weights`].
     pub matrix: usize,
-    /// The offset of its weight, and after it its bias, in the tower's gradient.
+    /// The offset in the tower's gradient of the layer's weight, which its bias follows.
     pub gradient: usize,
     pub activation: Option<Activation>,
 }
@@ -34,9 +34,9 @@ pub(crate) struct Trunk {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recurrent {
     pub at: LstmAt,
-    /// As in [`Layer`].
+    /// The index of the gates' matrix in [`super::weights::Weights`].
     pub matrix: usize,
-    /// The offset of its states in those of an environment.
+    /// The offset of the LSTM's state within an environment's state.
     pub state: usize,
 }
 

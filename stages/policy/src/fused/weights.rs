@@ -7,7 +7,7 @@ use crate::kernels::panels::Panels;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Up to this number of parameters, one thread packs them.
+/// The largest number of parameters that a single thread packs.
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
@@ -15,7 +15,7 @@ pub(crate) struct Matrix {
     source: Packed,
     pub forward: Panels,
     pub back: Panels,
-    /// The same in bf16, of an LSTM's gates, if products are.
+    /// The gates' weights of an LSTM in bf16, packed in the same two ways, where products are in bf16.
     pub forward16: Panels16,
     pub back16: Panels16,
     /// The bias that products start from, in the order of the panels.

@@ -14,8 +14,8 @@ pub struct Aligned<T = f32> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// Makes it `len` long, with arbitrary, but initialised contents; nothing is moved or allocated where it
-    /// was as long before.
+    /// Sets the length to `len`. The contents are then initialised but arbitrary. Nothing is moved or
+    /// allocated if the buffer was as long before.
     pub fn resize(&mut self, len: usize) {
         let room = LINE / size_of::<T>();
         if self.data.len() < len + room {
@@ -27,7 +27,7 @@ impl<T: Copy + Default> Aligned<T> {
         self.len = len;
     }
 
-    /// The same, filled with zeros.
+    /// Sets the length to `len` and fills the buffer with zeros.
     pub fn zeros(&mut self, len: usize) {
         self.resize(len);
         self.fill(T::default());

@@ -1,8 +1,8 @@
 //! Gradients of weights: dw := dw + x^T dy, each element one chain over the rows, first to last.
 //!
-//! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end
-//! ([`unpack_gates`]): rows of thousands of numbers would each be on a page of its own, and compete for the
-//! same cache sets.
+//! The gradient of an LSTM's weights is summed in panels, the layout of dy, and brought into the order of the
+//! flat vector at the end ([`unpack_gates`]): rows of thousands of numbers would each lie on a page of its
+//! own and compete for the same cache sets.
 
 use super::math::mul_add;
 use super::operands::{Inputs, Right};

@@ -32,9 +32,9 @@ fn join(row: &mut [f32; 32], a: &[f32; 16], b: &[f32; 16]) {
 pub struct Forward<'a> {
     /// Panels of (i, f) and (g, o), `[rows, 32]` each: the gates' inputs, and then the gates.
     pub z: [&'a mut [f32]; 2],
-    /// The cells before, `[rows, 16]`.
+    /// The cells of the previous step, `[rows, 16]`.
     pub c_prev: &'a [f32],
-    /// `[rows]`: 0 where an episode starts, and the cell before counts as 0.
+    /// `[rows]`: 0 where an episode starts, so that the previous cell counts as 0.
     pub keep: &'a [f32],
     /// The cells, `[rows, 16]`.
     pub c: &'a mut [f32],
@@ -97,11 +97,11 @@ kernel![
 pub struct Backward<'a> {
     /// The gates, as [`Forward::z`] left them.
     pub gates: [&'a [f32]; 2],
-    /// As in [`Forward`].
+    /// The cells of the previous step, `[rows, 16]`.
     pub c_prev: &'a [f32],
-    /// As in [`Forward`].
+    /// `[rows]`: 0 where an episode starts, so that the previous cell counts as 0.
     pub keep: &'a [f32],
-    /// As in [`Forward`].
+    /// The cells of this step, `[rows, 16]`.
     pub c: &'a [f32],
     /// The gradient of the output from above: each row's `lanes` elements, `above_stride` from row to row.
     pub above: &'a [f32],

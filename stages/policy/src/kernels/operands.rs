@@ -72,7 +72,7 @@ impl Left<'_> {
 pub enum Start<'a> {
     /// Nothing.
     Zero,
-    /// The same row of n numbers, in each row.
+    /// Every row starts from this row of n numbers.
     Row(&'a [f32]),
     /// The present result.
     Current,
@@ -129,7 +129,7 @@ pub struct Right<'a> {
 pub(super) enum Columns {
     /// Row-major, with this many columns.
     Plain(usize),
-    /// This number of panels.
+    /// Panels of [`WIDTH`] columns, by their number.
     Panels(usize),
 }
 
@@ -141,7 +141,7 @@ impl Columns {
         }
     }
 
-    /// From row to row of dw.
+    /// The distance from one row of dw to the next.
     pub(super) fn stride(self) -> usize {
         match self {
             Self::Plain(n) => n,

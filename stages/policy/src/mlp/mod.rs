@@ -139,12 +139,13 @@ impl MlpRun {
 }
 
 impl Mlp {
-    /// A perceptron on the CPU without parameters yet; `learns` if it has backward passes.
+    /// A perceptron on the CPU, without parameters yet; `learns` if it is to run backward passes.
     pub fn new(shape: &MlpShape, learns: bool) -> Self {
         Self::with(shape, learns, InstructionSet::detect())
     }
 
-    /// The same, on the given instruction set.
+    /// A perceptron on the CPU with the given instruction set, without parameters yet; `learns` if it is to
+    /// run backward passes.
     pub fn with(shape: &MlpShape, learns: bool, instructions: InstructionSet) -> Self {
         let (tensors, layers) = shape.layers();
         let (mut tower, mut packed) = (Tower::default(), Vec::new());
@@ -164,7 +165,8 @@ impl Mlp {
         }
     }
 
-    /// The same, on one of candle's devices, whose first failure is kept in `fault`.
+    /// A perceptron on one of candle's devices, without parameters yet. The device's first failure is kept in
+    /// `fault`.
     fn on(device: &candle_core::Device, shape: &MlpShape, fault: &Fault) -> Self {
         let (tensors, layers) = shape.layers();
         Self {
@@ -174,12 +176,13 @@ impl Mlp {
         }
     }
 
-    /// Its layers.
+    /// The sizes of the perceptron's layers, and their activation.
     pub fn shape(&self) -> &MlpShape {
         &self.shape
     }
 
-    /// True if passes over parts of a batch, side by side, may take less time than one over all of it.
+    /// True if passes over parts of a batch, run in parallel, may take less time than one pass over all of
+    /// it.
     pub fn takes_shards(&self) -> bool {
         matches!(self.place, Place::Fused(_))
     }

@@ -21,7 +21,7 @@ impl Fault {
     }
 }
 
-/// See the module.
+/// A perceptron computed on one of candle's devices.
 pub(super) struct OnDevice {
     device: Device,
     layers: Vec<Dense>,

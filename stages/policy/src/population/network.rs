@@ -10,10 +10,10 @@ use crate::kernels::panels::Panels;
 use crate::{ActionHead, Activation, Architecture, Critic};
 use stages_numerics::dispatch::InstructionSet;
 
-/// The number of parameters that actions depend on; they are the first of the flat vector.
+/// The number of parameters that actions depend on, which come first in the flat vector.
 ///
 /// # Errors
-/// The part of the architecture that a population's network does not have.
+/// Names the part of the architecture that a network of a population cannot have.
 pub fn searched_len(architecture: &Architecture) -> Result<usize, String> {
     if architecture.transformer.is_some() {
         return Err("a population's network has no transformer".to_owned());
@@ -101,10 +101,11 @@ pub struct MemberNetwork {
 }
 
 impl MemberNetwork {
-    /// A network of an architecture, without parameters yet.
+    /// A network of the given architecture, without parameters yet.
     ///
     /// # Errors
-    /// Those of [`searched_len`].
+    /// Fails where [`searched_len`] does: the architecture has a part that a population's network cannot
+    /// have.
     pub fn new(architecture: &Architecture) -> Result<Self, String> {
         let searched = searched_len(architecture)?;
         let layout = architecture.layout();

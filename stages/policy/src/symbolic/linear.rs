@@ -6,7 +6,7 @@ use super::kernels::{Bags, Places, PlacesGradient, Scoring, share};
 use crate::kernels::math::mul_add;
 use stages_numerics::kernel;
 
-/// States that are scored together.
+/// The number of states that are scored together.
 pub(super) const BLOCK: usize = 16;
 
 /// The buffers of a block of states.
@@ -16,18 +16,18 @@ pub(super) struct LinearScores {
     local: Vec<u32>,
     /// The place and token of each row: place x V + token.
     rows: Vec<u32>,
-    /// The rows of all places and tokens `[W x V]`, valid where `seen` is of this block.
+    /// The row of each place and token `[W x V]`, valid where `seen` holds the number of the current block.
     row_of: Vec<u32>,
     seen: Vec<u32>,
     block: u32,
-    /// Of each row and state, the part of scores, then its gradient `[rows, BLOCK]`.
+    /// Each row's share of the score of each state, and in the backward pass its gradient `[rows, BLOCK]`.
     parts: Vec<f32>,
     /// The states' queries as each place weighs them: `[W, E, BLOCK]` and `[W, BLOCK, E]`.
     by_lane: Vec<f32>,
     by_state: Vec<f32>,
-    /// `[W, E, BLOCK]`: of each place, the sum of the tokens' embeddings, each times its gradient.
+    /// `[W, E, BLOCK]`: for each place, the sum of the tokens' embeddings, each times its gradient.
     sums: Vec<f32>,
-    /// `[BLOCK]`: of the bias.
+    /// `[BLOCK]`: the bias's share of each state's scores, and in the backward pass its gradient.
     of_bias: [f32; BLOCK],
 }
 

@@ -128,7 +128,8 @@ impl SymbolicModel {
         Self::with(architecture, InstructionSet::detect())
     }
 
-    /// The same, on the given instruction set.
+    /// A network without parameters yet, on the given instruction set; `None` where actions are no
+    /// candidates.
     pub fn with(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
         let ActionHead::Candidates(symbols) = architecture.head else {
             return None;

@@ -14,9 +14,10 @@ pub(super) struct Recurrent {
     gates: Mlp,
     inputs: usize,
     hidden: usize,
-    /// Its parameters in the flat vector: of inputs, of outputs, and the bias.
+    /// The range of the LSTM's parameters in the flat vector: the weights of inputs, those of outputs, and
+    /// the bias.
     pub params: Range<usize>,
-    /// The offset of its state in that of an environment: the output, then the cells.
+    /// The offset of the LSTM's state within an environment's state: the output, then the cells.
     pub state: usize,
 }
 

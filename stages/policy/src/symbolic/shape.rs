@@ -43,9 +43,9 @@ pub struct Symbols {
     pub width: usize,
     /// E, the length of embeddings.
     pub embedding: usize,
-    /// Of atoms.
+    /// The embedding of an atom from the embeddings of its tokens.
     pub atoms: AtomEmbedding,
-    /// Of states and candidates.
+    /// The embedding of a state or candidate from the embeddings of its atoms.
     pub pooling: Pooling,
 }
 
@@ -56,14 +56,14 @@ pub(crate) struct AtomAt {
     pub bias: usize,
 }
 
-/// Offsets in the flat vector.
+/// The offsets of the embedding's tensors in the flat vector of parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymbolsAt {
     /// The embeddings of tokens `[V, E]`.
     pub tokens: usize,
-    /// Of states and of candidates, where they are learned.
+    /// The weights of the atoms of states and of candidates, where they are learned.
     pub atoms: Option<[AtomAt; 2]>,
-    /// The number of parameters of the embedding, which are the first.
+    /// The number of the embedding's parameters, which come first in the flat vector.
     pub len: usize,
 }
 

@@ -136,9 +136,9 @@ pub(super) struct BlockWeights {
     pub ff_in: Layer,
     pub ff_out: Layer,
     pub ff_gate: GateWeights,
-    /// The vectors of relative position `[W, d]`, the farthest first.
+    /// The relative position vectors `[W, d]`, the farthest first.
     pub positions: Vec<f32>,
-    /// The same, transposed `[d, position_stride]`.
+    /// The relative position vectors, transposed `[d, position_stride]`.
     pub positions_across: Vec<f32>,
 }
 

@@ -48,7 +48,8 @@ impl TransformerModel {
         Self::with_instructions(architecture, InstructionSet::detect())
     }
 
-    /// The same, on the given instruction set.
+    /// A network without parameters yet, on the given instruction set; `None` when the architecture has no
+    /// transformer.
     pub fn with_instructions(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
         let shape = architecture.transformer?;
         Some(Self {

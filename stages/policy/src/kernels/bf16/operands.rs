@@ -196,7 +196,7 @@ pub struct Right16<'a> {
     pub data: &'a [u32],
     /// A multiple of [`GROUP`].
     pub k: usize,
-    /// From panel to panel.
+    /// The distance from the start of one panel to that of the next, in elements of `data`.
     pub panel: usize,
     /// The number of panels.
     pub panels: usize,
@@ -207,7 +207,7 @@ pub struct Right16<'a> {
 pub enum Start16<'a> {
     /// Nothing.
     Zero,
-    /// The same row of n numbers, in each row.
+    /// Every row starts from this row of n numbers.
     Row(&'a [f32]),
     /// The present result.
     Current,
