@@ -46,7 +46,7 @@ struct About {
     /// The best policy in validation, whose tensors are `best.…`, and the validations since.
     best: Option<AboutBest>,
     since_best: u64,
-    /// Of the whole file, in hex, with these digits as zeros.
+    /// The checksum of the whole file, in hex, computed with zeros in place of these digits.
     checksum: String,
 }
 
@@ -304,11 +304,11 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     Ok(())
 }
 
-/// The contents of the directory of a training.
+/// The contents of a training's directory.
 pub(crate) enum Saved {
-    /// It holds no checkpoint.
+    /// The directory holds no checkpoint.
     Nothing,
-    /// It holds one that is damaged or of another version.
+    /// The directory holds a checkpoint that is damaged or of another version.
     Damaged(PathBuf),
     /// The last checkpoint.
     State(Box<TrainState>),

@@ -23,7 +23,7 @@ pub(crate) const DATA: &str = "replay.bin";
 /// The environments and the validation of a train state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The digest of their artifact.
+    /// The environments' seed.
     pub env: String,
     /// Their seed.
     pub seed: u64,
@@ -104,7 +104,8 @@ pub(crate) struct Begun {
 }
 
 impl Continuation {
-    /// That of a train state, with the data beside it, of the environments `of`, for a training in `here`.
+    /// The continuation of a train state, and the data beside it, from the environments `of` in a training in
+    /// `here`.
     pub fn of(state: TrainState, data: Option<Vec<u8>>, of: &Origin, here: &Origin) -> Self {
         Self {
             state,

@@ -25,7 +25,7 @@ pub(crate) struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// Those of a training in `state`.
+    /// The conditions of an evaluation in a training whose train state is `state`.
     pub fn new(
         starts: &'a [u8],
         episode_length: u64,

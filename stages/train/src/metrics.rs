@@ -13,11 +13,11 @@ pub const ENTRY: &str = "metrics.jsonl";
 /// A line of the metrics artifact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// Its name, such as `losses/policy_loss`.
+    /// The metric's name, such as `losses/policy_loss`.
     pub name: String,
-    /// Environment steps done.
+    /// Environment steps done so far.
     pub step: u64,
-    /// Its value.
+    /// The metric's value.
     pub value: f64,
 }
 

@@ -93,7 +93,7 @@ impl RunningMeanStd {
         }
     }
 
-    /// As a normalisation of observations.
+    /// The normalisation of observations by the present statistics.
     pub fn normalisation(&self) -> Normalisation {
         Normalisation {
             offset: self.mean.iter().map(|&mean| mean as f32).collect(),

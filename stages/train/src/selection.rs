@@ -9,20 +9,20 @@ use std::sync::Arc;
 pub(crate) struct Selection {
     /// `None` until a validation has given a finite value.
     pub best: Option<Arc<Best>>,
-    /// Validations since then, all of them without improvement.
+    /// The number of validations since the best one, none of them an improvement.
     pub since: u64,
 }
 
 /// A policy, as it was when it was validated.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Best {
-    /// Environment steps done then.
+    /// Environment steps done at the validation.
     pub step: u64,
-    /// Its value by the metric that selects.
+    /// The policy's value by the metric that selects.
     pub value: f64,
-    /// Those of the policy alone.
+    /// The parameters of the policy alone.
     pub params: Vec<f32>,
-    /// The normalisation of observations then.
+    /// The normalisation of observations at the validation.
     pub normalisation: Option<Normalisation>,
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct Best {
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub value: f64,
-    /// Those of the policy alone.
+    /// The parameters of the policy alone.
     pub params: Vec<f32>,
 }
 
-/// The choice of a policy by validation, as it is told.
+/// The choice of a policy by validation, as it is reported.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Selected {
     /// Environment steps done when the policy was validated.
@@ -43,6 +43,6 @@ pub(crate) struct Selected {
     pub of: u64,
     /// The metric that selects.
     pub by: &'static str,
-    /// Its value.
+    /// The policy's value by that metric.
     pub value: f64,
 }

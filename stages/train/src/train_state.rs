@@ -56,11 +56,11 @@ pub(crate) struct TrainState {
 /// The statistics by which observations and rewards are normalised.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Statistics {
-    /// Those of observations, if they are updated in training.
+    /// The statistics of observations, if they are updated in training.
     pub obs_rms: Option<RunningMeanStd>,
-    /// Those of discounted returns, if rewards are normalised.
+    /// The statistics of discounted returns, if rewards are normalised.
     pub return_rms: Option<RunningMeanStd>,
-    /// The agent's discount, by which they are discounted.
+    /// The discount factor of those returns, which is the agent's.
     pub return_gamma: f64,
     /// The present normalisation of observations: from [`Statistics::obs_rms`], or fixed.
     pub normalisation: Option<Normalisation>,

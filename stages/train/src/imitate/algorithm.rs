@@ -190,7 +190,7 @@ impl Imitation {
 }
 
 /// The objective of a minibatch: KL(teacher || student) + `vf_coef` x (value - the teacher's)^2, means over
-/// samples. Its arrays are those of the rollout.
+/// the samples. The arrays are those of the rollout.
 pub(crate) struct Divergence<'a> {
     /// Action masks `[T, B, A]`.
     pub mask: &'a [bool],
@@ -198,7 +198,7 @@ pub(crate) struct Divergence<'a> {
     pub labels: &'a [f32],
     /// The logarithms of the teacher's standard deviations `[A]`.
     pub log_std: &'a [f32],
-    /// Its values `[T, B]`.
+    /// The teacher's values `[T, B]`.
     pub value: &'a [f32],
     /// 1 over the number of samples.
     pub weight: f32,

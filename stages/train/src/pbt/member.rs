@@ -12,14 +12,14 @@ use stages_core::{Context, StageError};
 use stages_env::{OpenOptions, Split, evaluation_episodes};
 use stages_policy::Policy;
 
-/// The state of a member: its train state, and the data of training that it does not hold, if there is any.
+/// The state of a member: its train state, and the training data that the train state does not hold, if any.
 pub(crate) struct State {
     train_state: Vec<u8>,
     data: Option<Vec<u8>>,
 }
 
 impl State {
-    /// As bytes: the length of the train state, the train state, the data.
+    /// The state as bytes: the length of the train state, the train state, the data.
     pub fn encode(self) -> Vec<u8> {
         let mut bytes = (self.train_state.len() as u64).to_le_bytes().to_vec();
         bytes.extend(self.train_state);
@@ -27,7 +27,7 @@ impl State {
         bytes
     }
 
-    /// The train state and the data; `None` of damaged bytes.
+    /// Decodes the train state and the data; `None` if the bytes are damaged.
     pub fn decode(bytes: &[u8]) -> Option<(TrainState, Option<&[u8]>)> {
         let (length, rest) = bytes.split_first_chunk()?;
         let (state, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;

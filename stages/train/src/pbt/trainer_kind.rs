@@ -31,7 +31,7 @@ macro_rules! trainers {
         impl TrainerKind {
             const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// Its name.
+            /// The stage kind's name.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$kind => crate::$kind::NAME,)* }
             }

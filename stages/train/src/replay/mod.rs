@@ -45,7 +45,7 @@ pub(crate) struct Replay {
     obs: Column<f32>,
     /// The observation after the action; where an episode ended, its last one.
     next_obs: Column<f32>,
-    /// As networks read it: components within -1 and 1, or the number of a choice.
+    /// The action in the form that networks read: components within -1 and 1, or the number of a choice.
     action: Column<f32>,
     reward: Column<f32>,
     end: Column<u8>,

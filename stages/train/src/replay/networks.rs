@@ -24,7 +24,7 @@ pub(crate) fn shard_rows(n: usize, network: &Mlp) -> usize {
     n.div_ceil(shards)
 }
 
-/// Parameters, and their state of Adam.
+/// Parameters, and Adam's moments for them.
 pub(crate) struct Learned<'a> {
     pub params: &'a mut [f32],
     pub m: &'a mut [f32],
@@ -32,7 +32,7 @@ pub(crate) struct Learned<'a> {
 }
 
 impl<'a> Learned<'a> {
-    /// Those of the train state in a range.
+    /// The parameters in a range of the train state's, with their moments.
     pub fn of(state: &'a mut TrainState, range: Range<usize>) -> Self {
         Self {
             params: &mut state.params[range.clone()],

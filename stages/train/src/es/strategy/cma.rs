@@ -6,11 +6,11 @@ use super::shaping::ranks;
 /// The bound of the step size.
 const STD_MAX: f64 = 1e8;
 
-/// The constants of a population and a number of parameters n.
+/// The constants for a population and a number of parameters n.
 #[derive(Clone, Debug)]
 pub(super) struct Constants {
     n: f64,
-    /// Weights of the members, best first: the better half positive with sum 1.
+    /// The weights of the members, best first; those of the better half are positive and add up to 1.
     weights: Vec<f64>,
     mu_eff: f64,
     c_std: f64,
@@ -22,7 +22,8 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Those of a population; with `negative`, the worse half has negative weights.
+    /// The constants for a population and `n` parameters; with `negative`, the worse half has negative
+    /// weights.
     pub fn new(population: usize, n: usize, negative: bool) -> Self {
         let (lambda, n) = (population as f64, n as f64);
         let elites = (population / 2).max(1);

@@ -85,8 +85,8 @@ impl Strategy for CmaEs {
         }
     }
 
-    /// As [`super::SepCmaEs`], with outer products; negative weights are scaled by n / |z|^2 in the
-    /// covariance (eq. 46; `CMA_ES._tell`).
+    /// Updates the mean, the step size and the full covariance, like [`super::SepCmaEs`] but with outer
+    /// products. Negative weights are scaled by n / |z|^2 in the covariance (eq. 46; `CMA_ES._tell`).
     fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };

@@ -29,13 +29,13 @@ use stages_policy::population::{Noise, add_scaled, add_scaled_square};
 /// The present generation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Generation {
-    /// Its number, from 0.
+    /// The generation's number, from 0.
     pub number: u64,
-    /// The standard deviation, where it is a schedule.
+    /// The standard deviation, where it follows a schedule.
     pub std: f64,
     /// Adam's learning rate, where there is one.
     pub learning_rate: f64,
-    /// Its standard normal numbers.
+    /// The generation's standard normal numbers.
     pub noise: Noise,
 }
 
@@ -50,11 +50,11 @@ impl Generation {
 /// The mean and all that a strategy keeps from one generation to the next.
 #[derive(Debug)]
 pub(crate) struct Distribution<'a> {
-    /// `[n]`.
+    /// The mean of the distribution `[n]`.
     pub mean: &'a mut [f32],
-    /// Adam's moments `[n]`, and the number of its steps.
+    /// Adam's moments `[n]`, and the number of Adam's steps.
     pub adam: (&'a mut [f32], &'a mut [f32], &'a mut u64),
-    /// The strategy's own state, as [`Strategy::start`] begins it.
+    /// The strategy's own state, which [`Strategy::start`] begins.
     pub own: &'a mut [f32],
 }
 
