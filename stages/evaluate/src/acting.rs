@@ -22,11 +22,12 @@ use std::borrow::Cow;
 /// The account that a decision is made with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActingAccount {
-    /// The one that the policy would have, had it traded from the start on.
+    /// The account that the policy would have, had it traded from the start on.
     Played,
-    /// No positions, and so much cash; without it the capital of the environment.
+    /// An account without positions and with this much cash; without a number, with the environment's
+    /// capital.
     Flat(Option<f64>),
-    /// This one.
+    /// The given account.
     Given(Holdings),
 }
 

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::performance::{Periods, mean_and_deviation, sharpe};
 
-    /// For independent normals the interval of the mean is the textbook's.
+    /// For independent normal numbers, the interval of the mean is the textbook's.
     #[test]
     fn covers_what_theory_says() {
         let mut random = Random::new(&[3]);
@@ -61,8 +61,8 @@ mod tests {
         assert!((high - (mean + half)).abs() < 0.2 * half, "{high} {}", mean + half);
     }
 
-    /// Of many samples, nearly 95 % have an interval of the mean that holds the true mean; with blocks this
-    /// is so where returns are correlated, too, and there resampling single returns covers far less.
+    /// In nearly 95 % of many samples, the interval of the mean holds the true mean. With blocks this is so
+    /// for correlated returns, too, where resampling single returns covers far less.
     #[test]
     fn covers_the_true_mean_as_often_as_it_says() {
         let samples = 400;

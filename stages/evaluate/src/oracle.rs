@@ -1,10 +1,10 @@
 //! The oracle of `env/stocks`: the long-only portfolio of the greatest expected return, by the hidden column
 //! `expected_return`.
 //!
-//! It holds the symbols of the greatest expected return, each at the largest weight, and exchanges the worst
-//! of them for the best other where their expected returns differ by more than a band ([`exchange_band`]), by
-//! the cost of the two trades and the variance of the daily changes of such a difference over the
-//! environment's data.
+//! The oracle holds the symbols of the greatest expected return, each at the largest weight. It exchanges the
+//! worst of them for the best other symbol where their expected returns differ by more than a band
+//! ([`exchange_band`]), which follows from the cost of the two trades and the variance of the daily changes
+//! of such a difference over the environment's data.
 
 use stages_env::stocks::StocksEnv;
 use stages_simulate::panel::exchange_band;

@@ -109,8 +109,8 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// Of uncorrelated returns weights are proportional to 1 / variance; what adds to the variance of others
-    /// is left out.
+    /// For uncorrelated returns, weights are proportional to 1 / variance; a series that would add to the
+    /// variance of the others is left out.
     #[test]
     fn least_variance() {
         let weights = minimum_variance(&[vec![1.0, 0.0, 0.0], vec![0.0, 2.0, 0.0], vec![0.0, 0.0, 4.0]]);

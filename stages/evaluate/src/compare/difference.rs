@@ -152,8 +152,8 @@ mod tests {
         assert!(width(found.over_both) > 5.0 * width(found.over_worlds), "{found:?}");
     }
 
-    /// Of many studies in which two agents are equally good, nearly 95 % have an interval that holds 0,
-    /// although seeds are few; that over worlds alone holds it far less often.
+    /// In nearly 95 % of many studies of two equally good agents, the interval holds 0, although seeds are
+    /// few; the interval over worlds alone holds it far less often.
     #[test]
     fn the_interval_for_other_seeds_covers_as_often_as_it_says() {
         let random = &mut Random::new(&[4]);

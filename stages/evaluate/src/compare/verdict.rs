@@ -110,11 +110,11 @@ pub(super) struct Judgement {
 
 /// Judges an agent.
 ///
-/// It is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe ratio
-/// stands out among so many trials, and it keeps the limits; worse if the mean difference is below 0 with
-/// 97.5 % confidence. The interval is that of the stationary bootstrap over the steps, and where there are
-/// several worlds, the wider of that and the interval over worlds at each end: of two worlds the latter alone
-/// would exclude 0 in half of all cases without a difference.
+/// The agent is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe
+/// ratio stands out among so many trials, and it keeps the limits; worse if the mean difference is below 0
+/// with 97.5 % confidence. The interval is that of the stationary bootstrap over the steps; with several
+/// worlds, each end is the wider of that and the interval over worlds. With two worlds, the interval over
+/// worlds alone would exclude 0 in half of all cases without a difference.
 pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, seed: u64) -> Judgement {
     let all: Vec<f64> = evidence.differences.concat();
     let mean = |values: &[f64]| mean_and_deviation(values).0;
