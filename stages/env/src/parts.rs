@@ -156,11 +156,11 @@ pub(crate) trait TableColumn<R>: Sync {
 
 /// The form of a column's values in a file.
 pub(crate) enum Form {
-    /// A number a row.
+    /// One number per row.
     One,
-    /// An instant a row, in microseconds since 1970 UTC.
+    /// One instant per row, in microseconds since 1970 UTC.
     Instant,
-    /// As many numbers a row as there are: a list of fixed size.
+    /// Several numbers per row, as many in each: a list of fixed size.
     Row,
 }
 
@@ -172,7 +172,7 @@ pub(crate) struct Numbers<R, P: ArrowPrimitiveType> {
     pub get_mut: fn(&mut R) -> &mut Vec<P::Native>,
 }
 
-/// The columns of a kind of rows: of each the form and type, its name in the file, and its field.
+/// The columns of a kind of rows: for each column its form and type, its name in the file, and its field.
 macro_rules! columns {
     ($rows:ty: $($form:ident $number:ident $name:expr, $field:ident;)+) => {
         &[$(&$crate::parts::Numbers::<$rows, arrow_array::types::$number> {

@@ -1,9 +1,9 @@
 //! The car in a valley whose motor is too weak for the hill, with the dynamics of Gymnasium's
 //! `MountainCarContinuous-v0`.
 //!
-//! As coded in Gymnasium's `classic_control/continuous_mountain_car.py`; position and velocity are f32 from
-//! the first step on, as there. Every push costs, and only the hilltop earns: a learner that follows the
-//! reward it finds near itself stands still.
+//! The dynamics are those of Gymnasium's `classic_control/continuous_mountain_car.py`; position and velocity
+//! are f32 from the first step on, as they are there. Every push costs, and only the hilltop earns: a learner
+//! that follows the reward it finds near itself stands still.
 
 use super::control::{Moved, Task};
 use stages_numerics::random::Random;

@@ -1,8 +1,8 @@
 //! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are
 //! continuous.
 //!
-//! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The
-//! state is kept in f64; torque and observations are f32, as there.
+//! The dynamics are those of Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and
+//! length 1). The state is kept in f64; torque and observations are f32, as they are there.
 
 use super::control::{Moved, Task};
 use stages_numerics::random::Random;

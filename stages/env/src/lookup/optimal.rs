@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// The same by a sum over a fine grid of features.
+    /// The mean of the maximum of the lines, by a sum over a fine grid of standard normal points.
     fn by_quadrature(lines: &[(f64, f64)]) -> f64 {
         let n = 400_000;
         let h = 20.0 / f64::from(n);

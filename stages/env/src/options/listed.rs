@@ -15,19 +15,19 @@ const MULTIPLIER: f64 = 100.0;
 pub(super) struct Listed {
     /// The terms that the chain states, by class.
     pub contracts: Contracts,
-    /// Units of the underlying in a contract.
+    /// The units of the underlying in a contract.
     pub multiplier: f64,
-    /// The classes that are not traded, as their multiplier is another.
+    /// The classes that are not traded because their multiplier differs from that of the environment.
     pub left_out: BTreeSet<String>,
-    /// Assumptions, and what the environment does otherwise than the contracts say.
+    /// The assumptions made, and the points on which the environment departs from the contracts' terms.
     pub warnings: Vec<String>,
 }
 
 impl Listed {
-    /// The contracts of `symbol` by the chain's metadata.
+    /// The contracts of `symbol` according to the chain's metadata.
     ///
     /// # Errors
-    /// A configured multiplier that contradicts the chain, and classes that differ in theirs.
+    /// Fails when a configured multiplier contradicts the chain's, or when classes have several multipliers.
     pub fn new(config: &OptionsConfig, meta: &Value, symbol: &str) -> Result<Self, StageError> {
         let contracts = contracts::read(meta)?.of_symbol(symbol);
         let mut warnings = Vec::new();

@@ -18,8 +18,8 @@
 //! The requirement is held against cash, in which the premiums received lie, plus half the value of the
 //! underlying held. One departure from the manual: both sides need not share an expiry.
 //!
-//! Of an adjusted contract, whose unit delivers r shares, S is r times the underlying; only options that
-//! deliver the same form a spread.
+//! For an adjusted contract, whose unit delivers r shares, S is r times the underlying; only options that
+//! deliver the same number of shares form a spread.
 
 use super::config::{MAX_LEGS, MAX_LINES, MarginConfig};
 

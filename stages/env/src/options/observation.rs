@@ -22,8 +22,8 @@
 //! | `account.margin_use` | requirement / (cash + half the underlying held; all of it where it hedges) |
 //! | `account.drawdown` | 10 (1 - N / its peak in the episode) |
 //!
-//! Of a contract whose unit delivers r shares, adjusted for a corporate action, S is r times the underlying
-//! in `moneyness` and `quantity`.
+//! For a contract that was adjusted for a corporate action, whose unit delivers r shares, S in `moneyness`
+//! and `quantity` is r times the underlying.
 //!
 //! Lines are in the order of their opening; empty ones are 0. Every element is clipped to [-`clip`, `clip`].
 

@@ -31,7 +31,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// These orders; those after the eighth are left out.
+    /// The given orders without a hedge; those after the eighth are left out.
     pub fn new(orders: &[Order]) -> Self {
         let n = orders.len().min(MAX_LEGS);
         let none = Order {
@@ -47,7 +47,7 @@ impl Orders {
         }
     }
 
-    /// These orders with a hedge after them, whatever the rule of `hedge`.
+    /// The same orders with a hedge after them, whatever the rule of `hedge`.
     #[must_use]
     pub fn hedged(self, order: HedgeOrder) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Orders {
         }
     }
 
-    /// The hedge after them; `None` leaves it to the rule.
+    /// The hedge after the orders; `None` leaves it to the rule.
     pub fn hedge(&self) -> Option<HedgeOrder> {
         self.hedge
     }

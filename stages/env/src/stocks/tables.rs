@@ -27,15 +27,15 @@ pub(crate) const PANEL: &str = "panel";
 
 /// The status of a symbol on a date, by bit.
 pub(crate) mod status {
-    /// It has a bar: it can be traded at the close.
+    /// The symbol has a bar on the date: it can be traded at the close.
     pub(crate) const TRADES: u8 = 1;
     /// The symbol's bar has an open.
     pub(crate) const OPENS: u8 = 2;
-    /// Positions in it are settled: it counts as delisted from this date on.
+    /// Positions in the symbol are settled: it counts as delisted from this date on.
     pub(crate) const SETTLES: u8 = 4;
-    /// It has been listed, and does not count as delisted.
+    /// The symbol has been listed, and does not count as delisted.
     pub(crate) const LISTED: u8 = 8;
-    /// Positions in a future that hedges move to another contract.
+    /// Positions in a future that serves as a hedge move to another contract.
     pub(crate) const ROLLS: u8 = 16;
 }
 

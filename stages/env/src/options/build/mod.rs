@@ -1,4 +1,4 @@
-//! Offline: builds the tables from market data, part by part, each part a memo.
+//! Builds the tables of `env/options` from market data ahead of training, part by part, each part a memo.
 
 mod assemble;
 mod chain;

@@ -1,4 +1,4 @@
-//! Offline: builds the tables from bars, features, rates and corporate actions.
+//! Builds the tables of `env/stocks` from bars, features, rates and corporate actions ahead of training.
 
 mod assemble;
 mod finrl;

@@ -11,9 +11,9 @@ use crate::stocks::tables::status;
 pub enum Intent {
     /// Nothing is traded.
     Hold,
-    /// They are target weights.
+    /// The numbers are target weights.
     Weights,
-    /// They are signed shares.
+    /// The numbers are signed shares.
     Shares,
 }
 
@@ -25,7 +25,7 @@ pub(super) fn from_weights(weights: &[f32], orders: &mut [f64]) -> Intent {
     Intent::Weights
 }
 
-/// Puts an action of trades from -1 to 1 into the orders, of at most `shares` each.
+/// Puts an action of trades from -1 to 1 into the orders; 1 stands for `shares` shares.
 pub(super) fn from_trades(trades: &[f32], shares: u32, orders: &mut [f64]) -> Intent {
     for (order, trade) in orders.iter_mut().zip(trades) {
         // Not a number: no trade at all.

@@ -10,7 +10,7 @@ use stages_core::StageError;
 pub enum Intent {
     /// The positions stay as they are.
     Hold,
-    /// They are positions, within their limits.
+    /// The target holds positions, within their limits.
     Positions,
     /// The choice of this number.
     Choice(u32),

@@ -16,7 +16,7 @@ pub type TableEnv = PortfolioEnv<TableSimulator>;
 /// The positions that a caller wants of an environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target<'a> {
-    /// Those it has, as prices have left them.
+    /// The positions that the environment has, as prices have left them.
     Hold,
     /// Positions `[N]`; costs are those of the environment.
     Positions(&'a [f64]),
@@ -24,11 +24,12 @@ pub enum Target<'a> {
 
 impl TableEnv {
     /// Takes a target for each environment, as [`BatchEnv::step`](crate::BatchEnv::step) does with actions.
-    /// Those of discrete actions need not be among the choices, others are brought within their limits.
+    /// Where actions are discrete, positions need not be among the choices; otherwise they are brought within
+    /// their limits.
     ///
     /// # Errors
-    /// When there is not one for each environment, positions are not one for each symbol, or the environment
-    /// has choices instead of positions.
+    /// Fails when there is not one target for each environment, when positions are not one for each symbol,
+    /// or when the environment has choices instead of positions.
     pub fn step_targets(&mut self, targets: &[Target<'_>], out: StepBuffers<'_>) -> Result<(), StageError> {
         let (b, n) = (self.len(), self.num_symbols());
         let fits = |target: &Target<'_>| match target {
