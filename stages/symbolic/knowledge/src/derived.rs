@@ -111,10 +111,10 @@ impl Derived {
         }
     }
 
-    /// Writes it as a file.
+    /// Writes the derived facts as a file.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the error of writing to `out`.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut writer = Writer::default();
         self.relations.write(&mut writer);

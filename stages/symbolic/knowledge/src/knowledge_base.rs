@@ -24,10 +24,10 @@ pub enum Split {
 }
 
 impl Split {
-    /// All of them, in order.
+    /// All splits, in order.
     pub const ALL: [Self; 3] = [Self::Train, Self::Valid, Self::Test];
 
-    /// Its name in settings and metadata.
+    /// The split's name in settings and metadata.
     pub fn name(self) -> &'static str {
         ["train", "valid", "test"][self as usize]
     }
@@ -261,10 +261,10 @@ impl KnowledgeBase {
         }
     }
 
-    /// Writes it as a file.
+    /// Writes the knowledge base as a file.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the error of writing to `out`.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut writer = Writer::default();
         self.symbols.write(&mut writer);

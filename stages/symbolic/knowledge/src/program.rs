@@ -147,8 +147,8 @@ pub struct Program {
 
 /// A clause other than a plain fact.
 ///
-/// Its words: the clause's number in the text, the number of variables, the confidence as bits of an `f32`,
-/// the text's number, the line, the length of the head; the head; the body.
+/// A rule's words are the clause's number in the text, the number of variables, the confidence as bits of an
+/// `f32`, the text's number, the line, the length of the head; then the head; then the body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule<'a> {
     /// The clause's number in the text, from 0.
@@ -157,13 +157,13 @@ pub struct Rule<'a> {
     pub variables: u32,
     /// The confidence: 1 where none is stated.
     pub confidence: f32,
-    /// The text that it is of, by its number among those of the knowledge base.
+    /// The number of the rule's text among the texts of the knowledge base.
     pub source: u32,
-    /// The line on which it begins, from 1.
+    /// The line on which the clause begins, from 1.
     pub line: u32,
-    /// The atom that it concludes.
+    /// The atom that the rule concludes.
     pub head: &'a [Word],
-    /// Its conditions, one atom after another; empty for a fact.
+    /// The rule's conditions, one atom after another; empty for a fact.
     pub body: &'a [Word],
 }
 
@@ -186,7 +186,7 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Its words.
+    /// The words of the rule.
     pub(crate) fn words(&self) -> impl Iterator<Item = Word> + use<'a> {
         let confidence = self.confidence.to_bits();
         let length = self.head.len() as u32;
@@ -296,10 +296,10 @@ impl Program {
         word::parts(&self.facts).map(|range| &self.facts[range])
     }
 
-    /// Writes it as a file.
+    /// Writes the program as a file.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the error of writing to `out`.
     pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let counts = [self.clauses];
         let mut writer = Writer::default();

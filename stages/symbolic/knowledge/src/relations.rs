@@ -44,9 +44,9 @@ pub struct Relation<'a> {
 /// Rows of a relation, in order.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
-    /// All of them, from the first to this one.
+    /// All rows, as many as this number.
     All(u32),
-    /// Those of a posting list.
+    /// The rows of a posting list.
     Listed(&'a [u32]),
 }
 
@@ -60,7 +60,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no rows.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -19,11 +19,11 @@ pub struct TooLarge {
 /// The outcome of unifying an atom with a clause's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// They unify: the resolvent was written.
+    /// The atom and the head unify: the resolvent was written.
     Resolved,
-    /// They do not.
+    /// The atom and the head do not unify.
     Clash,
-    /// They do not, and would without the occurs check.
+    /// The atom and the head do not unify, but would without the occurs check.
     OccursCheck,
 }
 
@@ -33,9 +33,9 @@ const PLACE: Word = 0xC000_0000;
 const CLAUSE_SIDE: Word = 0x2000_0000;
 const OFFSET: Word = CLAUSE_SIDE - 1;
 
-/// Resolves goals with clauses. One per thread; its buffers are kept from step to step.
+/// Resolves goals with clauses. Each thread needs its own; buffers are kept from step to step.
 ///
-/// The goals' variables are numbered from 0; resolvents have theirs numbered in order of appearance.
+/// The goals' variables are numbered from 0; a resolvent's variables are numbered in order of appearance.
 #[derive(Debug)]
 pub struct Resolver {
     limit: usize,
@@ -164,10 +164,12 @@ impl Resolver {
         }
     }
 
-    /// As [`Resolver::resolve`], with a clause given by its words, its variables numbered from 0.
+    /// Resolves the atom of `goals` that begins at `selected` with a clause that is given by its words, as
+    /// [`Resolver::resolve`] does with a clause of a knowledge base. The clause's variables are numbered from
+    /// 0.
     ///
     /// # Errors
-    /// As [`Resolver::resolve`].
+    /// Fails when the step handles more words than the limit; `out` is then unchanged.
     pub fn resolve_clause(
         &mut self,
         goals: &[Word],

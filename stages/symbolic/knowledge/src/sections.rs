@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
     /// Writes the file.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Returns the error of writing to `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut head = MAGIC.to_vec();
         head.extend((self.0.len() as u64).to_le_bytes());

@@ -17,14 +17,13 @@ pub type Word = u32;
 
 /// The largest arity of a functor or predicate.
 pub const MAX_ARITY: usize = 255;
-/// The number of constants, of variables in a goal list or clause, of functors and of predicates that words
-/// can name.
+/// The number of constants that words can name.
 pub const MAX_CONSTANTS: usize = 1 << 30;
-/// As [`MAX_CONSTANTS`], of variables.
+/// The number of variables that words can name in a goal list or clause.
 pub const MAX_VARIABLES: usize = 1 << 29;
-/// As [`MAX_CONSTANTS`], of functors.
+/// The number of functors that words can name.
 pub const MAX_FUNCTORS: usize = 1 << 22;
-/// As [`MAX_CONSTANTS`], of predicates.
+/// The number of predicates that words can name.
 pub const MAX_PREDICATES: usize = 1 << 21;
 
 /// The error for more names, facts or words, or a larger arity, than words and 32-bit offsets can hold.

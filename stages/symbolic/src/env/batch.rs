@@ -108,11 +108,11 @@ impl Place {
     }
 }
 
-/// What a policy must know of a task.
+/// The description of a task that a policy needs.
 pub trait Described: Send + Sync + 'static {
-    /// Its name in settings and saved states.
+    /// The task's name in settings and saved states.
     fn name(&self) -> &'static str;
-    /// The ranges of tokens. They are those of all splits.
+    /// The ranges of tokens, which are the same for all splits.
     fn vocabulary(&self) -> Vocabulary;
     /// The names of predicates, and of constants and functors, in the order of their tokens.
     fn names(&self) -> [Vec<String>; 2];

@@ -33,7 +33,7 @@ impl TaskName {
     /// All tasks.
     pub const ALL: [Self; 3] = [Self::Proofs, Self::Paths, Self::Rules];
 
-    /// Its name in settings and metadata.
+    /// The task's name in settings and metadata.
     pub fn name(self) -> &'static str {
         match self {
             Self::Proofs => "proofs",
@@ -42,7 +42,7 @@ impl TaskName {
         }
     }
 
-    /// The schema of its settings.
+    /// The schema of the task's settings.
     fn schema(self, generator: &mut SchemaGenerator) -> Schema {
         match self {
             Self::Proofs => ProofConfig::json_schema(generator),
@@ -88,8 +88,8 @@ fn differing<C: Default + Serialize + DeserializeOwned>(
 pub struct SymbolicConfig {
     /// The task.
     pub task: TaskName,
-    /// Its settings that differ from their defaults. Where one belongs to another task, all as they are
-    /// given.
+    /// The task's settings that differ from their defaults. Where one belongs to another task, all settings
+    /// as they are given.
     #[serde(flatten)]
     settings: Map<String, Value>,
 }
@@ -154,7 +154,7 @@ impl SymbolicConfig {
         }
     }
 
-    /// The same without some settings.
+    /// The configuration without the settings of these names.
     pub(super) fn without(&self, names: &[&str]) -> Self {
         let mut config = self.clone();
         config.settings.retain(|name, _| !names.contains(&name.as_str()));

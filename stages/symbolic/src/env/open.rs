@@ -82,7 +82,7 @@ impl SymbolicTask {
         }
     }
 
-    /// The same for training in it: the rewards are shaped, where that is set.
+    /// The task for training in the environment: rewards are shaped, where that is configured.
     pub(super) fn with_shaping(self, store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let Some(embedding) = self.embedding(store, artifact)? else {
             return Ok(self);
@@ -171,7 +171,7 @@ impl SymbolicTask {
         }
     }
 
-    /// The same over at most so many queries (facts, where both sides of each are asked) or problems, spread
+    /// The task over at most `most` queries (facts, where both sides of each are asked) or problems, spread
     /// evenly over those of the split.
     pub fn thinned(self, most: usize) -> Self {
         match self {

@@ -56,7 +56,7 @@ pub struct Shaping {
 }
 
 impl Shaping {
-    /// That of an embedding of the knowledge base that is searched.
+    /// The shaping of rewards by an embedding of the knowledge base that is searched.
     pub fn new(embedding: Embedding, config: &ShapingConfig) -> Self {
         Self {
             embedding,

@@ -70,7 +70,7 @@ pub enum ReasoningBaseline {
 }
 
 impl ReasoningBaseline {
-    /// All of them.
+    /// All baselines.
     pub(super) const ALL: [Self; 5] = [
         Self::Random,
         Self::Search,
@@ -79,7 +79,7 @@ impl ReasoningBaseline {
         Self::Embedding,
     ];
 
-    /// Its name in metrics.
+    /// The baseline's name in metrics.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Random => "random",

@@ -57,12 +57,12 @@ pub struct Rankings {
     pub paths: Vec<String>,
 }
 
-/// Ranks the answers of a task's queries by paths that a policy finds. Of all continuations of a query's
-/// paths the `beam` most likely ones are kept at each step; of equals the first ones. Candidates are those of
-/// the environment: at the last step, other known answers are masked.
+/// Ranks the answers of a task's queries by paths that a policy finds. At each step, the `beam` most likely
+/// continuations of a query's paths are kept, the first ones among equals. Candidates are those of the
+/// environment: at the last step, other known answers are masked.
 ///
 /// # Errors
-/// Those of the policy.
+/// Returns the error of the policy.
 pub fn ranking(
     task: &PathTask,
     options: &RankingOptions,

@@ -109,14 +109,15 @@ impl Figure {
 /// Scores of candidates with labels, the highest first.
 #[derive(Clone, Debug)]
 pub(super) struct Area {
-    /// Unit, whether it is an answer, and whether the next one has a lower score.
+    /// Each candidate's unit, whether it is an answer, and whether the next candidate has a lower score.
     candidates: Vec<(u32, bool, bool)>,
-    /// Of each unit, the candidates without a score, and the answers among them: they come last, together.
+    /// For each unit, the number of candidates without a score and the number of answers among them: they
+    /// come last, together.
     unreached: Vec<[f64; 2]>,
 }
 
 impl Area {
-    /// The candidates of queries; query i is of unit i / `per_unit`.
+    /// The candidates of queries; query i belongs to unit i / `per_unit`.
     pub fn new<'a>(queries: impl Iterator<Item = &'a Labelled>, per_unit: usize) -> Self {
         let mut scores = Vec::new();
         let mut unreached: Vec<[f64; 2]> = Vec::new();

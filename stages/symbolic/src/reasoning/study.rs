@@ -19,7 +19,7 @@ pub(super) struct Study {
     pub units: usize,
     /// The policies, which have the same figures.
     pub policies: Vec<Sheet>,
-    /// The same with relations exchanged; none where that was not tested.
+    /// The policies with relations exchanged; empty where that was not tested.
     pub blind: Vec<Sheet>,
     /// The baselines by name, with figures that the policies have, too.
     pub baselines: Vec<(&'static str, Sheet)>,

@@ -65,10 +65,10 @@ pub fn score(is_proved: bool, probability: f64) -> f64 {
     0.5 + 0.5 * if is_proved { probability } else { -probability }
 }
 
-/// Asks each query once. The policy scores the candidates of each batch.
+/// Puts each query of a task once. The policy scores the candidates of each batch.
 ///
 /// # Errors
-/// Those of the policy.
+/// Returns the error of the policy.
 pub fn verdicts(
     task: &Arc<ProofTask>,
     options: &VerdictOptions,

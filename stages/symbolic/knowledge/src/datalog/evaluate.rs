@@ -12,7 +12,7 @@ impl<'a> Model<'a> {
     /// and then, and ends the evaluation by an error.
     ///
     /// # Errors
-    /// That of `check`.
+    /// Returns the error of `check`.
     pub fn evaluate<E>(
         knowledge: &'a KnowledgeBase,
         rules: &'a Rules,

@@ -55,7 +55,7 @@ impl<'a> Model<'a> {
     /// error.
     ///
     /// # Errors
-    /// That of `check`.
+    /// Returns the error of `check`.
     pub fn update<E>(
         knowledge: &'a KnowledgeBase,
         rules: &'a Rules,

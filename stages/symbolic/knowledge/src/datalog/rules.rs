@@ -21,7 +21,7 @@ pub(super) struct Atom {
 /// A rule that is safe: each variable occurs in a positive condition.
 #[derive(Clone, Debug)]
 pub(super) struct SafeRule {
-    /// Its number in the knowledge base.
+    /// The rule's number in the knowledge base.
     pub number: u32,
     pub head: Atom,
     pub positive: Vec<Atom>,

@@ -118,7 +118,7 @@ struct End {
 /// extended. Memory is that of the graph, once for each relation of a body, and that of the counts.
 ///
 /// # Errors
-/// Those of `check`.
+/// Returns the error of `check`.
 pub fn count<E>(
     graph: &Graph,
     length: usize,

@@ -60,14 +60,14 @@ impl MinedRule {
     }
 }
 
-/// The best rules of a knowledge base's facts, for all relations or for those of `heads` (numbers of
-/// predicates): relations by name, and of each the rule of the highest confidence first, of equals that of
-/// the larger support, then the shorter one, then by name. The head itself is no body, and rules whose head
-/// and body are among `given` are left out. Queries and rules of the knowledge base play no part. `check` is
-/// asked again and again while bodies are counted; see [`count`].
+/// The best rules of a knowledge base's facts, for all relations or for the relations `heads` (numbers of
+/// predicates). Rules are ordered by the relation's name; those of a relation by descending confidence, then
+/// by descending support, then by ascending length, then by name. The head itself is no body, and rules whose
+/// head and body are among `given` are left out. Queries and rules of the knowledge base play no part.
+/// `check` is called again and again while bodies are counted; see [`count`].
 ///
 /// # Errors
-/// Those of `check`.
+/// Returns the error of `check`.
 pub fn mine<E>(
     knowledge: &KnowledgeBase,
     options: &RulesConfig,

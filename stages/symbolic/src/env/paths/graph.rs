@@ -23,8 +23,8 @@ pub(super) struct Graph {
     pub atoms: Vec<u32>,
     /// The edges of each entity that `max_actions` cut.
     cut: Vec<u32>,
-    /// Of small graphs, for each entity and each entity that an edge may lead to, the place of the first such
-    /// edge in the row, and the end of the last: one entry more than there are entities. Empty otherwise.
+    /// In small graphs: for each entity and each entity that an edge may lead to, the place of the first such
+    /// edge in the row, and the end of the last; one entry more than there are entities. Empty in other graphs.
     places: Vec<u32>,
     entities: u32,
 }
@@ -104,8 +104,8 @@ impl Graph {
         self.search_leading_to(entity, some, each);
     }
 
-    /// As [`Graph::each_leading_to`], by binary search: both lists are in order, and either may be much
-    /// longer.
+    /// Calls `each` as [`Graph::each_leading_to`] does, by binary search: both lists are in order, and either
+    /// may be much longer than the other.
     pub fn search_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         let targets = &self.targets[self.row(entity)];
         let (mut at, mut next) = (1, 0);

@@ -64,7 +64,7 @@ pub(super) struct SoftReward {
 }
 
 impl SoftReward {
-    /// Those of a task's queries, by an embedding of its knowledge base.
+    /// The soft rewards of a task's queries, by an embedding of its knowledge base.
     pub(super) fn new(embedding: Embedding, config: &SoftRewardConfig, task: &PathTask) -> Self {
         let mut best = Vec::new();
         for query in (0..task.size()).map(|query| task.query(query)) {

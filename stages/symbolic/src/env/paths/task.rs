@@ -137,13 +137,13 @@ impl PathTask {
         })
     }
 
-    /// The same with soft rewards, by an embedding of its knowledge base.
+    /// The task with soft rewards, by an embedding of the task's knowledge base.
     pub fn with_soft_reward(mut self, embedding: Embedding, config: &SoftRewardConfig) -> Self {
         self.soft_reward = Some(Arc::new(SoftReward::new(embedding, config, &self)));
         self
     }
 
-    /// The same over at most so many facts' queries, spread evenly over all; known answers stay known.
+    /// The task over the queries of at most `most` facts, spread evenly over all; known answers stay known.
     pub fn thinned(mut self, most: usize) -> Self {
         let sides = match self.sides {
             QuerySides::Tails => 1,

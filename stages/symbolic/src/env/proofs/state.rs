@@ -38,13 +38,13 @@ impl Goals {
 /// A successor of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Successor {
-    /// Its words in the list's.
+    /// The range of the successor's words in [`Successors::words`].
     words: [u32; 2],
-    /// Its depths in the list's, one for each goal.
+    /// The range of the successor's depths in [`Successors::depths`], one for each goal.
     depths: [u32; 2],
-    /// The clause that leads there.
+    /// The clause that leads to the successor.
     pub clause: Clause,
-    /// Its hash; see [`hash`].
+    /// The successor's hash; see [`hash`].
     pub hash: u64,
 }
 

@@ -113,13 +113,13 @@ impl ProofTask {
         Ok(task)
     }
 
-    /// The same with shaped rewards, by an embedding of its knowledge base.
+    /// The task with shaped rewards.
     pub fn with_shaping(mut self, shaping: Shaping) -> Self {
         self.shaping = Some(Arc::new(shaping));
         self
     }
 
-    /// The same over at most so many queries, spread evenly over all; what is known stays known.
+    /// The task over at most `most` queries, spread evenly over all; known answers stay known.
     pub fn thinned(mut self, most: usize) -> Self {
         let kept = spread(self.size(), most).map(|query| self.query(query));
         self.queries = Queries::Given(kept.map(|query| (query.words.into(), query.label)).collect());

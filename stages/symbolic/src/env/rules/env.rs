@@ -94,7 +94,7 @@ impl RuleTask {
         })
     }
 
-    /// The same over at most so many problems, spread evenly over all.
+    /// The task over at most `most` problems, spread evenly over all.
     pub fn thinned(mut self, most: usize) -> Self {
         let kept: Vec<usize> = spread(self.problems.len(), most).collect();
         self.problems = kept.iter().map(|&problem| self.problems[problem].clone()).collect();

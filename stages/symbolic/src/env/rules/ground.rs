@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A ground action.
 #[derive(Clone, Debug)]
 pub(crate) struct GroundAction {
-    /// The number of its schema.
+    /// The number of the action's schema.
     pub schema: usize,
-    /// Its arguments, by the numbers of the problem's objects.
+    /// The action's arguments, by the numbers of the problem's objects.
     pub arguments: Vec<usize>,
     /// Atoms that must hold.
     pub needs: Vec<u32>,

@@ -125,11 +125,11 @@ pub struct Atom {
 /// An action schema.
 #[derive(Clone, Debug)]
 pub struct ActionSchema {
-    /// Its name.
+    /// The name of the schema.
     pub name: String,
     /// The type of each parameter.
     pub parameters: Vec<String>,
-    /// Atoms, and whether they must hold or must not.
+    /// The atoms of the precondition, each with whether it must hold or must not.
     pub preconditions: Vec<(Atom, bool)>,
     /// Atoms that hold afterwards.
     pub add: Vec<Atom>,
@@ -140,7 +140,7 @@ pub struct ActionSchema {
 /// A domain.
 #[derive(Clone, Debug)]
 pub struct Domain {
-    /// Its name.
+    /// The name of the domain.
     pub name: String,
     /// The type above each type.
     parents: BTreeMap<String, String>,
@@ -158,7 +158,7 @@ pub type GroundAtom = (String, Vec<String>);
 /// A problem of a domain.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// Its name.
+    /// The name of the problem.
     pub name: String,
     /// The objects and their types, the domain's constants among them.
     pub objects: Vec<(String, String)>,
