@@ -160,7 +160,7 @@ pub(crate) enum Form {
     One,
     /// One instant per row, in microseconds since 1970 UTC.
     Instant,
-    /// Several numbers per row, as many in each: a list of fixed size.
+    /// `width` numbers per row: a list of fixed size.
     Row,
 }
 

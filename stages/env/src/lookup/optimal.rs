@@ -60,7 +60,7 @@ impl Optimal {
     }
 }
 
-/// The mean of the greatest of some lines (slope, offset) at a standard-normal point. Slopes ascend.
+/// The mean of the maximum of several lines (slope, offset) at a standard normal point. Slopes must ascend.
 fn mean_of_maximum(lines: &[(f64, f64)]) -> f64 {
     // The upper envelope from left to right: each line, and the point from which it is the maximum.
     let mut envelope: Vec<(usize, f64)> = Vec::with_capacity(lines.len());

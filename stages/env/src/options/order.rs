@@ -47,7 +47,7 @@ impl Orders {
         }
     }
 
-    /// The same orders with a hedge after them, whatever the rule of `hedge`.
+    /// The orders with a hedge after them, whatever the rule of `hedge`.
     #[must_use]
     pub fn hedged(self, order: HedgeOrder) -> Self {
         Self {

@@ -29,7 +29,7 @@ names! {
 }
 
 impl Reason {
-    /// Fails with this reason where it holds.
+    /// Fails with this reason if `holds`.
     pub(crate) fn when(self, holds: bool) -> Result<(), Self> {
         if holds { Err(self) } else { Ok(()) }
     }
