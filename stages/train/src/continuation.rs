@@ -23,9 +23,9 @@ pub(crate) const DATA: &str = "replay.bin";
 /// The environments and the validation of a train state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The environments' seed.
+    /// The digest of the environments' artifact.
     pub env: String,
-    /// Their seed.
+    /// The environments' seed.
     pub seed: u64,
     /// The settings by which the best policy is selected.
     pub validation: ValidationConfig,
