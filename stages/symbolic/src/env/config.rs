@@ -115,7 +115,7 @@ impl TaskConfig {
         }
     }
 
-    /// The settings of the embedding by which rewards of training are shaped, where they are.
+    /// The settings of the embedding that shapes the rewards of training; `None` where none does.
     pub(super) fn embedding(&self) -> Option<&EmbeddingConfig> {
         match self {
             Self::Proofs(config) => config.shaping.as_ref().map(|shaping| &shaping.embedding),
@@ -126,10 +126,10 @@ impl TaskConfig {
 }
 
 impl SymbolicConfig {
-    /// The settings of the task, in range.
+    /// The settings of the task, validated.
     ///
     /// # Errors
-    /// The first field that belongs to another task, or has no permitted value.
+    /// Names the first field that belongs to another task or has no permitted value.
     pub fn of_task(&self) -> Result<TaskConfig, ConfigProblem> {
         let own = self.task.fields();
         if let Some(name) = self.settings.keys().find(|name| !own.contains(name)) {

@@ -67,7 +67,7 @@ impl SymbolicTask {
     /// task.
     ///
     /// # Errors
-    /// When it is of another family or damaged, or has nothing to ask in the split.
+    /// Fails when the artifact is of another family or damaged, or has nothing to ask in the split.
     pub fn open(store: &Store, artifact: &Artifact, split: Split) -> Result<Self, StageError> {
         let family = artifact.meta.get("family").and_then(serde_json::Value::as_str);
         if family != Some(FAMILY) {

@@ -65,7 +65,7 @@ pub fn score(is_proved: bool, probability: f64) -> f64 {
     0.5 + 0.5 * if is_proved { probability } else { -probability }
 }
 
-/// Puts each query of a task once. The policy scores the candidates of each batch.
+/// Asks each query of a task once. The policy scores the candidates of each batch.
 ///
 /// # Errors
 /// Returns the error of the policy.

@@ -24,7 +24,8 @@ pub(super) struct Graph {
     /// The edges of each entity that `max_actions` cut.
     cut: Vec<u32>,
     /// In small graphs: for each entity and each entity that an edge may lead to, the place of the first such
-    /// edge in the row, and the end of the last; one entry more than there are entities. Empty in other graphs.
+    /// edge in the row, and the end of the last; one entry more than there are entities. Empty in larger
+    /// graphs.
     places: Vec<u32>,
     entities: u32,
 }

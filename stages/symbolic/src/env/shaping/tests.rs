@@ -49,8 +49,8 @@ fn proofs() -> ProofConfig {
     }
 }
 
-/// The discounted sum of an episode's rewards less those of the task is minus the first potential, however
-/// the episode ends and whatever is restored on the way.
+/// The discounted sum of an episode's rewards less those of the task is minus the weight times the first
+/// potential, however the episode ends and whatever is restored on the way.
 #[test]
 fn an_episode_earns_its_first_potential_less() {
     const ENVS: usize = 40;
