@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Builds a run event by event: from the event log of one that has ended, or while one is running.
+/// Builds a run event by event: from the event log of a run that has ended, or while a run is in progress.
 pub struct Builder {
     id: String,
     dir: PathBuf,
@@ -15,7 +15,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder of the run `id`, whose directory is `dir`.
+    /// Creates a builder of the run `id`, whose directory is `dir`.
     pub fn new(id: &str, dir: &Path) -> Self {
         Self {
             id: id.to_owned(),
@@ -30,13 +30,13 @@ impl Builder {
         self.run.as_ref()
     }
 
-    /// The run, with its stages as they were resolved; `None` when it has no events.
+    /// Finishes the run, with its resolved stages; `None` when it has no events.
     pub fn finish(mut self, resolved: Option<ResolvedPipeline>) -> Option<Run> {
         self.resolve(resolved);
         self.run
     }
 
-    /// Gives the stages what `pipeline.json` says of them. Only their names are known without it.
+    /// Adds the contents of `pipeline.json` to the stages. Without it, only the stages' names are known.
     pub fn resolve(&mut self, resolved: Option<ResolvedPipeline>) {
         let Some(run) = &mut self.run else { return };
         for stage in resolved.into_iter().flat_map(|pipeline| pipeline.stages) {
@@ -99,7 +99,7 @@ impl Builder {
 
 fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
     if let Event::Decided { decision, .. } = &stamped.event {
-        // Perhaps days after the run.
+        // The decision may follow days after the run.
         decided(run, decision);
         return;
     }
@@ -183,7 +183,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
     }
 }
 
-/// Adds a decision as a stage behind those of the run, in place of an earlier one.
+/// Adds a decision as a stage after the run's own stages, replacing an earlier decision.
 fn decided(run: &mut Run, decision: &DecisionEvent) {
     let of = ResolvedStage {
         id: decision.stage.clone(),

@@ -1,5 +1,5 @@
-//! The metrics that cached stages reported in the runs that computed them: times are in events and in no
-//! artifact.
+//! The metrics that cached stages reported in the runs that computed them: times are only in events, never in
+//! an artifact.
 
 use super::index::{EventFile, Index};
 use super::reader::load;
@@ -9,8 +9,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Finds these metrics by action key: in the index, or else in the event log of the run that the action
-/// record names. No other run is read, and none twice.
+/// Finds, by action key, the metrics of the run that computed an action: in the index, or else in the event
+/// log of the run that the action record names. No other run is read, and no run is read twice.
 pub struct ComputedMetrics {
     runs: PathBuf,
     store: Store,
@@ -68,11 +68,11 @@ impl ComputedMetrics {
     }
 }
 
-/// The size of an event log that is read in about a hundredth of a second, in bytes.
+/// The size in bytes of an event log that can be read in about 10 ms.
 const READ_BYTES: f64 = 400_000.0;
 
-/// Adds a run that has just ended to the index, with its metrics, if that takes about a hundredth of its time
-/// at most. Otherwise the first command that needs the entry adds it.
+/// Adds a run that has just ended to the index, with its metrics, if that takes at most about 1 % of the
+/// run's time. Otherwise the first command that needs the entry adds it.
 pub fn index_run(runs: &Path, ended: &Run) {
     let is_cheap = |file: &EventFile| ended.seconds >= 1.0 && file.bytes as f64 <= ended.seconds * READ_BYTES;
     if let Some(file) = EventFile::of(runs, &ended.id).filter(is_cheap)

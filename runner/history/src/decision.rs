@@ -1,4 +1,5 @@
-//! The decision that a policy made after the run of a night: an event behind the end of its log.
+//! The decision that a policy made after the run of a night: an event appended after the end of the run's
+//! log.
 
 use cache::checksummed;
 use runner_engine::{DecisionEvent, Event, Failure, Stamped};
@@ -6,8 +7,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-/// The name of the stage that the decision is in the history: `RUN/then`. A pipeline with `then:` has no
-/// other stage of it.
+/// The name of the stage that represents the decision in the history: `RUN/then`. No other stage of a
+/// pipeline with `then:` has this name.
 pub const THEN: &str = "then";
 
 /// Adds the decision to the event log of a run that has ended.
@@ -28,7 +29,7 @@ pub fn add_decision(runs: &Path, run: &str, decision: DecisionEvent) -> Result<(
     })
 }
 
-/// Appends a line in one write. What a kill left of an earlier one is cut off.
+/// Appends a line in a single write. A partial line left by a killed process is cut off first.
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
     let mut events = File::options().read(true).append(true).open(path)?;
     events.lock()?;

@@ -1,4 +1,4 @@
-//! The small JSON files of the history, each with a checksum, and the directories that they are in.
+//! The small JSON files of the history, each with a checksum, and the directories that hold them.
 
 use cache::{checksummed, regular_file, shared};
 use runner_engine::Failure;
@@ -8,7 +8,7 @@ use std::fs::{DirEntry, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
-/// Reads a document; `None` if there is none at `path`.
+/// Reads a document; `None` if there is no file at `path`.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, hint: &str) -> Result<Option<T>, Failure> {
     let bytes = match regular_file::read(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
@@ -22,18 +22,18 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, hint: &str) -> Result<Optio
     document.map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err).hint(hint))
 }
 
-/// A document as text.
+/// Formats a document as text.
 pub(crate) fn text(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string(value)?;
     checksummed::add_checksum(&mut text);
     Ok(text)
 }
 
-/// Replaces a document, and flushes it.
+/// Replaces a document, and flushes it to disk.
 pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = text(value)? + "\n";
     let new = path.with_extension("new");
-    // A leftover, perhaps no regular file.
+    // The temporary file may be left over, and may not be a regular file.
     let _ = std::fs::remove_file(&new);
     let written = File::create_new(&new).and_then(|mut file| {
         shared::share_file(&new)?;
@@ -47,7 +47,7 @@ pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     written
 }
 
-/// The entries of a directory with their names, sorted; none if it does not exist.
+/// The entries of a directory with their names, sorted; empty if the directory does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
     let entries = match std::fs::read_dir(dir) {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -25,9 +25,9 @@ fn failed(failure: Failure) -> NotFound {
 }
 
 /// Resolves a reference among the runs and the registered policies of `home`, whose artifacts are in the
-/// store that `open` opens; `None` if it is to the last run of a pipeline and no run of that has the output,
-/// or to a policy that is not registered. Aliases are as they were before the `night`, if the run is one: run
-/// again, it gives the same.
+/// store that `open` opens. `None` if the reference is to the last run of a pipeline and no run has the
+/// output, or to a policy that is not registered. For the run of a `night`, aliases are resolved as they were
+/// before that night, so that a repeated night gives the same result.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
@@ -63,8 +63,8 @@ pub fn find(
     found.map(|found| found.open(open)).transpose()
 }
 
-/// Counts the policies of a name that were registered before the night, if the run is one, and the one that
-/// is being tried.
+/// Counts the policies of a name that were registered before the night, if the run belongs to one, plus the
+/// policy that is being tried.
 pub fn tried(home: &Path, night: Option<Date>) -> FindTried {
     let registry = Registry::new(home);
     Box::new(move |name| {
@@ -74,10 +74,10 @@ pub fn tried(home: &Path, night: Option<Date>) -> FindTried {
     })
 }
 
-/// The number of runs that are read at first.
+/// The number of runs that are read in the first batch.
 const RUNS: usize = 32;
 
-/// The artifact in the last run of a pipeline that has it.
+/// The artifact in the last run of a pipeline that has the output.
 fn last(
     runs: &Path,
     pipeline: &str,
@@ -105,7 +105,7 @@ fn last(
                 };
             }
         }
-        // Those that were moved or removed since are no choice.
+        // Files that were moved or removed since are not candidates.
         files.retain(|file| file.is_file());
         if files.len() > 1 {
             let named: Vec<String> = files.iter().map(|file| format!("`{}`", file.display())).collect();
@@ -124,7 +124,7 @@ fn last(
     }
 }
 
-/// A path without links, if it exists.
+/// The path with symbolic links resolved, if it exists.
 fn real_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -146,7 +146,7 @@ struct Found {
 
 fn artifact(run: &Run, reference: &EarlierRef<'_>) -> Result<Found, Missing> {
     let stage = stage(run, reference)?;
-    // A run whose `pipeline.json` is lost tells no types.
+    // A run whose `pipeline.json` is lost has no types.
     let missing = if stage.types.is_empty() {
         Missing::Here
     } else {

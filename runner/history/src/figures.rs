@@ -9,7 +9,7 @@ use cache::{Artifact, Store};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// (step, value), with ascending steps.
+/// A learning curve: pairs (step, value), with ascending steps.
 pub type Curve = Vec<(f64, f64)>;
 
 #[derive(Deserialize)]
@@ -43,12 +43,13 @@ pub(crate) fn summary_of(artifact: &Artifact) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The curves of a stage's `metrics` artifact; `None` if there is no readable one.
+/// The curves of a stage's `metrics` artifact; `None` if there is no readable artifact.
 pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>> {
     lines(&artifact(stage, store)?, store)
 }
 
-/// The summary of a stage's `metrics` artifact; `None` if there is no readable one. Costs one small read.
+/// The summary of a stage's `metrics` artifact; `None` if there is no readable artifact. Costs one small
+/// read.
 pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
     artifact(stage, store).map(|artifact| summary_of(&artifact))
 }
@@ -56,18 +57,18 @@ pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>>
 /// The figures of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The final value of each metric, if finite: from the summary, or else the last value of the curve; and
-    /// `seconds`, the duration of the stage when it was computed.
+    /// The final value of each metric, if finite: from the summary, or else the last value of the curve. The
+    /// entry `seconds` is the stage's duration when it was computed.
     pub values: BTreeMap<String, f64>,
-    /// The metrics that characterise the stage: those of its summary without baselines; all but times if
-    /// there is no summary.
+    /// The metrics that characterise the stage: the summary's metrics without baselines; without a summary,
+    /// all metrics except times.
     pub headline: Vec<String>,
-    /// The curves.
+    /// The learning curves, by metric.
     pub curves: BTreeMap<String, Curve>,
 }
 
 impl Figures {
-    /// The figures of a stage, whose run was read with metrics.
+    /// The figures of a stage; the stage's run must have been read with metrics.
     pub fn of(stage: &StageRun, store: &Store) -> Self {
         let artifact = artifact(stage, store);
         let summary = artifact.as_ref().map(summary_of).unwrap_or_default();
@@ -106,7 +107,7 @@ impl Figures {
     }
 }
 
-/// True if a metric is a time or a speed: those differ from run to run and are in no artifact.
+/// True if a metric is a time or a speed. Such metrics differ from run to run and are in no artifact.
 pub fn is_time(name: &str) -> bool {
     matches!(name, "charts/SPS" | "charts/IPS") || name.starts_with("time/")
 }

@@ -4,8 +4,8 @@ use super::model::{Run, StageRun};
 use runner_engine::{Failure, text};
 use runner_pipeline::{parse_reference, suggest};
 
-/// The stage of a run with this name: its id, or one that selects a single point of its matrix as in `needs:`
-/// (`train[lr=1e-4]` where only one point has that rate).
+/// Finds the stage of a run by name: the stage's id, or a name that selects a single point of its matrix as
+/// in `needs:` (`train[lr=1e-4]`, if only one point has that rate).
 ///
 /// # Errors
 /// If the name selects no stage, or several points.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Follower {
     path: PathBuf,
     file: File,
-    /// The start of a line that is still being written.
+    /// The beginning of a line that is still being written.
     rest: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl Follower {
             .collect())
     }
 
-    /// [`RunStatus::Running`] while its process is alive, [`RunStatus::Killed`] otherwise: the status of a
-    /// run that ended is in its last event.
+    /// The run's status while it has no last event: [`RunStatus::Running`] if its process is alive,
+    /// [`RunStatus::Killed`] otherwise. The status of a run that ended is in its last event.
     pub fn status(&self) -> RunStatus {
         match self.file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => RunStatus::Running,

@@ -71,7 +71,7 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
     if is_plain && has_events(runs, name) {
         return Ok(name.to_owned());
     }
-    // Names begin with a letter, ids do not.
+    // Names begin with a letter; ids do not.
     if name.starts_with(|c: char| c.is_ascii_alphabetic())
         && let Some(id) = marks::named(runs, name)?
     {

@@ -69,7 +69,8 @@ impl EventFile {
     }
 }
 
-/// An open index. It never fails a command: a query that it cannot answer is answered from the runs.
+/// An open index. It never makes a command fail: a query that the index cannot answer is answered from the
+/// runs.
 pub struct Index {
     db: Connection,
     path: PathBuf,
@@ -85,7 +86,7 @@ impl Index {
         }
         let _ = shared::create_dir_all(&folder);
         let path = folder.join("runs.sqlite");
-        // SQLite would wait for a FIFO in the place of the index or its journal.
+        // SQLite would block on a FIFO in place of the index or its journal.
         for name in ["runs.sqlite", "runs.sqlite-journal"] {
             let path = folder.join(name);
             if std::fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
@@ -99,7 +100,7 @@ impl Index {
             }
             opened => opened,
         };
-        // Only its owner can do that.
+        // Only the file's owner can share it.
         let _ = shared::share_file(&path);
         Some(Self {
             db: db.ok()?,
@@ -126,8 +127,8 @@ impl Index {
         runs.unwrap_or_default()
     }
 
-    /// The pipeline and the number of the stage outcomes of the indexed runs among these, by id. Runs with
-    /// the same outcomes have the same number. `files` are sorted by id.
+    /// The pipeline and the number of the stage outcomes of the indexed runs among those with these event
+    /// logs, by id. Runs with the same outcomes have the same number. `files` are sorted by id.
     pub fn outcome_numbers(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
         self.answer(|db| {
             let rows = rows(db, files)?;
@@ -144,7 +145,7 @@ impl Index {
         self.answer(|db| text(db, number))?
     }
 
-    /// Adds runs that were read from these event logs. Running ones are skipped.
+    /// Adds runs that were read from these event logs. Runs still in progress are skipped.
     pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r mut Run)>) {
         let mut runs: Vec<_> = runs
             .into_iter()
@@ -167,7 +168,7 @@ impl Index {
         self.forget(&gone.unwrap_or_default());
     }
 
-    /// Removes runs.
+    /// Removes the runs with these ids.
     pub fn forget(&mut self, ids: &[String]) {
         if ids.is_empty() {
             return;
@@ -375,7 +376,7 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &mut Run) -> rusqlite::R
     Ok(())
 }
 
-/// How stages ended, as text: without what the pipeline says of them.
+/// Serialises how stages ended, without the fields that come from the pipeline.
 fn outcomes(stages: &[StageRun]) -> rusqlite::Result<String> {
     const OF_PIPELINE: [&str; 7] = ["stage", "point", "kind", "version", "config", "needs", "types"];
     let mut all = serde_json::to_value(stages).unwrap_or_default();

@@ -15,8 +15,8 @@
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it;
-//! [`marks`] are set by people; [`figures`] are the metrics of its stages.
+//! [`survey`], [`brief`] and [`load`] read runs, [`Follower`] reads a run in progress, and [`Writer`] writes
+//! a run; people set [`marks`]; [`figures`] are the metrics of a run's stages.
 
 mod builder;
 pub mod compare;

@@ -14,7 +14,7 @@ pub struct Library {
     pub runs: PathBuf,
     /// The runs, oldest first.
     pub all: Vec<Run>,
-    /// Their marks.
+    /// The runs' marks.
     pub marks: AllMarks,
     none: Marks,
 }
@@ -30,7 +30,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// A query by the values of `--where`, `--sort` and `--show`.
+    /// Parses a query from the values of `--where`, `--sort` and `--show`.
     ///
     /// # Errors
     /// If one of them cannot be parsed.
@@ -60,7 +60,7 @@ impl Question {
         Ok(question)
     }
 
-    /// True if there is no filter, sort key or column: the result is every run in the order of the runs.
+    /// True if there is no filter, sort key or column: the result is then every run in the original order.
     pub fn is_plain(&self) -> bool {
         self.keys().is_empty()
     }
@@ -94,12 +94,12 @@ pub struct Chosen<'l> {
     pub run: &'l Run,
     /// The marks of the run.
     pub marks: &'l Marks,
-    /// The values of [`Question::shown`].
+    /// The values of the columns [`Question::shown`].
     pub cells: Vec<Cell>,
 }
 
 impl Library {
-    /// Reads all runs of a directory, or the last ones. Unreadable runs are omitted with a warning.
+    /// Reads all runs of a directory, or the `last` ones. Unreadable runs are omitted with a warning.
     ///
     /// # Errors
     /// If the directory cannot be read.

@@ -1,4 +1,4 @@
-//! The logs of stages that are running: of programs the file that they are written to, of other stages the
+//! The logs of running stages: for programs, the file to which the log is written; for other stages, the log
 //! lines among the events.
 
 use super::follow::Follower;
@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The file that the log of a program is written to while it runs; it stays where the stage does not succeed.
+/// The file to which a program's log is written while the program runs; the file remains if the stage does
+/// not succeed.
 pub fn log_file(run: &Path, stage: &str) -> PathBuf {
     run.join("logs").join(format!("{}.log", text::file_name(stage)))
 }
@@ -54,8 +55,8 @@ impl LogFollower {
         })
     }
 
-    /// The text that was written since the last call. Of a log beyond its limit, whose middle is left out,
-    /// the end is in the file that the stage leaves alone.
+    /// Returns the text written since the last call. If a log exceeds its limit, its middle is omitted, and
+    /// its end is only in the file that the stage leaves behind.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -87,7 +88,7 @@ impl LogFollower {
         Ok(out)
     }
 
-    /// True once the stage has ended, or the process of its run.
+    /// True once the stage, or the process of its run, has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }

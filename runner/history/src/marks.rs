@@ -91,7 +91,7 @@ impl AllMarks {
     /// The ids of the kept runs, all of which must be among `runs`.
     ///
     /// # Errors
-    /// When these cannot be determined, or the needs of one of them: nothing may be removed then.
+    /// When the marks, or the needs of a kept run, cannot be determined: nothing may be removed then.
     pub fn kept(&self, runs: &[Run]) -> Result<Vec<String>, Failure> {
         if let Some(damaged) = self.damaged.values().next() {
             return Err(damaged.clone());
@@ -108,14 +108,14 @@ impl AllMarks {
         }
     }
 
-    /// The run with that name.
+    /// The id of the run with the name `name`.
     pub fn named(&self, name: &str) -> Option<&str> {
         let found = self.of.iter().find(|(_, marks)| marks.name.as_deref() == Some(name));
         found.map(|(id, _)| id.as_str())
     }
 }
 
-/// The marks of a run for display. Damaged ones cause a warning and are omitted.
+/// Reads the marks of a run for display. Damaged marks cause a warning and are omitted.
 pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
     read(runs, id).unwrap_or_else(|failure| {
         warn(&failure.to_string());
@@ -123,7 +123,7 @@ pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
     })
 }
 
-/// The id of the run with that name.
+/// Finds the id of the run with the name `name`.
 ///
 /// # Errors
 /// When the directory of runs cannot be read.
@@ -132,12 +132,12 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     Ok(names(runs)?.remove(name).filter(is_called))
 }
 
-/// The file of all names, `HOME/index/names.json`, which [`edit`] keeps.
+/// The file of all names, `HOME/index/names.json`, which [`edit`] maintains.
 fn names_path(runs: &Path) -> PathBuf {
     index::folder(runs).unwrap_or_default().join("names.json")
 }
 
-/// The runs by name. Without their file, all runs are looked at.
+/// The ids of the runs, by name. Without the names file, all runs are read.
 fn names(runs: &Path) -> Result<BTreeMap<String, String>, Failure> {
     if let Ok(Some(names)) = document::read(&names_path(runs), "") {
         return Ok(names);
@@ -180,7 +180,8 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
         false => Some(names(runs)?),
     };
     if renamed.is_some() {
-        // Before the marks: if the process is killed after this, the names are read from the runs.
+        // Removed before the marks are written: if the process is killed after this, names are read from the
+        // runs.
         let _ = std::fs::remove_file(names_path(runs));
     }
     document::write(&path, &marks).map_err(|err| {
@@ -228,10 +229,10 @@ fn lock(runs: &Path) -> Result<File, Failure> {
 /// The longest name or tag, in bytes.
 const LONGEST: usize = 64;
 
-/// Checks that `name` is valid and free.
+/// Checks that `name` is valid and not taken.
 ///
 /// # Errors
-/// When it is invalid, or another run has it.
+/// When the name is invalid, or another run has it.
 pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
@@ -257,7 +258,7 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
 /// Checks that `tag` is valid.
 ///
 /// # Errors
-/// When it is invalid.
+/// When the tag is invalid.
 pub fn check_tag(tag: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/+@".contains(c);
     if tag.is_empty() || tag.len() > LONGEST || !tag.chars().all(plain) || tag.starts_with('-') {

@@ -15,36 +15,36 @@ use std::sync::Arc;
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Its id, which sorts by time.
+    /// The run's id, which sorts by time.
     pub id: String,
-    /// Its directory.
+    /// The run's directory.
     #[serde(skip)]
     pub dir: PathBuf,
     /// The pipeline's name.
     pub pipeline: String,
     /// The pipeline file.
     pub file: PathBuf,
-    /// The parameters as resolved.
+    /// The resolved parameters.
     pub params: BTreeMap<String, Value>,
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub program: String,
-    /// The night of the pipeline's schedule that it is of.
+    /// The name of the schedule's night that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub night: Option<String>,
-    /// Its status.
+    /// The run's status.
     pub status: RunStatus,
     /// The start time.
     #[serde(with = "stamp")]
     pub started: DateTime<Utc>,
-    /// Its duration in seconds; up to its last event if it did not end.
+    /// The run's duration in seconds; up to the last event if the run did not end.
     pub seconds: f64,
-    /// Its stages in topological order.
+    /// The run's stages in topological order.
     pub stages: Vec<StageRun>,
-    /// The outcome of the check for look-ahead that followed it.
+    /// The outcome of the look-ahead check that followed the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lookahead: Option<LookaheadVerdict>,
-    /// The number of lines of its event log that do not match their checksum and are left out, and its
-    /// `pipeline.json` if that does not.
+    /// The number of lines of the event log that were left out because they do not match their checksum, plus
+    /// one if `pipeline.json` does not match its checksum.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub damaged: u64,
 }
@@ -60,44 +60,44 @@ pub struct StageRun {
     /// The resolved stage.
     #[serde(flatten, serialize_with = "of_pipeline", deserialize_with = "unknown")]
     pub of: Arc<ResolvedStage>,
-    /// Its action key, once known.
+    /// The action key, once known.
     pub key: Option<ActionKey>,
-    /// Its final status; `None` while it is waiting or running, and in a run that was killed.
+    /// The stage's final status; `None` while it is waiting or running, and in a run that was killed.
     pub status: Option<StageStatus>,
-    /// True if its action began in this run.
+    /// True if the stage's action began in this run.
     pub started: bool,
-    /// The reason why it was not cached.
+    /// The reason why the stage was not cached.
     pub reason: Option<String>,
-    /// Its duration in this run, in seconds.
+    /// The stage's duration in this run, in seconds.
     pub seconds: f64,
-    /// The duration of its action when that was computed, in seconds.
+    /// The duration of the stage's action when it was computed, in seconds.
     pub computed_seconds: Option<f64>,
-    /// Its peak resident memory in bytes, when it was computed.
+    /// The stage's peak resident memory in bytes, when it was computed.
     pub peak_memory: Option<u64>,
-    /// Its output artifacts, by name.
+    /// The stage's output artifacts, by name.
     pub outputs: Outputs,
-    /// Its log.
+    /// The stage's log.
     pub log: Option<BlobRef>,
-    /// The reason why it failed or was skipped.
+    /// The reason why the stage failed or was skipped.
     pub error: Option<String>,
-    /// A hint on the error.
+    /// A hint on how to fix the error.
     pub hint: Option<String>,
-    /// Memo hits and lookups.
+    /// The number of memo hits and the number of memo lookups.
     pub memo: Option<(u64, u64)>,
-    /// The message of its last progress event.
+    /// The message of the stage's last progress event.
     pub doing: Option<String>,
-    /// The metrics that it reported in this run, by name, in order. Empty if it was cached: its `metrics`
-    /// output has them.
+    /// The metrics that the stage reported in this run, by name, in order. Empty if the stage was cached: its
+    /// `metrics` output then has them.
     pub metrics: BTreeMap<String, Vec<Metric>>,
 }
 
 impl StageRun {
-    /// A stage that has not started.
+    /// Creates a stage that has not started.
     pub fn new(of: Arc<ResolvedStage>) -> Self {
         Self { of, ..Self::default() }
     }
 
-    /// The last value of each metric that it reported in this run, if finite.
+    /// The last value of each metric that the stage reported in this run, if finite.
     pub fn last_metrics(&self) -> LastMetrics {
         let last = self
             .metrics
@@ -107,7 +107,7 @@ impl StageRun {
     }
 }
 
-/// The result of a stage alone, of a `stage_finished` event or of an outcome in the index.
+/// The result of one stage, as a `stage_finished` event or an outcome in the index holds it.
 #[derive(Deserialize)]
 pub(crate) struct StageEnd {
     #[serde(alias = "id")]
@@ -127,7 +127,7 @@ impl Deref for StageRun {
     }
 }
 
-/// Serialises a stage without the output types, since `outputs` are the digests.
+/// Serialises a stage without its output types, since `outputs` are the digests.
 fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("id", &stage.id)?;
@@ -141,7 +141,7 @@ fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S:
     map.end()
 }
 
-/// The stage of the pipeline, which the serialised form does not have in full.
+/// An empty resolved stage: the serialised form does not have it in full.
 fn unknown<'de, D: Deserializer<'de>>(_: D) -> Result<Arc<ResolvedStage>, D::Error> {
     Ok(Arc::default())
 }
@@ -149,7 +149,7 @@ fn unknown<'de, D: Deserializer<'de>>(_: D) -> Result<Arc<ResolvedStage>, D::Err
 /// A metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
-    /// The step.
+    /// The step at which the value was reported.
     pub step: u64,
     /// The value; NaN if it was not finite.
     pub value: f64,
@@ -172,13 +172,13 @@ impl Run {
         ran.filter_map(|stage| Some((stage.key?, stage)))
     }
 
-    /// The ids of the earlier runs whose artifacts its stages use.
+    /// The ids of the earlier runs whose artifacts the run's stages use.
     pub fn earlier_runs(&self) -> impl Iterator<Item = &str> {
         let needs = self.stages.iter().flat_map(|stage| stage.needs.values().flatten());
         needs.filter_map(|need| Some(need.split_once('/')?.0))
     }
 
-    /// The error of the first stage that failed, with the stage.
+    /// The id and the error of the first stage that failed.
     pub fn first_error(&self) -> Option<String> {
         let failed = self
             .stages
@@ -192,7 +192,7 @@ impl Run {
         self.stages.iter().filter(|stage| stage.status == Some(status)).count()
     }
 
-    /// The stage and the output name of an artifact.
+    /// The stage that produced an artifact, and the name of the output.
     pub fn origin(&self, digest: ArtifactDigest) -> Option<(&StageRun, &str)> {
         self.stages.iter().find_map(|stage| {
             let output = stage.outputs.iter().find(|(_, found)| **found == digest);

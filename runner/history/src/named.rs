@@ -26,12 +26,12 @@ pub enum Named {
     Artifact(ArtifactDigest, Option<(Box<Run>, Box<StageRun>, String)>),
 }
 
-/// The object that `name` denotes.
+/// Finds the object that `name` denotes.
 ///
 /// # Errors
-/// If there is none, or several, or the history cannot be read.
+/// If there is no such object, or several, or the history cannot be read.
 pub fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
-    // Neither runs nor stages have an `@` in their names; values of a matrix may.
+    // Names of runs and stages contain no `@`; matrix values may.
     if name.contains('@') && !name.contains('/') {
         return registered(archive, name);
     }
@@ -52,7 +52,7 @@ pub fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
     }
 }
 
-/// A registered policy, with the stage that made it if the history has that.
+/// Finds a registered policy, with the stage that made it if that is in the history.
 fn registered(archive: &Archive, name: &str) -> Result<Named, Failure> {
     let (_, version) = Registry::new(archive.store.root()).get(&PolicyRef::parse(name)?)?;
     let named = load(&archive.runs, &version.from.run).ok().and_then(|run| {
@@ -127,18 +127,18 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
         .map(|digest| Named::Artifact(digest, origin)))
 }
 
-/// The artifact that `name` denotes; a stage denotes its only output.
+/// Finds the artifact that `name` denotes; a stage denotes its only output.
 ///
 /// # Errors
-/// If it denotes none.
+/// If the name denotes no artifact.
 pub fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
     as_artifact(find(archive, name)?, name)
 }
 
-/// The artifact that was found under `name`.
+/// The artifact found under `name`.
 ///
 /// # Errors
-/// If that is a run, or a stage with another number of outputs than one.
+/// If the object is a run, or a stage that does not have exactly one output.
 pub fn as_artifact(named: Named, name: &str) -> Result<ArtifactDigest, Failure> {
     match named {
         Named::Artifact(digest, _) => Ok(digest),

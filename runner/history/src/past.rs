@@ -12,7 +12,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of last runs that are searched.
+/// The maximum number of last runs that are searched.
 const MOST_RUNS: usize = 100;
 
 /// The earlier runs of one pipeline. They are read on demand, each once.
@@ -25,7 +25,7 @@ pub struct PastRuns {
 
 #[derive(Default)]
 struct Read {
-    /// The event logs that were not read yet, oldest first; `None` before the first query.
+    /// The event logs that have not been read yet, oldest first; `None` before the first query.
     left: Option<Vec<EventFile>>,
     /// The successful actions by stage, newest first, each key once.
     actions: HashMap<String, Vec<(String, ActionKey)>>,
@@ -47,7 +47,7 @@ impl Read {
 }
 
 impl PastRuns {
-    /// The runs of `pipeline` in the directory `runs`, without the run `run`, which is not past.
+    /// The earlier runs of `pipeline` in the directory `runs`, excluding the current run `run`.
     pub fn new(runs: &Path, pipeline: &str, run: &str) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -84,7 +84,7 @@ impl Past for PastRuns {
         read.of(stage).first().cloned()
     }
 
-    /// Reads the remaining runs. Of runs with the same outcome, the index gives the newest.
+    /// Reads the remaining runs. For runs with the same outcome, the index gives the newest.
     fn all(&self, stage: &str) -> Vec<(String, ActionKey)> {
         let mut read = self.read();
         let left = read.left.replace(Vec::new()).unwrap_or_default();
@@ -126,8 +126,7 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The successful actions of a run, if it is a run of `pipeline`. Unreadable
-/// events are ignored.
+/// The successful actions of a run, if it is a run of `pipeline`. Unreadable events are ignored.
 fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
     let Ok(file) = regular_file::open(events) else {
         return Vec::new();

@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// A resolved pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResolvedPipeline {
-    /// Its name.
+    /// The pipeline's name.
     pub name: String,
-    /// The file.
+    /// The pipeline file.
     pub file: PathBuf,
-    /// Its parameters.
+    /// The resolved parameters.
     pub params: BTreeMap<String, Value>,
-    /// Its stages in topological order.
+    /// The pipeline's stages in topological order.
     #[serde(with = "shared")]
     pub stages: Vec<Arc<ResolvedStage>>,
 }
@@ -26,27 +26,27 @@ pub struct ResolvedPipeline {
 /// A resolved stage.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ResolvedStage {
-    /// `train`, or `train[seed=1]`.
+    /// The stage's id: `train`, or `train[seed=1]`.
     pub id: String,
-    /// The name in the file.
+    /// The stage's name in the file.
     pub stage: String,
     /// The point of the matrix, by axis.
     pub point: BTreeMap<String, Value>,
     /// The stage kind; `run` for an external program.
     pub kind: String,
-    /// The version of the kind.
+    /// The version of the kind's implementation.
     pub version: u32,
-    /// Its configuration, defaults filled in.
+    /// The stage's configuration, with defaults filled in.
     pub config: Settings,
-    /// Its inputs by port: `stage.output`, or `run/stage.output` of an earlier run.
+    /// The stage's inputs by port: `stage.output`, or `run/stage.output` of an earlier run.
     pub needs: BTreeMap<String, Vec<String>>,
-    /// The types of its outputs, by name.
+    /// The types of the stage's outputs, by name.
     #[serde(rename = "outputs")]
     pub types: BTreeMap<String, String>,
-    /// Its resource limits.
+    /// The stage's resource limits.
     pub resources: Resources,
-    /// The directory that its relative paths begin at, where that is not the pipeline file's: it comes from
-    /// an included file.
+    /// The directory to which the stage's paths are relative; given only if the stage comes from an included
+    /// file and the directory is not the pipeline file's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub struct ResolvedStage {
 /// The configuration of a resolved stage, converted to JSON on demand.
 #[derive(Clone, Debug)]
 pub enum Settings {
-    /// The configuration of a stage kind, or as read from a file.
+    /// The configuration of a stage kind, or any configuration read from a file.
     Values(Value),
     /// The configuration of an external program.
     Program(Arc<Command>),

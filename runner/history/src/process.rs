@@ -1,4 +1,4 @@
-//! `process.json`: the process of a run, for those who want to stop it.
+//! `process.json`: the process of a run, for commands that stop the run.
 
 use super::document;
 use super::reader::is_running;
@@ -13,10 +13,10 @@ pub(crate) struct Process {
     pub pid: u32,
 }
 
-/// The number of the process of a run, while it is running on this machine.
+/// The process id of a run, while the run is in progress on this machine.
 pub fn process(runs: &Path, id: &str) -> Option<u32> {
     let process: Process = document::read(&runs.join(id).join(FILE), "").ok()??;
-    // The lock on its events tells that the process is alive, so that its number is not another's by now.
+    // The lock on the run's events shows that the process is alive, so that its id cannot have been reused.
     is_running(runs, id).then_some(process.pid)
 }
 

@@ -14,8 +14,8 @@ use std::path::Path;
 /// The number of runs that are read and added to the index at once.
 const CHUNK: usize = 1000;
 
-/// The names of the run directories, oldest first. The directories are not opened: one without an event log
-/// is not yet a run.
+/// The names of the run directories, oldest first. The directories are not opened: a directory without an
+/// event log is not yet a run.
 ///
 /// # Errors
 /// When `runs` cannot be read. It need not exist.
@@ -38,12 +38,12 @@ pub(super) fn is_running(runs: &Path, id: &str) -> bool {
     regular_file::open(&runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
 }
 
-/// The writer holds the lock for as long as it is alive.
+/// True if the event log is locked: its writer holds the lock for as long as it is alive.
 fn is_locked(events: &File) -> bool {
     matches!(events.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// All runs, oldest first, without metrics. Unreadable runs are omitted.
+/// Reads all runs, oldest first, without metrics. Unreadable runs are omitted.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -51,7 +51,7 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
 
-/// All runs, oldest first, without metrics; and the ids of the unreadable ones.
+/// Reads all runs, oldest first, without metrics, and returns the ids of the unreadable runs with them.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -68,7 +68,8 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     Ok(apart(files, read))
 }
 
-/// The last `n` readable runs, oldest first, without metrics; and the ids of the unreadable ones among them.
+/// Reads the last `n` readable runs, oldest first, without metrics, and returns the ids of the unreadable
+/// runs among them.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -128,12 +129,12 @@ fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Ve
     found
 }
 
-/// A run without metrics; `None` when it is unreadable.
+/// Reads a run without metrics; `None` when it is unreadable.
 pub fn brief(runs: &Path, id: &str) -> Option<Run> {
     read(runs, id, false).ok().flatten()
 }
 
-/// A run with its metrics.
+/// Reads a run with its metrics.
 ///
 /// # Errors
 /// When there is no such run, or its event log cannot be read.
@@ -146,7 +147,7 @@ pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
     })
 }
 
-/// A run with or without metrics; `None` when it has no events.
+/// Reads a run with or without metrics; `None` when it has no events.
 pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
     let dir = runs.join(id);
     let path = dir.join("events.jsonl");
@@ -175,7 +176,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         }
         match Stamped::from_line(&String::from_utf8_lossy(&line)) {
             Some(stamped) => builder.take(&stamped),
-            // An event of a later version has another name; a kill truncates the last line.
+            // An event of a later version has an unknown name; a kill truncates the last line.
             None => damaged += u64::from(line.ends_with(b"\n") && is_damaged(&line)),
         }
     }
@@ -205,7 +206,7 @@ pub fn resolved_pipeline(dir: &Path) -> Result<Option<ResolvedPipeline>, Failure
     }
 }
 
-/// True if a line of an event log is not what was written.
+/// True if a line of an event log does not match its checksum.
 fn is_damaged(line: &[u8]) -> bool {
     !checksummed::matches_checksum(line) || serde_json::from_slice::<serde_json::Value>(line).is_err()
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 /// The prefix of a directory that is being removed and no longer counts as a run.
 const REMOVED: &str = ".removed-";
 
-/// The removable runs, oldest first: those that have ended, have no marks, are not excluded, and whose
+/// The removable runs, oldest first: runs that have ended, have no marks, are not excluded, and whose
 /// artifacts no remaining run uses. `runs` are all runs, oldest first; `is_excluded` receives a run and the
 /// number of runs after it.
 pub fn removable<'r>(
@@ -67,7 +67,7 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     for (name, entry) in document::entries(runs)? {
         if name.starts_with(REMOVED) {
             match std::fs::remove_dir_all(entry.path()) {
-                // Another process may remove it at the same time.
+                // Another process may remove the directory at the same time.
                 Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&entry.path(), &err)),
                 _ => {}
             }

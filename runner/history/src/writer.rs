@@ -14,12 +14,12 @@ use std::time::Duration;
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a
-/// running run from a killed one.
+/// Writes the directory of one run. The event log stays locked until the writer is dropped, which
+/// distinguishes a run in progress from a killed one.
 pub struct Writer {
     dir: PathBuf,
     events: File,
-    /// Lines that are not yet written.
+    /// Lines that have not been written yet.
     lines: String,
     builder: Builder,
     pipeline: Option<ResolvedPipeline>,
@@ -31,7 +31,7 @@ impl Writer {
     /// Creates the directory of the run `id`.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When the directory cannot be created.
     pub fn create(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let failed = |path: &Path| {
@@ -116,7 +116,7 @@ impl Reporter for Writer {
         self.lines.push('\n');
     }
 
-    /// One write, so that concurrent readers see whole lines.
+    /// Uses a single write, so that concurrent readers see whole lines.
     fn flush(&mut self) {
         if let Err(err) = self.events.write_all(self.lines.as_bytes()) {
             self.failed.get_or_insert(err);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The metrics to show, the first to sort by; the summary metrics if none is named.
+    /// The metrics to show; the first is the sort key. The summary metrics if none is named.
     pub metrics: Vec<String>,
     /// Axes and parameters whose values are repetitions, besides `seed`.
     pub over: Vec<String>,
@@ -32,11 +32,11 @@ pub struct Comparison {
     pub groups: Vec<Group>,
     /// The parameters that are shown.
     pub parameters: Vec<String>,
-    /// The number of parameters that differ only as a consequence of those.
+    /// The number of parameters that differ only as a consequence of the parameters shown.
     pub following: usize,
     /// The metrics that are shown; the groups are sorted by the first.
     pub metrics: Vec<String>,
-    /// The number of metrics that are the same everywhere.
+    /// The number of metrics that have the same value everywhere.
     pub equal: usize,
     /// The parameters whose values are repetitions.
     pub over: Vec<String>,
@@ -53,11 +53,11 @@ pub struct Group {
 /// The statistics of a metric in a group.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The number of computations that should have a value.
+    /// The number of computations that are expected to have a value.
     pub of: usize,
     /// The values, one for each computation.
     pub values: Vec<f64>,
-    /// Their mean and spread; `None` without values.
+    /// The mean and spread of the values; `None` without values.
     pub spread: Option<Spread>,
 }
 
@@ -65,7 +65,7 @@ impl Comparison {
     /// Compares points.
     ///
     /// # Errors
-    /// When none of them has a metric or a parameter that is named.
+    /// When no point has a metric or a parameter that the options name.
     pub fn new(points: Vec<Point>, options: &Options) -> Result<Self, Failure> {
         check_over(&points, &options.over)?;
         let repeats = Repeats::new(&options.over, options.each);
@@ -131,7 +131,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The metric with that name; the stage may be omitted if only one has it.
+    /// The metric called `wanted`; its stage may be omitted if only one stage has the metric.
     fn named(&self, wanted: &str) -> Result<String, Failure> {
         let mut known: BTreeSet<String> = BTreeSet::new();
         for stage in self.points.iter().flat_map(|point| &point.stages) {
@@ -164,7 +164,7 @@ impl Comparison {
                     let prefix = prefixes.iter().find(|prefix| name.starts_with(prefix.as_str()));
                     name[prefix.map_or(0, |prefix| prefix.len())..].to_owned()
                 };
-                // Only the metric's name can be misspelt if there is no stage.
+                // Without a stage, only the metric's name can be misspelt.
                 let candidates: BTreeSet<String> = match wanted.contains('.') {
                     true => known,
                     false => known.iter().map(bare).collect(),
@@ -194,7 +194,8 @@ impl Comparison {
         values.len() == 1
     }
 
-    /// Best first; groups without the value last, equal ones in the order in which they were named.
+    /// Sorts the groups, best first; groups without the value come last, and equal groups keep the order in
+    /// which they were named.
     fn sort(&mut self) {
         let Some(first) = self.metrics.first() else { return };
         let descending = self.higher_is_better(first).unwrap_or(true);
@@ -221,8 +222,8 @@ impl Comparison {
         let mut found: Vec<(&Point, &Measured)> = Vec::new();
         for point in self.members(group) {
             for stage in &point.stages {
-                // A stage's name may begin another's: `train.` does not, as it ends in a dot; no prefix at
-                // all is of one stage.
+                // A prefix such as `train.` ends in a dot, so that it never matches the beginning of another
+                // stage's name; an empty prefix occurs only with a single stage.
                 let fits = metric.starts_with(&stage.prefix);
                 if fits
                     && !found
@@ -360,12 +361,12 @@ fn prominence(name: &str) -> usize {
     known.position(|known| known == name).unwrap_or(usize::MAX)
 }
 
-/// Metrics of which higher is better. `max_drawdown` is negative.
+/// Metrics for which higher is better. `max_drawdown` is negative.
 const HIGHER: &str = "sharpe excess_return utility omega sortino calmar total_return annual_return \
                       episodic_return max_drawdown return reward score accuracy success mrr hits_1 hits_3 \
                       hits_10 auc_pr";
 
-/// Metrics of which lower is better.
+/// Metrics for which lower is better.
 const LOWER: &str = "loss error cost costs seconds mean_rank false_proofs calibration_error";
 
 /// True if higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).

@@ -6,14 +6,14 @@ use crate::figures::Curve;
 /// A mean curve and the spread of the single curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeanCurve {
-    /// (step, mean).
+    /// The mean: pairs (step, mean).
     pub mean: Curve,
-    /// (step, mean - sd, mean + sd); empty of a single curve.
+    /// The band: triples (step, mean - sd, mean + sd); empty for a single curve.
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// The mean of curves at each step of any curve at which all of them have values. A curve is interpolated
-/// linearly between its steps and undefined outside them.
+/// The mean of the curves, at each step of any curve where all curves have values. Curves are interpolated
+/// linearly between their steps and undefined outside them.
 pub fn mean(curves: &[&Curve]) -> MeanCurve {
     let curves: Vec<Curve> = curves.iter().map(|curve| tidy(curve)).collect();
     let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
@@ -24,7 +24,7 @@ pub fn mean(curves: &[&Curve]) -> MeanCurve {
         let Some(values) = curves.iter().map(|curve| at(curve, step)).collect::<Option<Vec<f64>>>() else {
             continue;
         };
-        // NaN breaks the line.
+        // A NaN interrupts the line.
         let spread = Spread::of(&values).filter(|spread| spread.n == values.len());
         all.mean.push((step, spread.map_or(f64::NAN, |spread| spread.mean)));
         if let Some(Spread {
@@ -37,7 +37,7 @@ pub fn mean(curves: &[&Curve]) -> MeanCurve {
     all
 }
 
-/// The curve in the order of steps; of several values at one step, the last.
+/// The curve in the order of steps; of several values at one step, the last is kept.
 fn tidy(curve: &Curve) -> Curve {
     let mut tidy: Curve = curve.clone();
     tidy.sort_by(|a, b| a.0.total_cmp(&b.0));

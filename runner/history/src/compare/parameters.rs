@@ -10,7 +10,7 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Those called `seed` and those with the given names; none with `each`.
+    /// Collects the parameters called `seed` and those with the given names; none with `each`.
     pub fn new(over: &[String], each: bool) -> Self {
         let seed = (!each).then(|| "seed".to_owned());
         Self {
@@ -18,18 +18,18 @@ impl Repeats {
         }
     }
 
-    /// True if it is one of them: `matrix.seed`, `params.seed`, `train.with.seed`.
+    /// True if the parameter distinguishes repetitions: `matrix.seed`, `params.seed`, `train.with.seed`.
     pub fn has(&self, parameter: &str) -> bool {
         let last = parameter.rsplit('.').next().unwrap_or(parameter);
         self.names.iter().any(|name| name == last || name == parameter)
     }
 
-    /// The names themselves.
+    /// The parameters' names.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The values of these parameters at a point.
+    /// The values of the repetition parameters at a point.
     pub fn of<'p>(&self, point: &'p Point) -> Vec<(&'p str, String)> {
         let ours = point.parameters.iter().filter(|(name, _)| self.has(name));
         ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
@@ -56,8 +56,8 @@ pub fn rank(name: &str) -> usize {
     }
 }
 
-/// True if a parameter is equal at two points, or is configuration that differs only where a parameter that
-/// is `by` does, and in the same manner.
+/// True if a parameter is equal at two points, or is a configuration field that differs only where a
+/// parameter accepted by `by` differs, and in the same manner.
 fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool {
     match (a.parameters.get(name), b.parameters.get(name)) {
         (Some(left), Some(right)) if left == right => true,
@@ -69,7 +69,7 @@ fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool 
                     by(name) && is(Some(value), left) && is(b.parameters.get(name), right)
                 })
             };
-            // Whole numbers and paths first; `seed_1.json` is more than one word.
+            // Whole numbers and paths are compared first; `seed_1.json` is more than one word.
             alike(&left, &right, "_.+-/", &|left, right| {
                 explained(left, right) || alike(left, right, "", &explained)
             })
@@ -106,9 +106,9 @@ fn words<'t>(text: &'t str, inside: &str) -> Vec<&'t str> {
 /// The parameters that are not the same at all points.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Differing {
-    /// Axes, parameters of the pipeline, and configuration that differs by itself.
+    /// Axes, parameters of the pipeline, and configuration fields that differ by themselves.
     pub leading: Vec<String>,
-    /// Configuration that differs as an axis or a parameter of the pipeline does.
+    /// Configuration fields that differ as an axis or a parameter of the pipeline does.
     pub following: Vec<String>,
 }
 

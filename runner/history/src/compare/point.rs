@@ -14,16 +14,16 @@ pub struct Point {
     pub run: String,
     /// The display name of the run: its name, or else its id.
     pub called: String,
-    /// The position in the run: `[seed=1]`, `/train[seed=1]`, or nothing.
+    /// The position in the run: `[seed=1]`, `/train[seed=1]`, or empty.
     pub place: String,
     /// The stages whose figures are compared.
     pub stages: Vec<Measured>,
     /// All parameters, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`,
     /// `STAGE.needs.PORT`.
     pub parameters: BTreeMap<String, Value>,
-    /// The state of its stages: `done`, or the state of the first that is not.
+    /// The state of the point's stages: `done`, or the state of the first stage that is not done.
     pub status: &'static str,
-    /// The status of its run.
+    /// The status of the point's run.
     pub run_status: RunStatus,
     /// The error, if any.
     pub error: Option<String>,
@@ -32,17 +32,17 @@ pub struct Point {
 /// A stage with figures.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The prefix of its metric names: `train.`, or nothing.
+    /// The prefix of the stage's metric names: `train.`, or empty.
     pub prefix: String,
-    /// `train[seed=1]`.
+    /// The stage's id: `train[seed=1]`.
     pub id: String,
-    /// Its action key.
+    /// The action key.
     pub key: Option<ActionKey>,
-    /// True if it succeeded: only then are its values final.
+    /// True if the stage succeeded: only then are its values final.
     pub done: bool,
     /// The stage kind's family: `evaluate`, `train`, `run`.
     pub family: String,
-    /// Its figures.
+    /// The stage's figures.
     pub figures: Arc<Figures>,
 }
 
@@ -53,7 +53,7 @@ impl Measured {
         self.figures.values.get(name).copied().filter(|_| self.done)
     }
 
-    /// True if it is the same computation as another stage, and so not a second measurement.
+    /// True if the stage is the same computation as another stage, and so not a second measurement.
     pub fn is(&self, run: &str, other: &Self, other_run: &str) -> bool {
         self.prefix == other.prefix
             && match (self.key, other.key) {
@@ -69,7 +69,7 @@ impl Point {
         format!("{}{}", self.called, self.place)
     }
 
-    /// True if its figures come from stages with the same names.
+    /// True if the figures of both points come from stages with the same names.
     pub(super) fn is_of_same_stages(&self, other: &Self) -> bool {
         let names = |point: &Self| -> Vec<(String, String)> {
             let name = |stage: &Measured| stage.id.split('[').next().unwrap_or_default().to_owned();
@@ -108,7 +108,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The points of the whole run: those of the stages with figures that have the most axes.
+    /// The points of the whole run: the points of those stages with figures that have the most axes.
     pub fn all(&mut self) -> Vec<Point> {
         let run = self.run;
         let mut axes: Vec<&Axes> = Vec::new();
@@ -129,7 +129,7 @@ impl<'r> Reader<'r> {
         let run = self.run;
         let here: Vec<&StageRun> = run.stages.iter().filter(|stage| within(&stage.point, axes)).collect();
         let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
-        // The state of a run without figures is that of all its stages.
+        // A run without figures takes its state from all its stages.
         let decisive = if measured.is_empty() { &here } else { &measured };
         let place = if axes.is_empty() {
             String::new()
@@ -267,7 +267,7 @@ fn within(part: &Axes, whole: &Axes) -> bool {
     part.iter().all(|(axis, value)| whole.get(axis) == Some(value))
 }
 
-/// The stage of `stage.output`: a matrix point may contain dots, an output may not.
+/// The stage's id in `stage.output`: a matrix point may contain dots, an output's name may not.
 fn producer(need: &str) -> Option<&str> {
     need.rsplit_once('.').map(|(stage, _)| stage)
 }
@@ -277,7 +277,7 @@ fn spelled(axes: &Axes) -> String {
     axes.iter().map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// Text as it is, any other value as JSON.
+/// A text as it is, any other value as JSON.
 pub(super) fn spell(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

@@ -9,14 +9,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The points with these names, each once, in their order. `runs` is the directory of all runs.
+/// Resolves names to points, each point once, in the order of the names. `runs` is the directory of all runs.
 ///
 /// # Errors
 /// When a name matches nothing, or a run cannot be read.
 pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>, Failure> {
     let marks = AllMarks::read(runs)?;
     let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::read(name)).collect::<Result<_, _>>()?;
-    // If the stages have several names, prefixes keep their metrics apart.
+    // If the names select several stages, prefixes keep their metrics apart.
     let stages: Vec<Option<&str>> = wanted.iter().map(|wanted| wanted.stage).collect();
     let bare = stages.iter().all(Option::is_some) && stages.iter().any(|stage| *stage != stages[0]);
     let mut loaded: BTreeMap<String, Run> = BTreeMap::new();

@@ -8,9 +8,9 @@ use serde::Serialize;
 pub struct Spread {
     /// The number of values, at least one.
     pub n: usize,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
-    /// Their sample standard deviation (divisor n - 1); `None` for a single value.
+    /// The sample standard deviation of the values (divisor n - 1); `None` for a single value.
     pub sd: Option<f64>,
     /// The minimum.
     pub min: f64,
@@ -28,7 +28,8 @@ impl Spread {
         }
         let min = finite.iter().copied().fold(f64::INFINITY, f64::min);
         let max = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Rounding may move the mean out of the range: equal values have themselves as mean and no spread.
+        // Rounding could move the mean out of the range of the values; equal values must have exactly that
+        // mean, and no spread.
         let mean = (finite.iter().sum::<f64>() / n as f64).clamp(min, max);
         let squares: f64 = finite.iter().map(|value| (value - mean).powi(2)).sum();
         Some(Self {
@@ -40,7 +41,7 @@ impl Spread {
         })
     }
 
-    /// `1.25 ± 0.31`, or `1.25` for a single value.
+    /// Formats the statistics: `1.25 ± 0.31`, or `1.25` for a single value.
     pub fn shown(&self) -> String {
         match self.sd {
             Some(sd) => format!("{} ± {}", text::figure(self.mean), text::figure(sd)),

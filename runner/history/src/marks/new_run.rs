@@ -5,10 +5,10 @@ use crate::reader::load;
 use runner_engine::{Failure, RunStatus};
 use std::path::Path;
 
-/// Checks that a new run may have this name and these tags. The name of a run that failed is free.
+/// Checks that a new run may have this name and these tags. The name of a failed run may be reused.
 ///
 /// # Errors
-/// If one of them cannot be given, or the marks of other runs cannot be read.
+/// If the name or a tag cannot be used, or the marks of other runs cannot be read.
 pub fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if let Some(name) = name
         && failed_with(runs, name)?.is_none()
@@ -18,7 +18,7 @@ pub fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<(), Fai
     tags.iter().try_for_each(|tag| check_tag(tag))
 }
 
-/// The run with that name, if it failed, was interrupted or killed, and is not kept.
+/// The run with the name `name`, if it failed, was interrupted or killed, and is not kept.
 fn failed_with(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     let Some(id) = named(runs, name)? else {
         return Ok(None);
@@ -46,7 +46,7 @@ pub fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Resu
         && let Some(failed) = failed_with(runs, name)?
     {
         edit(runs, &failed, |marks| {
-            // Unless another command has just renamed it.
+            // Another command may have just renamed the run.
             if marks.name.as_deref() == Some(name) {
                 marks.name = None;
             }

@@ -1,4 +1,4 @@
-//! The files of the registry.
+//! The files of the registry of policies.
 
 use super::model::{Judged, Move, NamedPolicy, ROLLBACK, Reason, Registration, Verdict, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The registry of a home.
+/// The policy registry of a home directory.
 #[derive(Clone, Debug)]
 pub struct Registry {
     dir: PathBuf,
@@ -20,27 +20,27 @@ pub struct Registry {
 /// The objects that garbage collection keeps for registered policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// The actions that made them.
+    /// The actions that produced registered policies.
     pub actions: BTreeSet<ActionKey>,
-    /// The runs of those that an alias points to, whose record tells what they act on.
+    /// The runs of the versions that an alias points to; a run's record states what its policy acts on.
     pub runs: BTreeSet<String>,
 }
 
-/// The outcome of two registries of a name that meet.
+/// The outcome of merging two registries' policies of one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Both are the same.
+    /// Both have the same policies.
     Same,
-    /// The other one has more, which is here now too.
+    /// The other registry has more, which has been copied to this one.
     Theirs,
-    /// The one here has more.
+    /// This registry has more.
     Ours,
-    /// Each has what the other lacks: nothing was changed.
+    /// Each registry has something that the other lacks: nothing was changed.
     Neither,
 }
 
 impl Registry {
-    /// The registry of the home with this directory, which need not exist.
+    /// The registry of the home directory `home`, which need not exist.
     pub fn new(home: &Path) -> Self {
         Self {
             dir: home.join("policies"),
@@ -51,7 +51,7 @@ impl Registry {
         self.dir.join(format!("{name}.json"))
     }
 
-    /// The names, sorted.
+    /// The names of the registered policies, sorted.
     ///
     /// # Errors
     /// If the directory cannot be read.
@@ -64,20 +64,21 @@ impl Registry {
             .collect())
     }
 
-    /// The policies of a name; `None` if it has none.
+    /// The registered policies of a name; `None` if there are none.
     ///
     /// # Errors
-    /// If its file cannot be read, or is damaged: a policy that is not the one meant would be used.
+    /// If the registry's file cannot be read or is damaged: continuing could use another policy than the
+    /// intended one.
     pub fn read(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
         let hint = "restore it from a backup, or move it away and register again";
         document::read(&self.path(name), hint)
     }
 
-    /// The version of a reference, as of before a scheduled date if one is given; `None` if there is no such
-    /// version.
+    /// The version that a reference denotes, as of before a scheduled date if one is given; `None` if there
+    /// is no such policy or version.
     ///
     /// # Errors
-    /// If the registry cannot be read, or has no policy of that name.
+    /// If the registry cannot be read.
     pub fn find(&self, reference: &PolicyRef, before: Option<Date>) -> Result<Option<Version>, Failure> {
         let Some(policy) = self.read(&reference.name)? else {
             return Ok(None);
@@ -85,10 +86,10 @@ impl Registry {
         Ok(policy.pick(&reference.pick, before).cloned())
     }
 
-    /// The version of a reference, which must be there.
+    /// The version that a reference denotes, which must exist, and all policies of its name.
     ///
     /// # Errors
-    /// If there is none, or the registry cannot be read.
+    /// If there is no such version, or the registry cannot be read.
     pub fn get(&self, reference: &PolicyRef) -> Result<(NamedPolicy, Version), Failure> {
         let name = &reference.name;
         let Some(policy) = self.read(name)? else {
@@ -145,8 +146,8 @@ impl Registry {
         Ok(kept)
     }
 
-    /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is a
-    /// version already stays that version.
+    /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is
+    /// already a version keeps its version number.
     ///
     /// # Errors
     /// If the name or the alias is invalid, or the registry cannot be written.
@@ -174,7 +175,7 @@ impl Registry {
                     version
                 }
             };
-            // An old night that is run again is not the newest.
+            // An old night that is run again does not yield the newest policy.
             let is_old = |alias: &&str| policy.has_moved_after(alias, from.as_of);
             if let Some(alias) = alias.filter(|alias| !is_old(alias)) {
                 let reason = Reason {
@@ -212,9 +213,9 @@ impl Registry {
         })
     }
 
-    /// Records a verdict, and points the alias to the version if that is better, or if nothing has the alias.
-    /// A night that is run again moves nothing: neither one whose verdict is known, nor one before the alias'
-    /// last move.
+    /// Records a verdict, and points the alias to the version if the verdict is better, or if the alias does
+    /// not exist yet. A repeated night moves nothing: neither a night whose verdict is known, nor one before
+    /// the alias's last move.
     ///
     /// # Errors
     /// If the registry cannot be written.
@@ -250,7 +251,7 @@ impl Registry {
         })
     }
 
-    /// Takes the policies of a name from elsewhere, if they go on where those here end.
+    /// Copies the policies of a name from another registry, if they continue where the local ones end.
     ///
     /// # Errors
     /// If the name is invalid, or the registry cannot be written.
@@ -270,10 +271,10 @@ impl Registry {
         })
     }
 
-    /// Points an alias to the version that it pointed to before, and returns that.
+    /// Points an alias back to its previous version, and returns that version's number.
     ///
     /// # Errors
-    /// If there is none, or the registry cannot be written.
+    /// If there is no previous version, or the registry cannot be written.
     pub fn rollback(&self, name: &str, alias: &str, now: DateTime<Utc>) -> Result<u32, Failure> {
         self.change(name, |policy| {
             let Some(version) = policy.previous(alias) else {
@@ -322,7 +323,7 @@ impl Registry {
     }
 }
 
-/// Moves an alias, unless it points there already.
+/// Moves an alias, unless it already points to the version.
 fn point(policy: &mut NamedPolicy, alias: &str, version: u32, reason: Reason, now: DateTime<Utc>) {
     let before = policy.aliases().get(alias).copied();
     if before != Some(version) {

@@ -23,14 +23,14 @@ pub struct NamedPolicy {
 /// A version of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Version {
-    /// Its number, from 1.
+    /// The version's number, from 1.
     pub version: u32,
-    /// The artifact.
+    /// The policy's artifact.
     pub digest: ArtifactDigest,
     /// The time of the registration.
     #[serde(with = "stamp")]
     pub time: DateTime<Utc>,
-    /// Its origin.
+    /// The version's origin.
     #[serde(flatten)]
     pub from: Registration,
 }
@@ -38,17 +38,17 @@ pub struct Version {
 /// The origin of a version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
-    /// The run that made or used it.
+    /// The run that made or used the policy.
     pub run: String,
-    /// The stage, and the output after a dot: `train.policy`.
+    /// The stage and the output, joined by a dot: `train.policy`.
     pub output: String,
     /// The key of the stage's action.
     pub key: Option<ActionKey>,
     /// The scheduled date of the run, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
-    /// The age, in seconds, from which on it may not act: the time from the last date that it was trained on
-    /// to a decision.
+    /// The maximum age in seconds at which the policy may act: the time from the last date of its training
+    /// data to a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<u64>,
 }
@@ -60,7 +60,7 @@ pub struct Move {
     pub alias: String,
     /// The version that it points to from then on.
     pub version: u32,
-    /// The version that it pointed to.
+    /// The version that the alias points to from this move on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u32>,
     /// The time of the move.
@@ -95,7 +95,7 @@ pub struct Judged {
     pub version: u32,
     /// The alias that was at stake.
     pub alias: String,
-    /// The version that had it.
+    /// The alias that the verdict is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<u32>,
     /// The verdict.
@@ -104,22 +104,22 @@ pub struct Judged {
     pub moved: bool,
     /// The run.
     pub run: String,
-    /// The stage that gave the verdict.
+    /// The run that gave the verdict.
     pub stage: String,
     /// The artifact with the numbers and the equity of both.
     pub artifact: ArtifactDigest,
-    /// The scheduled date of the run, if it had one.
+    /// The artifact with the numbers and the equity curves of both policies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
     /// The time of the verdict.
     #[serde(with = "stamp")]
     pub time: DateTime<Utc>,
-    /// The numbers that led to it.
+    /// The numbers that led to the verdict.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl Reason {
-    /// The numbers that led to it, in one line.
+    /// The numbers that led to the move, in one line.
     pub fn shown(&self) -> String {
         let figures = self.figures.iter();
         let figures: Vec<String> = figures
@@ -130,7 +130,8 @@ impl Reason {
 }
 
 impl Judged {
-    /// The cells of a table of verdicts: log return with its bounds, deflated Sharpe ratio, and trials.
+    /// The cells of a row in a table of verdicts: log return with its lower and upper bound, deflated Sharpe
+    /// ratio, and trials.
     pub fn shown(&self) -> [String; 5] {
         let names = [
             "difference/log_return",
@@ -148,7 +149,7 @@ impl Judged {
     }
 }
 
-/// A verdict on a policy against another.
+/// A verdict on a policy compared with another policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -156,19 +157,19 @@ pub enum Verdict {
     Better,
     /// Worse beyond noise.
     Worse,
-    /// Neither.
+    /// Neither [`Verdict::Better`] nor [`Verdict::Worse`].
     Noise,
 }
 
 impl Verdict {
-    /// That of a metric: 1, -1 or 0.
+    /// The verdict that a metric encodes as 1 (better), -1 (worse) or 0 (noise).
     pub fn of_number(number: f64) -> Option<Self> {
         [(1.0, Self::Better), (-1.0, Self::Worse), (0.0, Self::Noise)]
             .into_iter()
             .find_map(|(of, verdict)| (number == of).then_some(verdict))
     }
 
-    /// The name, as files and messages have it.
+    /// The verdict's name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -189,8 +190,8 @@ impl NamedPolicy {
         self.versions.iter().find(|version| version.digest == digest)
     }
 
-    /// The version that an alias points to; with `before`, the one that it pointed to before anything of that
-    /// scheduled date or a later one was known.
+    /// The version that an alias points to; with `before`, the version that it pointed to before anything of
+    /// that scheduled date or a later date was known.
     pub fn alias(&self, alias: &str, before: Option<Date>) -> Option<&Version> {
         let is_known =
             |as_of: Option<Date>| before.is_none_or(|before| as_of.is_none_or(|date| date < before));
@@ -199,7 +200,7 @@ impl NamedPolicy {
         self.version(last.version)
     }
 
-    /// The version of a pick.
+    /// The version that a pick denotes.
     pub fn pick(&self, pick: &Pick, before: Option<Date>) -> Option<&Version> {
         match pick {
             Pick::Alias(alias) => self.alias(alias, before),
@@ -207,14 +208,15 @@ impl NamedPolicy {
         }
     }
 
-    /// True if this is the other one, perhaps with more versions, moves and verdicts after it.
+    /// True if this history equals `other`, perhaps with further versions, moves and verdicts appended.
     pub fn follows(&self, other: &Self) -> bool {
         self.versions.starts_with(&other.versions)
             && self.moves.starts_with(&other.moves)
             && self.verdicts.starts_with(&other.verdicts)
     }
 
-    /// The number of versions that were registered before a scheduled date; all of them without one.
+    /// The number of versions registered before a scheduled date; the number of all versions if `before` is
+    /// `None`.
     pub fn tried(&self, before: Option<Date>) -> usize {
         let is_before = |version: &&Version| {
             before.is_none_or(|before| version.from.as_of.is_none_or(|date| date < before))
@@ -228,7 +230,7 @@ impl NamedPolicy {
         moves.map(|moved| (moved.alias.as_str(), moved.version)).collect()
     }
 
-    /// The aliases that point to a version now, separated by commas.
+    /// The aliases that point to a version now, joined by commas.
     pub fn aliases_of(&self, version: u32) -> String {
         let aliases = self.aliases();
         let pointing = aliases.iter().filter(|(_, to)| **to == version);
@@ -241,8 +243,7 @@ impl NamedPolicy {
         moves.any(|moved| as_of.is_some() && moved.reason.as_of > as_of)
     }
 
-    /// The version that an alias pointed to before the one that it points to, not counting what was rolled
-    /// back.
+    /// The version that an alias pointed to before its current one, ignoring versions that were rolled back.
     pub fn previous(&self, alias: &str) -> Option<u32> {
         let mut path: Vec<u32> = Vec::new();
         for moved in self.moves.iter().filter(|moved| moved.alias == alias) {
@@ -257,5 +258,5 @@ impl NamedPolicy {
     }
 }
 
-/// The name of a rollback among reasons.
+/// The value of [`Reason::by`] for a rollback.
 pub(super) const ROLLBACK: &str = "rollback";

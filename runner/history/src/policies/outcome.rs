@@ -1,4 +1,4 @@
-//! `register:` of the stages of a run that has ended, and its `promote:`.
+//! Applies the `register:` of a run's stages, and the pipeline's `promote:`, when the run has ended.
 
 use super::file::Registry;
 use super::model::{Judged, Registration, Verdict, Version};
@@ -15,18 +15,18 @@ use std::time::SystemTime;
 /// A policy that a run registered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registered {
-    /// Its name.
+    /// The policy's name.
     pub policy: String,
-    /// Its version: a new one, or that which the same policy had before.
+    /// The policy's version: a new one, or the existing one if the same policy was registered before.
     pub version: Version,
 }
 
-/// The changes of the registry by a run.
+/// The changes that a run made to the registry.
 #[derive(Debug)]
 pub struct Concluded {
-    /// The policies that it registered.
+    /// The policies that the run registered.
     pub registered: Result<Vec<Registered>, Failure>,
-    /// The verdict on one of them.
+    /// The verdict on one of the registered policies.
     pub judged: Result<Option<Judged>, Failure>,
 }
 
@@ -75,7 +75,7 @@ pub fn register(
     Ok(registered)
 }
 
-/// The output of a type of a stage that succeeded.
+/// The output of type `ty` of a stage that succeeded.
 fn output(stage: &StageRun, ty: PortType) -> Option<(&str, ArtifactDigest)> {
     if !matches!(stage.status, Some(StageStatus::Ran | StageStatus::Cached)) {
         return None;
@@ -89,13 +89,13 @@ fn as_of(run: &Run) -> Option<Date> {
     run.night.as_deref().and_then(|night| night.get(..10)?.parse().ok())
 }
 
-/// The figures of a verdict that the registry keeps.
+/// The figures of a verdict that the registry stores.
 const KEPT: &str = "verdict trials steps difference/log_return difference/log_return_low \
                     difference/log_return_high difference/probabilistic_sharpe difference/deflated_sharpe \
                     agent/max_drawdown agent/costs agent/blind";
 
-/// Records the verdict of a run on the policy that it registered, and moves the alias by it; `None` if the
-/// run failed, or has no verdict, because the stage was not run.
+/// Records the verdict of a run on the policy that it registered, and moves the alias accordingly; `None` if
+/// the run is not done, did not register the policy, or did not run the stage that gives the verdict.
 ///
 /// # Errors
 /// If the stage's metrics have no verdict, or the registry cannot be read or written.

@@ -2,15 +2,15 @@
 
 use runner_engine::Failure;
 
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const LONGEST: usize = 64;
 
 /// A reference to a registered policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRef {
-    /// The name.
+    /// The policy's name.
     pub name: String,
-    /// The version.
+    /// The version, by number or alias.
     pub pick: Pick,
 }
 
@@ -27,7 +27,7 @@ impl PolicyRef {
     /// Parses `NAME@ALIAS` or `NAME@VERSION`.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the text has neither form.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let Some((name, pick)) = text.split_once('@') else {
             return Err(Failure::usage(format!("`{text}` names no version of a policy")).hint(
@@ -58,7 +58,7 @@ fn is_plain(text: &str) -> bool {
 /// Checks the name of a policy.
 ///
 /// # Errors
-/// If it cannot be one.
+/// If the name is invalid.
 pub fn check_policy_name(name: &str) -> Result<(), Failure> {
     match is_plain(name) {
         true => Ok(()),
@@ -73,7 +73,7 @@ pub fn check_policy_name(name: &str) -> Result<(), Failure> {
 /// Checks an alias.
 ///
 /// # Errors
-/// If it cannot be one.
+/// If the alias is invalid.
 pub fn check_alias(alias: &str) -> Result<(), Failure> {
     match is_plain(alias) {
         true => Ok(()),

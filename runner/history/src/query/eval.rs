@@ -25,7 +25,7 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
                 }
             };
             match op {
-                // A missing value differs from nothing, but a run without tags satisfies `tag != bad`.
+                // A missing value is not unequal to anything, but a run without tags satisfies `tag != bad`.
                 Op::NotEqual => (!left.is_empty() || key.is_fixed()) && !any(Op::Equal),
                 _ => any(*op),
             }
@@ -141,7 +141,7 @@ impl Cell {
         }
     }
 
-    /// The value as text: of several numbers their mean, sample standard deviation and count.
+    /// The value as text: for several numbers, their mean, sample standard deviation and count.
     pub fn shown(&self) -> String {
         if let [only] = self.0.as_slice() {
             return match only {
@@ -158,7 +158,7 @@ impl Cell {
         texts.join(", ")
     }
 
-    /// The statistics, if all values are numbers.
+    /// The statistics of the values, if all of them are numbers.
     fn spread(&self) -> Option<crate::compare::Spread> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),

@@ -50,16 +50,16 @@ pub enum Operand {
 pub struct Literal {
     /// The text without quotes.
     pub text: String,
-    /// Its meaning.
+    /// The literal's meaning.
     pub meaning: Meaning,
 }
 
 /// The meaning of a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
-    /// A number; of a duration, its seconds.
+    /// A number; a duration is converted to seconds.
     Number(f64),
-    /// A span of time (a day, minute or second): start, end (excluded).
+    /// A span of time (a day, minute or second): start (included) and end (excluded).
     Time(DateTime<Utc>, DateTime<Utc>),
     /// Any other text.
     Text,
@@ -121,20 +121,20 @@ pub enum Name {
 /// A stage, or some of its matrix points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageName {
-    /// Its name.
+    /// The stage's name.
     pub stage: String,
-    /// Axes and values of the point.
+    /// The axes and values of the matrix point.
     pub point: Vec<(String, String)>,
 }
 
 /// A value of a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// A field of its configuration.
+    /// A field of the stage's configuration.
     With(String),
     /// The status.
     Status,
-    /// The duration when it was computed.
+    /// The stage's duration when it was computed, in seconds.
     Seconds,
     /// The final value of a metric.
     Metric(String),

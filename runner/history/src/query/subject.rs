@@ -89,15 +89,15 @@ impl<'a> Summaries<'a> {
 pub struct Subject<'a> {
     /// The run, read without its metrics.
     pub run: &'a Run,
-    /// Its marks.
+    /// The run's marks.
     pub marks: &'a Marks,
     /// The directory of all runs.
     pub runs: &'a Path,
-    /// The summaries of their store; `None` if there is no store.
+    /// The summaries of the runs' store; `None` if there is no store.
     pub summaries: Option<&'a Summaries<'a>>,
     /// The current time.
     pub now: DateTime<Utc>,
-    /// The figures of its stages, by index, from events and whole artifacts.
+    /// The figures of the run's stages, by index, from events and whole artifacts.
     figures: OnceCell<Vec<Figures>>,
 }
 

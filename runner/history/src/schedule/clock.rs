@@ -5,15 +5,15 @@ use stages_core::CancelToken;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The longest time until a cancellation is noticed.
+/// The longest delay before a cancellation is noticed.
 const SLICE: Duration = Duration::from_millis(250);
 
-/// A clock, which people and time servers may set back or forward.
+/// A wall clock, which people and time servers may set back or forward.
 pub trait Clock: Sync {
-    /// The time of day.
+    /// The current time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Waits for that time, or until `cancel`.
+    /// Waits for the duration `time`, or until `cancel` is cancelled.
     fn sleep(&self, time: Duration, cancel: &CancelToken);
 }
 
@@ -36,16 +36,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still, but for waiting, which takes no time: for rehearsals and tests.
+/// A simulated clock for rehearsals and tests: it advances only by waiting, which takes no real time.
 pub struct SimulatedClock(Mutex<DateTime<Utc>>);
 
 impl SimulatedClock {
-    /// A clock that shows this time.
+    /// Creates a clock that shows the time `now`.
     pub fn new(now: DateTime<Utc>) -> Self {
         Self(Mutex::new(now))
     }
 
-    /// Sets it.
+    /// Sets the clock.
     pub fn set(&self, now: DateTime<Utc>) {
         *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = now;
     }

@@ -1,7 +1,8 @@
 //! The times at which a schedule is due.
 //!
-//! Times are local. Of an hour that a time zone has twice, when clocks go back, the first counts; a time that
-//! it skips, when they go forward, is due when the skipped hour is over. Times of one instant are one.
+//! Times are local. If an hour occurs twice because clocks go back, its first occurrence counts; a time that
+//! is skipped because clocks go forward is due when the skipped hour is over. Times that fall on one instant
+//! count as one.
 
 use chrono::{DateTime, Utc};
 use datasets::calendar::{is_trading_day, local_hour};
@@ -10,7 +11,8 @@ use datasets::{Date, TimeZone};
 use runner_pipeline::{NightDates, Schedule, When};
 use std::collections::BTreeMap;
 
-/// The days that are searched for a night: more than the eight years between two leap days around 2100.
+/// The number of days that are searched for a night: more than the eight years between two leap days around
+/// 2100.
 const HORIZON: i32 = 3_000;
 
 const MINUTE: i64 = 60_000_000;
@@ -19,12 +21,12 @@ const DAY: u32 = 24 * 60;
 /// A night and the time at which it is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Its name: its date, `2026-11-25`, with the time, `2026-11-25T18:30`, where a day has several. Names
-    /// sort by time.
+    /// The night's name: its date, `2026-11-25`, with the time, `2026-11-25T18:30`, if a day has several
+    /// nights. Names sort by time.
     pub night: String,
-    /// The instant.
+    /// The instant at which the night is due.
     pub at: DateTime<Utc>,
-    /// Its date and that of the night before.
+    /// The date of the night and the date of the night before.
     pub dates: NightDates,
 }
 
@@ -41,7 +43,7 @@ impl DueTimes<'_> {
         days.flat_map(|date| self.of(date)).find(|due| due.at > instant)
     }
 
-    /// The last night that is due at an instant or before.
+    /// The last night that is due at or before an instant.
     pub fn latest(self, instant: DateTime<Utc>) -> Option<Due> {
         let last = self.local_date(instant).plus(1);
         let days = (0..HORIZON).map(|day| last.plus(-day));
@@ -50,7 +52,7 @@ impl DueTimes<'_> {
             .find(|due| due.at <= instant)
     }
 
-    /// The nights from a date on that are due at an instant or before, in order.
+    /// The nights from a date on that are due at or before an instant, in order.
     pub fn until(self, from: Date, instant: DateTime<Utc>) -> Vec<Due> {
         let last = self.local_date(instant).plus(1);
         let mut all = Vec::new();
@@ -81,7 +83,7 @@ impl DueTimes<'_> {
         times.into_iter().map(due).collect()
     }
 
-    /// The night of that name; `None` if the schedule has none.
+    /// The night with the name `night`; `None` if the schedule has no such night.
     pub fn named(self, night: &str) -> Option<Due> {
         let of_date = self.of(date_of(night)?);
         of_date.into_iter().find(|due| due.night == night)
@@ -92,7 +94,7 @@ impl DueTimes<'_> {
         self.0.zone.local(instant.timestamp_micros()).0
     }
 
-    /// The instant of a local time of a date.
+    /// The instant of a local time on a date.
     pub fn instant(self, date: Date, time: TimeOfDay) -> DateTime<Utc> {
         at(self.0.zone, date, minutes_of(time))
     }
@@ -109,7 +111,7 @@ impl DueTimes<'_> {
         }
     }
 
-    /// The day of the last night before a date; where there is none, the day before.
+    /// The date of the last night before a date; the day before if there is no earlier night.
     fn previous(self, date: Date) -> Date {
         let before = (1..HORIZON).map(|days| date.plus(-days));
         before
@@ -148,7 +150,7 @@ impl DueTimes<'_> {
                 let close = at(zone, date, (close * 60.0).round() as u32);
                 [(close + after, 0)].into()
             }
-            // The latest of times that are one instant: the others were skipped by the clocks.
+            // If several times fall on one instant, the latest is kept: the clocks skipped the others.
             When::Cron(cron) => cron.minutes().map(of).collect(),
         }
     }
@@ -163,7 +165,7 @@ fn minutes_of(time: TimeOfDay) -> u32 {
     (time.hours() * 60.0).round() as u32
 }
 
-/// The instant of a local time, or the first after those that the zone skips.
+/// The instant of a local time; for a time that the zone skips, the first instant after the skipped times.
 fn at(zone: TimeZone, date: Date, minutes: u32) -> DateTime<Utc> {
     let instant = (minutes..=minutes + DAY).find_map(|minutes| zone.at(date, i64::from(minutes) * MINUTE));
     let micros =

@@ -1,8 +1,8 @@
-//! The nights of scheduled pipelines: when they are due, what became of them, and the loop that runs them.
+//! The nights of scheduled pipelines: when they are due, what state they are in, and the loop that runs them.
 //!
-//! A night is one run of a pipeline that its `schedule:` asks for, named by its local date (or date and time,
-//! where a day has several). Its run says of which night it is; `HOME/schedule/NAME.jsonl` has a line for
-//! each attempt, and for what has no run: nights that were skipped, or whose data was late.
+//! A night is one run of a pipeline that its `schedule:` requests, named by its local date (or date and time,
+//! if a day has several nights). The run records which night it belongs to; `HOME/schedule/NAME.jsonl` has a
+//! line for each attempt, and for nights without a run: those that were skipped, or whose data was late.
 
 mod clock;
 mod due;

@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NightStatus {
-    /// Its data is not there yet.
+    /// The night's data is not there yet.
     Waiting,
-    /// Its run is in progress.
+    /// The night's run is in progress.
     Running,
-    /// Its run succeeded.
+    /// The night's run succeeded.
     Done,
-    /// Its run failed, or could not start.
+    /// The night's run failed, or could not start.
     Failed,
-    /// Its run was interrupted or killed.
+    /// The night's run was interrupted or killed.
     Killed,
-    /// Its data did not come in time.
+    /// The night's data did not arrive in time.
     Late,
-    /// It was missed, and is not made up for.
+    /// The night was missed, and is not made up for.
     Skipped,
 }
 
 impl NightStatus {
-    /// The name, as files and messages have it.
+    /// The status's name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -44,35 +44,35 @@ impl NightStatus {
     }
 }
 
-/// A night, as far as it has come.
+/// A night and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Night {
-    /// Its name.
+    /// The night's name.
     pub night: String,
-    /// The instant at which it was due.
+    /// The instant at which the night was due.
     #[serde(with = "stamp")]
     pub due: DateTime<Utc>,
-    /// Its state.
+    /// The night's state.
     pub status: NightStatus,
-    /// The start of its last run.
+    /// The start of the night's last run.
     #[serde(serialize_with = "stamp::optional", skip_serializing_if = "Option::is_none")]
     pub started: Option<DateTime<Utc>>,
-    /// The time at which it came to its state, if it is a final one.
+    /// The time at which the night reached its state, if the state is final.
     #[serde(serialize_with = "stamp::optional", skip_serializing_if = "Option::is_none")]
     pub ended: Option<DateTime<Utc>>,
-    /// Its last run.
+    /// The id of the night's last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The number of its runs.
+    /// The number of the night's runs.
     pub attempts: u32,
-    /// The reason for its state.
+    /// The reason for the night's state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The decision of `then:` after its run.
+    /// The decision that `then:` made after the night's run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// True if its state is that of its run, because the log has no end of it: what comes after the run may
-    /// not have been done.
+    /// True if the state was derived from the night's run because the log has no end of the night: steps that
+    /// follow the run may not have been done.
     #[serde(skip)]
     pub is_of_run: bool,
 }

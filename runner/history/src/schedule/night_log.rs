@@ -1,8 +1,8 @@
-//! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, a line for each change of a night, with its
-//! checksum.
+//! The log of a schedule's nights: `HOME/schedule/NAME.jsonl`, one line with a checksum for each change of a
+//! night.
 //!
-//! The outcome of a run is in its own events. The log repeats it for nights whose runs are removed from the
-//! history, and where it is lost it is made again from the runs.
+//! A run's outcome is in its own events. The log repeats it for nights whose runs are removed from the
+//! history; a lost log is rebuilt from the runs.
 
 use super::due::Due;
 use super::night::{Night, NightStatus};
@@ -30,11 +30,11 @@ struct Line {
 enum Change {
     /// The pipeline file of the nights that follow.
     File { file: PathBuf },
-    /// Its data is not there yet.
+    /// The night's data is not there yet.
     Waiting { night: String, due: String, why: String },
-    /// Its run starts.
+    /// The night's run starts.
     Started { night: String, due: String, run: String },
-    /// It came to its state.
+    /// The night reached its final state.
     Ended {
         night: String,
         due: String,
@@ -48,17 +48,17 @@ enum Change {
     },
 }
 
-/// The end of a night: the reason of its state and the decision after it.
+/// The end of a night: the reason for its state, and the decision made after it.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// The reason of its state.
+    /// The reason for the night's state.
     pub why: Option<String>,
-    /// The decision after its run.
+    /// The decision made after the night's run.
     pub decision: Option<String>,
 }
 
 impl Ended {
-    /// A reason alone.
+    /// An end with a reason and without a decision.
     pub fn because(why: String) -> Self {
         Self {
             why: Some(why),
@@ -73,13 +73,13 @@ pub struct NightLog {
     path: PathBuf,
     /// True if the last line is incomplete.
     is_torn: bool,
-    /// True if there is no file, and the nights are those of runs.
+    /// True if there is no log file, and the nights were derived from runs.
     is_of_runs: bool,
     file: Option<PathBuf>,
     nights: BTreeMap<String, Night>,
 }
 
-/// The directory of the logs.
+/// The directory of the schedules' logs.
 fn folder(home: &Path) -> PathBuf {
     home.join("schedule")
 }
@@ -87,19 +87,19 @@ fn folder(home: &Path) -> PathBuf {
 /// The names of the schedules that have nights, sorted.
 ///
 /// # Errors
-/// When the directory cannot be read. It need not exist.
+/// If the directory cannot be read. The directory need not exist.
 pub fn names(home: &Path) -> Result<Vec<String>, Failure> {
     let entries = document::entries(&folder(home))?;
     let names = entries.iter().filter_map(|(name, _)| name.strip_suffix(".jsonl"));
     Ok(names.map(ToOwned::to_owned).collect())
 }
 
-/// The lock of a schedule, until it is dropped: whoever holds it runs the nights.
+/// The lock of a schedule, released when dropped: its holder runs the nights.
 pub(super) struct ScheduleLock(File);
 
 impl Drop for ScheduleLock {
     fn drop(&mut self) {
-        // Closing the file releases the lock, too, once no child that was just forked has a copy of it.
+        // Closing the file also releases the lock, but only once no recently forked child holds a copy of it.
         let _ = self.0.unlock();
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Fail
     let failed = |err: std::io::Error| unwritable(&path, &err);
     shared::create_dir_all(&folder).map_err(failed)?;
     let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-    // Only its owner can do that.
+    // Only the file's owner can share it.
     let _ = shared::share_file(&path);
     match file.try_lock() {
         Ok(()) => Ok(Some(ScheduleLock(file))),
@@ -129,8 +129,8 @@ fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
 }
 
 impl NightLog {
-    /// Reads the nights of a schedule. Those whose run ended without a line in the log have the state of
-    /// their run.
+    /// Reads the nights of a schedule. A night whose run ended without a line in the log takes the state of
+    /// its run.
     ///
     /// # Errors
     /// When the log or the history cannot be read.
@@ -148,7 +148,7 @@ impl NightLog {
             Ok(bytes) => {
                 log.is_torn = bytes.last().is_some_and(|last| *last != b'\n');
                 for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                    // A line that was torn or damaged counts as never written.
+                    // A torn or damaged line counts as never written.
                     if checksummed::matches_checksum(line)
                         && let Ok(line) = serde_json::from_slice::<Line>(line)
                     {
@@ -168,7 +168,7 @@ impl NightLog {
         Ok(log)
     }
 
-    /// The nights that runs in the history are of.
+    /// Derives the nights from the runs in the history.
     fn take_from_runs(&mut self, runs: &Path, name: &str) -> Result<(), Failure> {
         self.is_of_runs = true;
         for run in list(runs)? {
@@ -177,7 +177,7 @@ impl NightLog {
             {
                 self.file = Some(run.file);
                 let known = self.nights.get(&night);
-                // A night that is done stays so.
+                // A night that is done stays done.
                 if known.is_some_and(|night| {
                     load(runs, night.run.as_deref().unwrap_or_default())
                         .is_ok_and(|run| run.status == RunStatus::Done)
@@ -203,12 +203,12 @@ impl NightLog {
         Ok(())
     }
 
-    /// The nights, in order.
+    /// The nights, in order of time.
     pub fn nights(&self) -> impl DoubleEndedIterator<Item = &Night> {
         self.nights.values()
     }
 
-    /// A night by its name.
+    /// The night with the name `night`.
     pub fn get(&self, night: &str) -> Option<&Night> {
         self.nights.get(night)
     }
@@ -218,7 +218,7 @@ impl NightLog {
         self.file.as_deref()
     }
 
-    /// Records the pipeline file, if it is another one.
+    /// Records the pipeline file, if it has changed.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -249,7 +249,7 @@ impl NightLog {
         self.add(now, Change::Started { night, due: at, run })
     }
 
-    /// Records what a night came to.
+    /// Records the final state of a night.
     ///
     /// # Errors
     /// When the log cannot be written.
@@ -289,7 +289,7 @@ impl NightLog {
         Ok(())
     }
 
-    /// The lines of the nights as they are.
+    /// The log lines that represent the current nights.
     fn known(&self) -> Vec<Line> {
         let line = |time: DateTime<Utc>, change: Change| Line {
             time: timestamp(time),
@@ -330,7 +330,7 @@ impl NightLog {
             shared::create_dir_all(folder)?;
         }
         let mut file = File::options().create(true).append(true).open(&self.path)?;
-        // Only its owner can do that.
+        // Only the file's owner can share it.
         let _ = shared::share_file(&self.path);
         self.is_torn = true;
         file.write_all(text.as_bytes())?;
@@ -398,12 +398,12 @@ fn named(due: &Due) -> (String, String) {
     (due.night.clone(), timestamp(due.at))
 }
 
-/// The instant of a line's text, which was checked by its checksum.
+/// The instant that a line's text denotes; the checksum guarantees that it is valid.
 fn instant(text: &str) -> DateTime<Utc> {
     DateTime::parse_from_rfc3339(text).map_or(DateTime::UNIX_EPOCH, |time| time.to_utc())
 }
 
-/// Gives a night whose run was started the state of its run.
+/// Derives the state of a night from its started run.
 fn settle(night: &mut Night, runs: &Path) {
     let Some(id) = &night.run else { return };
     if is_running(runs, id) {

@@ -7,17 +7,17 @@ use std::time::{Duration, SystemTime};
 /// Files that a night waits for.
 #[derive(Clone, Debug)]
 pub struct Awaited {
-    /// Their name in messages: a stage, or a path.
+    /// The name of the files in messages: a stage, or a path.
     pub name: String,
-    /// The files that are there.
+    /// The files that exist.
     pub files: Vec<PathBuf>,
-    /// True if one of them must have been written on the night's date or later.
+    /// True if at least one of the files must have been written on the night's date or later.
     pub is_fresh: bool,
-    /// The reason why there are none.
+    /// The reason why there are no files.
     pub missing: Option<String>,
 }
 
-/// Size and modification time of each file.
+/// The size in bytes and the modification time of each file.
 type Signature = Vec<Option<(u64, SystemTime)>>;
 
 /// The files as they were last seen.
@@ -25,7 +25,7 @@ type Signature = Vec<Option<(u64, SystemTime)>>;
 pub(super) struct Watched(Option<(Signature, DateTime<Utc>)>);
 
 impl Watched {
-    /// Checks whether all files are there and unchanged for `stable_for`; otherwise the reason.
+    /// Checks whether all files exist and have been unchanged for `stable_for`; otherwise returns the reason.
     ///
     /// `date` is the instant at which the night's date begins.
     pub fn check(
@@ -63,8 +63,8 @@ impl Watched {
             }
         }
         let required = TimeDelta::from_std(stable_for).unwrap_or(TimeDelta::MAX);
-        // A file with a time in the future was written before the clock was set back: it must be seen
-        // unchanged.
+        // A file whose modification time is in the future was written before the clock was set back: it must
+        // be observed unchanged.
         let is_stable = |seen: &Option<(u64, SystemTime)>| {
             seen.is_some_and(|(_, modified)| now - DateTime::<Utc>::from(modified) >= required)
         };

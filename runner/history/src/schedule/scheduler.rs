@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// The longest time between two looks at data that is not there, or at the clock.
+/// The longest interval between two checks for missing data, or of the clock.
 const POLL: Duration = Duration::from_secs(30);
 
-/// The time after which a missed night without `wait_for` is skipped by `catch_up: none`.
+/// The time after which `catch_up: none` skips a missed night without `wait_for`.
 const WINDOW: TimeDelta = TimeDelta::hours(1);
 
-/// The work of a night; the caller of a [`Scheduler`] knows how.
+/// The work of a night, provided by the caller of a [`Scheduler`].
 pub trait Work {
     /// The files that a night waits for, as they are now.
     ///
@@ -28,7 +28,7 @@ pub trait Work {
     /// When the pipeline is invalid.
     fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure>;
 
-    /// Runs a night, and passes the run's id on before its first stage. It ends by itself after `timeout`.
+    /// Runs a night, and reports the run's id before its first stage. The run ends by itself after `timeout`.
     ///
     /// # Errors
     /// When the run cannot start, or the store or the machine fails.
@@ -39,29 +39,29 @@ pub trait Work {
         started: &mut dyn FnMut(&str) -> Result<(), Failure>,
     ) -> Result<RunEnd, Failure>;
 
-    /// Decides, after the run of a night that is done, as `then:` of the schedule says; returns the decision
-    /// in a few words.
+    /// Makes the decision that the schedule's `then:` requests after the successful run of a night; returns
+    /// the decision in a few words.
     ///
     /// # Errors
-    /// When the policy may not act, or the data is not there.
+    /// When the policy may not act, or its data is missing.
     fn then(&mut self, due: &Due, run: &str) -> Result<String, Failure>;
 
-    /// Removes runs of the schedule's nights but for the latest.
+    /// Removes the runs of the schedule's nights except the latest `keep`.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// When the runs cannot be removed.
     fn prune(&mut self, keep: usize) -> Result<(), Failure>;
 
-    /// Is told of each change of a night.
+    /// Called at each change of a night.
     fn changed(&mut self, night: &Night);
 }
 
 /// The end of a night's run.
 #[derive(Clone, Debug)]
 pub struct RunEnd {
-    /// Its status.
+    /// The run's status.
     pub status: RunStatus,
-    /// The reason, if it is not [`RunStatus::Done`].
+    /// The reason, if the status is not [`RunStatus::Done`].
     pub why: Option<String>,
 }
 
@@ -77,9 +77,9 @@ pub enum Ran {
 /// The nights that were due.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Those whose state changed, in the order in which they were run.
+    /// The nights whose state changed, in the order in which they were run.
     pub nights: Vec<Night>,
-    /// The nights that still have something left to do.
+    /// The number of nights that still have something left to do.
     pub open: usize,
 }
 
@@ -87,11 +87,11 @@ pub struct Outcome {
 pub struct Scheduler<'a> {
     /// The directory of the store and the history.
     pub home: &'a Path,
-    /// The pipeline file, absolute.
+    /// The absolute path of the pipeline file.
     pub file: &'a Path,
     /// The clock.
     pub clock: &'a dyn Clock,
-    /// Ends waiting, and starts no further night.
+    /// Cancels waiting; no further night starts.
     pub cancel: &'a CancelToken,
     /// The time after which a night that failed or was late is run again.
     pub retry_after: Duration,
@@ -104,7 +104,7 @@ impl Scheduler<'_> {
     /// # Errors
     /// When the store, the history or the machine fails; what was done so far is recorded.
     pub fn run_due(&self, scheduled: &Scheduled, work: &mut dyn Work) -> Result<Ran, Failure> {
-        // Nothing is written where nothing is due.
+        // Nothing is written if no night is due.
         let log = NightLog::read(self.home, &scheduled.name)?;
         let left = plan(scheduled, &log, self.clock.now());
         if log.file() == Some(self.file) && !left.iter().any(|step| self.is_ready(step, &log)) {
@@ -117,7 +117,7 @@ impl Scheduler<'_> {
             return Ok(Ran::Busy);
         };
         let mut nights = Nights {
-            // Another process may have run nights before this one had the lock.
+            // Another process may have run nights before this process acquired the lock.
             log: NightLog::read(self.home, &scheduled.name)?,
             scheduler: self,
             scheduled,
@@ -147,10 +147,10 @@ impl Scheduler<'_> {
         }))
     }
 
-    /// True if a night has not just failed.
+    /// True if a night may be tried: it has not just failed.
     fn is_ready(&self, step: &Step, log: &NightLog) -> bool {
         let ended = log.get(&step.due.night).and_then(|night| night.ended);
-        // A clock that was set back does not put it off for longer.
+        // A clock that was set back does not delay the retry further.
         let since = ended.map(|ended| (self.clock.now() - ended).abs());
         let required = TimeDelta::from_std(self.retry_after).unwrap_or(TimeDelta::MAX);
         since.is_none_or(|since| since >= required)
@@ -160,12 +160,12 @@ impl Scheduler<'_> {
 /// A night that is due and not settled.
 struct Step {
     due: Due,
-    /// The reason why it is skipped, if it is.
+    /// The reason why the night is skipped, if it is.
     skipped: Option<String>,
 }
 
-/// The nights that have something left to do, in order: those that are known and not settled, and those after
-/// the last that is known. Earlier ones stay as they were, whatever the schedule has become.
+/// The nights that have something left to do, in order: known nights that are not settled, and the nights
+/// after the last known one. Earlier nights stay as they were, even if the schedule has changed.
 fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> {
     let times = DueTimes(&scheduled.schedule);
     let Some(latest) = times.latest(now) else {
@@ -174,7 +174,7 @@ fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> 
     let mut all: Vec<Due> = log
         .nights()
         .filter(|night| {
-            // A process that was killed after the run has not decided.
+            // A process that was killed after the run has not made the decision.
             let has_decided = scheduled.schedule.then.is_none() || !night.is_of_run;
             !night.status.is_settled() || night.status == NightStatus::Done && !has_decided
         })
@@ -201,7 +201,7 @@ fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> 
         };
         let skipped = match (is_missed, known) {
             (false, _) => None,
-            // It had its time, and stays what it came to.
+            // The night had its chance, and keeps its state.
             (true, Some(_)) => return None,
             (true, None) => Some(match scheduled.schedule.catch_up {
                 CatchUp::None => "it was missed, and `catch_up` is `none`".to_owned(),
@@ -223,7 +223,7 @@ fn late_at(times: DueTimes<'_>, due: &Due, until: TimeOfDay) -> DateTime<Utc> {
     }
 }
 
-/// The end of the time in which a night is run if missed nights are not made up for.
+/// The end of the period in which a night may be run if missed nights are not made up for.
 fn window_end(scheduled: &Scheduled, due: &Due) -> DateTime<Utc> {
     match &scheduled.schedule.wait_for {
         Some(wait_for) => late_at(DueTimes(&scheduled.schedule), due, wait_for.until),
@@ -231,7 +231,7 @@ fn window_end(scheduled: &Scheduled, due: &Due) -> DateTime<Utc> {
     }
 }
 
-/// A failure with its first cause.
+/// The text of a failure with its first cause.
 fn told(failure: &Failure) -> String {
     match failure.causes.first() {
         Some(cause) => format!("{}: {cause}", failure.message),
@@ -239,7 +239,7 @@ fn told(failure: &Failure) -> String {
     }
 }
 
-/// The nights while they are run.
+/// The state of the nights while they are run.
 struct Nights<'a> {
     scheduler: &'a Scheduler<'a>,
     scheduled: &'a Scheduled,
@@ -248,7 +248,7 @@ struct Nights<'a> {
 }
 
 impl Nights<'_> {
-    /// Waits for a night's data and runs it; false if it did not run.
+    /// Waits for a night's data and runs the night; returns false if it did not run.
     fn night(&mut self, due: &Due, work: &mut dyn Work) -> Result<bool, Failure> {
         let clock = self.scheduler.clock;
         if let Some(wait_for) = &self.scheduled.schedule.wait_for
@@ -290,7 +290,7 @@ impl Nights<'_> {
             }
             Err(failure) => {
                 let recorded = self.end(due, NightStatus::Failed, run, Ended::because(told(&failure)), work);
-                // What stops the machine stops the nights after it, too.
+                // A failure of the machine stops the following nights, too.
                 match failure.code {
                     exit::MACHINE_FAILED => Err(failure),
                     _ => recorded.map(|()| true),
@@ -299,7 +299,7 @@ impl Nights<'_> {
         }
     }
 
-    /// Waits for a night's data; false if it does not come.
+    /// Waits for a night's data; returns false if it does not arrive.
     fn wait(&mut self, due: &Due, wait_for: &WaitFor, work: &mut dyn Work) -> Result<bool, Failure> {
         let times = DueTimes(&self.scheduled.schedule);
         let Scheduler { clock, cancel, .. } = *self.scheduler;
@@ -343,7 +343,7 @@ impl Nights<'_> {
         }
     }
 
-    /// Records that a night's data did not come, unless that is known.
+    /// Records that a night's data did not arrive, unless the log says so already.
     fn late(&mut self, due: &Due, why: String, work: &mut dyn Work) -> Result<(), Failure> {
         let known = self.log.get(&due.night);
         match known.filter(|night| night.status == NightStatus::Late && night.why.as_ref() == Some(&why)) {
