@@ -1,8 +1,8 @@
 //! The figures of a stage: final values and learning curves.
 //!
-//! They come from the `metrics` artifact, which every stage of the families `train` and `evaluate` has,
-//! cached or not; and from the event log of the run, which alone has times, and all metrics of a stage that
-//! is running or failed.
+//! The figures come from two places. The `metrics` artifact exists for every stage of the families `train`
+//! and `evaluate`, cached or not. The run's event log alone has times, and all metrics of a stage that is
+//! running or failed.
 
 use super::StageRun;
 use cache::{Artifact, Store};

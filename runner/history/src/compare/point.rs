@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Point {
     /// The run's id.
     pub run: String,
-    /// The display name of the run: its name, or else its id.
+    /// The run's display name: its name, or else its id.
     pub called: String,
     /// The position in the run: `[seed=1]`, `/train[seed=1]`, or empty.
     pub place: String,

@@ -58,32 +58,32 @@ pub struct Registration {
 pub struct Move {
     /// The alias.
     pub alias: String,
-    /// The version that it points to from then on.
-    pub version: u32,
     /// The version that the alias points to from this move on.
+    pub version: u32,
+    /// The version that the alias pointed to before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u32>,
     /// The time of the move.
     #[serde(with = "stamp")]
     pub time: DateTime<Utc>,
-    /// Why it moved.
+    /// The reason for the move.
     #[serde(flatten)]
     pub reason: Reason,
 }
 
-/// The reason of a move.
+/// The reason for a move.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The command that moved it: `register`, `promote`, `rollback`; of `promote:` in a pipeline `better`,
-    /// the verdict, or `first`, where nothing had the alias.
+    /// The cause of the move: a command, `register`, `promote` or `rollback`; for `promote:` in a pipeline
+    /// `better`, the verdict, or `first`, if the alias did not exist.
     pub by: String,
-    /// The run that moved it, if one did.
+    /// The run that moved the alias, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The scheduled date of that run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
-    /// The numbers that led to it.
+    /// The numbers that led to the move.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
 }
@@ -91,24 +91,24 @@ pub struct Reason {
 /// A verdict of `promote:` on a version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// The version.
+    /// The version that was judged.
     pub version: u32,
-    /// The alias that was at stake.
-    pub alias: String,
     /// The alias that the verdict is about.
+    pub alias: String,
+    /// The version that the alias pointed to at the time of the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<u32>,
     /// The verdict.
     pub verdict: Verdict,
     /// True if the alias moved.
     pub moved: bool,
-    /// The run.
+    /// The id of the run that gave the verdict.
     pub run: String,
-    /// The run that gave the verdict.
+    /// The stage that gave the verdict.
     pub stage: String,
-    /// The artifact with the numbers and the equity of both.
-    pub artifact: ArtifactDigest,
     /// The artifact with the numbers and the equity curves of both policies.
+    pub artifact: ArtifactDigest,
+    /// The scheduled date of the run, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_of: Option<Date>,
     /// The time of the verdict.

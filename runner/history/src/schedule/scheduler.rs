@@ -22,7 +22,7 @@ const WINDOW: TimeDelta = TimeDelta::hours(1);
 
 /// The work of a night, provided by the caller of a [`Scheduler`].
 pub trait Work {
-    /// The files that a night waits for, as they are now.
+    /// The files that a night waits for, in their current state.
     ///
     /// # Errors
     /// When the pipeline is invalid.
