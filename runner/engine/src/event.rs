@@ -488,7 +488,7 @@ mod tests {
             key: Some(ActionKey::from_bytes([7; 32])),
             status: StageStatus::Ran,
             seconds: 1.5,
-            outputs: BTreeMap::from([("policy".into(), ArtifactDigest::from_bytes([1; 32]))]).into(),
+            outputs: BTreeMap::from([("policy".into(), ArtifactDigest::from_bytes([1; 32]))]),
             computed_seconds: None,
             peak_memory: Some(1 << 40),
             log: None,

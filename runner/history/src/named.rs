@@ -72,7 +72,7 @@ fn in_run(run: Run, name: &str) -> Result<Named, Failure> {
     };
     let stage = find_stage(&run, stage)?;
     let Some(&digest) = stage.outputs.get(output) else {
-        let outputs: Vec<&str> = stage.outputs.iter().map(|(name, _)| name.as_str()).collect();
+        let outputs: Vec<&str> = stage.outputs.keys().map(String::as_str).collect();
         let failure = Failure::usage(format!(
             "stage `{}` has no output `{output}` in run {}",
             stage.id, run.id

@@ -192,7 +192,8 @@ impl Market for StocksSimulator {
             Rules::Finrl => "finrl",
         };
         let symbols = &env.spec().action_space.names()[..env.num_symbols()];
-        serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": env.config().capital })
+        let capital = env.config().capital;
+        serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": capital })
     }
 
     const TABLE: Table<Self> = Table {

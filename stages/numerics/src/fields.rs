@@ -9,7 +9,9 @@ macro_rules! fields {
 
         impl $of {
             /// From the numbers in the order of the fields.
-            pub const fn from_array([$($field),+]: [$value; Self::NAMES.len()] $($(, $other: $ty)+)?) -> Self {
+            pub const fn from_array(
+                [$($field),+]: [$value; Self::NAMES.len()] $($(, $other: $ty)+)?
+            ) -> Self {
                 Self { $($field),+ $($(, $other)+)? }
             }
         }

@@ -96,16 +96,15 @@ pub fn limit(packed: u64) -> u64 {
     packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
 }
 
+/// Unpacked files: the name of each, and its bytes.
+pub type Entries<'a> = Vec<(String, Cow<'a, [u8]>)>;
+
 /// The packing of a file, and the files in it by their names in the archive: of one that is no archive, one
 /// without a name.
 ///
 /// # Errors
 /// When it is damaged, unpacks to more than `limit` bytes in all, or is an archive without a wanted file.
-pub fn unpack(
-    bytes: &[u8],
-    limit: u64,
-    wanted: Wanted,
-) -> Result<(Packing, Vec<(String, Cow<'_, [u8]>)>), Fault> {
+pub fn unpack(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<(Packing, Entries<'_>), Fault> {
     let is_head = wanted == Wanted::Head;
     match kind(bytes) {
         Kind::Gzip => {
@@ -122,7 +121,7 @@ pub fn unpack(
     }
 }
 
-fn unzip(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<Vec<(String, Cow<'_, [u8]>)>, Fault> {
+fn unzip(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<Entries<'_>, Fault> {
     let damaged = |err: ZipError| Fault::new(format!("cannot be unpacked: {err}"), DAMAGED);
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
     if archive.has_duplicate_names() {

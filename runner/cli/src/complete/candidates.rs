@@ -193,8 +193,8 @@ pub(crate) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCa
             true => all.extend(
                 stage
                     .outputs
-                    .iter()
-                    .map(|(output, _)| format!("{run}/{}.{output}", stage.id)),
+                    .keys()
+                    .map(|output| format!("{run}/{}.{output}", stage.id)),
             ),
         }
     }

@@ -255,7 +255,7 @@ fn has_figures(stage: &StageRun) -> bool {
     let learns = ["train/", "evaluate/"]
         .iter()
         .any(|family| stage.kind.starts_with(family));
-    learns || stage.types.contains_key("metrics") || stage.outputs.get("metrics").is_some()
+    learns || stage.types.contains_key("metrics") || stage.outputs.contains_key("metrics")
 }
 
 fn is_done(stage: &StageRun) -> bool {

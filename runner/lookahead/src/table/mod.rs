@@ -104,7 +104,7 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
 ///
 /// # Errors
 /// The reason why it cannot be unpacked.
-pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, Vec<(String, Cow<'a, [u8]>)>), String> {
+pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entries<'a>), String> {
     let (packing, mut files) =
         packing::unpack(bytes, packing::UNPACKED_LIMIT, Wanted::All).map_err(|fault| match &fault.entry {
             Some(entry) => format!("`{entry}` {}", fault.what),

@@ -223,7 +223,10 @@ impl Item for Prices {
     }
     fn take(bytes: &mut &[u8]) -> Option<Self> {
         fn column<T: Item>(bytes: &mut &[u8], rows: &mut [Row], set: fn(&mut Row, T)) -> Option<()> {
-            rows.iter_mut().try_for_each(|row| Some(set(row, T::take(bytes)?)))
+            for row in rows {
+                set(row, T::take(bytes)?);
+            }
+            Some(())
         }
         let roots = Vec::take(bytes)?;
         // Each row has some bytes.

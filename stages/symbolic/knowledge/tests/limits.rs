@@ -27,11 +27,7 @@ fn step(
     goals: &[Word],
 ) -> Result<(Outcome, Vec<Word>), TooLarge> {
     let mut out = Vec::new();
-    let clause = knowledge
-        .candidates(&goals[..word::end(goals, 0)])
-        .into_iter()
-        .next()
-        .unwrap();
+    let clause = knowledge.candidates(&goals[..word::end(goals, 0)]).next().unwrap();
     let outcome = resolver.resolve(knowledge, goals, word::variables(goals), 0, clause, &mut out)?;
     Ok((outcome, out))
 }
@@ -132,7 +128,7 @@ fn a_million_facts_are_found_by_any_argument() {
         text.push_str(&format!("e(n{}, n{}).\n", i % 50_021, i % 999_983));
     }
     let knowledge = knowledge(&text);
-    let count = |text: &str| knowledge.candidates(&goals(&knowledge, text)).into_iter().count();
+    let count = |text: &str| knowledge.candidates(&goals(&knowledge, text)).count();
     assert_eq!(count("e(n7, X)"), 20);
     assert_eq!(count("e(X, n7)"), 2);
     assert_eq!(count("e(X, nowhere)"), 0);
@@ -168,7 +164,7 @@ fn many_clauses_with_terms_are_found_by_the_first_argument() {
             let outcome = resolver.resolve(&knowledge, &goal, 1, 0, clause, &mut out).unwrap();
             (outcome == Outcome::Resolved).then(|| (clause_number(&knowledge, goal[0], clause), out))
         };
-        let found: Vec<_> = knowledge.candidates(&goal).into_iter().filter_map(&mut tried).collect();
+        let found: Vec<_> = knowledge.candidates(&goal).filter_map(&mut tried).collect();
         // All clauses of the predicate, in the order of their numbers.
         let facts = (0..knowledge.relation(goal[0]).rows).map(Clause::Fact);
         let rules = knowledge.rules_of(goal[0]).iter().map(|&rule| Clause::Rule(rule));

@@ -110,7 +110,6 @@ fn search(
             None | Some(0) => Vec::new(),
             Some(_) => knowledge
                 .candidates(&state.words[..word::end(&state.words, 0)])
-                .into_iter()
                 .collect(),
         }
     };
@@ -148,7 +147,7 @@ fn search(
         let mut depths = vec![state.depths[0] - 1; body];
         depths.extend(&state.depths[1..]);
         let mut path = state.path.clone();
-        path.push((clause_number(&knowledge, state.words[0], clause), body));
+        path.push((clause_number(knowledge, state.words[0], clause), body));
         let next = State { words, depths, path };
         stack.push((clauses(&next).into_iter(), next));
     }

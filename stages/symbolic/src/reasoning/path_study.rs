@@ -86,7 +86,8 @@ pub fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
     let per_unit = per_unit(task);
     let mut sheet = Sheet::default();
     let is = |is: bool| f64::from(u8::from(is));
-    let figures: [(&str, &dyn Fn(usize, f64) -> f64); 6] = [
+    type Number<'a> = &'a dyn Fn(usize, f64) -> f64;
+    let figures: [(&str, Number<'_>); 6] = [
         ("mrr", &|_, rank| 1.0 / rank),
         ("hits_1", &|_, rank| is(rank <= 1.0)),
         ("hits_3", &|_, rank| is(rank <= 3.0)),

@@ -33,18 +33,22 @@ pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> 
     Ok(())
 }
 
+/// The end of each episode, with the probability of the actions that were taken in it.
+pub type Ends<T> = Vec<(<T as Task>::End, f64)>;
+
 /// The ends of episodes 0 to `turns` of a task, whose queries are asked in turn in `envs` environments
 /// together: in order, each with the probability of the actions that were taken in it. What is sampled
 /// depends on the seed, the environment and the step. The counts are those of all episodes that were begun.
 ///
-/// # Errors Those of the policy.
+/// # Errors
+/// Those of the policy.
 pub fn play<T: Task>(
     task: &Arc<T>,
     turns: usize,
     envs: usize,
     (choice, seed): (Choice, u64),
     policy: &mut Score,
-) -> Result<(Vec<(T::End, f64)>, T::Counts), StageError> {
+) -> Result<(Ends<T>, T::Counts), StageError> {
     let all = envs.clamp(1, turns);
     let mut envs = Envs::new(task.clone(), 0, all, seed, Order::InTurn { all });
     let mut batch = CandidateBatch::default();

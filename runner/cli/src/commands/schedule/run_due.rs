@@ -400,7 +400,7 @@ fn recorded(decision: &Decision, run: &str, act: &str, args: &PolicyActArgs) -> 
         key: made.key,
         status: made.status,
         seconds: made.seconds,
-        outputs: BTreeMap::from([("decision".to_owned(), made.decision)]).into(),
+        outputs: BTreeMap::from([("decision".to_owned(), made.decision)]),
     }
 }
 

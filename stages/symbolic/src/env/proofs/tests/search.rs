@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Checks that each atom is the head of its clause and its children the conditions, under one substitution.
 fn check(task: &ProofTask, tree: &ProofTree) {
-    assert!(is_proof(&tree));
+    assert!(is_proof(tree));
     let knowledge = &task.knowledge;
     for node in &tree.nodes {
         match node.clause.unwrap() {
@@ -106,7 +106,7 @@ fn every_proof_of_an_episode_is_one_and_none_is_shorter_than_the_shortest() {
                     continue;
                 };
                 let tree = ProofTree::new(&task, &finished.query, &finished.trace);
-                assert_eq!(is_proof(&tree), finished.is_proved);
+                assert_eq!(is_proof(tree), finished.is_proved);
                 if finished.is_proved && proofs < 200 {
                     check(&task, &tree);
                     let found = shortest(&task, &finished.query, 100_000);
