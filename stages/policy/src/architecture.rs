@@ -51,8 +51,8 @@ fn is_one(layers: &usize) -> bool {
     *layers == 1
 }
 
-/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of
-/// each, outputs for actions, and value.
+/// A network with an actor and a critic: the observation, an LSTM or a transformer where there is one, the
+/// hidden layers of actor and critic, then the outputs for actions and the value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
@@ -62,10 +62,10 @@ pub struct Architecture {
     pub head: ActionHead,
     /// The activation function of hidden layers.
     pub activation: Activation,
-    /// The recurrent part; `None` for a network without.
+    /// The recurrent part; `None` for a network without one.
     pub lstm: Option<Lstm>,
-    /// The transformer, which actor and critic share; `None` for a network without, and where there is an
-    /// LSTM.
+    /// The transformer, which actor and critic share; `None` for a network without one, and always where
+    /// there is an LSTM.
     pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
@@ -168,7 +168,7 @@ impl TryFrom<ArchitectureFile> for Architecture {
     }
 }
 
-/// The three tensors of an LSTM.
+/// The offsets of the three tensors of an LSTM layer, with the layer's sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LstmAt {
     pub inputs: usize,
@@ -184,7 +184,7 @@ pub(crate) struct Layout {
     pub tensors: Tensors,
     /// The embedding of symbolic states.
     pub symbols: Option<SymbolsAt>,
-    /// The first layer of the actor's LSTM, and of the critic's.
+    /// The first layer of the actor's LSTM, and that of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
     /// The LSTM layers above the first.
@@ -192,10 +192,10 @@ pub(crate) struct Layout {
     pub critic_above: Vec<LstmAt>,
     pub critic_linear: Option<Dense>,
     pub transformer: Option<TransformerAt>,
-    /// The hidden layers, then the head.
+    /// The hidden layers of the actor and of the critic, each followed by the head.
     pub pi: Vec<Dense>,
     pub vf: Vec<Dense>,
-    /// Logarithms of standard deviations `[A]`, if actions are continuous.
+    /// The offset of the logarithms of the standard deviations `[A]`, if actions are continuous.
     pub log_std: Option<usize>,
 }
 
@@ -214,7 +214,7 @@ impl Layout {
         }
     }
 
-    /// The first layer and those above it.
+    /// Lays out an LSTM: returns its first layer and the layers above it.
     fn lstm_stack(&mut self, name: &str, inputs: usize, lstm: &Lstm) -> (LstmAt, Vec<LstmAt>) {
         let first = self.lstm(name, inputs, lstm.hidden);
         let above =
@@ -285,8 +285,8 @@ impl Architecture {
         self.lstm.is_some() || self.transformer.is_some()
     }
 
-    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the
-    /// actor's layers, first to last, then those of a separate critic; for a transformer see
+    /// S, the number of floats in an environment's recurrent state: the hidden and cell states of the actor's
+    /// layers, first to last, then those of a separate critic; for a transformer, see
     /// [`crate::transformer::State`].
     pub fn state_len(&self) -> usize {
         if let Some(transformer) = &self.transformer {
@@ -298,7 +298,7 @@ impl Architecture {
         })
     }
 
-    /// The first mistake in its sizes, if there is one.
+    /// A description of the first invalid size, if there is one.
     pub fn problem(&self) -> Option<String> {
         let zero = |name: &str, size: usize| (size == 0).then(|| format!("{name} must be at least 1"));
         let sizes = self
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(read, architecture);
     }
 
-    /// Policies hold this form: other bytes would be other digests.
+    /// The serialised form is fixed because policies hold it: other bytes would give other digests.
     #[test]
     fn heads_in_files() {
         for (head, json) in [

@@ -1,23 +1,23 @@
 //! The masked categorical distribution: masked actions have probability 0. A multi-discrete action has an
-//! independent one for each component.
+//! independent distribution for each component.
 
 use crate::kernels::math::{exp, ln};
 use stages_numerics::kernel;
 use std::ops::Range;
 
-/// An element of each of 16 rows.
+/// One element from each of 16 rows.
 pub type Lanes = [f32; 16];
 
-/// The softmax of 16 rows of A logits, column by column, for each component by itself.
+/// The softmax of 16 rows of A logits, column by column, separately for each component.
 #[derive(Debug, Default)]
 pub struct Softmax {
     /// Logits.
     pub x: Vec<Lanes>,
     /// The action mask.
     pub mask: Vec<[bool; 16]>,
-    /// Log-probabilities; of masked actions finite.
+    /// Log-probabilities, finite even for masked actions.
     pub log_prob: Vec<Lanes>,
-    /// Probabilities; of masked actions 0.
+    /// Probabilities; 0 for masked actions.
     pub p: Vec<Lanes>,
     /// The entropies of each component, for an objective to keep.
     pub entropy: Vec<Lanes>,
@@ -27,7 +27,7 @@ pub struct Softmax {
 
 impl Softmax {
     /// Copies up to 16 rows `[_, A]` and the action mask of each; `choices` `[K]` are the numbers of choices
-    /// of the components, A in all. Of rows that are missing, choice 0 alone is allowed.
+    /// of the components, A in all. In missing rows, only choice 0 is allowed.
     #[inline(always)]
     pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, choices: &[u32]) {
         self.components.clear();
@@ -51,7 +51,7 @@ impl Softmax {
         }
     }
 
-    /// From [`Softmax::x`] to [`Softmax::log_prob`] and [`Softmax::p`].
+    /// Computes [`Softmax::log_prob`] and [`Softmax::p`] from [`Softmax::x`].
     #[inline(always)]
     pub fn normalise<const FMA: bool>(&mut self) {
         for k in 0..self.components.len() {
@@ -123,8 +123,8 @@ kernel![
         }
     }
 
-    /// For each row of logits `[B, A]` the choices that uniform numbers `[B, K]` in [0, 1) fall on, and the
-    /// log-probability of them together `[B]`.
+    /// For each row of logits `[B, A]`, the choices on which the uniform numbers `[B, K]` in [0, 1) fall, and
+    /// the joint log-probability of these choices `[B]`.
     pub(crate) fn sample_rows(
         logits: &[f32],
         mask: &[bool],
@@ -173,12 +173,12 @@ kernel![
     }
 ];
 
-/// A, the number of logits of components with `choices`.
+/// A, the total number of logits of components with these numbers of choices.
 pub fn num_outputs(choices: &[u32]) -> usize {
     choices.iter().map(|&n| n as usize).sum()
 }
 
-/// The logits of each component, of those of a row.
+/// The range of each component's logits within a row.
 pub fn components(choices: &[u32]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut end = 0;
     choices.iter().map(move |&n| {
@@ -225,7 +225,7 @@ pub fn sample(log_prob: &[f32], uniform: f64) -> u32 {
     last as u32
 }
 
-/// The likeliest action, the first of equals.
+/// The likeliest action; the first in case of ties.
 pub fn best(log_prob: &[f32]) -> u32 {
     let mut best = 0;
     for (action, &value) in log_prob.iter().enumerate() {
@@ -253,15 +253,15 @@ pub fn sample_action(
     sum
 }
 
-/// The likeliest choice of each component `[K]`, the first of equals.
+/// The likeliest choice of each component `[K]`; the first in case of ties.
 pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
         *choice = best(&log_prob[columns]);
     }
 }
 
-/// The largest logit of each component `[K]` whose choice is allowed, the first of equals; choice 0 where
-/// none is.
+/// For each component `[K]`, the allowed choice with the largest logit, the first in case of ties; choice 0
+/// where none is allowed.
 pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
         // Without branches by logits, which those of few choices would mislead: compilers make one of the
@@ -281,7 +281,7 @@ pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut
     }
 }
 
-/// The first of the greatest numbers, of which NaN is none unless it is the first.
+/// The index of the greatest number, the first in case of ties; NaN counts only if it comes first.
 fn greatest(x: &[f32]) -> u32 {
     let Some((&first, rest)) = x.split_first() else {
         return 0;
@@ -365,7 +365,7 @@ mod tests {
         assert!((f64::from(entropy(&row)) - e).abs() < 1e-6);
     }
 
-    /// The kernels for 16 rows against the plain functions for one component of one row.
+    /// The kernels for 16 rows agree with the plain functions for one component of one row.
     #[test]
     fn components_are_independent() {
         let choices = [3, 1, 4];

@@ -6,7 +6,7 @@ use stages_env::ActionSpace;
 use stages_env::CandidateBatch;
 use stages_numerics::random::Random;
 
-/// The choices `[K]` of row i: the likeliest, or drawn by `random`.
+/// The choices `[K]` of row i: the likeliest ones, or drawn with `random`.
 pub fn discrete(
     head: &ActionHead,
     output: &Output,
@@ -24,7 +24,7 @@ pub fn discrete(
     }
 }
 
-/// The candidate of row i: the likeliest, the first of equals, or drawn by `random`.
+/// The candidate of row i: the likeliest, the first in case of ties, or drawn with `random`.
 pub fn candidate(symbols: &CandidateBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
     let row = symbols.env_candidates[i] as usize..symbols.env_candidates[i + 1] as usize;
     let log_prob = &output.log_prob[row];
@@ -38,8 +38,8 @@ pub fn candidate(symbols: &CandidateBatch, output: &Output, i: usize, random: Op
     chosen as u32
 }
 
-/// The components `[A]` of row i: the distribution's mean, or drawn by `random`; those of a deterministic
-/// policy are never drawn.
+/// The components `[A]` of row i: the mean of the distribution, or drawn with `random`; a deterministic
+/// policy's are never drawn.
 pub fn continuous(
     head: &ActionHead,
     space: &ActionSpace,

@@ -1,4 +1,4 @@
-//! Devices on which a network is computed: the CPU, by own kernels, or a GPU, by candle.
+//! Devices on which a network is computed: the CPU, with this crate's kernels, or a GPU, with candle.
 
 use crate::{ActionHead, ActorModel, Architecture, CandleModel, Model, Precision};
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use stages_numerics::class::numerics_class;
 use std::fmt;
 
-/// The numerics class of networks on candle; raised when their bytes change.
+/// The numerics class of networks on candle, to be raised when the bytes of their results change.
 const CANDLE: &str = "candle-0.11-v2";
 
 /// A kind of device.

@@ -30,7 +30,7 @@ pub fn sample(mean: &[f32], log_std: &[f32], mut normal: impl FnMut() -> f64, ac
     }
 }
 
-/// [`log_prob`] for kernels.
+/// [`log_prob`] as a function for use within kernels.
 #[inline(always)]
 pub fn log_density<const FMA: bool>(action: &[f32], mean: &[f32], log_std: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// N(0.3, 0.5^2) and N(-1, 2^2): densities and entropies in closed form.
+    /// The densities and entropies of N(0.3, 0.5^2) and N(-1, 2^2) are those of the closed form.
     #[test]
     fn as_in_closed_form() {
         let (mean, log_std) = ([0.3_f32, -1.0], [0.5_f32.ln(), 2.0_f32.ln()]);

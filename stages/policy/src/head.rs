@@ -1,39 +1,41 @@
-//! The actions that a network's outputs are for.
+//! The action heads of a network: the form of its outputs for each kind of action space.
 
 use crate::categorical;
 use crate::symbolic::{AtomEmbedding, Pooling, Symbols};
 use serde::{Deserialize, Serialize};
 use stages_env::ActionSpace;
 
-/// The actions that a network's outputs are for. The first three and the last have a critic beside them; the
-/// others are the actors, and the action values, of trainers that learn from a replay buffer.
+/// The action head of a network. The first three variants and the last come with a critic; the others are the
+/// actors, or the action values, of trainers that learn from a replay buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionHead {
     /// A logit for each of A choices.
     Discrete(u32),
-    /// A logit for each choice of each of K components, whose numbers of choices these are.
+    /// A logit for each choice of each of K components; the numbers are the components' numbers of choices.
     MultiDiscrete(Vec<u32>),
     /// The mean of each of A components.
     Continuous(usize),
-    /// Mean and logarithm of the standard deviation of each of A components, of which the hyperbolic tangent
-    /// is taken, scaled to the bounds ([`crate::squashed`]).
+    /// The mean and the logarithm of the standard deviation of each of A components; the hyperbolic tangent
+    /// of the draw is scaled to the bounds ([`crate::squashed`]).
     SquashedGaussian(usize),
-    /// Each of A components: its hyperbolic tangent, scaled to the bounds. Never drawn.
+    /// The value of each of A components, whose hyperbolic tangent is scaled to the bounds. Actions are never
+    /// drawn.
     Deterministic(usize),
     /// The value of each of A choices ([`crate::q_values`]).
     QValues {
-        /// A.
+        /// A, the number of choices.
         choices: u32,
-        /// True if the network has the value of the state and the advantage of each choice instead.
+        /// True if the network has the value of the state and the advantage of each choice instead of action
+        /// values.
         dueling: bool,
         /// The share of drawn actions that are uniform over the allowed choices.
         epsilon: f32,
     },
-    /// A score for each candidate of a symbolic state, by embeddings of both.
+    /// A score for each candidate action of a symbolic state, from the embeddings of both.
     Candidates(Symbols),
 }
 
-/// The part of [`ActionHead`] in files that [`crate::Architecture`] does not tell otherwise.
+/// The serialised form of those variants of [`ActionHead`] that [`crate::Architecture`] has no field for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HeadFile {
@@ -58,7 +60,7 @@ impl Default for ActionHead {
 }
 
 impl ActionHead {
-    /// The head of an actor with a critic for an action space.
+    /// The head of an actor with a critic for the given action space.
     pub fn of(space: &ActionSpace) -> Self {
         match space {
             ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
@@ -72,7 +74,7 @@ impl ActionHead {
         }
     }
 
-    /// True if its actions are those of `space`.
+    /// True if the head's actions are those of `space`.
     pub fn fits(&self, space: &ActionSpace) -> bool {
         match (self, space) {
             (Self::SquashedGaussian(a) | Self::Deterministic(a), ActionSpace::Continuous { names, .. }) => {
@@ -88,7 +90,7 @@ impl ActionHead {
         }
     }
 
-    /// A, the number of choices in all or of continuous components; 0 for candidates, whose number changes.
+    /// A, the number of choices in all or of continuous components; 0 for candidates, whose number varies.
     pub fn num_outputs(&self) -> usize {
         match self {
             Self::Continuous(components)
@@ -133,7 +135,7 @@ impl ActionHead {
         }
     }
 
-    /// True for real numbers, false for choices.
+    /// True if actions are real numbers, false if they are choices.
     pub fn is_continuous(&self) -> bool {
         matches!(
             self,
@@ -141,7 +143,7 @@ impl ActionHead {
         )
     }
 
-    /// True if a critic of the state's value stands beside it.
+    /// True if the network has a critic of the state's value, too.
     pub fn has_critic(&self) -> bool {
         matches!(
             self,
@@ -149,7 +151,7 @@ impl ActionHead {
         )
     }
 
-    /// The name of the last layer.
+    /// The name of the network's last layer.
     pub(crate) fn name(&self) -> &'static str {
         if let Self::QValues { .. } = self { "q" } else { "action" }
     }

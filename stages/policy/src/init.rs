@@ -1,21 +1,21 @@
-//! First parameters.
+//! The initial parameters of networks.
 
 use crate::Architecture;
 use crate::transformer::shape::GATE_BIAS;
 use stages_numerics::random::Random;
 
-/// Draws the first parameters of a network, tensor i from the stream `[seed, i]` and the purpose's word.
+/// Draws the initial parameters of a network, tensor i from the stream `[seed, i]` and this purpose's word.
 ///
 /// With `orthogonal`: orthogonal weights of gain sqrt(2) in hidden layers, 0.01 in the action head, 1 in the
 /// value head and the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement
 /// learning", 2021; cleanrl). Without: PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within
 /// 1/sqrt(hidden).
 ///
-/// Continuous actions have standard deviations of 1. Embeddings of tokens are drawn from a normal
+/// The standard deviations of continuous actions start at 1. Embeddings of tokens are drawn from a normal
 /// distribution of deviation 1/2, and the weights of an atom's places from one of deviation 1; their biases
-/// are 0. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
-/// position drawn from a normal distribution of deviation 1/2, so that a head tells near from far from the
-/// start; orthogonal weights have gain 1 but where a rectifier follows.
+/// are 0. In either case, a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and
+/// relative position vectors drawn from a normal distribution of deviation 1/2, so that a head tells near
+/// from far from the start; orthogonal weights have gain 1 except where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
     let mut params = vec![0.0; architecture.num_params()];
@@ -56,7 +56,7 @@ pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<
     params
 }
 
-/// Fills the tensors that are no weights of a layer; `false` for others.
+/// Fills a tensor that is not the weight of a layer, and returns true; returns false for other tensors.
 fn special(name: &str, out: &mut [f32], random: &mut Random) -> bool {
     if let Some(part) = name.strip_prefix("embedding.") {
         match part {

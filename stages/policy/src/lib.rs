@@ -45,7 +45,7 @@ pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 pub use written::FILE_TYPE;
 
-/// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.
+/// The model with which the CPU trains and acts: fused kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
     if let Some(model) = SymbolicModel::new(architecture) {
         return Box::new(model);

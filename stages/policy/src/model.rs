@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_env::CandidateBatch;
 
-/// The type of numbers that an LSTM's matrix products take. Parameters, sums, states and all else are in f32.
+/// The number format that an LSTM's matrix products take. Parameters, sums, states and all else are in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// 24 significant bits.
+    /// f32, with 24 significant bits.
     #[default]
     F32,
-    /// 8 significant bits; several times as fast where the CPU has AMX.
+    /// bf16, with 8 significant bits; several times as fast where the CPU has AMX.
     Bf16,
 }
 
@@ -26,36 +26,37 @@ pub struct Observed<'a> {
     pub obs: &'a [f32],
     /// The action mask `[B, A]`; in each row at least one choice of each component is allowed.
     pub mask: &'a [bool],
-    /// `[B]`: the observation is the first of its episode; the recurrent state is zeroed before it.
+    /// `[B]`: true where the observation is the first of its episode; the recurrent state is zeroed before
+    /// it.
     pub episode_start: &'a [bool],
-    /// The states and their candidates, where actions are candidates; there is nothing else to observe then.
+    /// The states and their candidates, where actions are candidates; there is then nothing else to observe.
     pub symbols: Option<&'a CandidateBatch>,
 }
 
 /// The outputs of a network for B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities of the choices of discrete actions `[B, A]`, component by component; minus infinity
-    /// where one is masked. Those of all candidates, environment by environment, where actions are
-    /// candidates. Empty for continuous ones.
+    /// The log-probabilities of the choices of discrete actions `[B, A]`, component by component, with minus
+    /// infinity where a choice is masked. Where actions are candidates, the log-probabilities of all
+    /// candidates, environment by environment. Empty where actions are continuous.
     pub log_prob: Vec<f32>,
     /// The means of continuous actions' normal distributions `[B, A]`.
     pub mean: Vec<f32>,
-    /// The logarithms of their standard deviations `[A]`, or `[B, A]` where they depend on the observation;
-    /// empty where actions are not drawn.
+    /// The logarithms of the standard deviations of continuous actions `[A]`, or `[B, A]` where they depend
+    /// on the observation; empty where actions are not drawn.
     pub log_std: Vec<f32>,
-    /// Values `[B]`.
+    /// The values of the states `[B]`.
     pub value: Vec<f32>,
 }
 
-/// The actions drawn for B environments; slices of the caller's rollout buffer.
+/// The actions drawn for B environments, as slices of the caller's rollout buffer.
 #[derive(Debug)]
 pub struct Sampled<'a> {
-    /// Actions `[B, K]`, the number of a choice for each component.
+    /// The actions `[B, K]`: the number of a choice for each component.
     pub actions: &'a mut [u32],
-    /// Their log-probabilities `[B]`.
+    /// The log-probabilities of the actions `[B]`.
     pub log_prob: &'a mut [f32],
-    /// Values `[B]`.
+    /// The values of the states `[B]`.
     pub value: &'a mut [f32],
 }
 
@@ -64,21 +65,21 @@ pub struct Sampled<'a> {
 /// N x B columns. Sample i is step i / B of column i % B.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Minibatch<'a> {
-    /// T.
+    /// T, the number of steps of a sequence.
     pub steps: usize,
-    /// B.
+    /// B, the number of columns.
     pub columns: usize,
     /// Observations `[N, B, D]`.
     pub obs: &'a [f32],
-    /// `[N, B]`, as in [`Observed`].
+    /// `[N, B]`: true where the observation is the first of its episode.
     pub episode_start: &'a [bool],
     /// The recurrent states before the first step of each sequence, `[N / T, B, S]`.
     pub state: &'a [f32],
     /// The states and candidates of each step of the rollout, where actions are candidates; without memory,
     /// too.
     pub symbols: &'a [CandidateBatch],
-    /// The index of the first sample of each sequence in the minibatch: those of [`Minibatch::sequences`], in
-    /// any order. Where T = N, they are the indices of columns.
+    /// The index of the first sample of each sequence in the minibatch: a selection of
+    /// [`Minibatch::sequences`], in any order. Where T = N, these are the indices of columns.
     pub indices: &'a [u32],
 }
 
@@ -88,7 +89,7 @@ impl<'a> Minibatch<'a> {
         self.steps * self.indices.len()
     }
 
-    /// True if it has none.
+    /// True if the minibatch has no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -129,8 +130,8 @@ pub trait Model: Send {
     /// A forward pass over one step: fills `out` and advances the recurrent states `[B, S]`.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
 
-    /// A forward pass that draws discrete actions: those on which the numbers `uniform` `[B, K]` in [0, 1)
-    /// fall. Advances the recurrent states.
+    /// A forward pass that draws discrete actions: the choices on which the numbers `uniform` `[B, K]` in [0,
+    /// 1) fall. It advances the recurrent states.
     fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
         let mut all = Output::default();
         self.forward(input, state, &mut all);
@@ -150,18 +151,18 @@ pub trait Model: Send {
         out.value.copy_from_slice(&all.value);
     }
 
-    /// A forward and a backward pass over a minibatch: `gradient` `[P]` becomes that of the objective, whose
-    /// sums are returned. No gradient flows into the recurrent state before the first step.
+    /// A forward and a backward pass over a minibatch: `gradient` `[P]` becomes the gradient of the
+    /// objective, whose sums are returned. No gradient flows into the recurrent state before the first step.
     fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums;
 
-    /// A perceptron that is computed where the model is, without parameters yet; `learns` if it has backward
-    /// passes. Its failures are the model's.
+    /// A perceptron on the device of this model, without parameters yet; `learns` if it is to run backward
+    /// passes. Its failures are reported as the model's.
     fn perceptron(&self, shape: &MlpShape, learns: bool) -> Mlp {
         Mlp::new(shape, learns)
     }
 
-    /// The first failure of the device on which the network is computed (it may run out of memory, or lack an
-    /// operation). From then on no output of the model counts. Models on the CPU do not fail.
+    /// The first failure of the device on which the network is computed (it may run out of memory or lack an
+    /// operation). From then on, the model's outputs are meaningless. Models on the CPU do not fail.
     fn fault(&self) -> Option<&str> {
         None
     }

@@ -30,7 +30,7 @@ pub enum PolicyOutputs<'a> {
     Candidates {
         /// The logits of all candidates, sample by sample.
         logits: &'a mut [f32],
-        /// The first logit of each sample, and the end of the last `[n + 1]`.
+        /// The index of each sample's first logit, and at the end the number of logits `[n + 1]`.
         starts: &'a [u32],
     },
     /// Outputs for continuous actions.
@@ -39,18 +39,18 @@ pub enum PolicyOutputs<'a> {
         mean: &'a mut [f32],
         /// Logarithms of the standard deviations `[A]`.
         log_std: &'a [f32],
-        /// The derivative of the loss by them `[A]`, which is added to.
+        /// The derivative of the loss with respect to those logarithms `[A]`, which is added to.
         grad_log_std: &'a mut [f32],
     },
 }
 
-/// A loss of a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of
-/// samples while caches hold them, overwrites them with the derivative of the loss by each output, and adds
-/// to the statistics. Heads and blocks may come in any order and on several threads.
+/// A loss over a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of
+/// samples while caches hold them, overwrites them with the derivative of the loss with respect to each
+/// output, and adds to the statistics. Heads and blocks may come in any order and on several threads.
 pub trait Objective: Sync {
-    /// Takes the policy head's outputs for `samples`, whose indices are those of the rollout buffer.
+    /// Takes the policy head's outputs for `samples`, which are indices into the rollout buffer.
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);
 
-    /// Takes the value head's outputs `[n]` for `samples`.
+    /// Takes the value head's outputs `[n]` for `samples`, which are indices into the rollout buffer.
     fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums);
 }

@@ -1,4 +1,4 @@
-//! Action values: those of a duelling network, and the epsilon-greedy distribution of actions.
+//! Action values: those of duelling networks, and the epsilon-greedy distribution of actions.
 
 /// Turns the outputs of duelling networks `[n, A + 1]`, advantages and then the value of the state, into
 /// action values `[n, A]`: value + advantage - mean advantage (Wang and others, 2016).
@@ -12,7 +12,8 @@ pub fn combine(outputs: &[f32], q: &mut [f32]) {
     }
 }
 
-/// The derivative by the outputs `[n, A + 1]` from that by the action values `[n, A]`.
+/// The derivative with respect to the outputs `[n, A + 1]`, from that with respect to the action values `[n,
+/// A]`.
 pub fn spread(dq: &[f32], outputs: &mut [f32]) {
     let a = dq.len() / (outputs.len() - dq.len()).max(1);
     for (row, dq) in outputs.chunks_exact_mut(a + 1).zip(dq.chunks_exact(a)) {
@@ -24,7 +25,7 @@ pub fn spread(dq: &[f32], outputs: &mut [f32]) {
     }
 }
 
-/// The allowed choice of the greatest value, the first of equals.
+/// The allowed choice with the greatest value, the first in case of ties.
 pub fn best(q: &[f32], mask: &[bool]) -> usize {
     let mut best = None;
     for (i, (&q, &allowed)) in q.iter().zip(mask).enumerate() {
@@ -35,8 +36,8 @@ pub fn best(q: &[f32], mask: &[bool]) -> usize {
     best.map_or(0, |(i, _)| i)
 }
 
-/// Turns the values of a row into the log-probabilities of the epsilon-greedy policy, in place; returns the
-/// expected value.
+/// Turns the action values of a row into the log-probabilities of the epsilon-greedy policy, in place;
+/// returns the expected value.
 pub fn epsilon_greedy(q: &mut [f32], mask: &[bool], epsilon: f32) -> f32 {
     let best = best(q, mask);
     let allowed = mask.iter().filter(|&&allowed| allowed).count().max(1) as f32;

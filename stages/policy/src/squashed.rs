@@ -1,7 +1,7 @@
-//! The squashed normal distribution of soft actor-critic (Haarnoja and others, 2018): a = tanh u for u
-//! normal, its mean and standard deviation given by the network; with stable-baselines3's bounds.
+//! The squashed normal distribution of soft actor-critic (Haarnoja and others, 2018): a = tanh u, where u is
+//! normal and the network gives its mean and standard deviation, within the bounds of stable-baselines3.
 //!
-//! Networks see actions within -1 and 1, environments within their bounds.
+//! Networks see actions within -1 and 1; environments see them scaled to the bounds of the action space.
 
 use crate::kernels::math::{clamp, exp, ln, tanh};
 use stages_env::ActionSpace;
@@ -10,14 +10,14 @@ use stages_numerics::kernel;
 /// The bounds of the logarithm of the standard deviation.
 pub const LOG_STD: (f32, f32) = (-20.0, 2.0);
 
-/// Added to 1 - a^2 under the logarithm.
+/// The term added to 1 - a^2 under the logarithm.
 const EPSILON: f32 = 1e-6;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f32 = 0.918_938_5;
 
-/// Scales actions within -1 and 1, `[_, A]`, to the bounds of the space; those of other spaces stay as they
-/// are.
+/// Scales actions within -1 and 1, `[_, A]`, to the bounds of the space; actions of spaces without bounds
+/// stay as they are.
 pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
     if let ActionSpace::Continuous { bounds, .. } = space {
         for row in actions.chunks_exact_mut(bounds.low.len()) {
@@ -29,8 +29,8 @@ pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
 }
 
 kernel![
-    /// Actions `[n, A]` and their log-densities `[n]`, for outputs `[n, 2 A]` (means, then logarithms of
-    /// standard deviations) and standard normal numbers `[n, A]`.
+    /// Draws actions `[n, A]` and writes their log-densities `[n]`, from outputs `[n, 2 A]` (means, then
+    /// logarithms of standard deviations) and standard normal numbers `[n, A]`.
     pub fn sample(outputs: &[f32], noise: &[f32], action: &mut [f32], log_prob: &mut [f32]) {
         let a = action.len() / log_prob.len().max(1);
         for (i, log_prob) in log_prob.iter_mut().enumerate() {
@@ -45,8 +45,9 @@ kernel![
         }
     }
 
-    /// Overwrites outputs `[n, 2 A]` by the derivative of a loss by them, given those by the actions `[n, A]`
-    /// that [`sample`] made of them and by each log-density.
+    /// Overwrites outputs `[n, 2 A]` with the derivative of a loss with respect to them, given its
+    /// derivatives with respect to the actions `[n, A]` that [`sample`] drew and with respect to each
+    /// log-density.
     pub fn back(
         outputs: &mut [f32],
         a: usize,

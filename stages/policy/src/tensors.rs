@@ -5,8 +5,8 @@
 pub struct Tensor {
     /// The tensor's name, such as `actor_lstm.weight_x`, `pi.0.weight` or `action.bias`.
     pub name: String,
-    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM are in the
-    /// order input, forget, cell, output.
+    /// The dimensions: `[inputs, outputs]` for a weight, row-major, or `[outputs]` for a bias. The gates of
+    /// an LSTM are in the order input, forget, cell, output.
     pub shape: Vec<usize>,
     /// The tensor's offset in the flat vector.
     pub offset: usize,
@@ -29,7 +29,7 @@ impl Tensor {
     }
 }
 
-/// A weight and its bias.
+/// A dense layer's weight and bias: their sizes and their offsets in the flat vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dense {
     pub inputs: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Dense {
     pub bias: usize,
 }
 
-/// Tensors, in the order of the flat vector.
+/// The tensors laid out so far, in the order of the flat vector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tensors {
     pub list: Vec<Tensor>,

@@ -1,5 +1,5 @@
-//! The model over candle's own operations and autodiff, on any of its devices: slow on the CPU, and the
-//! oracle of the fused kernels.
+//! The model over candle's own operations and autodiff, on any of candle's devices: slow on the CPU, and the
+//! reference that the fused kernels are tested against.
 
 use super::parameters::Parameters;
 use super::transformer::Sequences;
@@ -50,7 +50,7 @@ impl CandleModel {
         Ok((h, c))
     }
 
-    /// Logits `[T b, A]` and values `[T b, 1]` of x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
+    /// Logits `[T b, A]` and values `[T b, 1]` for x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
     fn network(&self, x: &[Tensor], keep: &[Tensor], states: &mut States) -> Result<(Tensor, Tensor)> {
         let Layout {
             actor_lstm,
@@ -114,7 +114,7 @@ impl CandleModel {
         ))
     }
 
-    /// States from rows of `[_, S]`.
+    /// The recurrent states of `rows` rows `[_, S]`.
     fn states(&self, rows: usize, row: impl Fn(usize) -> usize, states: &[f32]) -> Result<States> {
         let stride = self.architecture.state_len();
         let hidden = self.architecture.lstm.map_or(0, |lstm| lstm.hidden);
@@ -287,7 +287,8 @@ impl CandleModel {
 }
 
 impl CandleModel {
-    /// Keeps the first error. On the CPU only shapes can be wrong, which the layout rules out.
+    /// Returns the value and keeps the first error. On the CPU only shapes can be wrong, which the layout
+    /// rules out.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),

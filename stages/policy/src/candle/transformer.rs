@@ -1,5 +1,5 @@
-//! A transformer over candle's own operations: every window spelled out as a mask, nothing cached, nothing
-//! left out.
+//! A transformer over candle's own operations, without any shortcut: every window is a mask over all steps,
+//! and nothing is cached.
 
 use super::parameters::Parameters;
 use crate::kernels::norm::EPSILON;
@@ -12,12 +12,12 @@ use candle_nn::ops::{sigmoid, softmax};
 /// The score of a step that is masked out.
 const UNSEEN: f32 = -1e9;
 
-/// Columns of steps, those before the rollout first.
+/// Columns of steps, with the steps before the rollout first.
 pub(super) struct Sequences {
     columns: usize,
     /// Observations `[b, N, D]`.
     obs: Vec<f32>,
-    /// `[b, N]`: the episode that a step belongs to; `None` for padding.
+    /// `[b, N]`: the episode to which a step belongs; `None` for padding.
     episodes: Vec<Option<u32>>,
 }
 
@@ -30,8 +30,8 @@ impl Sequences {
         }
     }
 
-    /// Adds a column: the steps stored in its state `[S]`, then its own steps, each an observation and a flag
-    /// that is true if it begins an episode.
+    /// Adds a column: the steps stored in the recurrent state `[S]`, then the column's own steps, each an
+    /// observation and a flag that is true where it begins an episode.
     pub fn column<'a>(&mut self, state: &State, row: &[f32], steps: impl Iterator<Item = (&'a [f32], bool)>) {
         self.columns += 1;
         for ago in (1..=state.history).rev() {
@@ -72,8 +72,8 @@ impl Parameters {
         x + (z * (h - x)?)?
     }
 
-    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the number of steps from
-    /// the second step to the first.
+    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]` is the mask; `ago` `[N, N]` is the number
+    /// of steps from the second step back to the first.
     fn attend(
         &self,
         shape: &Transformer,

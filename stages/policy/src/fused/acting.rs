@@ -28,10 +28,10 @@ pub(super) enum Request<'a> {
     Actions(&'a [f64], &'a mut [u32], &'a mut [f32]),
 }
 
-/// D, A, K and S.
+/// The sizes D, A, K and S.
 type Sizes = (usize, usize, usize, usize);
 
-/// Some rows of a step.
+/// A range of rows of a step, with the outputs requested for them.
 pub(super) struct Rows<'a> {
     pub input: Observed<'a>,
     pub states: &'a mut [f32],

@@ -15,7 +15,7 @@ use stages_numerics::dispatch::InstructionSet;
 /// The number of rows of steps whose weights' gradient is computed at once.
 const TOGETHER: usize = 512;
 
-/// Operands in bf16: pairs of elements, rows rounded up to those of tiles.
+/// The operands in bf16: pairs of elements, with the rows rounded up to whole tiles.
 #[derive(Default)]
 pub(super) struct Bf16Operands {
     shape: Shape,
@@ -63,7 +63,7 @@ impl Bf16Operands {
         }
     }
 
-    /// Pairs before the state, and before the 1.
+    /// The number of pairs before the state, and the number before the 1.
     fn parts(&self) -> (usize, usize) {
         let state = self.shape.inputs.div_ceil(2);
         (state, state + self.shape.hidden.div_ceil(2))

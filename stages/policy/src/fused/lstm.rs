@@ -9,8 +9,8 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::lstm_cell;
 use crate::kernels::panel_layout::{UNITS, WIDTH};
 
-/// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks
-/// of 16 (see [`lstm_cell`]).
+/// The results of the forward pass that the backward pass needs, for b columns and T steps; units are in
+/// blocks of 16 (see [`lstm_cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
     shape: Shape,
@@ -35,8 +35,8 @@ fn blocks(hidden: usize) -> usize {
     hidden.div_ceil(UNITS)
 }
 
-/// The number of rows of [`LstmRun::sum`], and the index among them of row i of the weights: inputs, states,
-/// bias.
+/// The number of rows of [`LstmRun::sum`], and a function from row i of the weights (inputs, states, bias) to
+/// its row there.
 pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
     let rows = if bf16 {
         bf16::gradient_rows(at)
@@ -158,8 +158,8 @@ impl LstmRun {
         }
     }
 
-    /// The backward pass from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep`
-    /// `[T, b]` is 0 where an episode starts.
+    /// The backward pass from the gradient [`LstmRun::above`]; leaves the weights' gradients in
+    /// [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
     pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
         let Some(operands) = &mut self.operands else { return };
         let Shape {

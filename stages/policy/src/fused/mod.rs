@@ -1,5 +1,5 @@
-//! The model that training uses: own kernels for the forward and the backward pass, checked against
-//! [`crate::CandleModel`] and finite differences.
+//! The model that training uses, with kernels of this crate for the forward and the backward pass; the tests
+//! check it against [`crate::CandleModel`] and finite differences.
 //!
 //! A minibatch is split by whole columns into shards, and the network into towers that learn independently of
 //! one another. Each shard of each tower has a gradient of its own; they are added up in order. The number of
@@ -31,10 +31,10 @@ use stages_numerics::dispatch::InstructionSet;
 use tower::{Recurrent, Tower, towers};
 use weights::Weights;
 
-/// The most shards a minibatch is split into.
+/// The largest number of shards into which a minibatch is split.
 const MAX_SHARDS: usize = 8;
 
-/// Parameters that one task of the reduction takes.
+/// The number of parameters that one task of the reduction sums.
 const REDUCTION: usize = 1 << 15;
 
 /// A network on fused kernels.
@@ -45,7 +45,7 @@ pub struct FusedModel {
     bf16: Option<Path>,
     weights: Weights,
     towers: Vec<Tower>,
-    /// For each shard, one for each tower.
+    /// The shards, each with one part for each tower.
     shards: Vec<Shard>,
     actors: Vec<Actor>,
 }
@@ -91,7 +91,7 @@ impl FusedModel {
         }
     }
 
-    /// A forward pass over one step of all rows.
+    /// Runs a forward pass over one step for all rows.
     fn run(&mut self, rows: Rows) {
         let network = Network {
             architecture: &self.architecture,
@@ -185,7 +185,7 @@ impl Model for FusedModel {
     }
 }
 
-/// Adds up the shards' gradients, in the shards' order.
+/// Adds the shards' gradients in the order of the shards.
 fn reduce(
     (instructions, bf16): (InstructionSet, bool),
     towers: &[Tower],

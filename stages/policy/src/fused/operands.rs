@@ -1,8 +1,8 @@
-//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32
+//! The products of an LSTM over sequences, and the operands that are kept from step to step, in f32
 //! ([`F32Operands`]) or in bf16 ([`super::bf16::Bf16Operands`]).
 //!
-//! Observation, state and a 1 are contiguous, so that a step is one product and the gradients of all weights
-//! and biases are one other, over some steps at a time while the L2 cache holds them.
+//! Observation, state and a 1 are contiguous, so that a step is one product, and the gradients of all weights
+//! and biases are one further product over several steps, while the L2 cache holds them.
 
 use super::network::Network;
 use super::weights::Matrix;
@@ -17,25 +17,25 @@ use stages_numerics::dispatch::InstructionSet;
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// D.
+    /// D, the length of an observation.
     pub inputs: usize,
-    /// H.
+    /// H, the number of units.
     pub hidden: usize,
-    /// Columns.
+    /// b, the number of columns.
     pub b: usize,
-    /// T.
+    /// T, the number of steps.
     pub steps: usize,
 }
 
 impl Shape {
-    /// Units, rounded up to whole blocks.
+    /// The number of units, rounded up to whole blocks.
     pub fn units(&self) -> usize {
         self.hidden.next_multiple_of(UNITS)
     }
 }
 
-/// The position of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and
-/// those after.
+/// The position of a step's rows in panels of `height` rows: the rows from `first` on of the panels that
+/// begin at `base`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub base: usize,
@@ -72,31 +72,31 @@ pub(super) trait Operands: Send + Sync {
     /// The slice and position to which the gradient of the gates' inputs of step t must be written.
     fn dz(&mut self, t: usize) -> (&mut [f32], Place);
 
-    /// Rows of a panel of the gradient that [`Operands::back`] writes.
+    /// The number of rows of a panel of the gradient that [`Operands::back`] writes.
     fn height(&self) -> usize;
 
-    /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in
-    /// panels.
+    /// Reads the gradient that was written for step t; if t > 0, writes the gradient of the state before the
+    /// step, in panels.
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
 
-    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have
-    /// been processed; `first` sets it.
+    /// Called after step t of the backward pass: adds to the weights' gradient, in panels, once enough steps
+    /// have been processed; `first` overwrites it instead.
     fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
 }
 
 /// The number of rows of steps whose weights' gradient is computed at once.
 const ROWS: usize = 128;
 
-/// With so few columns observations are projected by a product of their own, ahead of the steps: a step of
-/// few rows waits for the weights, which no L1 cache holds.
+/// Up to this number of columns, a product of their own projects the observations ahead of the steps: a step
+/// with few rows waits for the weights, which no L1 cache holds.
 const FEW: usize = 16;
 
 /// Operands in f32.
 #[derive(Default)]
 pub(super) struct F32Operands {
     shape: Shape,
-    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for
-    /// the same cache sets.
+    /// The distance from one row of [`F32Operands::xh`] to the next: an odd number of cache lines, so that
+    /// rows do not compete for the same cache sets.
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,
@@ -116,7 +116,8 @@ impl F32Operands {
     }
 }
 
-/// The number of rows of the gradient of the weights, in panels: those of inputs, of states, and one.
+/// The number of rows of the weights' gradient in panels: those of the inputs, of the states, and one of the
+/// bias.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     at.inputs + at.hidden + 1
 }

@@ -14,7 +14,7 @@ use crate::kernels::aligned::Aligned;
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
 
-/// Rows that dense layers take at once.
+/// The number of rows that dense layers take at once.
 const ROWS: usize = 128;
 
 /// The buffers of one task.
@@ -30,13 +30,13 @@ pub(super) struct Shard {
     samples: Vec<u32>,
     softmax: Softmax,
     pub lstm: LstmRun,
-    /// Outputs of the LSTM for as many steps as dense layers take at once.
+    /// The LSTM's outputs for as many steps as dense layers take at once.
     h: Aligned,
     trunks: Vec<TrunkRun>,
 }
 
 impl Shard {
-    /// One step: the logits (not yet masked) and values that the tower has; advances the states.
+    /// Runs one step: writes the tower's logits (not yet masked) and values, and advances the states.
     pub fn forward(
         &mut self,
         network: &Network,
@@ -74,7 +74,7 @@ impl Shard {
         }
     }
 
-    /// A forward and a backward pass: leaves the gradient and the sums.
+    /// Runs a forward and a backward pass, and leaves the gradient and the sums.
     pub fn backward(
         &mut self,
         network: &Network,
@@ -91,7 +91,7 @@ impl Shard {
         }
     }
 
-    /// Without memory: any rows, in any order.
+    /// The pass of a tower without memory, whose rows may come in any order.
     fn rows(&mut self, network: &Network, tower: &Tower, minibatch: &Minibatch, objective: &dyn Objective) {
         let d = network.architecture.obs_dim;
         for t in 0..minibatch.steps {

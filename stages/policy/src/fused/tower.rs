@@ -40,8 +40,7 @@ pub(crate) struct Recurrent {
     pub state: usize,
 }
 
-/// Some of the parameters: their offset in the flat vector, their offset in a tower's gradient, and their
-/// number.
+/// A range of parameters: its offset in the flat vector, its offset in a tower's gradient, and its length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub global: usize,
@@ -49,16 +48,16 @@ pub(crate) struct Segment {
     pub len: usize,
 }
 
-/// A part of the network that learns by itself.
+/// A part of the network that learns independently of the others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tower {
     pub lstm: Option<Recurrent>,
     pub trunks: Vec<Trunk>,
-    /// The parameters of its dense layers.
+    /// The segments of the tower's dense layers.
     pub segments: Vec<Segment>,
     /// The segment of the logarithms of continuous actions' standard deviations, one of `segments`.
     pub log_std: Option<Segment>,
-    /// The number of parameters of its dense layers.
+    /// The number of parameters of the tower's dense layers.
     pub len: usize,
 }
 

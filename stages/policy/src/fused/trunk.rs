@@ -1,4 +1,4 @@
-//! The forward and the backward pass of dense layers over some rows, while caches hold them.
+//! The forward and the backward pass of dense layers over a block of rows, while caches hold them.
 
 use super::network::Products;
 use super::tower::{Layer, Trunk};
@@ -13,7 +13,7 @@ use crate::kernels::operands::{Inputs, Left, Out, Right, Start};
 #[derive(Default)]
 pub(crate) struct TrunkRun {
     outputs: Vec<Aligned>,
-    /// Gradients, from layer to layer.
+    /// The gradients, passed from layer to layer.
     above: Aligned,
     below: Aligned,
 }
@@ -48,8 +48,8 @@ impl TrunkRun {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
-    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; writes the
-    /// gradients of the weights to `gradient`, or adds them to it if `add`, and writes that of the input to
+    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs. It writes the
+    /// gradients of the weights to `gradient`, or adds them if `add`, and writes the gradient of the input to
     /// `grad_input`, each if it is given.
     pub fn backward(
         &mut self,

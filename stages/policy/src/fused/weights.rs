@@ -7,7 +7,7 @@ use crate::kernels::panels::Panels;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The largest number of parameters that a single thread packs.
+/// Below this number of parameters, a single thread packs them.
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
@@ -24,9 +24,9 @@ pub(crate) struct Matrix {
 
 pub(crate) struct Weights {
     matrices: Vec<Matrix>,
-    /// The parameters, as long as only forward passes need them packed.
+    /// The parameters, kept as long as only forward passes need them packed.
     params: Vec<f32>,
-    /// Logarithms of the standard deviations of continuous actions, and their range among the parameters.
+    /// The logarithms of the standard deviations of continuous actions, and their range among the parameters.
     pub log_std: Vec<f32>,
     deviations: Range<usize>,
     /// True once a backward pass was requested.
@@ -120,7 +120,7 @@ impl Weights {
         });
     }
 
-    /// Packs the operands of the backward pass, from now on with each set of parameters.
+    /// Packs the operands of the backward pass, now and whenever parameters are loaded.
     pub fn prepare_backward(&mut self) {
         if !self.learns {
             self.learns = true;

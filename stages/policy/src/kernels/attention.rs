@@ -4,27 +4,28 @@
 use super::math::{exp, mul_add};
 use stages_numerics::kernel;
 
-/// Numbers that are computed at once; rows of transposed keys are padded by this many beyond the last.
+/// The number of elements that are computed at once; rows of transposed keys are padded by as many beyond the
+/// last.
 pub const LANES: usize = 32;
 
-/// The steps that a step attends to: n of them, oldest first.
+/// The window of a step: the n steps that it attends to, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    /// n.
+    /// n, the number of steps.
     pub len: usize,
-    /// The number of heads, which share d among them.
+    /// The number of heads, which share the d elements among them.
     pub heads: usize,
-    /// Keys, transposed `[d, key_stride]`, from the first step's on.
+    /// The keys, transposed `[d, key_stride]`, from the first step's key on.
     pub keys: &'a [f32],
-    /// The distance of two elements of the same key, and of the same value in [`Backward::values`].
+    /// The distance between consecutive elements of a key, and of a value in [`Backward::values`].
     pub key_stride: usize,
-    /// Vectors of relative position, transposed `[d, position_stride]`, from the first step's on.
+    /// The relative position vectors, transposed `[d, position_stride]`, from the first step's vector on.
     pub positions: &'a [f32],
-    /// The distance of two elements of the same vector of relative position.
+    /// The distance between consecutive elements of a relative position vector.
     pub position_stride: usize,
 }
 
-/// Numbers of a value that are summed up in a register.
+/// The number of a value's elements that are summed in one register.
 const BLOCK: usize = 16;
 
 /// out[j] := the sum over c of x[c] rows[c, j], for j < LANES.
@@ -40,7 +41,8 @@ fn products<const FMA: bool>(x: &[f32], rows: &[f32], stride: usize) -> [f32; LA
     sums
 }
 
-/// The scores, not yet scaled, of LANES steps from `from` on: the products with keys and with positions.
+/// The scores, not yet scaled, of LANES steps from `from` on: the products with the keys plus those with the
+/// relative positions.
 #[inline(always)]
 fn scores<const FMA: bool>(q: &[f32], keys: (&[f32], usize), positions: (&[f32], usize)) -> [f32; LANES] {
     let (mut by_content, mut by_position) = ([0.0_f32; LANES], [0.0_f32; LANES]);
@@ -58,7 +60,7 @@ fn scores<const FMA: bool>(q: &[f32], keys: (&[f32], usize), positions: (&[f32],
     by_content
 }
 
-/// COUNT blocks of the output, from column `from` on: sums over the steps, first to last.
+/// COUNT blocks of the output, from column `from` on, summed over the steps from first to last.
 #[inline(always)]
 fn read<const FMA: bool, const COUNT: usize>(
     weights: [&[f32]; COUNT],
@@ -92,8 +94,8 @@ fn axpy<const FMA: bool>(w: f32, x: &[f32], y: &mut [f32]) {
 }
 
 kernel![
-    /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`; `weights`
-    /// `[heads, n rounded up to LANES, or more]` keep the softmax of its scores. n must be at least 1.
+    /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`. The softmax of the
+    /// scores is left in `weights` `[heads, n rounded up to LANES, or more]`. n must be at least 1.
     pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) {
         let d = q.len();
         let (n, size) = (window.len, d / window.heads);
@@ -163,11 +165,11 @@ kernel![
 pub struct Backward<'a> {
     /// The query `[d]`.
     pub q: &'a [f32],
-    /// Keys as rows `[n, d]`.
+    /// The keys as rows `[n, d]`.
     pub key_rows: &'a [f32],
-    /// Vectors of relative position as rows `[n, d]`.
+    /// The relative position vectors as rows `[n, d]`.
     pub position_rows: &'a [f32],
-    /// Values, transposed as the keys are.
+    /// The values, transposed like the keys.
     pub values: &'a [f32],
     /// The softmax of the scores, as [`forward`] left it.
     pub weights: &'a [f32],
@@ -176,8 +178,8 @@ pub struct Backward<'a> {
 }
 
 kernel![
-    /// The backward pass of [`forward`]: `grad_q` `[d]` is set; the gradients of keys, values and vectors of
-    /// position, all `[n, d]`, are added to. `scratch` has n elements, rounded up to LANES.
+    /// The backward pass of [`forward`]: sets `grad_q` `[d]`, and adds to the gradients of keys, values and
+    /// relative position vectors, all `[n, d]`. `scratch` has n elements, rounded up to LANES.
     pub fn backward(
         window: Window<'_>,
         from: Backward<'_>,

@@ -1,4 +1,4 @@
-//! Layers' pointwise parts, and optimisers.
+//! The pointwise parts of layers, and the steps of optimisers.
 
 use super::math::{clamp, mul_add, tanh};
 use stages_numerics::kernel;
@@ -87,21 +87,21 @@ kernel![
 /// The coefficients of one step of [`adam`].
 #[derive(Clone, Copy, Debug)]
 pub struct AdamStep {
-    /// The factor of the gradient (clipping of its norm).
+    /// The factor by which the gradient is scaled to clip its norm.
     pub gradient_scale: f32,
-    /// The learning rate over 1 - beta1^t.
+    /// The learning rate divided by 1 - beta1^t.
     pub rate: f32,
-    /// 1 over sqrt(1 - beta2^t).
+    /// 1 / sqrt(1 - beta2^t).
     pub second_correction: f32,
-    /// Decay of the mean.
+    /// The decay rate of the mean of gradients.
     pub beta1: f32,
-    /// Decay of the mean square.
+    /// The decay rate of the mean of squared gradients.
     pub beta2: f32,
-    /// Added to the denominator.
+    /// The term added to the denominator.
     pub epsilon: f32,
-    /// Means of gradients and of squares of smaller size become 0; 0 for none. Where gradients stay away they
-    /// would end as subnormal numbers, on which arithmetic takes many times as long, and stay there, as 0.9
-    /// of the least number rounds to itself.
+    /// The size below which the means of gradients and of their squares become 0; 0 for none. Where gradients
+    /// stay away, the means would otherwise end as subnormal numbers, on which arithmetic takes many times as
+    /// long, and stay there, since 0.9 times the least number rounds to itself.
     pub least: f32,
 }
 

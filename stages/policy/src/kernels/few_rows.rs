@@ -1,4 +1,4 @@
-//! Products of few rows by weights that the L1 cache holds, as those of a population's members are.
+//! Products of few rows by weights that fit the L1 cache, such as those of a population's members.
 
 use super::matmul;
 use super::operands::{Left, Out, Start};
@@ -8,13 +8,12 @@ use stages_numerics::dispatch::InstructionSet;
 /// Rows of results and biases are padded to whole vectors of this length.
 pub const PART: usize = 16;
 
-/// The greatest inner size whose panels stay in the L1 cache while the rows go by.
+/// The largest inner size at which panels stay in the L1 cache while the rows pass.
 #[cfg(target_arch = "x86_64")]
 const DEPTH: usize = 128;
 
-/// out := bias, or the present values without one, + x `[rows, k]` w: the bits of [`matmul::product`]. Rows
-/// of `out` are `stride` apart, and have, as the bias, n numbers and then padding, whose values are
-/// arbitrary.
+/// out := bias + x `[rows, k]` w, or out + x w without a bias: the bits of [`matmul::product`]. Rows of `out`
+/// are `stride` apart; like the bias, each has n numbers and then padding, whose values are arbitrary.
 pub fn product(
     instructions: InstructionSet,
     x: Left,
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// Every shape of a block, and sizes beyond those of the kernel: the bits of one chain over k from the
+    /// Every block shape, and sizes beyond those of the kernel, give the bits of one chain over k from the
     /// start on.
     #[test]
     fn products_are_chains() {

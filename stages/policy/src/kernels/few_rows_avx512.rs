@@ -1,5 +1,5 @@
-//! [`super::few_rows::product`] with AVX-512: 16 vectors of sums in registers, of 4 rows and 64 columns where
-//! there are so many.
+//! [`super::few_rows::product`] with AVX-512: 16 vectors of sums in registers, for 4 rows and 64 columns
+//! where there are as many.
 #![expect(
     unsafe_code,
     reason = "intrinsics over pointers; members of populations step an eighth faster than with the blocks \
@@ -14,28 +14,28 @@ use std::arch::x86_64::{
     _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
-/// Lanes of a vector.
+/// The lanes of a vector.
 const LANES: usize = 16;
 
-/// Sums in registers, in vectors.
+/// The number of vectors of sums in registers.
 const MOST: usize = 16;
 
-/// The operands of some rows and some vectors of columns.
+/// The operands of a block: some rows and some vectors of columns.
 #[derive(Clone, Copy)]
 struct Block {
     x: *const f32,
     x_stride: usize,
     k: usize,
     w: *const f32,
-    /// The start of the sums.
+    /// The values from which the sums start.
     init: *const f32,
     init_stride: usize,
     out: *mut f32,
     out_stride: usize,
 }
 
-/// See [`super::few_rows::product`], which has checked the shapes: rows of `out` have room for whole vectors,
-/// and `bias` is as long.
+/// Computes [`super::few_rows::product`], which has checked the shapes: rows of `out` have room for whole
+/// vectors, and so has `bias`.
 pub(super) fn product(_: V4, x: Left, w: &Panels, bias: Option<&[f32]>, out: &mut [f32], out_stride: usize) {
     let (data, x_stride, ..) = x.layout();
     let (rows, k) = x.shape();
@@ -110,8 +110,8 @@ unsafe fn run<const V: usize>(block: Block, height: usize) {
     }
 }
 
-/// The sums of H rows and V vectors of columns, from their start to `out`. A function of its own, whose loop
-/// has the registers to itself.
+/// Computes the sums of H rows and V vectors of columns, from their start to `out`. It is a function of its
+/// own so that its loop has the registers to itself.
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
 unsafe fn add_products<const H: usize, const V: usize>(block: Block) {

@@ -61,7 +61,7 @@ fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: 
 }
 
 kernel![
-    /// [`gradient`] of some rows, without intrinsics.
+    /// [`gradient`] without intrinsics.
     fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) {
         // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
         if FMA && cfg!(target_arch = "x86_64") {
@@ -126,8 +126,8 @@ fn block<const M: usize, const FMA: bool>(
     }
 }
 
-/// Adds up panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into
-/// the order of the weights `[_, 4 hidden]`; `row` gives the row of the m that each is copied from.
+/// Adds the panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into
+/// the order of the weights `[_, 4 hidden]`; `row` gives, for each, the row among the m to copy.
 pub fn unpack_gates<'a>(
     parts: impl Iterator<Item = &'a [f32]> + Clone,
     m: usize,

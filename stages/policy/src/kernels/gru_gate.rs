@@ -6,7 +6,7 @@ use super::math::{mul_add, sigmoid, tanh};
 use stages_numerics::kernel;
 
 kernel![
-    /// Rows of `[2 d]`: the inputs of r and z become them; rx := r x.
+    /// Turns rows `[2 d]` of the inputs of r and z into r and z; rx := r x.
     pub fn open(rz: &mut [f32], x: &[f32], bias: &[f32], rx: &mut [f32]) {
         let d = bias.len();
         for ((rz, x), rx) in rz
@@ -23,7 +23,7 @@ kernel![
         }
     }
 
-    /// The input of h becomes h; out := (1 - z) x + z h.
+    /// Turns the input of h into h; out := (1 - z) x + z h.
     pub fn mix(rz: &[f32], h: &mut [f32], x: &[f32], out: &mut [f32], d: usize) {
         for (((rz, x), h), out) in rz
             .chunks_exact(2 * d)
@@ -40,7 +40,7 @@ kernel![
     }
 
     /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`),
-    /// and of x as far as it is mixed.
+    /// and the part of the gradient of x that flows through (1 - z) x.
     pub fn mix_back(
         grad_out: &[f32],
         rz: &[f32],
@@ -69,8 +69,8 @@ kernel![
         }
     }
 
-    /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`), adds to
-    /// that of x.
+    /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`) and adds to
+    /// the gradient of x.
     pub fn open_back(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32], d: usize) {
         for ((((drx, rz), x), drz), dx) in drx
             .chunks_exact(d)

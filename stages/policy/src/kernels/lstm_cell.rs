@@ -10,7 +10,8 @@
 use super::math::{clamp, exp, mul_add, tanh, tanh_parts};
 use stages_numerics::kernel;
 
-/// Sigmoids are at least 2e-19: the product of two denominators stays finite.
+/// The lower bound of a sigmoid's argument: sigmoids are then at least 2e-19, so that the product of two
+/// denominators stays finite.
 const LOWEST: f32 = -43.0;
 
 #[inline(always)]
@@ -36,11 +37,11 @@ pub struct Forward<'a> {
     pub c_prev: &'a [f32],
     /// `[rows]`: 0 where an episode starts, so that the previous cell counts as 0.
     pub keep: &'a [f32],
-    /// The cells, `[rows, 16]`.
+    /// The cells of this step, `[rows, 16]`.
     pub c: &'a mut [f32],
-    /// The outputs: each row's `lanes` elements, `h_stride` from row to row.
+    /// The outputs: `lanes` elements in each row, with rows `h_stride` apart.
     pub h: &'a mut [f32],
-    /// See [`Forward::h`].
+    /// The distance from one row of [`Forward::h`] to the next.
     pub h_stride: usize,
     /// The number of the block's units that are not padding.
     pub lanes: usize,
@@ -95,7 +96,7 @@ kernel![
 /// The operands of a backward step: a block of units of some environments.
 #[derive(Debug)]
 pub struct Backward<'a> {
-    /// The gates, as [`Forward::z`] left them.
+    /// The gates, as the forward step left them in [`Forward::z`].
     pub gates: [&'a [f32]; 2],
     /// The cells of the previous step, `[rows, 16]`.
     pub c_prev: &'a [f32],
@@ -103,20 +104,22 @@ pub struct Backward<'a> {
     pub keep: &'a [f32],
     /// The cells of this step, `[rows, 16]`.
     pub c: &'a [f32],
-    /// The gradient of the output from above: each row's `lanes` elements, `above_stride` from row to row.
+    /// The gradient of the output from above: `lanes` elements in each row, with rows `above_stride` apart.
     pub above: &'a [f32],
-    /// See [`Backward::above`].
+    /// The distance from one row of [`Backward::above`] to the next.
     pub above_stride: usize,
-    /// The gradient of the output from the next step: 16 elements a row, `after_stride` from row to row.
+    /// The gradient of the output from the next step: 16 elements in each row, with rows `after_stride`
+    /// apart.
     pub after: &'a [f32],
-    /// See [`Backward::after`].
+    /// The distance from one row of [`Backward::after`] to the next.
     pub after_stride: usize,
-    /// `[rows]`: 0 where the next step starts an episode, and [`Backward::after`] and [`Backward::dc`] count
-    /// as 0.
+    /// `[rows]`: 0 where the next step starts an episode, so that [`Backward::after`] and [`Backward::dc`]
+    /// count as 0.
     pub keep_next: &'a [f32],
-    /// The gradient of the cells from the next step, `[rows, 16]`, becomes the one for the step before.
+    /// The gradient of the cells from the next step, `[rows, 16]`, which becomes the gradient for the step
+    /// before.
     pub dc: &'a mut [f32],
-    /// The gradient of the gates' inputs, laid out as [`Forward::z`].
+    /// The gradient of the gates' inputs, in the layout of [`Forward::z`].
     pub dz: [&'a mut [f32]; 2],
     /// The number of the block's units that are not padding.
     pub lanes: usize,
@@ -172,8 +175,8 @@ mod tests {
     use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
 
-    /// Gates, states and outputs of a block against the definition in double precision, and its backward step
-    /// against finite differences.
+    /// Gates, states and outputs of a block agree with the definition in double precision, and the backward
+    /// step with finite differences.
     #[test]
     fn as_defined_on_every_instruction_set() {
         let (rows, lanes) = (5, 13);

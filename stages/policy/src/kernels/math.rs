@@ -1,19 +1,19 @@
 //! Scalar functions that compilers vectorise, by polynomial and rational approximation.
 
-/// a b + c, in one rounding where the CPU has fused multiply-add.
+/// a b + c, in a single rounding where the CPU has fused multiply-add.
 #[inline(always)]
 pub fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// x within [-bound, bound]; NaN stays NaN.
+/// x limited to [low, high]; NaN stays NaN.
 #[inline(always)]
 pub fn clamp(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// e^x, to 2 ulps (Cephes' polynomial), for x in [-87, 88], and the value of the nearer end beyond.
+/// e^x, to 2 ulps (Cephes' polynomial), for x in [-87, 88]; beyond, the value of the nearer end.
 #[inline(always)]
 pub fn exp<const FMA: bool>(x: f32) -> f32 {
     // Adding and taking away 1.5 x 2^23 rounds to an integer, which is left in the sum's low bits.
@@ -32,7 +32,7 @@ pub fn exp<const FMA: bool>(x: f32) -> f32 {
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
-/// ln x for normal positive x, to 2 ulps (Cephes' polynomial); NaN of NaN.
+/// ln x for normal positive x, to 2 ulps (Cephes' polynomial); NaN for NaN.
 #[inline(always)]
 pub fn ln<const FMA: bool>(x: f32) -> f32 {
     // x = m 2^e with m within sqrt(1/2) and sqrt(2).
@@ -68,7 +68,7 @@ pub fn tanh<const FMA: bool>(x: f32) -> f32 {
     p / q
 }
 
-/// tanh x as a fraction, whose denominator lies within 0.004 and 1.
+/// tanh x as a fraction whose denominator lies between 0.004 and 1.
 #[inline(always)]
 pub fn tanh_parts<const FMA: bool>(x: f32) -> (f32, f32) {
     let x = clamp(x, -7.905_311, 7.905_311);
@@ -91,8 +91,8 @@ mod tests {
     use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::kernel;
 
-    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each
-    /// instructions.
+    /// Applies each function to a slice, so that it is compiled as where it is used: as vectors of each
+    /// instruction set.
     macro_rules! mapped {
         ($name:ident, $body:ident, $function:ident) => {
             #[inline(always)]
@@ -116,7 +116,7 @@ mod tests {
     /// Name, function, its exact definition, the interval, and the greatest error in ulps.
     type Case = (&'static str, fn(InstructionSet, &mut [f32]), Exact, (f32, f32), f64);
 
-    /// The distance of `found` from `exact`, in ulps of f32 there.
+    /// The distance of `found` from `exact`, in f32 ulps at `exact`.
     fn ulps(found: f32, exact: f64) -> f64 {
         let unit =
             f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());

@@ -1,8 +1,8 @@
-//! Matrix products: activations by weights that were packed once for each set of parameters ([`product`]),
-//! and gradients of weights ([`super::gradient`]).
+//! Matrix products: activations by weights that are packed once for each set of parameters ([`product`]), and
+//! gradients of weights ([`super::gradient`]).
 //!
 //! Both compute each element as one chain over k = 0, 1, …, starting from the present value of the result:
-//! neither the split of rows over threads nor the shape of the registers' block changes a bit.
+//! neither the split of rows over threads nor the shape of the block in registers changes a bit.
 
 use super::math::mul_add;
 use super::operands::{DEPTH, Left, Out, Start};
@@ -17,7 +17,7 @@ pub fn product(instructions: InstructionSet, a: Left, w: &Panels, start: Start, 
     product_over(instructions, a, (w, 0..w.k), start, c);
 }
 
-/// [`product`] with some rows of w alone.
+/// [`product`] over some rows of w only.
 pub fn product_over(
     instructions: InstructionSet,
     a: Left,
@@ -56,10 +56,10 @@ pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, c: &mut [f3
     );
 }
 
-/// Columns that the generic kernel keeps in registers.
+/// The number of columns that the generic kernel keeps in registers.
 const PART: usize = 16;
 
-/// Rows that the generic kernel keeps in registers, of as many as AVX2 has.
+/// The number of rows that the generic kernel keeps in registers, as many as AVX2 has room for.
 const MOST: usize = 6;
 
 kernel![
@@ -96,7 +96,7 @@ kernel![
     }
 ];
 
-/// Rows of a left operand from `row` on, their elements from `from` on.
+/// The rows of a left operand from `row` on, and their elements from `from` on.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     a: &'a Left<'a>,
@@ -104,7 +104,7 @@ struct Rows<'a> {
     from: usize,
 }
 
-/// The columns of panel `p` of some rows, PARTS parts at a time where that many are whole.
+/// Computes the columns of panel `p` for some rows, PARTS parts at a time where that many are whole.
 #[inline(always)]
 fn group<const ROWS: usize, const PARTS: usize, const FMA: bool>(
     rows: Rows,
@@ -150,7 +150,7 @@ fn group<const ROWS: usize, const PARTS: usize, const FMA: bool>(
     }
 }
 
-/// out := init, or out, + the products of ROWS rows and PARTS parts of a panel from column `first` on.
+/// out := init, or out, + the products of ROWS rows and PARTS parts of a panel, from column `first` on.
 #[inline(always)]
 fn block<const ROWS: usize, const PARTS: usize, const FMA: bool>(
     Rows { a, row, from }: Rows,

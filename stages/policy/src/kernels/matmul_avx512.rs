@@ -18,10 +18,10 @@ use std::arch::x86_64::{
 /// The number of rows of a panel that are prefetched into the L1 cache.
 const AHEAD: usize = 16;
 
-/// Rows in registers.
+/// The largest number of rows in registers.
 const ROWS: usize = 12;
 
-/// Calls a kernel of as many rows, at most [`ROWS`]; in brackets are its other sizes.
+/// Calls the kernel instance for a number of rows, at most [`ROWS`]; its other sizes stand in brackets.
 macro_rules! by_height {
     ($height:expr, $kernel:ident[$($size:literal),+]$arguments:tt) => {
         match $height {
@@ -41,8 +41,8 @@ macro_rules! by_height {
     };
 }
 
-/// A left operand as the kernel walks it: H rows `stride` apart, `groups` groups of `len` elements, `jump`
-/// apart.
+/// The walk of the kernel over a left operand: H rows that are `stride` apart, each of `groups` groups of
+/// `len` elements that are `jump` apart.
 #[derive(Clone, Copy)]
 struct Walk {
     a: *const f32,
@@ -52,21 +52,21 @@ struct Walk {
     jump: usize,
 }
 
-/// The offset of the blocks of a result, P panels `panel` apart; the last one is `width` wide.
+/// The place of the blocks of a result: P panels that are `panel` apart, the last one `width` wide.
 #[derive(Clone, Copy)]
 struct Place {
     c: *mut f32,
     stride: usize,
     panel: usize,
     width: usize,
-    /// The start of the sums: rows `init_stride` apart, panels `init_panel`.
+    /// The values from which the sums start: rows `init_stride` apart, panels `init_panel` apart.
     init: *const f32,
     init_stride: usize,
     init_panel: usize,
 }
 
-/// See [`super::matmul::product`], which has checked the shapes; c is (data, from row to row, from panel to
-/// panel).
+/// Computes [`super::matmul::product`], which has checked the shapes; c is (data, distance of rows, distance
+/// of panels).
 pub(super) fn product(
     _: V4,
     a: Left,
@@ -214,7 +214,8 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
     }
 }
 
-/// sums := sums + x w, of H elements of x `stride` apart and a row of P panels `w_panel` apart.
+/// sums := sums + x w, for H elements of x that are `stride` apart and a row of P panels that are `w_panel`
+/// apart.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
 unsafe fn add_products<const H: usize, const P: usize, const V: usize>(
@@ -246,13 +247,13 @@ unsafe fn add_products<const H: usize, const P: usize, const V: usize>(
     }
 }
 
-/// See [`super::gradient::gradient`], which has checked the shapes.
+/// Computes [`super::gradient::gradient`], which has checked the shapes.
 pub(super) fn gradient(_: V4, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     // SAFETY: the token proves that the CPU has the instructions; the shapes are checked.
     unsafe { gradient_panels(x, dy, add, dw) };
 }
 
-/// A block of a gradient: some rows of dw, `dw_stride` apart, of which two parts of 16 columns or less.
+/// A block of a gradient: rows of dw that are `dw_stride` apart, in two parts of at most 16 columns.
 #[derive(Clone, Copy)]
 struct Part {
     x: *const f32,

@@ -3,7 +3,7 @@
 use super::math::mul_add;
 use stages_numerics::kernel;
 
-/// Added to variances under the root; PyTorch's.
+/// The term added to variances under the root, as in PyTorch.
 pub const EPSILON: f32 = 1e-5;
 
 const LANES: usize = 16;
@@ -30,8 +30,8 @@ fn sum(n: usize, term: impl Fn(usize) -> f32) -> f32 {
 }
 
 kernel![
-    /// y := unit x weight + bias, with `unit` the rows of x less their mean, over their standard deviation,
-    /// whose `inverse` is kept.
+    /// y := unit x weight + bias, where `unit` are the rows of x minus their mean, divided by their standard
+    /// deviation, whose `inverse` is kept.
     pub fn forward(
         x: &[f32],
         weight: &[f32],

@@ -2,11 +2,11 @@
 
 use super::panel_layout::{UNITS, WIDTH};
 
-/// The length of a block along k: a part of a panel stays in the L1 cache.
+/// The length of a block along k: the block's part of a panel stays in the L1 cache.
 pub(super) const DEPTH: usize = 256;
 
-/// A left operand `[rows, k]`: row r begins at r `stride`; every `group` elements of a row are contiguous,
-/// `jump` from the group before.
+/// A left operand `[rows, k]`: row r begins at r x `stride`; each `group` elements of a row are contiguous,
+/// and consecutive groups are `jump` apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Left<'a> {
     pub(super) data: &'a [f32],
@@ -18,7 +18,7 @@ pub struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// Row-major, `stride` from row to row.
+    /// A row-major operand whose rows are `stride` apart.
     pub fn rows(data: &'a [f32], rows: usize, k: usize, stride: usize) -> Self {
         assert!(
             k > 0 && k <= stride && (rows == 0 || data.len() >= (rows - 1) * stride + k),
@@ -34,7 +34,7 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Some rows of panels, each of which holds [`WIDTH`] columns of `height` rows.
+    /// An operand of rows within panels, each of which holds [`WIDTH`] columns of `height` rows.
     pub fn panels(data: &'a [f32], first: usize, rows: usize, k: usize, height: usize) -> Self {
         assert!(
             k > 0 && k.is_multiple_of(WIDTH) && first + rows <= height && data.len() >= k * height,
@@ -67,18 +67,18 @@ impl Left<'_> {
     }
 }
 
-/// The start of a product's sums.
+/// The value from which a product's sums start.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// Nothing.
+    /// Sums start from zero.
     Zero,
     /// Every row starts from this row of n numbers.
     Row(&'a [f32]),
-    /// The present result.
+    /// Sums start from the present values of the result.
     Current,
 }
 
-/// A result `[rows, n]`: row r of panel p begins at p `panel` + r `stride`.
+/// A result `[rows, n]`: row r of panel p begins at p x `panel` + r x `stride`.
 #[derive(Debug)]
 pub struct Out<'a> {
     pub(super) data: &'a mut [f32],
@@ -87,7 +87,7 @@ pub struct Out<'a> {
 }
 
 impl<'a> Out<'a> {
-    /// Row-major, `stride` from row to row.
+    /// A row-major result whose rows are `stride` apart.
     pub fn rows(data: &'a mut [f32], stride: usize) -> Self {
         Self {
             data,
@@ -96,7 +96,7 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// Rows `first..` of panels of `height` rows.
+    /// Rows from `first` on of panels of `height` rows.
     pub fn panels(data: &'a mut [f32], first: usize, height: usize) -> Self {
         Self {
             data: &mut data[first * WIDTH..],
@@ -114,8 +114,8 @@ impl<'a> Out<'a> {
     }
 }
 
-/// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p
-/// begins at p `panel` + r `stride`.
+/// The gradient of a product's result `[rows, n]`, with its columns in panels of [`WIDTH`]: row r of panel p
+/// begins at p x `panel` + r x `stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     pub(super) data: &'a [f32],
@@ -157,7 +157,7 @@ impl Columns {
         }
     }
 
-    /// The offset of row 0 of a panel in dw of m rows, and the width of the panel.
+    /// The offset of row 0 of a panel in a dw of m rows, and the width of the panel.
     pub(super) fn panel(self, panel: usize, m: usize) -> (usize, usize) {
         match self {
             Self::Plain(n) => (panel * WIDTH, (n - panel * WIDTH).min(WIDTH)),
@@ -167,7 +167,7 @@ impl Columns {
 }
 
 impl<'a> Right<'a> {
-    /// Row-major and contiguous.
+    /// A row-major, contiguous gradient.
     pub fn rows(data: &'a [f32], n: usize) -> Self {
         Self {
             data,
@@ -177,7 +177,7 @@ impl<'a> Right<'a> {
         }
     }
 
-    /// The gates of an LSTM in panels of `height` rows (see [`UNITS`]); dw is `[panels, m, 32]`.
+    /// The gradient of an LSTM's gates, in panels of `height` rows (see [`UNITS`]); dw is `[panels, m, 32]`.
     pub fn gates(data: &'a [f32], hidden: usize, height: usize) -> Self {
         Self {
             data,
@@ -188,12 +188,12 @@ impl<'a> Right<'a> {
     }
 }
 
-/// The inputs x `[rows, m]` of a product, `stride` from row to row.
+/// The inputs x `[rows, m]` of a product, with rows `stride` apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// Row r begins at r `stride`.
+    /// The elements; row r begins at r x `stride`.
     pub data: &'a [f32],
-    /// From row to row.
+    /// The distance from one row to the next.
     pub stride: usize,
     /// The number of rows.
     pub rows: usize,

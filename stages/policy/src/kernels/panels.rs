@@ -6,16 +6,16 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use stages_numerics::dispatch::InstructionSet;
 
-/// From this number of elements on, several threads pack a matrix, this number of panels each.
+/// From this number of elements on, several threads pack a matrix.
 const MANY: usize = 1 << 16;
 const TOGETHER: usize = 4;
 
 /// A matrix `[k, n]` in panels of [`WIDTH`] columns, each `[k, WIDTH]`, the last one padded with zeros.
 #[derive(Debug, Default)]
 pub struct Panels {
-    /// Rows.
+    /// The number of rows.
     pub k: usize,
-    /// Columns.
+    /// The number of columns.
     pub n: usize,
     data: Aligned,
 }
@@ -29,7 +29,7 @@ impl Panels {
         }
     }
 
-    /// Packs a row-major `[k, n]`.
+    /// Packs a row-major matrix `[k, n]`.
     pub fn pack(&mut self, w: &[f32], k: usize, n: usize) {
         assert_eq!(w.len(), k * n, "a matrix of {k} by {n}");
         self.resize(k, n);
@@ -41,7 +41,7 @@ impl Panels {
         });
     }
 
-    /// Packs the transpose of a row-major `[n, k]`.
+    /// Packs the transpose of a row-major matrix `[n, k]`.
     pub fn pack_transposed(&mut self, w: &[f32], k: usize, n: usize) {
         assert_eq!(w.len(), k * n, "a matrix of {n} by {k}");
         self.resize(k, n);
@@ -56,9 +56,9 @@ impl Panels {
         });
     }
 
-    /// Packs a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1
-    /// their cell and output gates (see [`columns`]). n becomes 4 h with h rounded up to a multiple of 16;
-    /// the added columns are zeros.
+    /// Packs the row-major weights `[k, 4 h]` of gates: panel 2u holds the input and forget gates of 16
+    /// units, panel 2u + 1 their cell and output gates (see [`columns`]). n becomes 4 h with h rounded up to
+    /// a multiple of 16; the added columns are zeros.
     pub fn pack_gates(&mut self, w: &[f32], k: usize, hidden: usize) {
         assert_eq!(w.len(), k * 4 * hidden, "gates of {hidden} units over {k} inputs");
         self.resize(k, 4 * hidden.next_multiple_of(16));
@@ -67,8 +67,8 @@ impl Panels {
         });
     }
 
-    /// Packs the transpose of a row-major `[h, 4 h]`, whose k = 4 h is in the order of
-    /// [`Panels::pack_gates`].
+    /// Packs the transpose of row-major weights `[h, 4 h]`; the k = 4 h rows of the result are in the order
+    /// of [`Panels::pack_gates`].
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
         let k = 4 * hidden.next_multiple_of(16);
@@ -85,8 +85,8 @@ impl Panels {
         });
     }
 
-    /// Calls `run` with the index of the first of some panels and their elements, on several threads if they
-    /// are many.
+    /// Calls `run` with the index of the first of a range of panels, and the range's elements; on several
+    /// threads if there are many.
     fn each(&mut self, run: impl Fn(usize, &mut [f32]) + Send + Sync) {
         let len = self.k * WIDTH;
         if self.data.len() < MANY {
@@ -109,8 +109,8 @@ impl Panels {
     }
 }
 
-/// Copies the columns of a row-major `[k, n]` to panels; `columns` returns the first column of a panel's
-/// half, and their number.
+/// Copies the columns of a row-major matrix `[k, n]` to panels; `columns` returns the first column of a half
+/// of a panel, and the number of columns.
 fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usize, usize) -> (usize, usize)) {
     // Some rows at a time, which stay in cache while each panel takes its part.
     for (block, rows) in w.chunks(16 * n).enumerate() {
@@ -130,7 +130,7 @@ fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usiz
     }
 }
 
-/// The first `lanes` of each of `width` rows as the columns of a part of a panel.
+/// Writes the first `lanes` elements of each of `width` rows as the columns of a part of a panel.
 fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     let done = transpose_blocks((rows, stride), width, lanes, out);
@@ -144,7 +144,7 @@ fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &
     }
 }
 
-/// [`transpose`] of whole blocks of 16 rows with AVX-512; returns the number of their rows.
+/// Does [`transpose`] for whole blocks of 16 rows with AVX-512, and returns the number of their rows.
 #[cfg(target_arch = "x86_64")]
 fn transpose_blocks((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) -> usize {
     let InstructionSet::Avx512(token) = InstructionSet::detect() else {

@@ -1,4 +1,4 @@
-//! The transpose of a block of 16 by 16 with AVX-512.
+//! The transpose of a block of 16 by 16 elements with AVX-512.
 #![expect(unsafe_code, reason = "intrinsics over pointers")]
 
 use super::panel_layout::WIDTH;
@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 
-/// 16 rows of 16 elements, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
+/// Writes 16 rows of 16 elements, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
 pub(super) fn transpose(_: V4, rows: &[f32], stride: usize, out: &mut [f32]) {
     assert!(
         rows.len() >= 15 * stride + 16 && out.len() >= 15 * WIDTH + 16,

@@ -74,8 +74,8 @@ impl MlpShape {
         self.layers().0.len
     }
 
-    /// First parameters, PyTorch's defaults: uniform within 1/sqrt(inputs). `words` name the stream of random
-    /// numbers.
+    /// The initial parameters, by PyTorch's defaults: uniform within 1/sqrt(inputs). `words` name the stream
+    /// of random numbers.
     pub fn initial(&self, words: &[u64]) -> Vec<f32> {
         let (tensors, layers) = self.layers();
         let mut random = Random::new(words);
@@ -97,7 +97,7 @@ pub struct Mlp {
     place: Place,
 }
 
-/// The place where a perceptron is computed.
+/// The device on which a perceptron is computed, with its weights there.
 enum Place {
     Fused(Box<Fused>),
     Device(OnDevice),
@@ -123,13 +123,13 @@ impl Fused {
 #[derive(Default)]
 pub struct MlpRun {
     fused: TrunkRun,
-    /// Where the perceptrons are on a device.
+    /// The buffers of the pass on a device; `None` on the CPU.
     on_device: Option<Pass>,
 }
 
 impl MlpRun {
-    /// The outputs of the last forward pass `[rows, outputs]`; before a backward pass, the derivative of the
-    /// loss by them.
+    /// The outputs of the last forward pass `[rows, outputs]`. Before a backward pass, the caller overwrites
+    /// them with the derivative of the loss with respect to them.
     pub fn outputs(&mut self) -> &mut [f32] {
         match &mut self.on_device {
             Some(pass) => &mut pass.outputs,
@@ -209,8 +209,8 @@ impl Mlp {
     }
 
     /// The backward pass of the last forward pass of `run`, whose outputs the caller has overwritten with the
-    /// derivative of the loss: writes that by the parameters to `gradient` `[P]`, and that by the input to
-    /// `grad_input`, each if it is given.
+    /// derivative of the loss: writes the derivative with respect to the parameters to `gradient` `[P]`, and
+    /// the derivative with respect to the input to `grad_input`, each if it is given.
     pub fn backward(
         &self,
         input: &[f32],

@@ -1,5 +1,5 @@
-//! Perceptrons on candle's devices. Gradients are written out, since autodiff would compute those by the
-//! parameters where only that by the input is asked for.
+//! Perceptrons on candle's devices. Gradients are written out, since autodiff would compute those of the
+//! parameters even where only the input's is needed.
 
 use crate::Activation;
 use crate::tensors::Dense;
@@ -86,7 +86,7 @@ impl OnDevice {
         Ok(())
     }
 
-    /// A forward pass; after a failure the outputs are 0, of the right shape, and the caller checks for the
+    /// A forward pass. After a failure the outputs are zeros of the right shape; the caller checks for the
     /// failure.
     pub fn forward<'p>(&self, input: &[f32], rows: usize, pass: &'p mut Pass) -> &'p mut [f32] {
         let done = match self.fault.get() {

@@ -3,7 +3,7 @@
 
 use super::proto::{Attribute, Message, Type, node, tensor, value};
 
-/// The version of the operators.
+/// The version of the operator set.
 pub(super) const OPSET: i64 = 17;
 
 #[derive(Default)]
@@ -26,13 +26,13 @@ impl Graph {
         name.to_owned()
     }
 
-    /// Gives a value to the outside, under a name.
+    /// Makes a value an output of the graph, under the given name.
     pub fn output(&mut self, name: &str, ty: Type, rest: &[usize], of: &str) {
         self.outputs.push(value(name, ty, rest));
         self.nodes.push(node("Identity", &[of], &[name.to_owned()], &[]));
     }
 
-    /// A constant under a name.
+    /// Adds a constant under the given name.
     pub fn parameter(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constants.push(tensor(name, shape, Type::Float, &bytes));
@@ -66,7 +66,7 @@ impl Graph {
         name
     }
 
-    /// The parts of these sizes of a value's axis.
+    /// Splits a value along an axis into parts of the given sizes.
     pub fn split(&mut self, of: &str, axis: i64, sizes: &[usize]) -> Vec<String> {
         let names: Vec<String> = sizes.iter().map(|_| self.name()).collect();
         let sizes: Vec<i64> = sizes.iter().map(|&n| n as i64).collect();
@@ -80,7 +80,7 @@ impl Graph {
         self.op_with("Concat", values, &[Attribute::Int("axis", axis)])
     }
 
-    /// A value in another shape, 0 for a dimension that stays and -1 for what is left.
+    /// Reshapes a value; 0 keeps a dimension, and -1 infers one.
     pub fn reshape(&mut self, of: &str, shape: &[i64]) -> String {
         let shape = self.ints(shape);
         self.op("Reshape", &[of, &shape])
@@ -91,7 +91,7 @@ impl Graph {
         self.op("Unsqueeze", &[of, &axes])
     }
 
-    /// `GraphProto`.
+    /// The graph as a `GraphProto` message.
     pub fn finish(self) -> Message {
         let mut graph = Message::default();
         for node in &self.nodes {

@@ -16,7 +16,7 @@ impl Policy {
     /// bytes.
     ///
     /// # Errors
-    /// When its states are symbolic: a bag of any number of atoms is no tensor.
+    /// Fails when the policy's states are symbolic: a bag of any number of atoms is no tensor.
     pub fn onnx(&self, about: &str) -> Result<Vec<u8>, StageError> {
         if let ActionHead::Candidates(_) = self.architecture().head {
             return Err(StageError::new(
@@ -66,7 +66,7 @@ impl Actor<'_> {
         self.head(&x, architecture);
     }
 
-    /// `clip((x - offset) / scale, -clip, clip)`.
+    /// Normalises observations: `clip((x - offset) / scale, -clip, clip)`.
     fn normalised(&mut self, x: &str, by: &Normalisation) -> String {
         let n = by.offset.len();
         let (offset, scale) = (self.graph.floats(&[n], &by.offset), self.graph.floats(&[n], &by.scale));
@@ -76,7 +76,7 @@ impl Actor<'_> {
         self.graph.op("Clip", &[&x, &low, &high])
     }
 
-    /// A tensor of the policy, which it has at most once in the graph.
+    /// A tensor of the policy, which is added to the graph at most once.
     fn parameter(&mut self, name: &str) -> Option<String> {
         let tensors = self.policy.architecture().tensors();
         let tensor = tensors.iter().find(|tensor| tensor.name == name)?;
@@ -97,7 +97,7 @@ impl Actor<'_> {
         }
     }
 
-    /// 1 where an episode goes on and 0 where it begins, `[N, 1]`.
+    /// `[N, 1]`: 1 where an episode goes on, and 0 where it begins.
     fn goes_on(&mut self) -> String {
         let start = self.graph.input("episode_start", Type::Float, &[]);
         let one = self.graph.number(1.0);
@@ -182,7 +182,7 @@ impl Actor<'_> {
         )
     }
 
-    /// Attention of the present step to those of the window, newest first: the state `[N, W, 2 d]` holds
+    /// Attention of the present step to the steps of the window, newest first: the state `[N, W, 2 d]` holds
     /// their keys and values.
     fn attention(&mut self, block: &str, x: &str, known: &str, of: Transformer) -> String {
         let (d, heads, width) = (of.d_model, of.n_heads as i64, (of.d_model / of.n_heads) as i64);
@@ -292,14 +292,15 @@ impl Actor<'_> {
         }
     }
 
-    /// Minus infinity where the input `action_mask` is false.
+    /// Replaces logits with minus infinity where the input `action_mask` is false.
     fn masked(&mut self, x: &str, a: usize) -> String {
         let mask = self.graph.input("action_mask", Type::Bool, &[a]);
         let never = self.graph.number(f32::NEG_INFINITY);
         self.graph.op("Where", &[&mask, x, &never])
     }
 
-    /// The greatest of each part, the first of equals: `[N]`, or `[N, K]` of several.
+    /// Adds the choices with the greatest logit of each part, the first in case of ties: `[N]`, or `[N, K]`
+    /// for several parts.
     fn best(&mut self, parts: &[String]) {
         let attributes = |keep: i64| [Attribute::Int("axis", -1), Attribute::Int("keepdims", keep)];
         if let [only] = parts {
@@ -315,7 +316,7 @@ impl Actor<'_> {
         self.graph.output("action", Type::Int, &[parts.len()], &all);
     }
 
-    /// The hyperbolic tangent of x, scaled to the bounds of the actions.
+    /// Scales the hyperbolic tangent of x to the bounds of the actions.
     fn bounded(&mut self, x: &str, a: usize) {
         let x = self.graph.op("Tanh", &[x]);
         let ActionSpace::Continuous { bounds, .. } = &self.policy.spec().action_space else {

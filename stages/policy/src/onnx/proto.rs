@@ -52,7 +52,7 @@ pub(super) enum Type {
     Bool = 9,
 }
 
-/// `TensorProto`.
+/// A tensor as a `TensorProto` message.
 pub(super) fn tensor(name: &str, shape: &[usize], ty: Type, data: &[u8]) -> Message {
     let dims = shape
         .iter()
@@ -67,7 +67,7 @@ pub(super) enum Attribute<'a> {
 }
 
 impl Attribute<'_> {
-    /// `AttributeProto`.
+    /// The attribute as an `AttributeProto` message.
     fn message(&self) -> Message {
         match self {
             Self::Int(name, value) => Message::default().text(1, name).int(3, *value).int(20, 2),
@@ -82,7 +82,7 @@ impl Attribute<'_> {
     }
 }
 
-/// `NodeProto`.
+/// A node as a `NodeProto` message.
 pub(super) fn node(op: &str, inputs: &[&str], outputs: &[String], attributes: &[Attribute<'_>]) -> Message {
     let mut message = Message::default();
     for input in inputs {
@@ -98,7 +98,7 @@ pub(super) fn node(op: &str, inputs: &[&str], outputs: &[String], attributes: &[
     message
 }
 
-/// `ValueInfoProto` of a tensor whose first dimension is the batch.
+/// A tensor whose first dimension is the batch, as a `ValueInfoProto` message.
 pub(super) fn value(name: &str, ty: Type, rest: &[usize]) -> Message {
     let mut shape = Message::default().message(1, &Message::default().text(2, "batch"));
     for &n in rest {
@@ -110,7 +110,7 @@ pub(super) fn value(name: &str, ty: Type, rest: &[usize]) -> Message {
         .message(2, &Message::default().message(1, &tensor))
 }
 
-/// `ModelProto` of a graph, with metadata.
+/// A graph with metadata, as a `ModelProto` message.
 pub(super) fn model(graph: &Message, opset: i64, metadata: &[(&str, &str)]) -> Vec<u8> {
     let mut message = Message::default()
         .int(1, 8)

@@ -1,11 +1,11 @@
-//! The pointwise part of an LSTM cell over rows that lie as its layer's product leaves them.
+//! The pointwise part of an LSTM cell over rows in the layout that its layer's product gives them.
 
 use crate::kernels::few_rows::PART;
 use crate::kernels::math::{mul_add, sigmoid, tanh};
 use stages_numerics::kernel;
 
-/// The state of up to `rows` episodes: outputs `[rows, columns]`, padded as the inputs of the next layer, and
-/// cells `[rows, hidden]`.
+/// The state of up to `rows` episodes: outputs `[rows, columns]`, padded like the inputs of the next layer,
+/// and cells `[rows, hidden]`.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub h: Vec<f32>,
@@ -21,7 +21,7 @@ impl State {
         }
     }
 
-    /// Removes a row; those after it move up.
+    /// Removes the state of a row; the rows after it move up.
     pub fn remove(&mut self, hidden: usize, row: usize, rows: usize) {
         for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
             state.copy_within((row + 1) * width..rows * width, row * width);
@@ -30,8 +30,8 @@ impl State {
 }
 
 kernel![
-    /// Advances by a step, from the sums of the gates `[rows, gates]` in the order input, forget, cell,
-    /// output.
+    /// Advances the state by a step, from the sums of the gates `[rows, gates]` in the order input, forget,
+    /// cell, output.
     pub(super) fn advance(state: &mut State, sums: &[f32], gates: usize, hidden: usize, rows: usize) {
         let columns = hidden.next_multiple_of(PART);
         for r in 0..rows {

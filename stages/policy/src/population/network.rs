@@ -31,14 +31,14 @@ pub fn searched_len(architecture: &Architecture) -> Result<usize, String> {
     Ok(head.bias + head.outputs)
 }
 
-/// A matrix of the flat vector, packed, and the place of the bias that belongs to it.
+/// A matrix of the flat vector, packed, and its bias.
 #[derive(Debug, Default)]
 struct Weight {
     from: usize,
     inputs: usize,
     outputs: usize,
     panels: Panels,
-    /// `[columns]`; empty where the sums start from what is there.
+    /// The bias `[columns]`; empty where sums start from the present values of the result.
     bias: Vec<f32>,
     bias_from: Option<usize>,
 }
@@ -71,7 +71,7 @@ impl Weight {
         }
     }
 
-    /// out `[rows, columns]` := bias, or out, + x w.
+    /// out `[rows, columns]` := bias + x w, or out + x w without a bias.
     fn multiply(&self, instructions: InstructionSet, x: &[f32], stride: usize, rows: usize, out: &mut [f32]) {
         let bias = self.bias_from.map(|_| &*self.bias);
         let x = Left::rows(x, rows, self.inputs, stride);
@@ -86,8 +86,8 @@ struct LstmLayer {
     hidden: usize,
 }
 
-/// The network of a member: weights, recurrent states of its episodes, and buffers, used again for the next
-/// member.
+/// The network of one member: its weights, the recurrent states of its episodes, and buffers. The next member
+/// uses the same network anew.
 #[derive(Debug)]
 pub struct MemberNetwork {
     lstm: Option<LstmLayer>,
@@ -95,7 +95,7 @@ pub struct MemberNetwork {
     activation: Activation,
     searched: usize,
     state: State,
-    /// Activations of two layers in turn.
+    /// The activations of two consecutive layers, in turn.
     buffers: [Aligned; 2],
     rows: usize,
 }
@@ -137,8 +137,8 @@ impl MemberNetwork {
         })
     }
 
-    /// Takes over a member's parameters, the first [`searched_len`] of the flat vector or more, and begins
-    /// `rows` episodes.
+    /// Loads a member's parameters, the first [`searched_len`] of the flat vector or more, and begins `rows`
+    /// episodes.
     pub fn begin(&mut self, params: &[f32], rows: usize) {
         assert!(params.len() >= self.searched, "a member's parameters");
         let lstm = self.lstm.iter_mut().flat_map(|lstm| [&mut lstm.x, &mut lstm.h]);
@@ -156,7 +156,7 @@ impl MemberNetwork {
         self.rows = rows;
     }
 
-    /// Forgets the episode of row `row`: those after it move up by one.
+    /// Drops the episode of a row: the rows after it move up by one.
     pub fn end(&mut self, row: usize) {
         if let Some(lstm) = &self.lstm {
             self.state.remove(lstm.hidden, row, self.rows);
@@ -164,7 +164,7 @@ impl MemberNetwork {
         self.rows -= 1;
     }
 
-    /// A step of the episodes that have not ended: observations `[rows, D]` to the outputs of the action
+    /// A step of the episodes that have not ended, from observations `[rows, D]` to the outputs of the action
     /// head, whose rows are [`MemberNetwork::stride`] apart.
     pub fn forward(&mut self, instructions: InstructionSet, obs: &[f32]) -> &[f32] {
         let Self {

@@ -24,7 +24,7 @@ const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 const ROUNDS: usize = 10;
 
 impl Noise {
-    /// The numbers of a seed.
+    /// The random numbers of a seed.
     pub fn new(seed: u64) -> Self {
         Self {
             key: [seed as u32, (seed >> 32) as u32],
@@ -48,7 +48,7 @@ impl Noise {
 
 type Words = [u32; LANES];
 
-/// The high and the low words of a product.
+/// The high and the low words of products.
 #[inline(always)]
 fn multiply(by: u32, x: &Words) -> (Words, Words) {
     let (mut high, mut low) = ([0; LANES], [0; LANES]);
@@ -76,8 +76,8 @@ fn philox(mut key: [u32; 2], mut counter: [Words; 4]) -> [Words; 4] {
     counter
 }
 
-/// Two independent normal numbers of two words: the radius is sqrt(-2 ln u), and the angle a quadrant and up
-/// to 45 degrees about its middle, where sine and cosine are Cephes' polynomials.
+/// Two independent normal numbers from two words. The radius is sqrt(-2 ln u); the angle is a quadrant plus
+/// up to 45 degrees about its middle, where sine and cosine are Cephes' polynomials.
 #[inline(always)]
 fn box_muller<const FMA: bool>(radius: &Words, angle: &Words, cosines: &mut [f32], sines: &mut [f32]) {
     for l in 0..LANES {
@@ -128,7 +128,7 @@ kernel![
 mod tests {
     use super::*;
 
-    /// The known answers of Random123's `kat_vectors`.
+    /// The numbers are the known answers of Random123's `kat_vectors`.
     #[test]
     fn philox_as_published() {
         for (counter, key, wanted) in [

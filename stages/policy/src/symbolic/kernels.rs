@@ -1,31 +1,31 @@
-//! The embedding of atoms, their pooling, and the scores of candidates, with their gradients.
+//! The embedding of atoms, their pooling, and the scores of candidates, each with its gradient.
 
 use super::shape::Pooling;
 use crate::kernels::math::{exp, ln, mul_add, tanh};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
-/// The sums that run side by side in a dot product, whatever the instruction set.
+/// The number of partial sums in a dot product, the same on every instruction set.
 const LANES: usize = 16;
 
-/// Embeddings of atoms from those of tokens.
+/// The parameters that embed atoms from the embeddings of their tokens.
 #[derive(Clone, Copy)]
 pub(super) struct Places<'a> {
     /// The embeddings of tokens `[V, E]`.
     pub table: &'a [f32],
-    /// W.
+    /// W, the number of places of an atom.
     pub width: usize,
-    /// E.
+    /// E, the length of embeddings.
     pub len: usize,
     /// The weights of places `[W, E]`.
     pub weights: &'a [f32],
-    /// `[E]`.
+    /// The bias `[E]`.
     pub bias: &'a [f32],
     /// True if the hyperbolic tangent of the sum is taken.
     pub squashed: bool,
 }
 
-/// The scores of candidates.
+/// The parameters by which candidates are scored.
 #[derive(Clone, Copy)]
 pub(super) struct Scoring<'a> {
     pub instructions: InstructionSet,
@@ -75,7 +75,8 @@ kernel! {
     pub(super) fn atoms(places: Places<'_>, atoms: &[u32], out: &mut [f32]) = atoms_body
 }
 
-/// Gradients by the parameters of [`Places`], which are added to; by weights and bias where they are learned.
+/// The gradients with respect to the parameters of [`Places`], which are added to; those of weights and bias
+/// only where they are learned.
 pub(super) struct PlacesGradient<'a> {
     pub table: &'a mut [f32],
     pub learned: Option<(&'a mut [f32], &'a mut [f32])>,
@@ -128,13 +129,13 @@ fn atoms_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the embeddings
-    /// `[N, E]` of atoms `[N, W]`.
+    /// Adds the gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the
+    /// embeddings `[N, E]` of atoms `[N, W]`.
     pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32,
         scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
 }
 
-/// An environment's candidates: their atoms in tokens, and the first atom of each.
+/// The candidates of an environment: the tokens of their atoms, and the index of each candidate's first atom.
 pub(super) type Bags<'a> = (&'a [u32], &'a [u32]);
 
 /// The weight of each atom of a bag of `atoms`.
@@ -163,7 +164,7 @@ fn pool_body<const FMA: bool>(pooling: Pooling, embedded: &[f32], out: &mut [f32
     }
 }
 kernel! {
-    /// The embedding `[E]` of a bag from those of its atoms `[n, E]`; zeros where there are none.
+    /// The embedding `[E]` of a bag, from the embeddings of its atoms `[n, E]`; zeros where there are none.
     pub(super) fn pool(pooling: Pooling, embedded: &[f32], out: &mut [f32]) = pool_body
 }
 
@@ -194,7 +195,7 @@ fn scores_body<const FMA: bool>(query: &[f32], candidates: &[f32], by: f32, out:
     }
 }
 kernel! {
-    /// `by` times the dot products of `query` `[E]` with each row of `candidates` `[n, E]`.
+    /// `by` times the dot product of `query` `[E]` with each row of `candidates` `[n, E]`.
     pub(super) fn scores(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) = scores_body
 }
 
@@ -210,7 +211,7 @@ fn weighted_sum_body<const FMA: bool>(weights: &[f32], rows: &[f32], by: f32, ou
     }
 }
 kernel! {
-    /// `by` times the sum of the rows `[n, E]`, each times its weight.
+    /// `by` times the weighted sum of the rows `[n, E]`.
     pub(super) fn weighted_sum(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) = weighted_sum_body
 }
 
@@ -230,6 +231,6 @@ fn log_softmax_body<const FMA: bool>(row: &mut [f32]) {
     }
 }
 kernel! {
-    /// x := x - ln of the sum of e^x.
+    /// x := x - ln sum e^x.
     pub(super) fn log_softmax(row: &mut [f32]) = log_softmax_body
 }

@@ -1,6 +1,6 @@
-//! Scores of candidates whose atoms are not squashed, without their embeddings: the dot product of a state's
-//! query with a candidate is a sum over the candidate's tokens, and states that are scored together have most
-//! tokens in common. Each token's part is computed once for all of them.
+//! Scores of candidates whose atoms are not squashed, computed without the candidates' embeddings: the dot
+//! product of a state's query with a candidate is a sum over the candidate's tokens, and the states of a
+//! block have most tokens in common. Each token's share is computed once for the whole block.
 
 use super::kernels::{Bags, Places, PlacesGradient, Scoring, share};
 use crate::kernels::math::mul_add;
@@ -9,7 +9,7 @@ use stages_numerics::kernel;
 /// The number of states that are scored together.
 pub(super) const BLOCK: usize = 16;
 
-/// The buffers of a block of states.
+/// The buffers for scoring a block of states.
 #[derive(Default)]
 pub(super) struct LinearScores {
     /// The row of each token of each candidate, padding left out, candidate by candidate.
@@ -32,8 +32,8 @@ pub(super) struct LinearScores {
 }
 
 impl LinearScores {
-    /// Adds the logits of each state's candidates: the dot products of its query `[n, E]` with their
-    /// embeddings.
+    /// Appends the logits of each state's candidates: the dot products of the state's query `[n, E]` with the
+    /// candidates' embeddings.
     pub fn score(&mut self, scoring: Scoring, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>) {
         let (instructions, places) = (scoring.instructions, scoring.places);
         self.find_rows(places, bags);
@@ -62,8 +62,8 @@ impl LinearScores {
         }
     }
 
-    /// The gradients of the last scores from those of the logits: writes those of the queries `[n, E]`, and
-    /// adds those of the parameters.
+    /// The backward pass of the last scores, from the gradients of the logits: writes the gradients of the
+    /// queries `[n, E]`, and adds to those of the parameters.
     pub fn back(
         &mut self,
         scoring: Scoring,
@@ -106,7 +106,7 @@ impl LinearScores {
         weigh_back(instructions, places, queries, sums, &self.of_bias, to_queries, gradient);
     }
 
-    /// Numbers the places and tokens that occur.
+    /// Numbers the pairs of place and token that occur.
     fn find_rows(&mut self, places: Places, bags: &[Bags]) {
         let v = places.table.len() / places.len;
         if self.seen.len() != places.width * v || self.block == u32::MAX {
@@ -132,7 +132,7 @@ impl LinearScores {
     }
 }
 
-/// The tokens of a candidate.
+/// The tokens of a candidate's atoms.
 fn atoms<'a>(tokens: &'a [u32], starts: &[u32], bag: &[u32], width: usize) -> &'a [u32] {
     &tokens[(bag[0] - starts[0]) as usize * width..(bag[1] - starts[0]) as usize * width]
 }
@@ -158,7 +158,7 @@ fn weigh_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The queries `[n, E]` as each place weighs them, and their products with the bias.
+    /// The queries `[n, E]`, weighted by each place, and their products with the bias.
     fn weigh(places: Places<'_>, queries: &[f32], by_lane: &mut [f32], by_state: &mut [f32],
         of_bias: &mut [f32]) = weigh_body
 }
@@ -181,7 +181,7 @@ fn parts_body<const FMA: bool>(places: Places, rows: &[u32], by_lane: &[f32], ou
     }
 }
 kernel! {
-    /// The dot products of each row's embedding with all queries, as its place weighs them.
+    /// The dot product of each row's embedding with all queries, weighted by the row's place.
     fn parts(places: Places<'_>, rows: &[u32], by_lane: &[f32], out: &mut [f32]) = parts_body
 }
 
@@ -215,8 +215,8 @@ fn parts_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// From the gradients of [`parts`]: adds those of the tokens' embeddings, and sums up the embeddings by
-    /// place and state, each times its gradient.
+    /// The backward pass of [`parts`]: adds to the gradients of the tokens' embeddings, and sums the
+    /// embeddings by place and state, each times its gradient.
     fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32],
         table: &mut [f32]) = parts_back_body
 }
@@ -256,7 +256,7 @@ fn weigh_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// Writes the gradients of the queries, and adds those of weights and bias.
+    /// Writes the gradients of the queries, and adds to those of weights and bias.
     fn weigh_back(places: Places<'_>, queries: &[f32], sums: &[f32], of_bias: &[f32], to_queries: &mut [f32],
         gradient: &mut PlacesGradient<'_>) = weigh_back_body
 }

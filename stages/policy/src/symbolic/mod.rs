@@ -31,10 +31,10 @@ use stages_env::CandidateBatch;
 use stages_numerics::dispatch::InstructionSet;
 use std::ops::Range;
 
-/// Rows that one task of a forward pass takes.
+/// The number of rows that one task of a forward pass takes.
 const ROWS: usize = 64;
 
-/// The most shards of a minibatch.
+/// The largest number of shards of a minibatch.
 const MAX_SHARDS: usize = 4;
 
 /// A perceptron, and its parameters in the flat vector.
@@ -63,7 +63,7 @@ impl Part {
     }
 }
 
-/// The parts that all tasks read.
+/// The parts of the network that all tasks read.
 struct Network {
     symbols: Symbols,
     at: SymbolsAt,
@@ -74,11 +74,11 @@ struct Network {
     signs: Vec<f32>,
     zeros: Vec<f32>,
     actor: Option<Recurrent>,
-    /// A critic's own LSTM.
+    /// The critic's own LSTM, if it has one.
     critic: Option<Recurrent>,
     pi: Part,
     vf: Part,
-    /// S.
+    /// S, the length of an environment's recurrent state.
     state_len: usize,
     /// The number of parameters.
     len: usize,
@@ -160,8 +160,8 @@ impl SymbolicModel {
         })
     }
 
-    /// A forward pass over one step, in tasks of some rows; `take` gets the logits of each row of a task, its
-    /// values, and its outputs.
+    /// A forward pass over one step, in tasks of a few rows each; `take` gets each row's logits, its value,
+    /// and the outputs of the row.
     fn run<O: Send>(
         &mut self,
         input: &Observed,
@@ -202,7 +202,7 @@ fn symbols<'a>(input: &Observed<'a>) -> &'a CandidateBatch {
     }
 }
 
-/// The rows of each task.
+/// The rows of each task, for `rows` rows in all.
 fn tasks(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(ROWS).map(move |first| first..rows.min(first + ROWS))
 }
@@ -315,7 +315,7 @@ impl Model for SymbolicModel {
     }
 }
 
-/// The candidate on which a number in [0, 1) falls, by log-probabilities.
+/// The candidate on which a number in [0, 1) falls, given the log-probabilities.
 pub(crate) fn draw(log_prob: &[f32], uniform: f64) -> usize {
     let mut rest = uniform;
     for (i, &x) in log_prob.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The forward and the backward pass over some rows, in buffers that are used again.
+//! The forward and the backward pass over a few rows, in buffers that are reused.
 
 use super::Network;
 use super::kernels::{Bags, PlacesGradient, atoms, atoms_back, pool, scores, share, weighted_sum};
@@ -14,24 +14,24 @@ use std::ops::Range;
 /// The buffers of one task.
 #[derive(Default)]
 pub(super) struct Pass {
-    /// The gradient by all parameters `[P]`, and the sums of the objective.
+    /// The gradient with respect to all parameters `[P]`, and the sums of the objective.
     pub gradient: Vec<f32>,
     pub sums: Sums,
-    /// The logits of the candidates of each row, and where those of each begin.
+    /// The logits of the candidates of each row, and the index where those of each row begin.
     pub logits: Vec<f32>,
     pub starts: Vec<u32>,
     pub vf: MlpRun,
     pi: MlpRun,
     actor: RecurrentRun,
     critic: RecurrentRun,
-    /// The atoms of the rows' states, their embeddings, and where those of each row begin.
+    /// The atoms of the rows' states, their embeddings, and the index where those of each row begin.
     atoms: Vec<u32>,
     embedded: Vec<f32>,
     bags: Vec<usize>,
     /// The embeddings of states `[n, E]`, and their gradient.
     x: Vec<f32>,
     to_x: Vec<f32>,
-    /// The gradient of what the actor and the critic read.
+    /// The gradient of the inputs of the actor and of the critic.
     to_actor: Vec<f32>,
     to_critic: Vec<f32>,
     /// The outputs of the actor `[n, E]`.
@@ -42,17 +42,18 @@ pub(super) struct Pass {
     scratch: Vec<f32>,
 }
 
-/// The candidates of a block of states.
+/// The buffers for the candidates of a block of states.
 #[derive(Default)]
 struct Candidates {
-    /// Where atoms are squashed: the embeddings of atoms, and of candidates.
+    /// The embeddings of atoms and of candidates, where atoms are squashed.
     atoms: Vec<f32>,
     pooled: Vec<f32>,
-    /// Where they are not.
+    /// The scores of candidates, where atoms are not squashed.
     linear: LinearScores,
 }
 
-/// The candidates of an environment of a batch: their atoms in tokens, and the first atom of each.
+/// The candidates of one environment of a batch: the tokens of their atoms, and the index of each candidate's
+/// first atom.
 fn candidates(batch: &CandidateBatch, env: usize) -> Bags<'_> {
     let range = batch.env_candidates[env] as usize..batch.env_candidates[env + 1] as usize;
     let starts = &batch.candidate_starts[range.start..=range.end];
@@ -61,7 +62,8 @@ fn candidates(batch: &CandidateBatch, env: usize) -> Bags<'_> {
 }
 
 impl Candidates {
-    /// Adds the logits of the candidates of a block of states, and where those of each end.
+    /// Appends the logits of the candidates of a block of states, and the index where those of each state
+    /// end.
     fn score(
         &mut self,
         network: &Network,
@@ -102,8 +104,8 @@ impl Candidates {
         }
     }
 
-    /// The gradients of the last scores from those of the logits: writes those of the queries, and adds those
-    /// of the parameters.
+    /// The backward pass of the last scores, from the gradients of the logits: writes the gradients of the
+    /// queries, and adds to those of the parameters.
     fn back(
         &mut self,
         network: &Network,
@@ -141,7 +143,7 @@ impl Candidates {
     }
 }
 
-/// The episode starts as factors of the state before.
+/// The episode starts as factors of the previous state: 0 where an episode starts, else 1.
 fn keep(starts: impl Iterator<Item = bool>, to: &mut Vec<f32>) {
     to.clear();
     to.extend(starts.map(|start| if start { 0.0 } else { 1.0 }));
@@ -169,7 +171,7 @@ impl Pass {
         }
     }
 
-    /// One step of some rows of a batch: leaves logits and values, and advances the states.
+    /// Runs one step for a few rows of a batch: leaves logits and values, and advances the states.
     pub fn forward(
         &mut self,
         network: &Network,
@@ -204,7 +206,7 @@ impl Pass {
         }
     }
 
-    /// A forward and a backward pass: leaves the gradient and the sums.
+    /// Runs a forward and a backward pass: leaves the gradient and the sums.
     pub fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let instructions = network.instructions;
         let (e, s) = (network.symbols.embedding, network.state_len);
@@ -324,8 +326,8 @@ impl Pass {
     }
 }
 
-/// What the actor and the critic read: the embeddings of states, or what their LSTM says of them, for `b`
-/// columns.
+/// The inputs of the actor and of the critic for `b` columns: the embeddings of states, or the outputs of
+/// their LSTM.
 fn inputs<'a>(
     network: &Network,
     x: &'a [f32],

@@ -1,5 +1,5 @@
-//! An LSTM through whose inputs gradients flow: its gates are a dense layer over input and output of the last
-//! step.
+//! An LSTM through whose inputs gradients flow: its gates are a dense layer over the input and the last
+//! step's output.
 
 use crate::architecture::LstmAt;
 use crate::kernels::math::{mul_add, sigmoid, tanh};
@@ -24,7 +24,7 @@ pub(super) struct Recurrent {
 /// The buffers of a pass over T steps of b columns.
 #[derive(Default)]
 pub(super) struct RecurrentRun {
-    /// `[T, b, E + H]`: input and last output.
+    /// `[T, b, E + H]`: the input and the last output.
     inputs: Vec<f32>,
     /// `[T, b, 4H]`: the gates.
     gates: Vec<f32>,
@@ -127,8 +127,8 @@ impl Recurrent {
         }
     }
 
-    /// The backward pass of the last forward pass, from the gradient of its outputs `[T, b, H]`: writes that
-    /// of the parameters, and adds that of the inputs to `[T, b, E]`.
+    /// The backward pass of the last forward pass, from the gradient of its outputs `[T, b, H]`: writes the
+    /// gradient of the parameters, and adds the gradient of the inputs to `[T, b, E]`.
     pub fn backward(
         &self,
         instructions: InstructionSet,
@@ -205,8 +205,8 @@ fn cells_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The gates `[b, 4H]` (input, forget, cell, output) from their sums, the cells after them, and the
-    /// outputs.
+    /// Turns the gates' sums `[b, 4H]` into the gates (input, forget, cell, output), and writes the cells
+    /// after the step and the outputs.
     fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32],
         output: &mut [f32]) = cells_body
 }
@@ -239,8 +239,8 @@ fn cells_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The gradients of the gates' sums `[b, 4H]`, and of the cells before them, from those of the outputs
-    /// and of the cells after them.
+    /// The gradients of the gates' sums `[b, 4H]` and of the cells before the step, from the gradients of the
+    /// outputs and of the cells after the step.
     fn cells_back(gates: &[f32], before: &[f32], keep: &[f32], after: &[f32], by_output: &[f32],
         by_cells: &mut [f32], by_gates: &mut [f32]) = cells_back_body
 }

@@ -39,7 +39,7 @@ pub enum Pooling {
 pub struct Symbols {
     /// V, the number of tokens; token 0 is padding.
     pub tokens: usize,
-    /// W, the tokens of an atom.
+    /// W, the number of tokens of an atom.
     pub width: usize,
     /// E, the length of embeddings.
     pub embedding: usize,
@@ -82,7 +82,7 @@ impl Symbols {
         }
     }
 
-    /// The first mistake in its sizes, if there is one.
+    /// A description of the first invalid size, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         let sizes = [
             ("the number of tokens", self.tokens),

@@ -1,5 +1,4 @@
-//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions are
-//! inline assembly.
+//! [`super::product16`] on the tiles of AMX, in inline assembly, since the intrinsics are not stable.
 #![expect(
     unsafe_code,
     reason = "instructions without stable intrinsics; measured at several times the speed of vectors"
@@ -11,12 +10,12 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
 
-/// A proof that CPU and operating system let this process use tiles.
+/// A proof that the CPU and the operating system let this process use tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Amx(());
 
 impl Amx {
-    /// The proof, if tiles can be used; requests them of the operating system the first time.
+    /// The proof, if tiles can be used. The first call requests them from the operating system.
     pub(super) fn try_new() -> Option<Self> {
         static AVAILABLE: OnceLock<bool> = OnceLock::new();
         let available = *AVAILABLE.get_or_init(|| {
@@ -28,7 +27,7 @@ impl Amx {
     }
 }
 
-/// Requests the tiles' state of Linux (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+/// Requests the tile state from Linux (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
 fn permitted() -> bool {
     let mut result: i64 = 158;
     // SAFETY: a system call that takes two numbers and touches no memory of this process; the kernel
@@ -65,10 +64,10 @@ static CONFIG: Config = Config {
     rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
 };
 
-/// A block of the result: 32 columns of 32 or 16 rows.
+/// A block of the result: 32 columns by 32 or 16 rows.
 struct Block {
     a: *const u32,
-    /// In bytes, as are all distances here.
+    /// The distance from one row of `a` to the next, in bytes, as are all distances here.
     a_stride: usize,
     a_jump: usize,
     b: *const u32,
@@ -78,10 +77,10 @@ struct Block {
     c: *mut f32,
 }
 
-/// From row to row of a panel, of f32 as of pairs.
+/// The bytes of a row of a panel, of f32 or of pairs.
 const ROW_BYTES: usize = 4 * WIDTH;
 
-/// See [`super::product16`], which has checked the shapes.
+/// Computes [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
     // SAFETY: the token proves that tiles can be used. Blocks lie within the bounds that the caller checked.
@@ -120,7 +119,7 @@ pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f3
     }
 }
 
-/// 32 rows: four tiles of sums, two of each operand.
+/// Computes 32 rows, with four tiles of sums and two of each operand.
 unsafe fn two(block: Block) {
     // SAFETY: the caller vouches for the block's operands and result.
     unsafe {
@@ -165,7 +164,7 @@ unsafe fn two(block: Block) {
     }
 }
 
-/// 16 rows.
+/// Computes 16 rows.
 unsafe fn one(block: Block) {
     // SAFETY: the caller vouches for the block's operands and result.
     unsafe {

@@ -21,7 +21,7 @@ impl Avx512Bf16 {
     }
 }
 
-/// See [`super::product16`], which has checked the shapes.
+/// Computes [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple
     // of 16.

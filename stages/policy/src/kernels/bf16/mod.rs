@@ -1,4 +1,4 @@
-//! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
+//! Products in bf16: factors with 8 significant bits are multiplied exactly and summed in f32.
 //!
 //! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a
 //! multiple of [`GROUP`]. For each group the products of even and of odd k are added up apart, in order,
@@ -31,17 +31,17 @@ pub enum Path {
     /// AVX512-BF16.
     #[cfg(target_arch = "x86_64")]
     Avx512(avx512::Avx512Bf16),
-    /// Products in f32.
+    /// Products in f32, of numbers that are widened from bf16.
     Widened(InstructionSet),
 }
 
 impl Path {
-    /// The fastest that this machine has.
+    /// The fastest path that this machine has.
     pub fn detect() -> Self {
         Self::available()[0]
     }
 
-    /// All that this machine has, fastest first.
+    /// All paths that this machine has, fastest first.
     pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -52,7 +52,7 @@ impl Path {
         all
     }
 
-    /// The order of additions, which its results depend on.
+    /// The order of additions, on which the bits of a result depend.
     pub fn order(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ impl Path {
     }
 }
 
-/// c := start + a b; c in panels `[rows, WIDTH]`, `panel` apart.
+/// c := start + a b, for c in panels `[rows, WIDTH]` that are `panel` apart.
 pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     let groups = b.k / GROUP;
     if a.rows == 0 || b.panels == 0 || groups == 0 {

@@ -7,13 +7,13 @@ use stages_numerics::kernel;
 /// The number of elements along k that are added up together.
 pub const GROUP: usize = 32;
 
-/// Pairs in a group.
+/// The number of pairs in a group.
 pub(super) const PAIRS: usize = GROUP / 2;
 
-/// The number of rows of AMX's tiles; buffers have a multiple of them.
+/// The number of rows of a tile of AMX; buffers have a multiple of it.
 pub const ROWS: usize = 16;
 
-/// The nearest number of bf16, ties to even, as the upper half of its bits; NaN stays NaN.
+/// The nearest number in bf16, ties to even, as the upper half of the bits of `x`; NaN stays NaN.
 #[inline(always)]
 pub fn narrow(x: f32) -> u32 {
     let bits = x.to_bits();
@@ -27,7 +27,7 @@ fn pair(even: f32, odd: f32) -> u32 {
 }
 
 kernel![
-    /// Numbers as pairs; an odd one out gets a zero.
+    /// Packs numbers as pairs of bf16; if their number is odd, the last is paired with a zero.
     pub fn narrow_row(x: &[f32], out: &mut [u32]) {
         let (pairs, rest) = x.as_chunks::<2>();
         for (out, &[even, odd]) in out.iter_mut().zip(pairs) {
@@ -38,8 +38,8 @@ kernel![
         }
     }
 
-    /// An even number of rows of a panel `[rows, 32]`: pairs of neighbours in a row `[rows, 16]`, and of
-    /// neighbours in a column `[rows / 2, 32]`.
+    /// Packs an even number of rows of a panel `[rows, 32]` twice: as pairs of neighbours in a row `[rows,
+    /// 16]`, and as pairs of neighbours in a column `[rows / 2, 32]`.
     pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) {
         let (rows, _) = x.as_chunks::<{ 2 * WIDTH }>();
         let columns = by_column.as_chunks_mut::<WIDTH>().0;
@@ -57,9 +57,9 @@ kernel![
     }
 ];
 
-/// Turns rows of pairs `[rows, stride]` (their neighbours in a row) into a left operand of their columns,
-/// which is in groups of rows: `[rows / 32, height, 16]`, neighbours in a column paired. `rows` is a multiple
-/// of 32, `height` at most 2 `stride`.
+/// Transposes rows of pairs `[rows, stride]` (neighbours in a row) into a left operand whose rows are the
+/// former columns, in groups of rows: `[rows / 32, height, 16]`, with neighbours in a column paired. `rows`
+/// is a multiple of 32, and `height` is at most 2 `stride`.
 pub fn transpose(rows: &[u32], stride: usize, height: usize, out: &mut [u32]) {
     let groups = rows.chunks_exact(GROUP * stride);
     for (rows, out) in groups.zip(out.chunks_exact_mut(height * PAIRS)) {
@@ -76,13 +76,12 @@ pub fn transpose(rows: &[u32], stride: usize, height: usize, out: &mut [u32]) {
     }
 }
 
-/// A right operand `[k, n]` in panels of [`WIDTH`] columns, each `[k / 2, WIDTH]` pairs; zeros where it has
-/// no row or column.
+/// A right operand `[k, n]` in panels of [`WIDTH`] columns, each `[k / 2, WIDTH]` pairs, padded with zeros.
 #[derive(Debug, Default)]
 pub struct Panels16 {
-    /// Rows, a multiple of [`GROUP`].
+    /// The number of rows, a multiple of [`GROUP`].
     pub k: usize,
-    /// Columns, a multiple of [`WIDTH`].
+    /// The number of columns, a multiple of [`WIDTH`].
     pub n: usize,
     pub(super) data: Aligned<u32>,
 }
@@ -96,8 +95,8 @@ impl Panels16 {
         }
     }
 
-    /// Packs row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each
-    /// number of them padded to be even, then `hidden`.
+    /// Packs row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, then
+    /// `hidden`, each number of rows padded to be even.
     pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(inputs.next_multiple_of(2) + hidden, 4 * hidden.next_multiple_of(UNITS));
@@ -160,9 +159,9 @@ impl Panels16 {
     }
 }
 
-/// Rows of a matrix, two by two.
+/// The rows of a matrix, two by two.
 trait RowPairs<'a> {
-    /// (The index of the pair, its even row, its odd row).
+    /// Items of (index of the pair, its even row, its odd row).
     fn into_iter_rows(self, n: usize) -> impl Iterator<Item = (usize, &'a [f32], Option<&'a [f32]>)>;
 }
 
@@ -176,16 +175,16 @@ impl<'a> RowPairs<'a> for (&'a [f32], usize) {
     }
 }
 
-/// A left operand `[rows, k]` in pairs: group g of row r begins at r `stride` + g `jump`.
+/// A left operand `[rows, k]` in pairs: group g of row r begins at r x `stride` + g x `jump`.
 #[derive(Clone, Copy, Debug)]
 pub struct Left16<'a> {
     /// The pairs.
     pub data: &'a [u32],
-    /// A multiple of [`ROWS`].
+    /// The number of rows, a multiple of [`ROWS`].
     pub rows: usize,
-    /// From row to row.
+    /// The distance from one row to the next.
     pub stride: usize,
-    /// From group to group.
+    /// The distance from one group to the next.
     pub jump: usize,
 }
 
@@ -194,7 +193,7 @@ pub struct Left16<'a> {
 pub struct Right16<'a> {
     /// The pairs.
     pub data: &'a [u32],
-    /// A multiple of [`GROUP`].
+    /// The number of rows of the operand, a multiple of [`GROUP`].
     pub k: usize,
     /// The distance from the start of one panel to that of the next, in elements of `data`.
     pub panel: usize,
@@ -202,13 +201,13 @@ pub struct Right16<'a> {
     pub panels: usize,
 }
 
-/// The start of a product's sums.
+/// The value from which a product's sums start.
 #[derive(Clone, Copy, Debug)]
 pub enum Start16<'a> {
-    /// Nothing.
+    /// Sums start from zero.
     Zero,
     /// Every row starts from this row of n numbers.
     Row(&'a [f32]),
-    /// The present result.
+    /// Sums start from the present values of the result.
     Current,
 }
