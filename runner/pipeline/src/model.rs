@@ -20,15 +20,15 @@ use std::time::Duration;
 /// A pipeline, ready to be planned and run.
 #[derive(Clone)]
 pub struct Pipeline {
-    /// Its name.
+    /// The pipeline's name.
     pub name: String,
     /// The pipeline file.
     pub file: PathBuf,
-    /// The file's directory, absolute.
+    /// The absolute path of the file's directory.
     pub base: PathBuf,
     /// The resolved parameters.
     pub params: BTreeMap<String, Value>,
-    /// Its expanded stages, in topological order.
+    /// The pipeline's expanded stages, in topological order.
     pub nodes: Vec<Node>,
     /// The dependencies between nodes, by index.
     pub graph: TaskGraph,
@@ -41,7 +41,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The absolute path of its file.
+    /// The absolute path of the pipeline file.
     pub fn path(&self) -> PathBuf {
         self.base.join(self.file.file_name().unwrap_or_default())
     }
@@ -59,41 +59,41 @@ pub fn graph_of(nodes: &[Node]) -> TaskGraph {
 /// One stage, or one point of a matrix stage.
 #[derive(Clone)]
 pub struct Node {
-    /// `train`, or `train[seed=1]`.
+    /// The node's id: `train`, or `train[seed=1]`.
     pub id: String,
-    /// The name in the file.
+    /// The stage's name in the file.
     pub stage: String,
-    /// The point of the matrix, by axis: its own axes and those of its needs that it fans out over.
+    /// The matrix point, by axis: the stage's own axes and those of its needs that it fans out over.
     pub point: BTreeMap<String, Value>,
     /// The work.
     pub work: Work,
-    /// The files outside the store that a stage kind reads, where they are not those that its configuration
+    /// The files outside the store that a stage kind reads, if they are not the ones that its configuration
     /// names.
     pub sources: Option<Vec<Source>>,
-    /// Its inputs, by port.
+    /// The node's inputs, by port.
     pub needs: BTreeMap<String, Vec<InputRef>>,
-    /// Its inputs from earlier runs, by port; they come after the inputs from this pipeline's stages at the
-    /// same port.
+    /// The node's inputs from earlier runs, by port; they come after the inputs from this pipeline's stages
+    /// at the same port.
     pub earlier: BTreeMap<String, Vec<Earlier>>,
-    /// The contents of its outputs, as far as they are known.
+    /// The contents of the node's outputs, as far as they are known.
     pub provides: BTreeMap<String, Provided>,
-    /// Its resource requests.
+    /// The node's resource requests.
     pub resources: Resources,
     /// The maximum number of retries after a failure.
     pub retries: u32,
-    /// The timeout.
+    /// The node's time limit.
     pub timeout: Option<Duration>,
-    /// The name under which its policy is registered at the end of a run. Not part of its key.
+    /// The name under which the stage's policy is registered at the end of a run. Not part of the action key.
     pub register: Option<Register>,
-    /// The absolute directory of the file that has its `uses:` or `run:`: its relative paths are relative to
-    /// it.
+    /// The absolute directory of the file that has the stage's `uses:` or `run:`: the stage's paths are
+    /// relative to it.
     pub base: Arc<Path>,
-    /// Its position in the file.
+    /// The stage's position in the file.
     pub place: Place,
 }
 
 impl Node {
-    /// Appends artifacts of earlier runs to its inputs.
+    /// Appends artifacts of earlier runs to the node's inputs.
     pub fn add_earlier(&self, inputs: &mut BTreeMap<String, Vec<ArtifactDigest>>) {
         for (port, earlier) in &self.earlier {
             let digests = earlier.iter().map(|earlier| earlier.digest);
@@ -102,20 +102,21 @@ impl Node {
     }
 }
 
-/// `register: NAME` or `{ policy: NAME, alias: ALIAS, max_age: 30d }` of a stage that makes a policy.
+/// The `register:` of a stage that makes a policy: `register: NAME`, or `register: { policy: NAME, alias:
+/// ALIAS, max_age: 30d }`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "TextOr<Name, RegisterForm>")]
 pub struct Register {
-    /// The name.
+    /// The name under which the policy is registered.
     pub policy: String,
-    /// An alias that always points to the newest, such as `challenger`.
+    /// An alias that always points to the newest version, such as `challenger`.
     pub alias: Option<String>,
-    /// The age from which on it may not act: the time from the end of its training's data to a decision.
+    /// The maximum age at which the policy may act: the time from the end of its training data to a decision.
     pub max_age: Option<Duration>,
 }
 
-/// `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the policy that it
-/// registered, by a verdict.
+/// The block `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the
+/// policy that it registered, depending on a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promote {
     /// The name of the policy.
@@ -135,17 +136,17 @@ pub enum Work {
     Kind {
         /// The kind.
         kind: &'static dyn AnyStage,
-        /// Its configuration, defaults filled in.
+        /// The stage's configuration, with defaults filled in.
         config: Settings,
     },
-    /// An external program; shared with the history of a run.
+    /// An external program; its description is shared with the run's record in the history.
     Command(Arc<Command>),
 }
 
 /// An output of another stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputRef {
-    /// The index of its node in [`Pipeline::nodes`].
+    /// The index of the producing node in [`Pipeline::nodes`].
     pub node: usize,
     /// The output's name.
     pub output: String,
@@ -154,8 +155,8 @@ pub struct InputRef {
 /// The resource requests of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
-    /// Threads; if absent, the engine divides the cores among the stages.
+    /// The number of threads; if absent, the engine divides the cores among the stages.
     pub threads: Option<usize>,
-    /// Memory in bytes.
+    /// The memory in bytes.
     pub memory: Option<u64>,
 }

@@ -8,7 +8,7 @@ use crate::text::suggest::{list, suggest};
 use std::path::PathBuf;
 
 /// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is
-/// empty. A name selects as [`named`] says.
+/// empty. [`named`] defines what a name selects.
 ///
 /// # Errors
 /// If there is no such stage, or no such point.
@@ -23,9 +23,9 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
     Ok(pipeline.graph.upstream(found).into_iter().collect())
 }
 
-/// The nodes that a name stands for: a stage's for all points of its matrix, also written `train[*]`; that of
-/// one point (`train[lr=1e-4,seed=1]`); or one that leaves axes open, as in `needs:`, for all points that
-/// have the given values.
+/// Resolves a name to nodes: the name of a stage selects all points of its matrix, as does `train[*]`; a full
+/// point (`train[lr=1e-4,seed=1]`) selects one node; a point that leaves axes open selects all points with
+/// the given values, as in `needs:`.
 ///
 /// # Errors
 /// If there is no such stage, or no such point.
@@ -78,7 +78,7 @@ pub fn named(pipeline: &Pipeline, name: &str) -> Result<Vec<usize>, PipelineErro
     Ok(found)
 }
 
-/// The error of a command-line argument; `what` is the name of the argument.
+/// Creates the error for a command-line argument; `what` is the argument's name.
 fn argument(what: &str, text: &str, message: String, hint: String) -> PipelineError {
     let mut texts = Texts::default();
     let index = texts.push(PathBuf::from(what), text.to_owned());

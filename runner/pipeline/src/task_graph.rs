@@ -15,7 +15,7 @@ fn node(index: usize) -> NodeIndex {
 }
 
 impl TaskGraph {
-    /// The graph of `stages` stages with these (stage, needed stage) pairs, without duplicates.
+    /// Creates the graph of `stages` stages from pairs (stage, needed stage); duplicates are ignored.
     pub fn new(stages: usize, needs: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let pairs: BTreeSet<(usize, usize)> = needs.into_iter().collect();
         let mut graph = DiGraph::with_capacity(stages, pairs.len());
@@ -48,7 +48,7 @@ impl TaskGraph {
         self.0.neighbors_directed(node(stage), Outgoing).map(NodeIndex::index)
     }
 
-    /// These stages and their transitive needs.
+    /// The given stages and their transitive needs.
     pub fn upstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut search = Dfs::empty(&self.0);
@@ -61,7 +61,7 @@ impl TaskGraph {
         found
     }
 
-    /// These stages and their transitive dependents.
+    /// The given stages and their transitive dependents.
     pub fn downstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut search = Dfs::empty(&self.0);
@@ -75,7 +75,7 @@ impl TaskGraph {
     }
 
     /// The topological order that is closest to the order of the indices: among ready stages, the lowest
-    /// index first. Stages in a cycle, and their dependents, are not in it.
+    /// index comes first. Stages in a cycle, and their dependents, are left out.
     pub fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = (0..self.len()).map(|stage| self.needs(stage).count()).collect();
         let mut ready: BTreeSet<usize> = (0..self.len()).filter(|&stage| missing[stage] == 0).collect();
@@ -92,7 +92,8 @@ impl TaskGraph {
         order
     }
 
-    /// A shortest cycle in each strongly connected component: a stage, its need, and so on back to the stage.
+    /// A shortest cycle in each strongly connected component: a stage, one of its needs, and so on back to
+    /// the stage.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let components = petgraph::algo::tarjan_scc(&self.0);
         let members = components
@@ -101,7 +102,7 @@ impl TaskGraph {
         members.filter_map(|members| self.cycle(&members)).collect()
     }
 
-    /// A shortest cycle through the first of `members`, within `members`; both of its ends are included.
+    /// A shortest cycle through the first of `members`, within `members`; it begins and ends with that stage.
     fn cycle(&self, members: &BTreeSet<usize>) -> Option<Vec<usize>> {
         let &start = members.first()?;
         let mut from = BTreeMap::new();
@@ -127,7 +128,7 @@ impl TaskGraph {
         None
     }
 
-    /// The layer of each stage for a drawing: one more than the maximum layer of its needs, 0 without needs.
+    /// The layer of each stage in a drawing: one more than the maximum layer of its needs, 0 without needs.
     pub fn layers(&self) -> Vec<usize> {
         let mut layers = vec![0; self.len()];
         for stage in self.order() {

@@ -22,7 +22,7 @@ fn type_name(ty: Type) -> &'static str {
     }
 }
 
-/// The contents of a column that may be left out; `None` for one that is not such.
+/// The contents of a column that may be omitted; `None` for any other column.
 fn alternative(of: &Requirements, column: &Column) -> Option<&'static str> {
     let found = of.alternatives.iter().find(|(name, _)| *name == column.name);
     found.map(|(_, contents)| *contents)
@@ -32,8 +32,8 @@ fn is_required(of: &Requirements, column: &Column) -> bool {
     !column.nullable && alternative(of, column).is_none()
 }
 
-/// Describes what an output of a type must hold: form, columns, key and checks. Empty for a type that no
-/// program can write.
+/// Describes what an output of a type must hold: form, columns, key and checks. Empty for a type that
+/// programs cannot write.
 pub fn describe_type(ty: PortType) -> String {
     let Some(of) = typed_output::requirements(ty) else {
         return String::new();
@@ -94,7 +94,7 @@ pub fn describe_type(ty: PortType) -> String {
     out
 }
 
-/// The same as JSON: key, columns and checks. `Null` for a type that no program can write.
+/// Describes a type as JSON: key, columns and checks. `Null` for a type that programs cannot write.
 pub fn type_json(ty: PortType) -> Value {
     let Some(of) = typed_output::requirements(ty) else {
         return Value::Null;

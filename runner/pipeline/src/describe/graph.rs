@@ -99,7 +99,7 @@ pub fn dot(pipeline: &Pipeline) -> String {
     out
 }
 
-/// The edges without duplicates: producer, consumer and output.
+/// The edges without duplicates: index of the producer, index of the consumer, and the output's name.
 fn edges(pipeline: &Pipeline) -> Vec<(usize, usize, String)> {
     let mut edges = Vec::new();
     for (to, node) in pipeline.nodes.iter().enumerate() {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, InputPort};
 use std::fmt::Write as _;
 
-/// The maximum length of a line of text.
+/// The maximum length of a line of text, in characters.
 const WIDTH: usize = 100;
 
 /// Describes each kind in one line.
@@ -110,7 +110,7 @@ fn table(out: &mut String, title: &str, rows: &[[String; 3]]) {
     }
 }
 
-/// Wraps a text to limited width, keeping paragraphs.
+/// Wraps a text to [`WIDTH`], keeping paragraphs.
 fn wrap(out: &mut String, text: &str, indent: usize) {
     for paragraph in text.split("\n\n") {
         let mut line = String::new();
@@ -161,8 +161,8 @@ fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     schema
 }
 
-/// The map among the forms that a field may have (a name or a map of settings, say), and the part of a path
-/// that leads to it: none, or a placeholder for the key of a map.
+/// Finds the map among the forms that a field may have (say, a name or a map of settings), and the part of a
+/// path that leads to it: empty, or a placeholder for the key of a map.
 fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static str)> {
     let target = resolve(field, root);
     if let Some(values @ Value::Object(_)) = target.get("additionalProperties") {
@@ -179,7 +179,7 @@ fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static 
                 Some(Value::Array(list)) => list.len(),
                 _ => 0,
             };
-            // A map of one required field is shown in the type's name.
+            // A map with a single, required field is shown in the type's name.
             count("properties") > 0 && (count("properties"), count("required")) != (1, 1)
         })
         .map(|map| (map, ""))
@@ -189,7 +189,7 @@ fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usi
     walk_new(schema, root, defaults, prefix, depth, fields, &mut Vec::new());
 }
 
-/// [`walk`] that lists the settings of a map once, where several fields may have it.
+/// Collects fields as [`walk`] does, but lists the settings of a map only once if several fields may have it.
 fn walk_new<'a>(
     schema: &'a Value,
     root: &'a Value,

@@ -15,7 +15,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, PortType, typed_output};
 
-/// The schema around what types describe, and its own parts. `<NAME>` stands for the part of that name.
+/// The part of the schema that is not derived from types. `<NAME>` stands for the derived part with that
+/// name.
 const SKELETON: &str = include_str!("schema.json");
 
 /// The schema of pipeline files with these stage kinds.
@@ -76,7 +77,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     schema
 }
 
-/// Replaces each `<NAME>` by the part of that name.
+/// Replaces each `<NAME>` by the part with that name.
 fn replace(schema: &mut Value, parts: &Value) {
     match schema {
         Value::String(text) => {
@@ -92,7 +93,7 @@ fn replace(schema: &mut Value, parts: &Value) {
     }
 }
 
-/// The schema of a type that is read, with its documentation.
+/// The schema of a type that is read from the file, with its documentation.
 fn described<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.inline_subschemas = true;
@@ -101,8 +102,7 @@ fn described<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Simplifies a derived schema: a value that may be left out cannot be null, and the values of an enum are a
-/// list.
+/// Simplifies a derived schema: an optional value cannot be null, and the values of an enum are a list.
 fn tidy(schema: &mut Value) {
     if let Value::Array(items) = schema {
         items.iter_mut().for_each(tidy);
@@ -204,8 +204,8 @@ fn pointer(kind: &str) -> String {
     format!("#/definitions/{}", kind.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The schema of a kind's configuration, as a definition: references rebased, and an interpolation allowed
-/// for every value.
+/// The schema of a kind's configuration as a definition: references are rebased, and every value may be an
+/// interpolation.
 fn configuration(kind: &dyn AnyStage) -> Value {
     let mut schema = kind.schema();
     if let Value::Object(map) = &mut schema {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 /// A stage in the drawing.
 pub struct SvgNode {
-    /// Its id, the first line of its box.
+    /// The stage's id, shown in the first line of its box.
     pub id: String,
-    /// The second, smaller line.
+    /// The second, smaller line in the stage's box.
     pub note: String,
     /// The stage's status, used as the class of its box for a style sheet; empty if there is none.
     pub class: String,
@@ -21,15 +21,15 @@ const MARGIN: f64 = 6.0;
 
 /// A drawing to be embedded in an `<svg>` element.
 pub struct Drawing {
-    /// Its width.
+    /// The drawing's width, in SVG user units.
     pub width: f64,
-    /// Its height.
+    /// The drawing's height, in SVG user units.
     pub height: f64,
-    /// Paths, boxes and texts.
+    /// The SVG elements: paths, boxes and texts.
     pub elements: String,
 }
 
-/// Draws the stages of a graph; `nodes` are in the order of its indices.
+/// Draws the stages of a graph; `nodes` are in the order of the graph's indices.
 pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
     let layers = graph.layers();
     let columns = layers.iter().max().map_or(1, |last| last + 1);
@@ -48,7 +48,7 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
             let y1 = y + BOX_HEIGHT / 2.0;
             let gap = COLUMN - BOX_WIDTH;
             // A curve from a box to the next column, and back from the last column before its end; between
-            // them, along the space between two rows, where no box is.
+            // them, it follows the space between two rows, where there are no boxes.
             let curve = |from: f64, y0: f64, to: f64, y1: f64| {
                 let middle = (from + to) / 2.0;
                 format!("C{middle} {y0} {middle} {y1} {to} {y1}")

@@ -1,12 +1,13 @@
 //! `include:`: one pipeline from several files.
 //!
-//! The including file overrides the files that it includes, and a later file of the list an earlier one:
+//! The including file overrides the files that it includes, and a later file in the list overrides an earlier
+//! one:
 //!
 //! - a parameter, or a value of a profile, replaces the one of the same name;
-//! - a stage with `uses:` or `run:` replaces the one of the same name; one without either is merged into it,
-//!   map by map, so that `train: { with: { learning_rate: 1e-4 } }` changes one value.
+//! - a stage with `uses:` or `run:` replaces the stage of the same name; a stage with neither is merged
+//!   into it, map by map, so that `train: { with: { learning_rate: 1e-4 } }` changes one value.
 //!
-//! Relative paths of a stage are relative to the file that has its `uses:` or `run:`.
+//! The paths of a stage are relative to the file that has its `uses:` or `run:`.
 
 use crate::text::problems::Problems;
 use crate::text::source::{self, Spot};
@@ -46,7 +47,7 @@ pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Pro
         return Composed::alone(root);
     }
     composer.chain.extend(std::fs::canonicalize(file).ok());
-    // In messages, a name is relative to the current directory, as the pipeline's is.
+    // In messages, a file name is relative to the current directory, as the pipeline's is.
     let shown = file.parent().unwrap_or(Path::new(""));
     composer.resolve(root, folder, shown, true)
 }
@@ -71,7 +72,7 @@ impl Composer<'_> {
                 "include" => names = self.names(&value),
                 // Each file may be a complete pipeline; its name and version apply to that file only.
                 "name" | "version" if !outermost => self.version(&key, &value),
-                // Those of an included file are for that file.
+                // These blocks of an included file apply to that file only.
                 "schedule" | "promote" | "notify" | "track" if !outermost => {}
                 _ => own.push((key, value)),
             }
@@ -229,7 +230,7 @@ fn stages(below: &mut Tree, key: Key, above: Tree) {
     }
 }
 
-/// Merges entries into a map, each to its depth.
+/// Merges entries into a map; `depth` gives the depth of each entry's merge.
 fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) -> usize) {
     let Value::Map(entries) = &mut below.value else {
         return;
@@ -250,7 +251,7 @@ fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) ->
     }
 }
 
-/// Merges an entry into a map: maps are merged down to this depth, and replaced below it.
+/// Merges an entry into a map: maps are merged down to `depth` levels, and replaced below.
 fn merge(below: &mut Tree, key: Key, above: Tree, depth: usize) {
     let Value::Map(entries) = &mut below.value else {
         return;

@@ -21,12 +21,12 @@ pub fn read<T: DeserializeOwned>(key: &'static str, tree: &Tree, problems: &mut 
 /// Reads a duration with its unit, such as `5s`.
 ///
 /// # Errors
-/// If it is not one.
+/// If the value is not a duration.
 pub fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     text(deserializer).map(Some)
 }
 
-/// Parses the bytes of a file; `None` if it has no values.
+/// Parses the bytes of a file; `None` if the file has no values.
 pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, PipelineErrors> {
     let text = source::decode(file, bytes)?;
     let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');

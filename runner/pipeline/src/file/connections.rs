@@ -15,7 +15,8 @@ pub(crate) struct Connections<'s> {
 }
 
 impl<'s> Connections<'s> {
-    /// Matches the points that the references of a stage select. `points` has the points of each stage.
+    /// Matches the points that the references of a stage select. `points` has the points of each stage, by
+    /// index.
     pub fn new(needs: &'s Needs, points: &'s [Vec<Point>]) -> Self {
         let of = |reference: &Reference| Matching::new(reference, &points[reference.stage]);
         let ports = needs.ports.iter();
@@ -34,7 +35,7 @@ impl<'s> Connections<'s> {
         references.zip(self.matching[port].iter().map(|matching| matching.of(point)))
     }
 
-    /// The nodes that a point reads, by port. `first` has the first node of each stage.
+    /// The nodes whose outputs a point reads, by port. `first` has the index of the first node of each stage.
     pub fn inputs(&self, point: &Point, first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
         let of = |port| {
             let inputs = self.at(port, point).flat_map(|(reference, producers)| {
@@ -49,8 +50,8 @@ impl<'s> Connections<'s> {
         ports.map(|(port, (name, _))| (name.clone(), of(port))).collect()
     }
 
-    /// The directories of the inputs that a program collects at a point, by port: named by the axes in which
-    /// the inputs differ.
+    /// The directories of the inputs that a program collects at a point, by port: they are named by the axes
+    /// in which the inputs differ.
     pub fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
         let mut folders = BTreeMap::new();
         for (port, (name, references)) in self.needs.ports.iter().enumerate() {

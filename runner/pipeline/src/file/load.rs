@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub struct LoadOptions {
     /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
     pub set: Vec<String>,
-    /// The arguments of `--profile`, in their order.
+    /// The arguments of `--profile`, in the order given.
     pub profiles: Vec<String>,
     /// The environment, for `${env.X}`.
     pub env: BTreeMap<String, String>,
@@ -44,10 +44,10 @@ pub struct LoadOptions {
     pub night: Option<NightDates>,
     /// The available stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
-    /// Finds artifacts of earlier runs; if absent, references to them are errors.
+    /// Finds artifacts of earlier runs; if absent, references to such artifacts are errors.
     pub earlier: Option<FindEarlier>,
-    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, it is an
-    /// error.
+    /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, that
+    /// interpolation is an error.
     pub tried: Option<FindTried>,
 }
 
@@ -66,8 +66,8 @@ impl LoadOptions {
     }
 }
 
-/// Loads, resolves and checks a pipeline file. Outside it, only the names of the files of `run:` stages are
-/// read.
+/// Loads, resolves and checks a pipeline file. Apart from the file itself, only the names of the files of
+/// `run:` stages are read.
 ///
 /// # Errors
 /// All errors found, each with its position and a hint.
@@ -128,18 +128,19 @@ pub fn scheduled(file: &Path, options: &LoadOptions) -> Result<Option<Scheduled>
     }))
 }
 
-/// The names in a pipeline file and its included files, for completion: of a file that has errors too.
+/// The names in a pipeline file and its included files, for shell completion; available even if the file has
+/// errors.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The parameters.
     pub params: Vec<String>,
     /// The profiles.
     pub profiles: Vec<String>,
-    /// The stages, with their kinds; none for programs.
+    /// The stages, with their kinds; programs have no kind.
     pub stages: Vec<(String, Option<String>)>,
 }
 
-/// The names in a pipeline file; `None` if it cannot be read at all.
+/// Reads the names in a pipeline file; `None` if it cannot be read at all.
 pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
     let mut loader = Loader::new(file, source::read(file).ok()?, options, false);
     let document = loader.written()?;
@@ -157,10 +158,10 @@ pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
     })
 }
 
-/// The text of a pipeline as one file, with everything resolved that does not differ between points.
+/// The text of a pipeline as one file, in which everything that does not differ between points is resolved.
 ///
 /// # Errors
-/// Those of [`load_with_sources`].
+/// All errors that [`load_with_sources`] finds.
 pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
     let mut loader = Loader::new(file, source::read(file)?, options, true);
     match loader.resolve() {
@@ -210,9 +211,9 @@ struct Loader<'a> {
     /// The directories of the stages that come from included files.
     bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
-    /// What interpolations read.
+    /// The values that interpolations read.
     values: Values<'a>,
-    /// If set, source files and tools are looked for.
+    /// If set, source files and tools are looked up.
     sources: bool,
     finder: Finder<'a>,
     problems: Problems,
@@ -223,12 +224,12 @@ struct Loader<'a> {
     track: Vec<Track>,
 }
 
-/// What interpolations read.
+/// The values that interpolations read.
 struct Values<'a> {
     params: BTreeMap<String, Tree>,
     env: Variables<'a>,
     night: Option<NightDates>,
-    /// The variables that some stage lists in `secrets:`.
+    /// The environment variables that some stage lists in `secrets:`.
     secrets: BTreeSet<String>,
 }
 
@@ -315,7 +316,7 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// The document with its includes, as it is written; `None` if the errors prevent further checks.
+    /// The document with its includes, as written; `None` if the errors prevent further checks.
     fn written(&mut self) -> Option<Document> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
@@ -485,7 +486,7 @@ impl<'a> Loader<'a> {
         self.values.params = params;
     }
 
-    /// Checks the own settings of a stage whose needs or points are unknown.
+    /// Checks the stage's own settings when its needs or points are unknown.
     fn settle_alone(&mut self, plan: &Plan) {
         if let (Job::Kind { with, spot, .. }, Face::Kind(kind)) = (&plan.stage.job, plan.face)
             && plan.stage.matrix.is_empty()

@@ -1,4 +1,4 @@
-//! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`, and profiles, which set the same names.
+//! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`; and profiles, which can set the same names.
 
 use crate::Place;
 use crate::file::document::Document;
@@ -10,7 +10,7 @@ use crate::text::suggest::suggest;
 use crate::text::tree::{Key, Step, Tree, Value, steps};
 use serde_json::Value as Json;
 
-/// Adds the arguments to the texts that errors refer to: those of `--set`, then those of `--profile`.
+/// Adds the arguments to the texts that errors refer to: first those of `--set`, then those of `--profile`.
 pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]) {
     for argument in arguments {
         texts.push_argument("--set", argument.clone());
@@ -20,17 +20,17 @@ pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]
     }
 }
 
-/// The values that the schedule sets in a night, with the names of `--set`.
+/// The values that the schedule sets in a night, named as by `--set`.
 pub(crate) struct OfNight {
-    /// True in a night; they are only checked otherwise.
+    /// True if a night is run; otherwise the values are only checked.
     pub is_set: bool,
     /// The values, without interpolations.
     pub values: Vec<(Key, Tree)>,
 }
 
 /// Replaces parameters, and returns the settings of the stages' configurations. The selected profiles apply
-/// first, in the order of the arguments; those of a night override them, and `--set` all. Profiles that are
-/// not selected are checked too.
+/// first, in the order of the arguments; the values of a night override them, and `--set` overrides both.
+/// Profiles that are not selected are checked too.
 pub(crate) fn apply(
     arguments: &[String],
     profiles: &[String],
@@ -107,8 +107,8 @@ pub(crate) fn apply(
     settings
 }
 
-/// Removes from `schedule: { params: … }` what arguments of `--set` replace in every night, and sets what
-/// they change within its values.
+/// Removes from `schedule: { params: … }` the values that `--set` replaces in every night, and applies the
+/// changes that `--set` makes within these values.
 pub(crate) fn fix_schedule(arguments: &[String], settings: &[Setting], document: &mut Document) {
     let Some(Value::Map(schedule)) = document.schedule.as_mut().map(|tree| &mut tree.value) else {
         return;
@@ -142,7 +142,7 @@ pub(crate) fn fix_schedule(arguments: &[String], settings: &[Setting], document:
                 return false;
             }
             if let Some(rest) = setting.path.strip_prefix(&*path) {
-                // It is valid: the pipeline was loaded with it.
+                // The setting is valid: the pipeline was loaded with it.
                 let _ = setting.within(rest).apply(value, &Json::Null);
             }
         }
@@ -153,7 +153,7 @@ pub(crate) fn fix_schedule(arguments: &[String], settings: &[Setting], document:
     }
 }
 
-/// The target of a name.
+/// The target of a name given to `--set`.
 enum Target {
     /// The index of a parameter.
     Param(usize),

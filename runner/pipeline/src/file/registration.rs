@@ -1,5 +1,5 @@
 //! `register:`, the name under which a stage's policy is registered when its run has ended, and `promote:`,
-//! the alias that is moved to it by a verdict.
+//! the alias that is moved to the policy depending on a verdict.
 
 use crate::stage::written::Stage;
 use crate::text::problems::Problems;
@@ -13,7 +13,7 @@ use stages_core::PortType;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The alias that is moved where a pipeline says nothing else.
+/// The alias that `promote:` moves by default.
 pub(crate) const CHAMPION: &str = "champion";
 
 #[derive(Deserialize, JsonSchema)]
@@ -56,7 +56,7 @@ pub(crate) struct PromoteForm {
     alias: Option<Name>,
 }
 
-/// Reads `register:` of a stage into its node, which has to make one policy.
+/// Reads the `register:` of a stage into its node, which must produce exactly one policy.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
     let Some(tree) = &stage.register else { return };
     node.register = Block::of("register").read(tree, tree, problems);
@@ -108,7 +108,7 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
     let node = &nodes[*judge];
     let gives_verdict = match &node.work {
         Work::Kind { config, .. } => config.get("verdict").is_some_and(|verdict| !verdict.is_null()),
-        // What a program writes is known only when it has run.
+        // The outputs of a program are known only once it has run.
         Work::Command(_) => node.provides.values().any(|provided| provided.ty == PortType::Metrics),
     };
     if !gives_verdict {
@@ -137,7 +137,8 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
     })
 }
 
-/// True if what a node judges, its input `agent` if it has one, comes from the node `of`.
+/// True if the node `judge` judges the node `of`: its input `agent`, or any input if it has none, comes from
+/// it.
 fn is_judged(nodes: &[Node], judge: usize, of: &str) -> bool {
     let needs = &nodes[judge].needs;
     let of_agent = needs.get("agent").map(std::slice::from_ref);

@@ -21,9 +21,9 @@ use std::sync::Arc;
 /// The inputs of a resolved document.
 pub(crate) struct Resolved<'a> {
     pub document: &'a Document,
-    /// Its scope is verbatim: interpolations that differ between points or nights are kept.
+    /// A verbatim scope: interpolations that differ between points or nights are kept.
     pub scope: Scope<'a>,
-    /// The scope of matrices, with all parameters: points are fixed.
+    /// The scope of matrices, with all parameters: the points are resolved.
     pub axes: Scope<'a>,
     /// The entries beside `stages:`.
     pub blocks: Vec<(Key, Tree)>,
@@ -36,7 +36,7 @@ pub(crate) struct Resolved<'a> {
 }
 
 impl Resolved<'_> {
-    /// The text of the file. The document must be valid.
+    /// The text of the resolved file. The document must be valid.
     pub fn text(&self, problems: &mut Problems) -> String {
         let mut out = format!(
             "# {}, resolved. Its paths are relative to {}\nversion: 1\nname: {}\n",
@@ -139,7 +139,7 @@ impl Resolved<'_> {
     }
 }
 
-/// The axes of a matrix as lists, and axes that vary together as points.
+/// The axes of a matrix as lists, and axes that vary together as explicit points.
 fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
     let value = |value: &Json| Tree::scalar(Spot::default(), value.clone());
     let mut entries = Vec::new();

@@ -1,6 +1,6 @@
 //! The blocks beside the stages of a resolved pipeline: `schedule:`, `promote:`, `notify:` and `track:` as
 //! written, with their defaults, and the parameters that they set or read. Interpolations are kept: an
-//! address may have a secret of the environment, and the dates are a night's.
+//! address may contain a secret of the environment, and the dates depend on the night.
 
 use crate::file::document::Document;
 use crate::file::notify::{Channel, Email, Notify, Shape};
@@ -21,7 +21,7 @@ pub(crate) struct Blocks<'a> {
     pub is_argument: &'a dyn Fn(&Tree) -> bool,
 }
 
-/// The parameters that the schedule sets in a night: what reads them differs between nights.
+/// The parameters that the schedule sets in a night: values that read them differ between nights.
 pub(crate) fn set_by_night(document: &Document) -> BTreeSet<&str> {
     let set = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
     let is_set = |name: &str| set.iter().any(|(key, _)| key.name == name);
@@ -97,7 +97,7 @@ impl Blocks<'_> {
 }
 
 fn with_schedule(block: &Tree, read: &Schedule) -> Tree {
-    // Without `timezone` the zone is the exchange's.
+    // Without `timezone`, the zone is the exchange's.
     let zone = || named(&read.calendar.session().map_or("UTC", |session| session.time_zone));
     let calendar = || match read.calendar {
         CalendarName::Always => named(&EVERY_DAY),
@@ -119,14 +119,14 @@ fn with_shape(value: &Tree, shape: Shape) -> Tree {
 
 fn with_server(value: &Tree, email: &Email) -> Tree {
     let value = within(value, "server", |server| match server.text() {
-        // An interpolation is kept, and has its port or none.
+        // An interpolation is kept, with or without its port.
         Some(host) if host == email.host => named(&format!("{}:{}", email.host, email.port)),
         _ => server.clone(),
     });
     with(&value, "tls", || named(&email.tls))
 }
 
-/// A map with a default where it lacks the entry.
+/// Adds a default entry to a map that lacks it.
 fn with(map: &Tree, name: &str, default: impl FnOnce() -> Tree) -> Tree {
     let mut map = map.clone();
     if map.entry(name).is_none()
@@ -137,7 +137,7 @@ fn with(map: &Tree, name: &str, default: impl FnOnce() -> Tree) -> Tree {
     map
 }
 
-/// A map with a changed entry, if it has it.
+/// Changes the entry `name` of a map, if the map has it.
 fn within(map: &Tree, name: &str, change: impl FnOnce(&Tree) -> Tree) -> Tree {
     let mut map = map.clone();
     if let Value::Map(entries) = &mut map.value
@@ -148,7 +148,7 @@ fn within(map: &Tree, name: &str, change: impl FnOnce(&Tree) -> Tree) -> Tree {
     map
 }
 
-/// True if a value has an interpolation of the parameter.
+/// True if a value contains an interpolation of the parameter.
 fn reads(tree: &Tree, param: &str) -> bool {
     match &tree.value {
         Value::Scalar(Json::String(text)) => text.split("${params.").skip(1).any(|rest| {
@@ -161,7 +161,7 @@ fn reads(tree: &Tree, param: &str) -> bool {
     }
 }
 
-/// The value as the file has it.
+/// The value as it is written in a file.
 fn named(value: &impl Serialize) -> Tree {
     Tree::of_json(&serde_json::to_value(value).unwrap_or_default())
 }

@@ -35,7 +35,7 @@ pub(crate) struct Relation {
     pub spot: Spot,
 }
 
-/// Points to exclude: those that have one of the values on every axis.
+/// Points to exclude: those that have one of the listed values on every listed axis.
 pub(crate) struct Exclude {
     pub axes: Vec<(Key, Vec<Tree>)>,
     pub spot: Spot,

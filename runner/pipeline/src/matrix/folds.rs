@@ -7,8 +7,8 @@
 //! with: { train: "${matrix.fold.train}", test: "${matrix.fold.test}" }
 //! ```
 //!
-//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: what a fold trains and tests on
-//! is its name, and a stage that fans out over it reads the same dates.
+//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: a fold is named by the dates on
+//! which it trains and tests, and a stage that fans out over the axis reads the same dates.
 
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
@@ -79,7 +79,8 @@ impl Length {
         }
     }
 
-    /// The date this much after `date`, or before it; in a month without that day, its last day.
+    /// The date that is this length after `date`, or before it; if the month lacks that day, the month's last
+    /// day.
     fn from(self, date: Date, before: bool) -> Option<Date> {
         match self {
             Self::Days(days) => {
@@ -97,9 +98,9 @@ impl Length {
     }
 }
 
-/// The folds that `axis` describes, first to last, as values of the axis `name`: test dates follow one
-/// another from the end of the first training dates to `to`, and the last may be shorter, but not by more
-/// than a half.
+/// The folds that `axis` describes, first to last, as values of the axis `name`. Test periods follow one
+/// another from the end of the first training period to `to`; the last may be shorter, but by no more than a
+/// half.
 pub(crate) fn folds(name: &str, axis: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
     let block = Block::named("folds", format!("the axis `{name}`"));
     let folds: Folds = block.read(axis, axis, problems)?;
@@ -145,7 +146,7 @@ fn all(
     Some(values)
 }
 
-/// The dates of a part of a fold, as `{ from, to }`; `None` if the text is no fold's, or has no such part.
+/// The dates of a part of a fold, as `{ from, to }`; `None` if the text is not a fold, or has no such part.
 pub(crate) fn part(fold: &str, part: &str, spot: Spot) -> Option<Tree> {
     let (train, test) = fold.split_once('+')?;
     let range = |text: &str| {
@@ -175,7 +176,7 @@ pub(crate) fn part(fold: &str, part: &str, spot: Spot) -> Option<Tree> {
     }
 }
 
-/// The hint of an unknown part of a fold.
+/// The hint for an unknown part of a fold.
 pub(crate) fn unknown(part: &str) -> String {
     suggest(part, "parts of a fold", PARTS)
 }

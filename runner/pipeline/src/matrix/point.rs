@@ -10,7 +10,7 @@ pub(crate) type Point = BTreeMap<String, Json>;
 /// The maximum number of stages of a pipeline, matrices expanded.
 pub(crate) const MOST_NODES: usize = 100_000;
 
-/// `stage`, or `stage[seed=1]`.
+/// The id of a node: `stage`, or `stage[seed=1]`.
 pub(crate) fn id(stage: &str, point: &Point) -> String {
     if point.is_empty() {
         return stage.to_owned();

@@ -1,4 +1,4 @@
-//! The points that a stage fans out over: those of its own matrix, and of all its needs.
+//! The points that a stage fans out over: the points of its own matrix, and of all its needs.
 
 use crate::matrix::axes::Matrix;
 use crate::matrix::point::{MOST_NODES, Point, id};
@@ -11,12 +11,12 @@ use crate::text::tree::spell;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Unique directory names of points, `lr=0.1,seed=1`, that need no shell quoting.
+/// Unique directory names for points, such as `lr=0.1,seed=1`, that need no shell quoting.
 #[derive(Default)]
 pub(crate) struct Folders {
     names: Vec<String>,
     taken: HashSet<String>,
-    /// The suffix to try for the next point of the same name.
+    /// The suffix to try for the next point with the same name.
     next: HashMap<String, usize>,
 }
 
@@ -145,7 +145,7 @@ fn check(reference: &Reference, name: &str, points: &[Point], problems: &mut Pro
     problems.count() == before
 }
 
-/// The origin of an axis, and its values there.
+/// The origin of an axis, and the values that the axis has there.
 struct Origin {
     spot: Spot,
     who: String,
@@ -154,8 +154,8 @@ struct Origin {
     keys: BTreeSet<String>,
 }
 
-/// The points of a stage: the product of its own axes and of those of all its needs, with axes of the same
-/// name joined. `None` if they are incompatible.
+/// The points of a stage: the product of its own axes and those of all its needs, with axes of the same name
+/// joined. `None` if the needs are incompatible.
 pub(crate) fn points(
     stage: &str,
     own: &Matrix,

@@ -32,7 +32,7 @@ pub(crate) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// The stream of the axis `name`: streams of axes with the same seed are independent.
+    /// Creates the stream of the axis `name`: streams of different axes with the same seed are independent.
     pub fn new(draw: &'a Draw, seed: u64, name: &str) -> Self {
         let bytes = name.as_bytes();
         let mut words = vec![DOMAIN, seed, bytes.len() as u64];
@@ -73,7 +73,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Draws `count` distinct values, or returns the number of values that exist.
+/// Draws `count` distinct values; if there are fewer, returns the number of distinct values found.
 pub(crate) fn distinct(draw: &Draw, seed: u64, name: &str, count: usize) -> Result<Vec<Json>, usize> {
     let mut stream = Stream::new(draw, seed, name);
     let mut seen = BTreeSet::new();
@@ -133,7 +133,7 @@ pub(crate) enum Wrong {
     Wide,
 }
 
-/// From `from` to `to` in steps, including `to` if a step reaches it.
+/// The values from `from` to `to` in steps, including `to` if a step reaches it.
 pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> Result<Vec<Json>, Wrong> {
     let whole = ![from, to, step].into_iter().any(Number::is_f64);
     let numbers = [from, to, step].map(decimal);

@@ -2,16 +2,16 @@
 
 /// The due times of a cron expression: sets of minutes, hours, days, months and days of the week.
 ///
-/// As in POSIX `crontab`: lists `1,15`, ranges `1-5`, steps `*/15` and `8-18/2`, names of months and days
-/// (`jan`, `mon`); Sunday is 0 or 7. Where both the day of the month and the day of the week are restricted,
-/// a day matches by either.
+/// The syntax is that of POSIX `crontab`: lists `1,15`, ranges `1-5`, steps `*/15` and `8-18/2`, names of
+/// months and days (`jan`, `mon`); Sunday is 0 or 7. If both the day of the month and the day of the week are
+/// restricted, a day matches by either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cron {
     minutes: u64,
     hours: u64,
     days: u64,
     months: u64,
-    /// Days of the week from Sunday.
+    /// The days of the week as bits, from Sunday.
     weekdays: u64,
     any_day: bool,
     any_weekday: bool,
@@ -63,7 +63,7 @@ impl Field {
             let (first, last) = match range.split_once('-') {
                 _ if range == "*" => (self.first, self.last),
                 Some((first, last)) => (self.value(first)?, self.value(last)?),
-                // `5/15` is from 5 on.
+                // `5/15` starts at 5.
                 None if part.contains('/') => (self.value(range)?, self.last),
                 None => (self.value(range)?, self.value(range)?),
             };
@@ -91,14 +91,14 @@ impl Field {
     }
 }
 
-/// The days of the months, by their greatest number.
+/// The number of days of each month, in leap years.
 const LENGTHS: [u32; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 impl Cron {
     /// Parses an expression.
     ///
     /// # Errors
-    /// The error.
+    /// The reason why the expression is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
         let &[minute, hour, day, month, weekday] = fields.as_slice() else {
@@ -143,7 +143,7 @@ impl Cron {
         self.has(self.months, month)
     }
 
-    /// True on a day of a month (1 to 12), with its weekday from Sunday (0 to 6).
+    /// True if the expression matches a day of a month (1 to 12) with this weekday (0 for Sunday to 6).
     pub fn has_day(&self, month: u32, day: u32, weekday: u32) -> bool {
         let (by_day, by_weekday) = (self.has(self.days, day), self.has(self.weekdays, weekday));
         let is_day = match (self.any_day, self.any_weekday) {
@@ -153,7 +153,7 @@ impl Cron {
         self.has_month(month) && is_day
     }
 
-    /// The times of such a day, in minutes after midnight.
+    /// The times of a matching day, in minutes after midnight.
     pub fn minutes(&self) -> impl Iterator<Item = u32> + use<> {
         let (hours, minutes) = (self.hours, self.minutes);
         let hours = (0..24).filter(move |hour| hours >> hour & 1 == 1);
@@ -163,7 +163,7 @@ impl Cron {
         })
     }
 
-    /// True if such a day has one time only.
+    /// True if a matching day has only one time.
     pub const fn is_daily(&self) -> bool {
         self.hours.count_ones() == 1 && self.minutes.count_ones() == 1
     }

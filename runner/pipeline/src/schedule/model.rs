@@ -20,21 +20,21 @@ use std::time::Duration;
 pub struct Schedule {
     /// The times at which nights are due.
     pub when: When,
-    /// The time zone of these times and of dates.
+    /// The time zone of due times and dates.
     pub zone: TimeZone,
     /// The days that have a night.
     pub calendar: CalendarName,
-    /// The first night; without it, the latest that is due when the schedule is first run.
+    /// The date of the first night; without it, the latest night that is due when the schedule is first run.
     pub from: Option<Date>,
     /// The data that a night waits for.
     pub wait_for: Option<WaitFor>,
-    /// The treatment of nights that were missed.
+    /// The treatment of missed nights.
     pub catch_up: CatchUp,
-    /// The longest time that the run of a night takes.
+    /// The maximum duration of a night's run.
     pub timeout: Option<Duration>,
-    /// The number of its runs that the history keeps; all by default.
+    /// The number of the schedule's runs that the history keeps; all if absent.
     pub keep_runs: Option<usize>,
-    /// The decision after a night's run.
+    /// The decision made after a night's run.
     pub then: Option<Then>,
 }
 
@@ -123,23 +123,23 @@ impl fmt::Display for When {
 /// The dates of a night, which `${schedule.date}` and `${schedule.previous}` read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NightDates {
-    /// The day on which it is due.
+    /// The day on which the night is due.
     pub date: Date,
     /// The day of the night before.
     pub previous: Date,
 }
 
 impl NightDates {
-    /// Their names in interpolations.
+    /// The names of the dates in interpolations.
     pub(crate) const NAMES: [&'static str; 2] = ["date", "previous"];
 
-    /// Dates that stand for any night's when a file is checked.
+    /// The dates that represent any night's dates when a file is checked.
     pub(crate) const EXAMPLE: Self = Self {
         date: Date(18_075),
         previous: Date(18_074),
     };
 
-    /// The value of a name.
+    /// The value of the date called `name`.
     pub(crate) fn get(self, name: &str) -> Option<Value> {
         let date = match name {
             "date" => self.date,
@@ -150,14 +150,14 @@ impl NightDates {
     }
 }
 
-/// A pipeline with a schedule, as far as the schedule concerns it: its stages are not resolved.
+/// A pipeline with a schedule. Only what concerns the schedule is read: the stages are not resolved.
 #[derive(Clone, Debug)]
 pub struct Scheduled {
     /// The pipeline's name.
     pub name: String,
-    /// The directory of its file, absolute.
+    /// The absolute directory of the pipeline file.
     pub base: PathBuf,
-    /// Its schedule.
+    /// The pipeline's schedule.
     pub schedule: Schedule,
     /// The messages that are sent when a run has ended.
     pub notify: Vec<Notify>,

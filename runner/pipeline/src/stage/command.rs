@@ -11,50 +11,51 @@ use std::path::{Path, PathBuf};
 /// The default of `log:`, in bytes.
 pub const LOG_LIMIT: u64 = 64 << 20;
 
-/// A `run:` stage. Its serialised form is that of a run's record: fields that the first version did not have
-/// are left out where they are the default.
+/// A `run:` stage. It is serialised as in a run's record: fields that the first version lacked are omitted if
+/// they have their default value.
 ///
-/// A setting is a field here. It is part of the key unless [`Command::NOT_IN_KEY`] names it.
+/// Every setting is a field of this struct. It is part of the action key unless [`Command::NOT_IN_KEY`] names
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Command {
-    /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands
-    /// for `${`.
+    /// The shell text, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for
+    /// `${`.
     pub command: String,
-    /// Environment variables.
+    /// The environment variables set by `env:`.
     pub env: BTreeMap<String, String>,
-    /// Files of the pipeline's directory that it reads: relative names, globs expanded.
+    /// Files of the pipeline's directory that the program reads: relative names, with globs expanded.
     #[serde(serialize_with = "names")]
     pub files: Vec<Source>,
-    /// Its outputs: name to file name in its working directory.
+    /// The program's outputs: from the output's name to the file name in the working directory.
     pub outputs: BTreeMap<String, String>,
-    /// Names of environment variables passed on from outside.
+    /// Names of the environment variables passed on from outside.
     pub secrets: Vec<String>,
-    /// The shell that reads the text.
+    /// The shell that interprets the text.
     #[serde(skip_serializing_if = "is_default")]
     pub shell: Shell,
-    /// The isolation that the stage asks for; `None` leaves it to the user's default.
+    /// The isolation that the stage requests; `None` leaves it to the user's default.
     #[serde(skip_serializing_if = "is_default")]
     pub isolation: Option<Isolation>,
-    /// True if the program reaches the network.
+    /// True if the program may use the network.
     #[serde(skip_serializing_if = "is_default")]
     pub network: bool,
-    /// The programs outside the system's directories that it runs.
+    /// The programs outside the system's directories that the stage runs.
     #[serde(skip_serializing_if = "is_default", serialize_with = "texts")]
     pub tools: Vec<Tool>,
-    /// The image that it runs in, `IMAGE@sha256:…`.
+    /// The container image in which the program runs, `IMAGE@sha256:…`.
     #[serde(skip_serializing_if = "is_default")]
     pub container: Option<String>,
-    /// The maximum size of its log in bytes: the first and the last half are kept.
+    /// The maximum size of the log in bytes: its first and last halves are kept.
     #[serde(skip)]
     pub log_limit: u64,
-    /// The types of those outputs that are data sets; with the version of their checks in the key.
+    /// The types of the outputs that have one; in the key, together with the version of their checks.
     #[serde(skip)]
     pub types: BTreeMap<String, PortType>,
-    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs:
-    /// `seed=1`; in the key.
+    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs, such
+    /// as `seed=1`; in the key.
     #[serde(skip)]
     pub points: BTreeMap<String, Vec<String>>,
-    /// The function that it calls, in place of a text for the shell; in the key.
+    /// The Python function that the program calls instead of a shell text; in the key.
     #[serde(skip)]
     pub python: Option<PythonCall>,
 }
@@ -64,7 +65,7 @@ impl Command {
     /// by their contents.
     const NOT_IN_KEY: [&str; 4] = ["files", "secrets", "isolation", "tools"];
 
-    /// The configuration in the key.
+    /// The configuration as it is hashed into the key.
     pub fn key_config(&self) -> Value {
         let Ok(Value::Object(mut config)) = serde_json::to_value(self) else {
             return Value::Null;
@@ -102,24 +103,25 @@ fn texts<S: Serializer>(tools: &[Tool], serializer: S) -> Result<S::Ok, S::Error
     serializer.collect_seq(tools.iter().map(ToString::to_string))
 }
 
-/// The function of a `uses: python` stage. What is serialised is in the key.
+/// The function of a `uses: python` stage. The serialised fields are part of the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PythonCall {
-    /// `MODULE:FUNCTION`.
+    /// The function, written as `MODULE:FUNCTION`.
     pub call: String,
-    /// The directory of its modules in the stage's working directory; empty for that itself.
+    /// The directory of the function's modules, relative to the stage's working directory; empty for the
+    /// working directory itself.
     #[serde(rename = "path")]
     pub root: String,
-    /// Its keyword arguments besides the inputs.
+    /// The function's keyword arguments besides the inputs.
     pub with: BTreeMap<String, Value>,
-    /// The seed of the context.
+    /// The seed of the function's context.
     pub seed: u64,
-    /// The interpreter's name on the stage's PATH.
+    /// The interpreter's name on the stage's `PATH`.
     #[serde(skip)]
     pub program: String,
     /// The versions of the installed packages, by name.
     pub packages: BTreeMap<String, String>,
-    /// The directories that they are installed in.
+    /// The directories in which the packages are installed.
     #[serde(skip)]
     pub sites: Vec<PathBuf>,
 }
@@ -157,7 +159,7 @@ pub enum Shell {
 }
 
 impl Shell {
-    /// Its name in a pipeline file, and its program's.
+    /// The shell's name in a pipeline file, which is also the name of its executable.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bash => "bash",
@@ -165,7 +167,7 @@ impl Shell {
         }
     }
 
-    /// Its arguments before the text.
+    /// The shell's arguments before the text.
     pub const fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Bash => &["-euo", "pipefail", "-c"],
@@ -188,10 +190,10 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// All of them.
+    /// All isolation settings.
     pub const ALL: [Self; 3] = [Self::Auto, Self::Required, Self::None];
 
-    /// Its name in files and arguments.
+    /// The setting's name in files and arguments.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -200,8 +202,8 @@ impl Isolation {
         }
     }
 
-    /// The isolation of a stage that asks for `stage`, where `self` is the user's default: the stage decides,
-    /// but what either of them requires is required.
+    /// The isolation of a stage that requests `stage`, where `self` is the user's default: the stage decides,
+    /// but isolation required by either of them is required.
     #[must_use]
     pub fn of(self, stage: Option<Self>) -> Self {
         match (self, stage) {
@@ -215,33 +217,34 @@ impl Isolation {
 /// A program that a `run:` stage declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name in the key: as the pipeline names it, relative to the pipeline; of an absolute path the last
-    /// part.
+    /// The tool's name in the key: as the pipeline names it, relative to the pipeline; for an absolute path,
+    /// its last part.
     pub name: String,
     /// The canonical path of the executable, or the directory of the virtual environment.
     pub path: PathBuf,
-    /// The directories and files that it needs, read-only, at their own absolute paths.
+    /// The directories and files that the tool needs, mounted read-only at their own absolute paths.
     pub visible: Vec<PathBuf>,
-    /// The addition to PATH: the executable (under the last part of `name`), or the `bin` of the environment.
+    /// The addition to `PATH`: the executable (under the last part of `name`), or the `bin` of the
+    /// environment.
     pub bin: PathBuf,
-    /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an
-    /// environment. In the key: for an executable instead of its content.
+    /// The text that the first line of `TOOL --version` must contain; for an environment, that of `bin/python
+    /// --version`. In the key: for an executable, in place of its content.
     pub version: Option<String>,
-    /// True for an environment that sees the packages of its interpreter's installation; in the key.
+    /// True for an environment that can import the packages of its interpreter's installation; in the key.
     pub system_packages: bool,
-    /// The files whose contents stand for it in the key: the executable (whose name is empty), or the
-    /// environment's lock file.
+    /// The files whose contents represent the tool in the key: the executable (listed with an empty name), or
+    /// the environment's lock file.
     pub sources: Vec<Source>,
 }
 
 impl Tool {
-    /// True for a virtual environment, whose `bin` is a directory on PATH; false for a single executable, of
-    /// which PATH gets a link.
+    /// True for a virtual environment, whose `bin` directory is added to `PATH`; false for a single
+    /// executable, to which a link is placed on `PATH`.
     pub fn is_environment(&self) -> bool {
         self.bin != self.path
     }
 
-    /// The name under which a single executable is found on PATH.
+    /// The name under which a single executable is found on `PATH`.
     pub fn link(&self) -> &str {
         Path::new(&self.name)
             .file_name()
@@ -250,7 +253,7 @@ impl Tool {
     }
 }
 
-/// Its name, with its version if it is known by that: `python3 (3.11.2)`.
+/// Formats the tool's name, with its version if the version identifies it: `python3 (3.11.2)`.
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;

@@ -1,5 +1,5 @@
-//! Configurations: `with:` to the stage kind's resolved configuration, and its errors back to positions in
-//! the file.
+//! Configurations: converts `with:` to the stage kind's resolved configuration, and maps its errors back to
+//! positions in the file.
 
 use crate::text::problems::Problems;
 use crate::text::source::Spot;
@@ -78,7 +78,7 @@ pub(crate) fn report(
     problems.add(spot, format!("{field}: {message}{note}"), hint);
 }
 
-/// A hint for a text that is none of the known ones.
+/// A hint for a text that is none of the known values.
 fn one_of(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),

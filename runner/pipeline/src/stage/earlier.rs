@@ -3,11 +3,11 @@
 //! to registered policies: `NAME@ALIAS`, `NAME@VERSION`, `{ policy: NAME@ALIAS, or: none }` or with a stage
 //! of this pipeline in place of `none`.
 //!
-//! `latest` is the last run of the pipeline that says it: of its name and its file, so that two books with
-//! pipelines of one name in one home never take each other's policy. A run that has no such output, because
-//! it failed or did not run the stage, is passed over.
+//! `latest` is the last run of the current pipeline, identified by name and file, so that pipelines of the
+//! same name in different files of one home never take each other's policy. A run that lacks the output,
+//! because it failed or did not run the stage, is skipped.
 //!
-//! A pipeline does not depend on the storage of runs: the caller passes a function that finds artifacts.
+//! A pipeline does not depend on how runs are stored: the caller passes a function that finds artifacts.
 //! References are resolved when the pipeline is loaded.
 
 use crate::text::problems::Problems;
@@ -21,18 +21,18 @@ use serde_json::Value as Json;
 use stages_core::PortType;
 use std::path::{Path, PathBuf};
 
-/// The run of a reference.
+/// The run that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunRef<'a> {
-    /// The run with this id, the only one with this part of an id, or the run of this name.
+    /// The run with this id, with an id that contains this part uniquely, or with this name.
     Named(&'a str),
     /// No run: a registered policy, `NAME@ALIAS` or `NAME@VERSION`.
     Registered(&'a str),
-    /// The last run that has the output, of the pipelines of this name.
+    /// The last run that has the output, among the runs of the pipelines with this name.
     LastOf {
-        /// The name of the pipeline.
+        /// The pipeline's name.
         pipeline: &'a str,
-        /// Its file, as an absolute path; any file of a pipeline of that name if absent.
+        /// The absolute path of the pipeline file; any file with a pipeline of that name if absent.
         file: Option<PathBuf>,
     },
 }
@@ -44,11 +44,11 @@ pub struct EarlierRef<'a> {
     pub run: RunRef<'a>,
     /// The stage.
     pub stage: &'a str,
-    /// The axes of its point that the reference gives, with their values.
+    /// The axes of the stage's point that the reference fixes, with their values.
     pub point: &'a [(String, Json)],
-    /// Its output; the only one of the type if absent.
+    /// The output's name; the stage's only output of the required type if absent.
     pub output: Option<&'a str>,
-    /// The required type; any type if absent.
+    /// The required type of the artifact; any type if absent.
     pub ty: Option<PortType>,
 }
 
@@ -57,16 +57,16 @@ pub struct EarlierRef<'a> {
 pub struct Earlier {
     /// The run, the stage and the output: `20261120T213045-k3f9/train.policy`.
     pub name: String,
-    /// Its type.
+    /// The artifact's type.
     pub ty: String,
-    /// Its digest.
+    /// The artifact's digest.
     pub digest: ArtifactDigest,
 }
 
-/// The error of a reference that cannot be resolved, with a hint.
+/// The error for a reference that cannot be resolved, with a hint.
 #[derive(Clone, Debug)]
 pub struct NotFound {
-    /// The error, a lowercase fragment.
+    /// The error message, a lowercase fragment.
     pub message: String,
     /// The hint.
     pub hint: String,
@@ -75,40 +75,40 @@ pub struct NotFound {
 /// Finds the artifacts of earlier runs; `None` if no run of a pipeline has the output yet.
 pub type FindEarlier = Box<dyn Fn(&EarlierRef<'_>) -> Result<Option<Earlier>, NotFound>>;
 
-/// Counts the policies that were tried under a name, the one that is being tried included.
+/// Counts the policies that were tried under a name, including the one that is being tried.
 pub type FindTried = Box<dyn Fn(&str) -> Result<usize, NotFound>>;
 
-/// The pipeline that is read.
+/// The pipeline that is being read.
 #[derive(Clone, Copy)]
 pub(crate) struct This<'a> {
-    /// Its name.
+    /// The pipeline's name.
     pub name: &'a str,
-    /// Its file.
+    /// The pipeline file.
     pub file: &'a Path,
-    /// The absolute directory of its file.
+    /// The absolute directory of the pipeline file.
     pub base: &'a Path,
 }
 
 impl This<'_> {
-    /// The absolute path of its file.
+    /// The absolute path of the pipeline file.
     pub fn path(&self) -> PathBuf {
         self.base.join(self.file.file_name().unwrap_or_default())
     }
 }
 
-/// A reference to an artifact of an earlier run as it is written.
+/// A reference to an artifact of an earlier run, as written.
 pub(crate) struct Need<'t> {
     pub run: RunRef<'t>,
-    /// `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
+    /// The artifact: `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
     pub artifact: &'t str,
-    /// The replacement where there is none, if `or` is given.
+    /// The replacement if there is no such artifact, given by `or`.
     pub or: Option<Or<'t>>,
 }
 
-/// The replacement of an artifact that is not there.
+/// The replacement for an artifact that does not exist.
 #[derive(Clone, Copy)]
 pub(crate) enum Or<'t> {
-    /// Nothing: the input is not connected. With the position.
+    /// Nothing: the input is not connected. Holds the position of `or`.
     Nothing(Spot),
     /// A stage of this pipeline.
     Stage(&'t Tree),
@@ -119,7 +119,7 @@ pub(crate) const FORMS: &str = "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/
                                 RUN is an id or `latest`, or \
                                 `{ pipeline: NAME, stage: STAGE, or: none }`";
 
-/// True if a need is an artifact of an earlier run.
+/// True if a need refers to an artifact of an earlier run.
 pub(crate) fn is_earlier(need: &Tree) -> bool {
     need.entry("pipeline").is_some()
         || need.entry("policy").is_some()
@@ -128,7 +128,7 @@ pub(crate) fn is_earlier(need: &Tree) -> bool {
             .is_some_and(|text| split(text).is_some() || names_policy(text))
 }
 
-/// True for the text of a reference to a registered policy.
+/// True if a text is a reference to a registered policy.
 fn names_policy(text: &str) -> bool {
     let name = &text[..text.find('[').unwrap_or(text.len())];
     name.contains('@') && !name.contains('/')

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 /// The maximum number of files of a stage.
 const MOST: usize = 10_000;
 
-/// An entry of `files:`, interpolated.
+/// An entry of `files:`, with interpolations replaced.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(try_from = "PatternForm")]
 pub(crate) struct Pattern {
     /// A file, a directory, a glob or a URL.
     pub text: String,
-    /// The digest that a URL is pinned to.
+    /// The digest to which a URL is pinned.
     pub pinned: Option<BlobDigest>,
-    /// Its position.
+    /// The entry's position.
     pub spot: Spot,
 }
 
@@ -52,7 +52,7 @@ impl TryFrom<PatternForm> for Pattern {
 }
 
 /// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a
-/// server has the last name of its URL.
+/// server is named by the last part of its URL.
 pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems) -> Vec<Source> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut remote: BTreeMap<String, Source> = BTreeMap::new();
@@ -135,7 +135,7 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
     all.into_values().collect()
 }
 
-/// Adds the files that fit a pattern.
+/// Adds the files that match a pattern.
 fn add_all(name: &str, base: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
     // The directory's own name may contain glob characters.
     let pattern = format!("{}/{name}", glob::Pattern::escape(&base.to_string_lossy()));
@@ -145,7 +145,7 @@ fn add_all(name: &str, base: &Path, found: &mut BTreeMap<String, PathBuf>) -> Re
     Ok(())
 }
 
-/// Adds a file, or those of a directory.
+/// Adds a file, or the files of a directory.
 fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), String> {
     if found.len() > MOST {
         return Ok(());

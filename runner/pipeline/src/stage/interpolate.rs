@@ -22,16 +22,16 @@ pub(crate) struct Scope<'a> {
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
     pub env: &'a Variables<'a>,
-    /// The dates of the night that is run; `None` if it is not a scheduled one.
+    /// The dates of the night that is run; `None` if no scheduled night is run.
     pub night: Option<NightDates>,
     /// The variables that some stage lists in `secrets:`: interpolating them is an error.
     pub secrets: &'a BTreeSet<String>,
-    /// If set, interpolations that differ between points are kept, and those of parameters that are not in
-    /// `params`, so that the result can be loaded again.
+    /// If set, interpolations that differ between points, and those of parameters that are not in `params`,
+    /// are kept, so that the result can be loaded again.
     pub verbatim: bool,
 }
 
-/// The environment and the registry of policies.
+/// The variables of the environment and the registry of policies.
 pub(crate) struct Variables<'e> {
     all: &'e BTreeMap<String, String>,
     tried: Option<&'e FindTried>,
@@ -95,7 +95,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 
 const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself";
 
-/// A copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
+/// Returns a copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
 pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
     match &tree.value {
         Value::Scalar(Json::String(text)) if opening(text).is_some() => {
@@ -119,7 +119,7 @@ pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree 
 }
 
 impl Tree {
-    /// A copy with `${` escaped, so that interpolation yields the original texts.
+    /// Returns a copy with `${` escaped, so that interpolation yields the original texts.
     pub fn escaped(&self) -> Self {
         let value = match &self.value {
             Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
@@ -153,7 +153,7 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
         let Some((value, note)) = look_up(inner, spot, scope, problems) else {
             return Tree::scalar(spot, Json::Null);
         };
-        // A value from the command line keeps its position there for errors.
+        // A value from the command line keeps its position there, for errors.
         let set = problems.texts.is_argument(value.spot.text);
         return Tree {
             spot: if set { value.spot } else { spot },
@@ -312,7 +312,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
         ),
         ("env", ..) => match scope.env.get(name) {
             Some(text) => {
-                // Variables are untyped: a number is parsed as one.
+                // Variables are untyped: a text that looks like a number is parsed as one.
                 let value = match text.as_str() {
                     "" => Json::String(String::new()),
                     text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
@@ -446,7 +446,7 @@ pub(crate) fn fill_command(
     out
 }
 
-/// True if a variable's name says that its value is secret.
+/// True if a variable's name suggests that its value is secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     const WORDS: [&str; 9] = [
         "APIKEY",
@@ -463,10 +463,10 @@ pub(crate) fn is_secret(name: &str) -> bool {
         .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
-/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the
-/// result of `value` for (`needs`, `X`), and `$${` by `${`. The result is one plain path
-/// ([`plain`](crate::text::plain)) or several with spaces between them; any other character in it is replaced
-/// by `_`, since none is safe in every kind of quotes.
+/// The text passed to the shell: in [`super::Command::command`], `${needs.X}` and `${outputs.X}` are replaced
+/// by the result of `value` for (`needs`, `X`), and `$${` by `${`. The result of `value` is one plain path
+/// ([`plain`](crate::text::plain)) or several separated by spaces; any other character in it is replaced by
+/// `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;

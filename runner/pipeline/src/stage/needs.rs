@@ -14,7 +14,7 @@ use serde::Deserialize;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The interface of a stage: its kind or its command.
+/// The interface of a stage, derived from its kind or its command.
 #[derive(Clone, Copy)]
 pub(crate) enum Face<'a> {
     Kind(&'static dyn AnyStage),
@@ -84,16 +84,16 @@ pub(crate) fn faces<'a>(
     stages.iter().map(face).collect()
 }
 
-/// A reference to an output of a stage, at some of its points.
+/// A reference to an output of a stage, at some of the stage's points.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
-    /// The index of the stage.
+    /// The index of the producing stage.
     pub stage: usize,
-    /// Its output.
+    /// The output's name.
     pub output: String,
     /// The selected points.
     pub select: Select,
-    /// Its position.
+    /// The position of the reference.
     pub spot: Spot,
 }
 
@@ -181,8 +181,8 @@ pub(crate) fn resolve(
             ports.push((key.name.clone(), references));
         }
         if !past.is_empty() {
-            // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew
-            // each time.
+            // Missing artifacts are passed on too: the empty port is then in the key, and the pipeline is
+            // read again each time.
             let artifacts = found.into_iter().filter_map(|found| match found {
                 Found::Artifact(earlier) => Some(earlier),
                 Found::Nothing | Found::Instead(_) => None,
@@ -190,7 +190,7 @@ pub(crate) fn resolve(
             of_earlier.insert(key.name.clone(), artifacts.collect());
         }
     }
-    // The error of a misspelt name is more helpful.
+    // The error about a misspelt name is more helpful.
     if let Face::Kind(kind) = faces[index]
         && problems.count() == before
         && !stage.doubtful
@@ -204,17 +204,17 @@ pub(crate) fn resolve(
     }
 }
 
-/// The meaning of a need of an earlier run or of a registered policy.
+/// The result of resolving a need that refers to an earlier run or to a registered policy.
 enum Found<'t> {
     /// The artifact.
     Artifact(Earlier),
-    /// There is none, as `or: none` allows.
+    /// There is no artifact, as `or: none` allows.
     Nothing,
-    /// There is none, and `or` names this stage.
+    /// There is no artifact, and `or` names this stage instead.
     Instead(&'t Tree),
 }
 
-/// The artifact of an earlier run, or the registered policy, that a need refers to.
+/// Resolves a need to the artifact of an earlier run, or to the registered policy, that it refers to.
 fn of_run<'t>(
     tree: &'t Tree,
     port: Option<&InputPort>,
@@ -280,7 +280,7 @@ fn of_run<'t>(
     };
     match find(&reference) {
         Err(err) => wrong_at(tree.spot, err.message, &err.hint),
-        // A misspelt stage is never found.
+        // A misspelt stage can never be found.
         Ok(None) if is_own && !names.contains_key(stage) => {
             let known: BTreeSet<&str> = names.keys().copied().collect();
             wrong_at(
@@ -355,7 +355,7 @@ pub(crate) struct Collect {
 const REFERENCE: &str = "^([^/\\[]+/|[A-Za-z][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_-]*\
     (\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$";
 
-/// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
+/// Parses `{ collect: STAGE, over: [AXIS] }` to the stage and the axes; all axes if none are given.
 fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
     let block = Block::named("collect", "a need".to_owned());
     let read: Collect = block.read(tree, tree, problems)?;
@@ -443,7 +443,7 @@ fn reference(
                 all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
                     .collect()
             };
-            // An output of the very type goes before one that would do.
+            // An output of exactly the port's type is preferred to one that is merely accepted.
             let fitting = match fitting(&|port, ty| port == ty) {
                 none if none.is_empty() => fitting(&PortType::takes),
                 exact => exact,
@@ -506,7 +506,7 @@ fn reference(
     })
 }
 
-/// Returns whether a port takes artifacts of the type of this name.
+/// True if a port accepts artifacts of the type called `name`.
 fn takes(port: PortType, name: &str) -> bool {
     port.name() == name || port.takes(PortType::Table) && name == PortType::Table.name()
 }

@@ -1,6 +1,6 @@
-//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for what a port of that type takes. Of a
-//! Python stage a type alone is a table, whose file is the engine's, and `{ path: … }` a file of bytes or
-//! text.
+//! The entries of `outputs:`: a path, or `{ path: …, type: … }` for an output that a port of that type
+//! accepts. In a Python stage, a type alone is a table whose file the engine chooses, and `{ path: … }` is a
+//! file of bytes or text.
 
 use crate::text::problems::Problems;
 use crate::text::suggest::{list, nearest, suggest};
@@ -8,7 +8,7 @@ use crate::text::tree::{Key, Tree, Value};
 use stages_core::{PortType, typed_output};
 use std::collections::BTreeMap;
 
-/// The paths of outputs, and the types of those that have one. An entry with an error is left out.
+/// Reads the paths of outputs, and the types of the outputs that have one. An entry with an error is omitted.
 pub(crate) fn read(
     entries: Vec<(Key, Tree)>,
     is_python: bool,
@@ -21,7 +21,7 @@ pub(crate) fn read(
                 let path = tree.entry("path").map(|(_, path)| path.clone());
                 let is_file = is_python && fields.len() == 1 && path.is_some();
                 let ty = if is_file { None } else { type_of(&key, fields, problems) };
-                // The output exists, whatever is wrong with it: commands and needs may name it.
+                // The output exists, whatever is wrong with its entry: commands and needs may name it.
                 (
                     path.unwrap_or_else(|| Tree::scalar(key.spot, key.name.clone().into())),
                     ty,
@@ -65,7 +65,7 @@ fn type_of(key: &Key, fields: &[(Key, Tree)], problems: &mut Problems) -> Option
     named(name, ty, problems)
 }
 
-/// The type of an output by its name.
+/// The port type with the given name.
 fn named(output: &str, ty: &Tree, problems: &mut Problems) -> Option<PortType> {
     let names = typed_output::TYPES.map(PortType::name);
     let of = |name: &str| typed_output::TYPES.into_iter().find(|known| known.name() == name);
@@ -76,6 +76,6 @@ fn named(output: &str, ty: &Tree, problems: &mut Problems) -> Option<PortType> {
         let message = format!("the type of the output `{output}` is {described}, which no program can write");
         problems.add(ty.spot, message, suggest(written, "types", names));
     }
-    // A stage that needs the output is not wrong because its type is misspelt.
+    // A stage that needs the output is not wrong because the output's type is misspelt.
     found.or_else(|| of(nearest(written, names)?))
 }

@@ -1,4 +1,4 @@
-//! The interpreter of a `uses: python` stage, and the packages that it has.
+//! The interpreter of a `uses: python` stage, and its installed packages.
 //!
 //! No interpreter is started to plan a run.
 
@@ -17,8 +17,8 @@ pub(crate) struct Interpreter {
     pub packages: BTreeMap<String, String>,
 }
 
-/// The interpreter that `request` names, relative to `base`: a program on PATH, the path of one, or the
-/// directory of an environment.
+/// Finds the interpreter that `request` names, relative to `base`: a program on `PATH`, the path of a
+/// program, or the directory of a virtual environment.
 pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Result<Interpreter, Wrong> {
     let tool = finder.python(request, base)?;
     let program = match tool.is_environment() {
@@ -50,8 +50,8 @@ pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Resul
     })
 }
 
-/// The directories of an interpreter's packages: those of its environment, and of the installation where it
-/// sees them.
+/// The package directories of an interpreter: those of its environment, and those of the installation if the
+/// environment can import from it.
 fn sites(tool: &Tool) -> Vec<PathBuf> {
     let mut prefixes = Vec::new();
     if tool.is_environment() {

@@ -1,7 +1,7 @@
 //! `uses: python` stages: a function of the user's own modules, run by an interpreter in an isolated program.
 //!
-//! The stage is a [`Command`] whose text is the engine's: everything that holds for programs (isolation,
-//! limits, log, history) holds for it.
+//! The stage is a [`Command`] whose text the engine supplies: everything that applies to programs (isolation,
+//! limits, log, history) applies to it.
 
 use crate::stage::command::{Command, PythonCall};
 use crate::stage::interpolate::{Scope, fill};
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
     seed: u64,
 }
 
-/// `MODULE:FUNCTION`.
+/// The function to call, written as `MODULE:FUNCTION`.
 struct Call {
     call: String,
     module: String,
@@ -67,7 +67,7 @@ impl Written for Call {
     }
 }
 
-/// The directory of modules, relative to the pipeline; empty for its own.
+/// The directory of the modules, relative to the pipeline; empty for the pipeline's own directory.
 struct ModuleRoot(String);
 
 impl Written for ModuleRoot {
@@ -78,24 +78,24 @@ impl Written for ModuleRoot {
     }
 }
 
-/// Its description, in one line.
+/// The description of `uses: python`, in one line.
 const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
 
-/// The description of `uses: python` as text: its keys, which are not those of a stage kind.
+/// The description of `uses: python` as text: its keys, which differ from those of a stage kind.
 pub fn describe_python() -> &'static str {
     include_str!("python_stage.txt")
 }
 
-/// The same as JSON.
+/// The description of `uses: python` as JSON.
 pub fn python_json() -> Json {
     serde_json::json!({ "kind": USES, "about": ABOUT, "keys": KEYS.python })
 }
 
-/// The interpreter where none is named.
+/// The default interpreter.
 const INTERPRETER: &str = "python3";
 
-/// Resolves the call at a point of the matrix: adds the interpreter to the tools, and the modules to the
-/// files, of `command`. Without `finder`, neither is looked for.
+/// Resolves the call at a matrix point: adds the interpreter to the tools, and the modules to the files, of
+/// `command`. Without `finder`, neither is looked up.
 pub(crate) fn resolve(
     stage: &Stage,
     written: &PythonStage,
@@ -182,7 +182,8 @@ pub(crate) fn resolve(
     command.python = Some(python);
 }
 
-/// Adds the files of `module`, and of what it imports from the project, to the files that the program sees.
+/// Adds the files of `module`, and of the project's modules that it imports, to the files that the program
+/// sees.
 fn add_modules(
     module: &str,
     python: &PythonCall,
@@ -221,7 +222,7 @@ fn add_modules(
     }
 }
 
-/// True for names of Python, joined by dots.
+/// True for Python identifiers joined by dots.
 fn is_dotted(text: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

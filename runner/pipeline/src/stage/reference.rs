@@ -17,10 +17,10 @@ pub struct Select {
 }
 
 impl Select {
-    /// Parses what is between the brackets. Values are YAML scalars: `1e-4` is `0.0001`.
+    /// Parses the text between the brackets. Values are YAML scalars: `1e-4` is `0.0001`.
     ///
     /// # Errors
-    /// If it is no list of `AXIS=VALUE`, `AXIS=*` and `*`.
+    /// If the text is not a list of `AXIS=VALUE`, `AXIS=*` and `*`.
     pub fn parse(inside: &str) -> Result<Self, String> {
         let mut select = Self::default();
         for part in inside.split(',').map(str::trim) {
@@ -45,24 +45,24 @@ impl Select {
         Ok(select)
     }
 
-    /// Returns whether the point is selected.
+    /// True if the point is selected.
     pub fn has(&self, point: &BTreeMap<String, Json>) -> bool {
         let is_picked =
             |(axis, wanted): &(String, Json)| point.get(axis).is_some_and(|value| same(value, wanted));
         self.picks.iter().all(is_picked) && self.all_of.iter().all(|axis| point.contains_key(axis))
     }
 
-    /// The names of the axes that occur in it.
+    /// The names of the axes that occur in the selection.
     pub(crate) fn axes(&self) -> impl Iterator<Item = &str> {
         let picked = self.picks.iter().map(|(axis, _)| axis.as_str());
         picked.chain(self.all_of.iter().map(String::as_str))
     }
 }
 
-/// Parses `stage[seed=1].output`.
+/// Parses a reference such as `stage[seed=1].output` to the stage, the selected points and the output.
 ///
 /// # Errors
-/// If it is not of that form.
+/// If the text does not have that form.
 pub fn parse_reference(text: &str) -> Result<(&str, Select, Option<&str>), String> {
     let end = text.find(['[', '.']).unwrap_or(text.len());
     let (stage, mut rest) = text.split_at(end);

@@ -65,7 +65,7 @@ impl Written for LogSize {
     }
 }
 
-/// The name of an image with its digest.
+/// The name of a container image with its digest.
 struct Image(String);
 
 impl Written for Image {
@@ -86,7 +86,7 @@ impl Written for Image {
     }
 }
 
-/// The command of a stage. Without `finder`, tools are not looked for.
+/// Resolves the command of a stage. Without `finder`, tools are not looked up.
 pub(crate) fn command(
     stage: &Stage,
     written: &Program,
@@ -153,7 +153,7 @@ pub(crate) fn command(
     command
 }
 
-/// The file of each output.
+/// The file of each output, by the output's name.
 fn outputs(
     written: &Program,
     scope: &Scope,
@@ -206,12 +206,12 @@ fn outputs(
     places
 }
 
-/// The variables of `env:`.
+/// The environment variables set by `env:`.
 fn env(written: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (key, value) in &written.env {
         let (name, before) = (&key.name, problems.count());
-        // A variable that is in `secrets:` too has an error already.
+        // A variable that is also in `secrets:` has already been reported.
         if is_secret(name) && !written.secrets.contains(name) {
             let message = format!(
                 "`{name}` looks like a secret, and `env:` would write its value into keys and histories"
@@ -238,7 +238,7 @@ fn env(written: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<St
     variables
 }
 
-/// True for the name of an image with its digest.
+/// True if the text is the name of a container image with its digest.
 fn is_image(text: &str) -> bool {
     let Some((name, digest)) = text.split_once("@sha256:") else {
         return false;

@@ -7,7 +7,7 @@ use crate::text::tree::{Key, Step, Tree, Value};
 use crate::text::yaml;
 use serde_json::{Number, Value as Json};
 
-/// An argument of `--set` for a stage's configuration.
+/// A value that `--set` or a profile gives to a field of a stage's configuration.
 #[derive(Clone)]
 pub(crate) struct Setting {
     /// The stage.
@@ -32,8 +32,8 @@ pub(crate) enum Given {
 }
 
 impl Setting {
-    /// Replaces interpolations, which profiles may contain, since they are part of a file. An argument is
-    /// taken literally.
+    /// Replaces the interpolations in the value: a profile may contain them, since it is part of a file,
+    /// while an argument is taken literally.
     pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
         let value = match &self.value {
             Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
@@ -43,7 +43,8 @@ impl Setting {
         Self { value, ..self.clone() }
     }
 
-    /// The same value at a path of its own, to be interpolated later.
+    /// The setting with another path, `path`, and an argument's text escaped, so that it can be interpolated
+    /// later.
     pub fn within(&self, path: &[Step]) -> Self {
         let value = match &self.value {
             Given::Text(text) => Given::Text(text.replace("${", "$${")),
@@ -86,7 +87,7 @@ impl Setting {
                         entries.push((key, Tree::scalar(self.name.spot, Json::Null)));
                         entries.len() - 1
                     });
-                    // An error in it is then attributed to the command line.
+                    // An error in the value is then attributed to the command line.
                     entries[at].0.spot = self.name.spot;
                     &mut entries[at].1
                 }
@@ -113,10 +114,10 @@ impl Setting {
     }
 }
 
-/// The component that checks the type of a value.
+/// Where the type of a value is checked.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Strictness {
-    /// The replaced value determines the type.
+    /// The value must have the type of the replaced value.
     Exact,
     /// The stage kind checks the type later.
     Kind,
@@ -135,8 +136,8 @@ impl Given {
     }
 }
 
-/// Parses the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or
-/// braces.
+/// Parses the text of a value that replaces `old`: a YAML scalar of the same type, or a list or map in
+/// brackets or braces.
 fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
     let structured = text.starts_with(['[', '{']);
     let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));
@@ -146,7 +147,7 @@ fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<
         return Ok(Tree::scalar(spot, Json::String(text.to_owned())));
     }
     let tree = if structured || quoted {
-        // Padding gives its parts their columns in the argument.
+        // Padding gives the parts of the value their columns in the argument.
         let padded = format!("{}{text}", " ".repeat(spot.place.column - 1));
         yaml::parse(&padded, spot.text).map_err(|issue| (issue.message, issue.hint))?
     } else {

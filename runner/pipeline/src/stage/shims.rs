@@ -1,25 +1,25 @@
-//! Shims: the small programs on PATH by which pyenv, rbenv, nodenv, asdf and mise start the chosen version of
-//! a program.
+//! Shims: the small programs on `PATH` through which pyenv, rbenv, nodenv, asdf and mise start the selected
+//! version of a program.
 //!
 //! | manager | the version is chosen by |
 //! | --- | --- |
 //! | pyenv, rbenv, nodenv, … | `.python-version` (…) beside or above the pipeline, or else `version` in the manager's directory |
 //! | asdf, mise | `.tool-versions` beside or above the pipeline, or else in the home directory |
 //!
-//! A version that is chosen by an environment variable or in another file is not found; the newest that is
-//! installed is named instead.
+//! A version selected by an environment variable or in another file is not detected; the newest installed
+//! version is named instead.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// True for the path of a shim.
+/// True if the path is that of a shim.
 pub fn is_shim(path: &Path) -> bool {
     path.parent().is_some_and(|dir| dir.ends_with("shims"))
 }
 
-/// The program that a shim starts in the directory `base`, as far as the manager's files tell. `search_path`
-/// is PATH, `home` the home directory.
+/// The program that a shim starts in the directory `base`, as far as the manager's files determine it.
+/// `search_path` is the value of `PATH`, `home` the home directory.
 pub fn program_behind(shim: &Path, base: &Path, search_path: &str, home: Option<&Path>) -> Option<PathBuf> {
     let (root, name) = (shim.parent()?.parent()?, shim.file_name()?);
     let mut installed = installed(root, Path::new(name));
@@ -35,7 +35,7 @@ pub fn program_behind(shim: &Path, base: &Path, search_path: &str, home: Option<
                 return Some(program);
             }
         }
-        // `3.12` stands for the newest 3.12.
+        // `3.12` selects the newest 3.12.
         let begins = |found: &str| {
             let rest = found.strip_prefix(version.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -47,7 +47,7 @@ pub fn program_behind(shim: &Path, base: &Path, search_path: &str, home: Option<
     installed.pop().map(|(_, program)| program)
 }
 
-/// The installed versions of a program, ascending.
+/// The installed versions of a program, in ascending order.
 fn installed(root: &Path, name: &Path) -> Vec<(String, PathBuf)> {
     let entries = |dir: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -67,14 +67,14 @@ fn installed(root: &Path, name: &Path) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The numbers of a version: `3.9` comes before `3.10`, and anything without a number, such as `latest`,
-/// first.
+/// The numbers of a version, as a sort key: `3.9` comes before `3.10`, and a version without a number, such
+/// as `latest`, comes first.
 fn numbers(version: &str) -> Vec<u64> {
     let parts = version.split(|c: char| !c.is_ascii_digit());
     parts.filter_map(|part| part.parse().ok()).collect()
 }
 
-/// The chosen versions, in the order of preference.
+/// The selected versions, in the order of preference.
 fn chosen(root: &Path, base: &Path, home: Option<&Path>) -> Vec<String> {
     let read = |file: PathBuf| fs::read_to_string(file).ok();
     let words = |text: String| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
@@ -95,8 +95,8 @@ fn chosen(root: &Path, base: &Path, home: Option<&Path>) -> Vec<String> {
     if let Some(text) = read(root.join("version")) {
         return words(text);
     }
-    // Each line is a plugin and its versions. Which of them has the program is not known; versions of others
-    // are hardly ever installed under its name.
+    // Each line is a plugin and its versions. It is unknown which plugin has the program, but other plugins
+    // hardly ever install a version under the program's name.
     let text = local.chain(home).find_map(|dir| read(dir.join(".tool-versions")));
     let lines = text.as_deref().unwrap_or_default().lines();
     let versions =

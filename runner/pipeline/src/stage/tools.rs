@@ -1,5 +1,5 @@
-//! Resolution of `tools:`: the programs of a `run:` stage on this machine, and the files that stand for them
-//! in its key.
+//! Resolution of `tools:`: the programs of a `run:` stage on this machine, and the files that represent them
+//! in the action key.
 //!
 //! | entry | looked for | in the key |
 //! | --- | --- | --- |
@@ -8,7 +8,7 @@
 //! | a directory of a virtual environment | relative to the pipeline | its name, its lock file, the version of its interpreter |
 //! | `{ path or name, version: TEXT }` | likewise | its name and TEXT, which its `--version` has to print |
 //!
-//! The interpreter of a `uses: python` stage is one of these, see [`Finder::python`].
+//! The interpreter of a `uses: python` stage is such a tool, see [`Finder::python`].
 
 use crate::stage::command::Tool;
 use crate::stage::shims::{is_shim, program_behind};
@@ -36,10 +36,10 @@ const LOCKS: [&str; 7] = [
 /// The file that makes a directory a virtual environment.
 const CFG: &str = "pyvenv.cfg";
 
-/// Directories that every program sees.
+/// The directories that every program sees.
 const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/etc", "/nix/store", "/gnu/store"];
 
-/// Directories that are shared by unrelated programs or have a meaning of their own.
+/// The directories that are shared by unrelated programs or have a special meaning.
 const SHARED: [&str; 12] = [
     "/", "/home", "/Users", "/root", "/tmp", "/var", "/dev", "/proc", "/run", "/sys", "/opt", "/stage",
 ];
@@ -50,7 +50,7 @@ const SHARED: [&str; 12] = [
 pub(crate) struct Request {
     /// A name, or a path if it contains `/`.
     pub name: String,
-    /// The text that `--version` has to print.
+    /// The text that the program must print for `--version`.
     pub version: Option<String>,
     /// The lock file, relative to the pipeline.
     pub lock: Option<String>,
@@ -108,17 +108,17 @@ impl TryFrom<RequestForm> for Request {
     }
 }
 
-/// The fault of a tool, and the remedy.
+/// The error of a tool, and a hint on how to fix it.
 pub(crate) type Wrong = (String, String);
 
-/// Finds tools; each request once.
+/// Finds tools, and caches the result of each request.
 pub(crate) struct Finder<'e> {
     env: &'e BTreeMap<String, String>,
     known: RefCell<HashMap<(PathBuf, Request), Result<Tool, Wrong>>>,
 }
 
 impl<'e> Finder<'e> {
-    /// `env` has the engine's PATH and HOME.
+    /// Creates a finder; `env` has the engine's `PATH` and `HOME`.
     pub fn new(env: &'e BTreeMap<String, String>) -> Self {
         Self {
             env,
@@ -126,7 +126,7 @@ impl<'e> Finder<'e> {
         }
     }
 
-    /// The tool of a request; its paths are relative to `base`.
+    /// Finds the tool of a request, whose paths are relative to `base`.
     pub fn find(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let key = (base.to_owned(), request.clone());
         if let Some(known) = self.known.borrow().get(&key) {
@@ -137,8 +137,9 @@ impl<'e> Finder<'e> {
         found
     }
 
-    /// The interpreter of a `uses: python` stage. One of a virtual environment stands for the environment,
-    /// which needs no lock file: the versions of its packages are part of the key of such a stage.
+    /// Finds the interpreter of a `uses: python` stage. An interpreter inside a virtual environment
+    /// represents the environment, which needs no lock file: the versions of its packages are part of the
+    /// stage's key.
     pub fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
         let path = match written.contains('/') {
@@ -257,7 +258,7 @@ impl<'e> Finder<'e> {
     fn environment(&self, request: &Request, dir: &Path, base: &Path) -> Result<Tool, Wrong> {
         let is_other = !dir.join(CFG).is_file() && !dir.join("conda-meta").is_dir();
         let lock = match is_other || !dir.join("bin").is_dir() || request.version.is_some() {
-            // Another error comes first.
+            // Another error is reported first.
             true => None,
             false => Some(lock(request, dir, base)?),
         };
@@ -299,8 +300,8 @@ impl<'e> Finder<'e> {
         };
         let interpreter = value("home").map(Path::new).filter(|home| home.is_absolute());
         let interpreters = interpreter.into_iter().flat_map(|home| {
-            // The environment's `python` is a link to the interpreter by this path, which may have links
-            // itself.
+            // The environment's `python` is a link to the interpreter at this path, which may itself contain
+            // links.
             let program = home.join("python3");
             let real = fs::canonicalize(&program).ok();
             let paths = [Some(program), real];
@@ -324,8 +325,8 @@ impl<'e> Finder<'e> {
         })
     }
 
-    /// The directory of an installation with this executable, or else the executable; nothing if it is the
-    /// system's.
+    /// The directory of the installation that contains this executable, or else the executable itself; `None`
+    /// if it belongs to the system.
     fn visible(&self, program: &Path, base: &Path) -> Option<PathBuf> {
         if is_system(program) {
             return None;
@@ -335,8 +336,8 @@ impl<'e> Finder<'e> {
             .filter(|dir| dir.ends_with("bin"))
             .and_then(Path::parent);
         let own = prefix.filter(|prefix| {
-            // A hidden directory of a home, such as ~/.local or ~/.cargo, has personal files besides
-            // programs.
+            // A hidden directory in a home directory, such as ~/.local or ~/.cargo, holds personal files
+            // besides programs.
             let hidden = prefix
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -356,7 +357,7 @@ impl<'e> Finder<'e> {
     }
 }
 
-/// The lock file of an environment, and its name.
+/// The path of an environment's lock file, and its name.
 fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String), Wrong> {
     let written = &request.name;
     if let Some(lock) = &request.lock {
@@ -383,7 +384,8 @@ fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String),
     })
 }
 
-/// Tools in the order of PATH: executables, whose order means nothing, by name, and then environments.
+/// Sorts tools in the order of `PATH`: executables by name, since their order has no effect, and then
+/// environments.
 pub(crate) fn in_order(mut tools: Vec<Tool>) -> Vec<Tool> {
     tools.sort_by_key(|tool| match tool.is_environment() {
         true => (true, String::new()),
@@ -392,7 +394,7 @@ pub(crate) fn in_order(mut tools: Vec<Tool>) -> Vec<Tool> {
     tools
 }
 
-/// True for a path that every program sees.
+/// True if every program sees the path.
 fn is_system(path: &Path) -> bool {
     let first = path.components().nth(1);
     // /lib, /lib64, /libx32
@@ -413,7 +415,7 @@ fn canonical(path: &Path, written: &str) -> Result<PathBuf, Wrong> {
     })
 }
 
-/// A path without `.` and doubled slashes.
+/// The path without `.` components and repeated slashes.
 fn plain(path: &str) -> PathBuf {
     Path::new(path)
         .components()
@@ -421,7 +423,7 @@ fn plain(path: &str) -> PathBuf {
         .collect()
 }
 
-/// The name of a tool in the key: an absolute path would differ between machines.
+/// The name of a tool in the key. An absolute path is shortened, because it would differ between machines.
 fn key_name(written: &str) -> String {
     let path = plain(written);
     let path = if path.is_absolute() {
@@ -437,7 +439,7 @@ fn key_name(written: &str) -> String {
     }
 }
 
-/// The release of a Python version: `3.11.2` of `3.11.2.final.0`.
+/// The release part of a Python version: `3.11.2` for `3.11.2.final.0`.
 fn release(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }

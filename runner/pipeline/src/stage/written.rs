@@ -1,4 +1,4 @@
-//! Stages as the file has them: keys are checked, values are trees that may hold interpolations.
+//! Stages as written in the file: keys are checked, values are trees that may contain interpolations.
 
 use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree};
@@ -51,10 +51,10 @@ impl Written for Size {
     }
 }
 
-/// The keys of a stage with a kind.
+/// The keys of a stage that has a kind.
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 
-/// The name of Python stages in `uses:`.
+/// The value of `uses:` for Python stages.
 pub(crate) const USES: &str = "python";
 
 /// The keys of every stage, of `run:` stages and of Python stages.
@@ -94,7 +94,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The environment variables passed to it from outside.
+    /// The environment variables passed to the stage from outside.
     pub fn secrets(&self) -> &[String] {
         match &self.job {
             Job::Command(program) => &program.secrets,
@@ -114,17 +114,17 @@ pub(crate) enum Job {
     },
     /// `run:`
     Command(Box<Program>),
-    /// Neither; the error is already reported.
+    /// Neither `uses:` nor `run:`; the error has already been reported.
     Broken,
 }
 
-/// A `run:` stage's own keys.
+/// The keys of a `run:` stage beyond the common ones.
 #[derive(Default)]
 pub(crate) struct Program {
     pub run: Tree,
     /// The paths of the outputs.
     pub outputs: Vec<(Key, Tree)>,
-    /// The types of those that are data sets.
+    /// The types of the outputs that have one.
     pub types: BTreeMap<String, PortType>,
     pub env: Vec<(Key, Tree)>,
     pub secrets: Vec<String>,
@@ -134,7 +134,7 @@ pub(crate) struct Program {
     pub python: Option<PythonStage>,
 }
 
-/// The own keys of a Python stage as written.
+/// The keys of a Python stage beyond the common ones, as written.
 #[derive(Default)]
 pub(crate) struct PythonStage {
     /// The position of `uses`.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineError {
-    /// The file, or `--set`, `--profile` or `STAGE` if an argument of the command line is invalid.
+    /// The file; or `--set`, `--profile` or `STAGE` if that command-line argument is invalid.
     pub file: PathBuf,
     /// The position in the file.
     pub place: Place,
@@ -16,13 +16,13 @@ pub struct PipelineError {
     pub message: String,
     /// A hint on how to fix the error.
     pub hint: Option<String>,
-    /// The line of the file, with control characters replaced.
+    /// The erroneous line of the file, with control characters replaced.
     pub excerpt: String,
-    /// The number of characters to mark, from the position's column on.
+    /// The number of characters to mark, starting at the position's column.
     pub width: usize,
 }
 
-/// The maximum length of an excerpt.
+/// The maximum length of an excerpt, in characters.
 const SHOWN: usize = 120;
 
 impl fmt::Display for PipelineError {

@@ -1,5 +1,5 @@
-//! Text to values with positions: the sources of errors, YAML, the tree of values, typed
-//! values, names and units, hints.
+//! From text to values with positions: the sources of errors, YAML, the tree of values, typed values, names
+//! and units, and hints.
 
 pub(crate) mod error;
 pub(crate) mod place;

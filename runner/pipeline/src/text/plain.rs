@@ -1,29 +1,29 @@
-//! Paths that may stand anywhere in a shell command.
+//! Paths that are safe anywhere in a shell command.
 //!
-//! The paths of `${needs.X}` and `${outputs.X}` are inserted into the text of a command, which may have them
+//! The paths of `${needs.X}` and `${outputs.X}` are inserted into the text of a command, which may place them
 //! between single quotes, double quotes, in a here-document, inside `$(…)`, in a nested `sh -c '…'` or
 //! without any quotes. No quoting is right in all of these: what protects a name in one of them is a literal
-//! quote, or nothing at all, in another. So there is none: a path that is inserted consists of characters
-//! that every shell reads as themselves in each of them. An input file with another name has its
-//! [`plain_path`] in the stage's directory, and an output cannot be given another name.
+//! quote, or nothing at all, in another. So inserted paths are not quoted: they consist of characters that
+//! every shell takes literally in each of these places. An input file with another name gets its
+//! [`plain_path`] in the stage's directory, and an output cannot have another name.
 
 use std::borrow::Cow;
 
-/// The ASCII punctuation of plain paths.
+/// The ASCII punctuation that plain paths may contain.
 const PUNCTUATION: &str = "/._-+@,:=%^";
 
 fn is_plain_char(c: char) -> bool {
     c.is_alphanumeric() || PUNCTUATION.contains(c)
 }
 
-/// True if every shell reads the path as itself wherever it stands in a command: it has letters, digits and
-/// `/._-+@,:=%^` alone.
+/// True if every shell takes the path literally wherever it stands in a command: the path has only letters,
+/// digits and `/._-+@,:=%^`.
 pub fn is_plain_path(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('-') && path.chars().all(is_plain_char)
 }
 
-/// The path with `_` in place of each character that [`is_plain_path`] refuses. Two paths may become one:
-/// several in one directory need a number each.
+/// The path with `_` in place of each character that [`is_plain_path`] refuses. Different paths may become
+/// equal: several paths in one directory need a number each.
 pub fn plain_path(path: &str) -> Cow<'_, str> {
     if is_plain_path(path) {
         return Cow::Borrowed(path);
@@ -35,7 +35,7 @@ pub fn plain_path(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text that is inserted for a placeholder: plain paths, with spaces between several of them.
+/// The text that is inserted for a placeholder: one plain path, or several separated by spaces.
 pub(crate) fn plain_words(words: &str) -> Cow<'_, str> {
     let is_inserted = |c: char| c == ' ' || is_plain_char(c);
     if words.chars().all(is_inserted) {

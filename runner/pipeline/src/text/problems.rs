@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Collects errors.
 pub struct Problems {
-    /// The files and the arguments of the command line.
+    /// The files and the command-line arguments.
     pub texts: Texts,
     found: Vec<(Spot, PipelineError)>,
     /// The positions and messages of the errors found.
@@ -16,7 +16,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// An empty collection for these texts.
+    /// Creates an empty collection for the texts `texts`.
     pub fn new(texts: Texts) -> Self {
         Self {
             texts,
@@ -25,13 +25,13 @@ impl Problems {
         }
     }
 
-    /// Adds an error; duplicates (at two points of a matrix) are dropped.
+    /// Adds an error; duplicates, which several points of a matrix may cause, are dropped.
     pub fn add(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
         let error = self.texts.error(spot, message.into(), hint.into());
         self.push(spot, error);
     }
 
-    /// Adds an error, and returns that there is no value.
+    /// Adds an error, and returns `None` as the missing value.
     pub fn fail<T>(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) -> Option<T> {
         self.add(spot, message, hint);
         None
@@ -65,7 +65,7 @@ impl Problems {
         self.found.len()
     }
 
-    /// The errors, those of the command line after those of the file.
+    /// The errors, with those of the command line after those of the file.
     pub fn finish(mut self) -> PipelineErrors {
         self.found
             .sort_by_key(|(spot, _)| (spot.text, spot.place.line, spot.place.column));

@@ -16,7 +16,7 @@ pub struct Spot {
     pub text: usize,
     /// The start of the span.
     pub place: Place,
-    /// The number of characters that it spans on that line.
+    /// The number of characters that the span covers on its first line.
     pub width: usize,
 }
 
@@ -42,9 +42,9 @@ impl Spot {
 struct Text {
     name: PathBuf,
     content: String,
-    /// The offset of each line; computed for the first message.
+    /// The offset of each line in bytes; computed for the first message.
     lines: OnceCell<Vec<usize>>,
-    /// True if it comes from the command line.
+    /// True if the text comes from the command line.
     argument: bool,
 }
 
@@ -83,7 +83,7 @@ impl Texts {
         self.0.get(index).map_or(Path::new(""), |text| &text.name)
     }
 
-    /// The line of `spot`, for a message about the text at `from`: `line 4`, or `common.yaml:4`.
+    /// Describes the line of `spot` in a message about the text at `from`: `line 4`, or `common.yaml:4`.
     pub fn line(&self, spot: Spot, from: usize) -> String {
         if spot.text == from {
             format!("line {}", spot.place.line)
@@ -97,7 +97,7 @@ impl Texts {
         self.0.get(index).map_or("", |text| &text.content)
     }
 
-    /// The lines of the text at `index` from the zero-based line `first` on.
+    /// The lines of the text at `index`, starting with the zero-based line `first`.
     fn lines(&self, index: usize, first: usize) -> std::str::Lines<'_> {
         let Some(text) = self.0.get(index) else {
             return "".lines();
@@ -134,7 +134,7 @@ impl Texts {
         spot
     }
 
-    /// An error at `spot`.
+    /// Creates an error at `spot`.
     pub fn error(&self, spot: Spot, message: String, hint: String) -> PipelineError {
         // A parser may report a position after the last line; it is mapped to the end of the file.
         let (place, line) = match self.lines(spot.text, spot.place.line.saturating_sub(1)).next() {
@@ -179,7 +179,7 @@ pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
     decode(file, bytes)
 }
 
-/// The YAML file in the directory of a missing one whose name is nearest.
+/// The YAML file with the most similar name in the directory of a missing file.
 fn near(file: &Path) -> Option<PathBuf> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty());
     let entries = std::fs::read_dir(dir.unwrap_or(Path::new("."))).ok()?;
@@ -193,7 +193,7 @@ fn near(file: &Path) -> Option<PathBuf> {
     Some(file.with_file_name(found))
 }
 
-/// The bytes of a pipeline file, or an error message and a hint.
+/// Reads the bytes of a pipeline file; returns an error message and a hint if that fails.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
         (
@@ -227,7 +227,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     Ok(bytes)
 }
 
-/// The text of a pipeline file.
+/// Decodes the text of a pipeline file.
 pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineError> {
     let broken = |valid: &str, message: String, hint: &str| {
         let line = valid.matches('\n').count() + 1;
@@ -265,7 +265,7 @@ pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineErro
         None => text,
     };
     let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
-    // Fast path for printable ASCII, which most files are.
+    // Fast path for printable ASCII, of which most files consist.
     let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
     let may_hold = !text.bytes().fold(true, |all, byte| all & plain(byte));
     match may_hold.then(|| text.find(control)).flatten() {

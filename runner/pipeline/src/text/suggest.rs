@@ -19,8 +19,8 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// A hint for an unknown name: the nearest valid one, or all valid names. `what` is their plural
-/// (`parameters`).
+/// A hint for an unknown name: the nearest valid name, or all valid names. `what` is the plural of what is
+/// named (`parameters`).
 pub fn suggest<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(name, candidates.iter().copied()) {

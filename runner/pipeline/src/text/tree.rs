@@ -34,9 +34,9 @@ impl Default for Value {
 /// A key of a map.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its text.
+    /// The key's text.
     pub name: String,
-    /// Its position.
+    /// The key's position.
     pub spot: Spot,
 }
 
@@ -50,14 +50,14 @@ impl Key {
     }
 }
 
-/// A key without a position.
+/// Creates a key without a position.
 impl<S: AsRef<str>> From<S> for Key {
     fn from(name: S) -> Self {
         Self::at(Spot::default(), name.as_ref())
     }
 }
 
-/// A value without a position.
+/// Creates a tree without a position.
 impl From<Value> for Tree {
     fn from(value: Value) -> Self {
         Self::at(Spot::default(), value)
@@ -84,7 +84,7 @@ impl Tree {
         Self::at(spot, Value::Map(entries))
     }
 
-    /// Adds an entry to a map; anything else becomes a map of it.
+    /// Adds an entry to a map; any other value is replaced by a map with that entry.
     pub fn push(&mut self, key: Key, value: Self) {
         match &mut self.value {
             Value::Map(entries) => entries.push((key, value)),
@@ -92,12 +92,12 @@ impl Tree {
         }
     }
 
-    /// True if it is null.
+    /// True if the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Scalar(Json::Null))
     }
 
-    /// Its text, if it is a text.
+    /// The value's text, if it is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(Json::String(text)) => Some(text),
@@ -105,7 +105,7 @@ impl Tree {
         }
     }
 
-    /// Its items, if it is a list; else itself alone.
+    /// The items of a list; any other value counts as its own single item.
     pub fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
@@ -113,7 +113,7 @@ impl Tree {
         }
     }
 
-    /// The entry of that name, if it is a map with that key.
+    /// The entry with the key `name`, if the value is a map that has it.
     pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
@@ -121,7 +121,7 @@ impl Tree {
         }
     }
 
-    /// The values without their positions.
+    /// The value as JSON, without positions.
     pub fn to_json(&self) -> Json {
         match &self.value {
             Value::Scalar(value) => value.clone(),
@@ -133,7 +133,7 @@ impl Tree {
         }
     }
 
-    /// A tree of a value, without positions.
+    /// Creates a tree from a JSON value, without positions.
     pub fn of_json(value: &Json) -> Self {
         let value = match value {
             Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
@@ -153,7 +153,7 @@ impl Tree {
         }
     }
 
-    /// A description in words: `a list`, `the text "abc"`.
+    /// A description of the value in words: `a list`, `the text "abc"`.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::List(_) => "a list".to_owned(),
@@ -191,7 +191,7 @@ pub(crate) fn spell(value: &Json) -> Option<String> {
     }
 }
 
-/// A step of the path of a field: `slate.deltas[2]` is `slate`, `deltas`, 2.
+/// A step of the path to a field: `slate.deltas[2]` has the steps `slate`, `deltas` and 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Key(String),
@@ -199,7 +199,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The key, if it is one.
+    /// The key, if the step is one.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Key(name) => Some(name),
@@ -208,7 +208,7 @@ impl Step {
     }
 }
 
-/// Parses the path of a field. An invalid index is part of a name.
+/// Parses the path to a field. An invalid index becomes part of a name.
 pub(crate) fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for part in path.split('.') {

@@ -1,4 +1,4 @@
-//! Typed values of the file: serde reads them, and each mistake becomes an error at its place with its hint.
+//! Typed values of the file: serde reads them, and each mistake becomes an error with a position and a hint.
 
 use crate::stage::configure::plain;
 use crate::stage::interpolate::{Scope, fill};
@@ -19,29 +19,29 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// A block of the file, such as `schedule:`, for messages about it.
+/// A block of the file, such as `schedule:`, for error messages.
 pub(crate) struct Block {
-    /// The key of its hints.
+    /// The block's key in the table of hints.
     key: &'static str,
     name: String,
 }
 
-/// Hints by the block and the path of a value, without the indices of lists; `?` follows that of a missing
-/// key, whose place is then the key of its map.
+/// Hints by the block and the path of a value, without list indices. A `?` after a path marks the hint for
+/// that key being missing, which is reported at the key of its map.
 const HINTS: &str = include_str!("hints.txt");
 
 impl Block {
-    /// The block of a key.
+    /// The block of the key `key`.
     pub fn of(key: &'static str) -> Self {
         Self::named(key, format!("`{key}`"))
     }
 
-    /// An entry of the list of a key.
+    /// An entry of the list at the key `key`.
     pub fn entry(key: &'static str) -> Self {
         Self::named(key, format!("an entry of `{key}`"))
     }
 
-    /// A block with a name for messages.
+    /// A block of the key `key` with a name for messages.
     pub fn named(key: &'static str, name: String) -> Self {
         Self { key, name }
     }
@@ -58,7 +58,7 @@ impl Block {
         (problems.count() == before).then(|| self.read(tree, &filled, problems))?
     }
 
-    /// Reads a list of such blocks; those with errors are left out.
+    /// Reads a list of such blocks; blocks with errors are omitted.
     pub fn list<T: DeserializeOwned>(
         &self,
         tree: Option<&Tree>,
@@ -77,7 +77,7 @@ impl Block {
             .collect()
     }
 
-    /// Reads the values of `filled`, whose places are those of `tree`.
+    /// Reads the values of `filled`, whose positions are those of `tree`.
     pub fn read<T: DeserializeOwned>(
         &self,
         tree: &Tree,
@@ -93,7 +93,8 @@ impl Block {
                 Err(error) => error,
             };
             let mut path = steps(&error.path);
-            // What a map lacks, or cannot be, may follow from the values that were left out.
+            // An error about what a map lacks, or cannot be, may only follow from the values that were left
+            // out.
             let is_whole = match &error.mistake {
                 Mistake::MissingKey(_) => true,
                 Mistake::Other => !matches!(follow(filled, &path).value.value, Value::Scalar(_)),
@@ -140,7 +141,7 @@ impl Block {
         }
     }
 
-    /// The hint of a path, with `more` at its end.
+    /// The hint for a path, with `more` appended to the path.
     fn hint(&self, path: &[Step], more: &str) -> Option<String> {
         let keys = path.iter().filter_map(Step::key);
         let path = [self.key].into_iter().chain(keys).collect::<Vec<_>>().join(".") + more;
@@ -210,7 +211,7 @@ impl Block {
     }
 }
 
-/// Removes the last key of a path, and what is below it; false if there is none.
+/// Removes the last key of a path, and everything below it; returns false if there is no such key.
 fn remove(json: &mut Json, path: &[Step]) -> bool {
     let Some(last) = path.iter().rposition(|step| step.key().is_some()) else {
         return false;
@@ -223,7 +224,7 @@ fn remove(json: &mut Json, path: &[Step]) -> bool {
     map.is_some_and(|(map, key)| map.remove(key).is_some())
 }
 
-/// A list, or one of its items alone; not empty.
+/// A non-empty list, or a single item in place of a list.
 pub(crate) struct Several<T>(pub Vec<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Several<T> {
@@ -335,16 +336,16 @@ impl TryFrom<String> for Variable {
     }
 }
 
-/// A value that the file has as a text.
+/// A value that is written as a text in the file.
 pub(crate) trait Written: Sized {
     /// The pattern that an editor checks; an interpolation may stand in its place.
     const PATTERN: Option<&'static str> = None;
 
-    /// Reads it. An empty error is the usual one.
+    /// Parses the text. An empty error message stands for the default message.
     fn read(text: &str) -> Result<Self, String>;
 }
 
-/// Such a value, with serde.
+/// A [`Written`] value that serde reads from its text.
 pub(crate) struct Text<T>(pub T);
 
 impl<'de, T: Written> Deserialize<'de> for Text<T> {
@@ -369,7 +370,7 @@ impl<T: Written> JsonSchema for Text<T> {
     }
 }
 
-/// Reads such a value.
+/// Reads a [`Written`] value from its text, for `#[serde(deserialize_with)]`.
 pub(crate) fn text<'de, D: Deserializer<'de>, T: Written>(deserializer: D) -> Result<T, D::Error> {
     Text::deserialize(deserializer).map(|Text(value)| value)
 }
@@ -417,7 +418,7 @@ pub(crate) fn or_interpolation(schema: &mut Schema) {
         .extend(description.map(|text| ("description".to_owned(), text)));
 }
 
-/// The keys of a struct that refuses others.
+/// The keys of a struct that denies unknown fields.
 pub(crate) fn keys<T: DeserializeOwned>() -> &'static [&'static str] {
     match read_keyed::<T>(&serde_json::json!({ "": null })).map_err(|error| error.mistake) {
         Err(Mistake::UnknownKey { known, .. }) => known,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Parses `90s`, `10m`, `2h`, `5d` or a sequence of them (`1h30m`); greater than zero.
+/// Parses a duration: `90s`, `10m`, `2h`, `5d` or a sequence of these (`1h30m`); it must be greater than
+/// zero.
 pub fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total: u64 = 0;
@@ -22,7 +23,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     (1..3_200_000_000).contains(&total).then(|| Duration::from_secs(total))
 }
 
-/// Parses `4GiB`, `512 MiB`, `1.5GB`, to bytes; greater than zero.
+/// Parses a size such as `4GiB`, `512 MiB` or `1.5GB` to bytes; it must be greater than zero.
 pub(crate) fn size(text: &str) -> Option<u64> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = text.split_at(at);
@@ -60,8 +61,8 @@ pub(crate) fn is_variable(name: &str) -> bool {
     is_name(name) && !name.contains('-')
 }
 
-/// Normalises a relative file name that stays in its directory, with `/` between its parts and no `.` among
-/// them.
+/// Normalises a relative file name that stays in its directory: the result has `/` between its parts and no
+/// `.` part.
 pub(crate) fn relative(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with('/') || name.contains(['\0', '\n', '\\']) {
         return None;

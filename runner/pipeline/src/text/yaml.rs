@@ -1,9 +1,9 @@
 //! YAML to [`Tree`]: the only module that depends on the YAML library.
 //!
-//! The library's events are read rather than its serde interface: they carry the position and the style of
-//! every key and scalar, and leave the interpretation of values to this module: YAML 1.2's core schema.
-//! `true` and `false` are the only booleans, dates are texts. Beyond it, duplicate keys are rejected, merge
-//! keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
+//! Events of the library are read rather than its serde interface: they carry the position and the style of
+//! every key and scalar, and leave the interpretation of values to this module, which implements YAML 1.2's
+//! core schema: `true` and `false` are the only booleans, and dates are texts. In addition, duplicate keys
+//! are rejected, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
 use crate::Place;
 use crate::text::source::Spot;
@@ -42,7 +42,7 @@ const LOOKED_THROUGH: usize = 16;
 
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
-/// Parses a text of one YAML document. `text` is its index, for the positions.
+/// Parses a text that holds one YAML document. `text` is the index of the text, for positions.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -85,7 +85,7 @@ struct Builder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     content: &'t str,
     text: usize,
-    /// The tree of each anchor, and its number of values.
+    /// The tree of each anchor, and the number of values in it.
     anchors: HashMap<usize, (Tree, usize)>,
     nodes: usize,
     end: Spot,
@@ -239,7 +239,7 @@ impl<'t> Builder<'t> {
     /// The text of a key, and whether it is written without quotes.
     fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
         let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-        // Fast path: a plain word is its own text, as most keys are.
+        // Fast path: most keys are plain words, which are their own text.
         if let Event::Scalar(name, _, 0, None) = &event
             && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
             && depth < DEEPEST
@@ -248,7 +248,7 @@ impl<'t> Builder<'t> {
             self.nodes += 1;
             return Ok((name.to_string(), plain));
         }
-        // The text as written, so that the key `007` stays itself.
+        // The text as written, so that the key `007` is kept as it is.
         let name = match &event {
             Event::Scalar(text, ..) => Some(text.to_string()),
             _ => None,

@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Loader<'_> {
-    /// A point of a stage; with `quiet`, without its work and its faults.
+    /// Creates the node of a stage at a point; with `quiet`, its work is omitted and its errors are not
+    /// reported.
     pub(super) fn node(
         &mut self,
         plan: &Plan,
@@ -153,7 +154,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Resources, retries and the time limit.
+    /// Sets the resources, the retries and the time limit of a node.
     fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
         let scope = self.values.at(point);
         let limits = Block::of("stage").fill(&stage.limits, &scope, &mut self.problems);
