@@ -1,5 +1,5 @@
-//! Writes synthetic daily bars, a CSV file for each year:
-//! `cargo run --release -p stages-ingest --example bars_files -- FOLDER YEARS SYMBOLS`.
+//! Writes synthetic daily bars, one CSV file a year: `cargo run --release -p stages-ingest --example
+//! bars_files -- FOLDER YEARS SYMBOLS`.
 
 use stages_numerics::random::Random;
 use std::io::{BufWriter, Write as _};

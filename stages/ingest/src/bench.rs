@@ -1,4 +1,4 @@
-//! A benchmark of reading bars from CSV, beside polars alone.
+//! A benchmark of reading bars from CSV, compared with polars alone.
 
 use crate::bars;
 use crate::file_memo::Around;
@@ -21,21 +21,21 @@ use std::time::Instant;
 pub struct BenchRow {
     /// The task.
     pub what: String,
-    /// Rows a second.
+    /// Rows per second.
     pub per_second: f64,
-    /// Megabytes of text a second.
+    /// Megabytes of text per second.
     pub megabytes: f64,
-    /// The time as a multiple of that of polars alone.
+    /// The elapsed time as a multiple of that of polars alone.
     pub times_polars: Option<f64>,
-    /// The time of all processors.
+    /// The CPU time of all threads, in seconds.
     pub processor_seconds: Option<f64>,
-    /// This time as a part of that of the same with nothing cached.
+    /// The elapsed time as a share of that of the same task without cached results.
     pub of_cold: Option<f64>,
-    /// The most memory that the program held.
+    /// The peak memory of the program, in megabytes.
     pub peak_megabytes: Option<f64>,
 }
 
-/// Bars of ten symbols as a vendor writes them.
+/// Bars of ten symbols as CSV, in a vendor's style.
 fn text(rows: usize) -> String {
     let mut random = Random::new(&[3]);
     let mut text = "symbol,date,open,high,low,close,volume\n".to_owned();
@@ -65,11 +65,11 @@ fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageE
     Ok(best)
 }
 
-/// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its
-/// checks, to a table of ours.
+/// Reads `rows` bars from memory: with polars and its inferred types, and with the stage's parser and all its
+/// checks.
 ///
 /// # Errors
-/// When they cannot be read.
+/// When the bars cannot be read.
 pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
     let packed = unpack(Path::new("bars.csv"), text(rows).into_bytes())?.remove(0);
     let columns = ["symbol", "date", "open", "high", "low", "close", "volume"]

@@ -1,4 +1,5 @@
-//! A benchmark of `ingest/option_chain`: a synthetic chain in daily files, cold, and with a day appended.
+//! A benchmark of `ingest/option_chain`: a synthetic chain in daily files, read without cached results and
+//! then with one day appended.
 
 use crate::bench::BenchRow;
 use crate::chain::{ChainConfig, OptionChain};
@@ -20,11 +21,11 @@ use std::time::Instant;
 /// A synthetic chain of one index: Black-Scholes prices about a smooth path, on ticks of 0.05.
 #[derive(Clone, Copy, Debug)]
 pub struct SyntheticChain {
-    /// Its trading days, from 2010-01-04.
+    /// The number of trading days, starting on 2010-01-04.
     pub days: usize,
-    /// The rows of a day, a multiple of 40.
+    /// The number of rows a day, a multiple of 40.
     pub rows: usize,
-    /// The days of a file.
+    /// The number of days in each file.
     pub days_per_file: usize,
     /// True for CSV, otherwise Parquet.
     pub csv: bool,
@@ -45,7 +46,7 @@ impl SyntheticChain {
         days.take(self.days).collect()
     }
 
-    /// The rows of a day.
+    /// The rows of trading day `number`.
     fn day(self, number: usize, date: Date) -> Result<RecordBatch, StageError> {
         let mut random = Random::new(&[5, number as u64]);
         let at = number as f64;
@@ -108,7 +109,7 @@ impl SyntheticChain {
         Ok(RecordBatch::try_new(table::schema(OPTION_CHAIN), columns.collect())?)
     }
 
-    /// Writes the files that a folder does not have yet, and returns their size.
+    /// Writes the files that a folder does not yet contain, and returns their total size in bytes.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -156,26 +157,26 @@ impl SyntheticChain {
     }
 }
 
-/// Time of the processors, and of the clock, in seconds; the most memory in megabytes.
+/// The CPU time and elapsed time in seconds, and the peak memory in megabytes.
 struct Used {
     processors: Option<f64>,
     clock: f64,
     memory: Option<f64>,
 }
 
-/// A line of a file of `/proc/self`.
+/// The line of `/proc/self/FILE` that begins with `begin`.
 fn of_process(file: &str, begin: &str) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(begin))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The seconds that the threads of the process have run.
+/// The CPU time of all threads of the process, in seconds.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
     let ticks = fields.split_whitespace().skip(11).take(2);
-    // A hundredth of a second each, on every Linux.
+    // A clock tick is a hundredth of a second on every Linux.
     ticks
         .map(|ticks| ticks.parse::<f64>().ok())
         .sum::<Option<f64>>()
@@ -183,7 +184,7 @@ fn processor_seconds() -> Option<f64> {
 }
 
 fn measured<T>(work: impl FnOnce() -> Result<T, StageError>) -> Result<(T, Used), StageError> {
-    // Begins the count of the most memory anew.
+    // Resets the peak memory counter.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (clock, before) = (Instant::now(), processor_seconds());
     let result = work()?;
@@ -212,8 +213,8 @@ fn ingest(store: &Store, folder: &Path) -> Result<cache::ArtifactDigest, StageEr
         .ok_or_else(|| StageError::new("the stage has no output"))
 }
 
-/// Ingests a chain of about `rows` rows, 25,000 a day in a file of each day, in `folder`; then with a day
-/// more; then, for comparison, that with nothing cached, whose result must be the same.
+/// Ingests a chain of about `rows` rows (25,000 a day, one file a day) in `folder`, then the same chain with
+/// one day appended, and for comparison the latter without cached results, which must give the same output.
 ///
 /// # Errors
 /// When a stage fails, or the results differ.

@@ -1,4 +1,4 @@
-//! Times of day and instants as vendors write them, to the microsecond.
+//! Parsing of times of day and instants in vendors' notations, to the microsecond.
 
 use crate::value::{shown, zone_of};
 use chrono::{DateTime, Datelike as _, NaiveDateTime, NaiveTime, SecondsFormat, Timelike as _, Utc};
@@ -6,29 +6,29 @@ use chrono_tz::Tz;
 use datasets::Date;
 use datasets::layout::EPOCHS;
 
-/// The microseconds of a second.
+/// The number of microseconds in a second.
 pub const SECOND: i64 = 1_000_000;
-/// The microseconds of a minute.
+/// The number of microseconds in a minute.
 pub const MINUTE: i64 = 60 * SECOND;
-/// The microseconds of an hour.
+/// The number of microseconds in an hour.
 const HOUR: i64 = 60 * MINUTE;
-/// The microseconds of a day.
+/// The number of microseconds in a day.
 pub const DAY: i64 = 24 * HOUR;
 
-/// The least number that is an epoch and not a time of day: seconds from 1973 on.
+/// The smallest number that is taken for an epoch rather than a time of day: seconds from 1973 on.
 const LEAST_EPOCH: f64 = 1e8;
 
 /// The time of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Microseconds after midnight: as the file has it or, of an epoch, in the zone of the layout.
+    /// Microseconds after midnight, as in the file or, for an epoch, in the layout's time zone.
     pub local: i64,
-    /// Microseconds since 1970-01-01 00:00 UTC, where the value is an instant by itself: an epoch, or a time
-    /// with its offset.
+    /// Microseconds since 1970-01-01 00:00 UTC, for a value that is an instant in itself: an epoch, or a time
+    /// with an offset.
     pub instant: Option<i64>,
 }
 
-/// Reads times, quickly where one follows another that is the same.
+/// Parses times, with a shortcut for repeated texts.
 pub struct Clocks<'a> {
     formats: &'a [String],
     zone: Tz,
@@ -37,10 +37,10 @@ pub struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// A reader of times in dates of these formats; epochs have their time of day in the zone.
+    /// A parser of times in dates of the given formats; epochs are converted to local time in `zone`.
     ///
     /// # Errors
-    /// When there is no such zone.
+    /// When there is no time zone of that name.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -50,7 +50,7 @@ impl<'a> Clocks<'a> {
         })
     }
 
-    /// The time of a date (`2019-06-28 15:45:00`, `6/28/2019 3:45 PM`, an epoch); `None` without one.
+    /// The time in a date (`2019-06-28 15:45:00`, `6/28/2019 3:45 PM`, an epoch); `None` if it has none.
     pub fn of_date(&mut self, text: &str) -> Option<Clock> {
         self.remembered(text, |this| {
             let epoch = || this.epoch(text.parse().ok()?);
@@ -71,11 +71,11 @@ impl<'a> Clocks<'a> {
         })
     }
 
-    /// The time in a column of its own: a time of day, a date with one, hours after midnight (`15.75`) or an
-    /// epoch. `scale` takes a number to hours.
+    /// The time in a column of times: a time of day, a date with a time, hours after midnight (`15.75`) or an
+    /// epoch. `scale` converts a number to hours.
     ///
     /// # Errors
-    /// A text that is none of them.
+    /// When the text is none of these.
     pub fn of_time(&mut self, text: &str, scale: impl Fn(f64) -> f64) -> Result<Option<Clock>, String> {
         if crate::value::is_missing(text) {
             return Ok(None);
@@ -110,7 +110,7 @@ impl<'a> Clocks<'a> {
         clock
     }
 
-    /// The time of an epoch, whose unit its size tells.
+    /// The time of an epoch, whose unit is inferred from its magnitude.
     fn epoch(&self, number: f64) -> Option<Clock> {
         let unit = match number {
             LEAST_EPOCH..1e11 => 1e6,
@@ -119,12 +119,12 @@ impl<'a> Clocks<'a> {
             1e17..1e20 => 1e-3,
             _ => return None,
         };
-        // Nanoseconds beyond a float's 53 bits are within a quarter of a microsecond.
+        // Nanoseconds beyond a float's 53 bits are off by less than a quarter of a microsecond.
         let instant = (number * unit).round() as i64;
         self.at(DateTime::from_timestamp_micros(instant)?)
     }
 
-    /// The time of a text with a date and an offset from UTC.
+    /// The time in a text with a date and an offset from UTC.
     fn with_offset(&self, text: &str) -> Option<Clock> {
         let bytes = text.as_bytes();
         let ends = bytes.last().is_some_and(|b| matches!(b, b'Z' | b'z'))
@@ -138,7 +138,7 @@ impl<'a> Clocks<'a> {
             .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M%z"))
             .ok()?;
         if self.zone == Tz::UTC {
-            // Its date is the text's own, and so is its time of day.
+            // Date and time of day are taken as written in the text.
             let local = local(instant.time()).local;
             return Some(Clock {
                 local,
@@ -164,7 +164,7 @@ fn local(time: NaiveTime) -> Clock {
     }
 }
 
-/// The time of day in a text: `15:45`, `15:45:00.250`, `3:45 PM`, with a date before it or without.
+/// The time of day in a text, with or without a date before it: `15:45`, `15:45:00.250`, `3:45 PM`.
 fn clock(text: &str) -> Option<Clock> {
     let (before, after) = text.split_once(':')?;
     let digits = before.bytes().rev().take(2).take_while(u8::is_ascii_digit).count();
@@ -195,19 +195,19 @@ fn clock(text: &str) -> Option<Clock> {
     })
 }
 
-/// The day of an instant in a zone.
+/// The date of an instant (microseconds UTC) in a time zone.
 pub fn day(zone: Tz, instant: i64) -> Option<Date> {
     let local = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
     Date::from_ymd(local.year(), local.month(), local.day())
 }
 
-/// The time of day of an instant in a zone, microseconds after midnight.
+/// The time of day of an instant (microseconds UTC) in a time zone, in microseconds after midnight.
 pub fn time_of_day(zone: Tz, instant: i64) -> Option<i64> {
     let at = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
     Some(local(at.time()).local)
 }
 
-/// A time of day as text, to the second or as finely as it needs.
+/// Formats a time of day (microseconds after midnight), to the second or as finely as it needs.
 pub fn time_text(local: i64) -> String {
     let (hour, minute) = (local / HOUR, local % HOUR / MINUTE);
     match (local % MINUTE / SECOND, local % SECOND) {
@@ -217,7 +217,7 @@ pub fn time_text(local: i64) -> String {
     }
 }
 
-/// An instant as text.
+/// Formats an instant (microseconds UTC).
 pub fn instant_text(instant: i64) -> String {
     DateTime::from_timestamp_micros(instant)
         .map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(read("15.750000", 1.0), Ok(Some("15:45".to_owned())));
         assert_eq!(read("1561751100", 1.0), Ok(Some("19:45".to_owned())));
         assert_eq!(read("", 1.0), Ok(None));
-        // Lean counts milliseconds.
+        // Lean's times are in milliseconds.
         assert_eq!(
             Clocks::new(&[], "")
                 .unwrap()
@@ -291,7 +291,7 @@ mod tests {
             |date: &str, hour: i64| TimeZone::from(zone).at(date.parse().unwrap(), hour * HOUR + 30 * MINUTE);
         assert_eq!(of("2024-03-10", 2), None);
         assert_eq!(of("2024-03-10", 3).unwrap() - of("2024-03-10", 1).unwrap(), HOUR);
-        // The first of the two hours that are called one o'clock.
+        // The first of the two hours that begin at one o'clock.
         assert_eq!(of("2024-11-03", 1).unwrap() - of("2024-11-03", 0).unwrap(), HOUR);
         assert_eq!(of("2024-11-03", 2).unwrap() - of("2024-11-03", 1).unwrap(), 2 * HOUR);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Rows of files in the store, cut by day: the tables that partitions are made of.
+//! The rows of files in the store, cut by date: the tables from which partitions are made.
 //!
-//! The cuts of a file are tables of their own in one blob. A cut holds the rows of neighbouring days of one
-//! month (a year, of bars), of one day where that has many, so that a partition is made from the cuts that it
-//! overlaps; the digest of a cut says whether they have changed.
+//! Each cut is a table of its own, and all cuts of a file are in one blob. A cut holds the rows of
+//! neighbouring days of one month (of one year, for bars), or of a single day with many rows. A partition is
+//! made from the cuts that it overlaps, and the digest of a cut shows whether its rows have changed.
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Schema, SchemaRef};
@@ -18,15 +18,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The rows from which a cut ends with its day.
+/// The number of rows from which a cut ends with the current day.
 const CUT_ROWS: usize = 4096;
 
-/// The cuts of a file, in the order of its parts.
+/// The cuts of a file, in the order of the file's parts.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Cuts {
-    /// The blob that they are in.
+    /// The blob that holds the cuts.
     pub blob: BlobRef,
-    /// Each of them.
+    /// The cuts, in order.
     pub list: Vec<Cut>,
 }
 
@@ -37,22 +37,22 @@ impl Default for Cuts {
     }
 }
 
-/// Some rows of a file: those of neighbouring days.
+/// A cut: rows of a file on neighbouring days.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Cut {
-    /// The first day and the last.
+    /// The first and last day.
     pub range: DateRange,
-    /// Its place in the blob, and its length in bytes.
+    /// The offset of the cut in the blob and its length, in bytes.
     place: (u64, u64),
-    /// The digest of its bytes.
+    /// The digest of the cut's bytes.
     pub digest: BlobDigest,
 }
 
 impl Cuts {
-    /// Passes the rows of some of the cuts on, in their order.
+    /// Passes the rows of the cuts with the given indices to `take`, in order.
     ///
     /// # Errors
-    /// When they cannot be read, or `take` fails.
+    /// When the cuts cannot be read, or `take` fails.
     pub fn read(
         &self,
         store: &Store,
@@ -68,10 +68,10 @@ impl Cuts {
     }
 }
 
-/// The value of a memo where it is cached and whole, and otherwise what `make` makes.
+/// The value of a memo if it is cached and `is_whole` accepts it; otherwise the result of `make`.
 ///
 /// # Errors
-/// When `make` fails, or the store does.
+/// When `make` or the store fails.
 pub fn cached_or<T: Serialize + DeserializeOwned>(
     context: &Context,
     memo: &Memo,
@@ -90,8 +90,8 @@ pub fn cached_or<T: Serialize + DeserializeOwned>(
     made.ok_or_else(|| StageError::new("the value of a memo was not written"))
 }
 
-/// The facts of a file whose rows are in the store, from their memo where it is cached and the cuts are
-/// there, and otherwise by `make`.
+/// The facts of a file with stored rows, from the file's memo if it is cached and the cuts are in the store;
+/// otherwise made by `make`.
 pub fn of_file<T: AsRef<Cuts> + Serialize + DeserializeOwned>(
     context: &Context,
     memo: &Memo,
@@ -102,18 +102,18 @@ pub fn of_file<T: AsRef<Cuts> + Serialize + DeserializeOwned>(
         context.store.put_memo(kept(memo).key, rows.as_ref().blob)?;
         Ok(rows)
     };
-    // The blob has a memo of its own, which keeps it.
+    // A memo of its own keeps the blob from being collected.
     let is_kept = |rows: &T| Ok(context.store.memo(kept(memo).key)? == Some(rows.as_ref().blob));
     cached_or(context, memo, is_kept, make)
 }
 
-/// The tables of a period in the store: the path of each partition, and its bytes.
+/// The stored tables of a period: the path and the blob of each partition.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tables(Vec<(String, BlobRef)>);
 
 impl Tables {
-    /// Stores rows as partitions.
+    /// Stores rows as partitions of `period`.
     pub fn store(context: &Context, batch: &RecordBatch, period: Period) -> Result<Self, StageError> {
         let partitions = dataset::partition_symbols(&context.store, batch, period)?.into_iter();
         Ok(Self(
@@ -123,7 +123,7 @@ impl Tables {
         ))
     }
 
-    /// The partitions.
+    /// The stored partitions.
     pub fn partitions(&self) -> Result<Vec<Partition>, StageError> {
         let of = |(path, blob): &(String, BlobRef)| {
             let key = PartitionKey::parse(path).ok_or_else(|| {
@@ -134,28 +134,29 @@ impl Tables {
         self.0.iter().map(of).collect()
     }
 
-    /// Returns whether all are in the store.
+    /// Returns whether all tables are in the store.
     pub fn are_there(&self, context: &Context) -> bool {
         self.0.iter().all(|(_, blob)| context.store.has(*blob))
     }
 }
 
-/// The cuts, by file, that have rows of a period.
+/// The cuts, by file, with rows in one period.
 pub struct Unit<'a, F> {
-    /// Its days.
+    /// The dates of the period.
     pub range: DateRange,
-    /// The files, and the numbers of their cuts.
+    /// The files, and the indices of their cuts.
     pub cuts: Vec<(&'a F, Vec<usize>)>,
 }
 
 impl<F: AsRef<Cuts>> Unit<'_, F> {
-    /// Its cuts.
+    /// The cuts of the period.
     pub fn list(&self) -> impl Iterator<Item = &Cut> {
         let by_file = self.cuts.iter();
         by_file.flat_map(|(file, cuts)| cuts.iter().map(move |cut| &file.as_ref().list[*cut]))
     }
 
-    /// The digests of its cuts, one after another: the order of files and of rows in them does not matter.
+    /// The sorted digests of the cuts, concatenated; independent of the order of files and of rows within
+    /// them.
     pub fn digests(&self) -> Vec<u8> {
         let mut digests: Vec<[u8; 32]> = self.list().map(|cut| *cut.digest.as_bytes()).collect();
         digests.sort_unstable();
@@ -163,7 +164,7 @@ impl<F: AsRef<Cuts>> Unit<'_, F> {
     }
 }
 
-/// The periods in which files have rows, in order.
+/// The periods in which files have rows, in order, each with its cuts.
 pub fn units<F: AsRef<Cuts>>(files: &[F], period: Period) -> Vec<Unit<'_, F>> {
     let mut units: BTreeMap<Date, Unit<'_, F>> = BTreeMap::new();
     for file in files {
@@ -183,23 +184,23 @@ pub fn units<F: AsRef<Cuts>>(files: &[F], period: Period) -> Vec<Unit<'_, F>> {
     units.into_values().collect()
 }
 
-/// The memo of the blob that the value of another memo names.
+/// The memo that keeps the blob named by the value of `memo`.
 pub fn kept(memo: &Memo) -> Memo {
     Memo::new("ingest blob of a memo v1", &[memo.key.as_bytes()], memo.label.clone())
 }
 
-/// A value as the bytes of a memo.
+/// Serialises the value of a memo.
 ///
 /// # Errors
-/// None that is known.
+/// None expected.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StageError> {
     serde_json::to_vec(value).map_err(|err| StageError::new(err.to_string()))
 }
 
-/// The value in the bytes of a memo.
+/// Deserialises the value of a memo.
 ///
 /// # Errors
-/// When they are damaged.
+/// When the bytes are damaged.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
     serde_json::from_slice(bytes).map_err(|err| StageError::new(format!("a memo is damaged: {err}")))
 }
@@ -210,14 +211,14 @@ pub struct CutWriter {
     at: u64,
     longest: Period,
     schema: Option<SchemaRef>,
-    /// Columns that are not kept, and those that a later part may have alone.
+    /// Columns that are not stored, and columns that may be missing in some parts.
     left_out: &'static [&'static str],
     optional: &'static [&'static str],
     list: Vec<Cut>,
 }
 
 impl CutWriter {
-    /// A file without rows, whose cuts are of one period each at the longest.
+    /// A writer for a file's rows; no cut is longer than one period `longest`.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -238,15 +239,15 @@ impl CutWriter {
         })
     }
 
-    /// Returns whether no part was added.
+    /// Returns whether no part has been added.
     pub fn is_empty(&self) -> bool {
         self.schema.is_none()
     }
 
-    /// Adds these rows of a part of the file's table, all of which have a date.
+    /// Adds the given rows of a part of the file's table, all of which have a date.
     ///
     /// # Errors
-    /// When the store cannot be written, or the part has other columns than the first.
+    /// When the store cannot be written, or the part's columns differ from those of the first.
     pub fn add(&mut self, batch: &RecordBatch, mut rows: Vec<u32>) -> Result<(), StageError> {
         let batch = self.aligned(batch)?;
         let dates = table::dates(&batch, "date")?;
@@ -290,7 +291,7 @@ impl CutWriter {
         Ok(())
     }
 
-    /// The part with the columns of the first: the same rows are the same bytes.
+    /// The part with exactly the columns of the first part, so that equal rows give equal bytes.
     fn aligned(&mut self, batch: &RecordBatch) -> Result<RecordBatch, StageError> {
         let of_batch = batch.schema();
         let schema = self.schema.get_or_insert_with(|| {

@@ -1,5 +1,5 @@
-//! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are
-//! cached is not opened again.
+//! The memos of a file, keyed by the digest of its bytes: its layout, and its table. A file for which both
+//! are cached is not opened again.
 
 use crate::cuts::{decode, encode};
 use crate::files::{name_of, unreadable};
@@ -16,43 +16,44 @@ use stages_core::{Context, Given, Memo, Share, Source, StageError, table};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The settings beside its layout that a table is read with.
+/// What parsing depends on beside the layout and the file.
 #[derive(Clone, Copy, Default)]
 pub struct Around<'a> {
-    /// The symbol of rows that name none.
+    /// The symbol of rows without one.
     pub symbol: &'a str,
     /// The second table, for layouts that join one.
     pub lookup: Option<&'a Lookup>,
 }
 
-/// Turns one vendor's table into ours, as it is: no rule is applied yet.
+/// Converts one vendor's table to our columns as it is, without applying rules.
 pub type Parse = fn(&Packed, &Layout, &Around<'_>) -> Result<RecordBatch, StageError>;
 
-/// The settings that files are read with: the part of their memos' keys beside their bytes.
+/// The settings for reading files; they are part of the key of each file's memos, beside the digest of its
+/// bytes.
 pub struct Reading<'a> {
     /// The name of the table's memo.
     pub memo: &'a str,
-    /// The table that they fill.
+    /// The kind of table that the files hold.
     pub table: Table,
-    /// Their layout.
+    /// The chosen layout.
     pub chosen: &'a Chosen,
-    /// The symbol of rows that name none.
+    /// The symbol of rows without one.
     pub symbol: &'a str,
-    /// Turns a vendor's table into ours.
+    /// Converts a vendor's table to our columns.
     pub parse: Parse,
 }
 
-/// A file as it was read.
+/// The result of reading a file.
 pub enum Read<T> {
-    /// A table, its layout and why.
+    /// A table: its layout, why that was chosen, and the result for the table.
     Table(Box<Layout>, String, T),
-    /// The second table of this layout.
+    /// The second table of a joined pair, in this layout.
     Joined(Box<Layout>),
-    /// A table that waits for the second one.
+    /// A first table that waits for the second one.
     Waits,
 }
 
-/// A file with a table whose layout is known.
+/// A file that holds a table in a known layout.
 pub struct File<'a> {
     source: &'a Source,
     content: BlobDigest,
@@ -60,7 +61,7 @@ pub struct File<'a> {
     layout: &'a Layout,
     around: Around<'a>,
     parse: Parse,
-    /// The memo of its table.
+    /// The memo of the file's table.
     pub memo: Memo,
 }
 
@@ -70,10 +71,10 @@ impl File<'_> {
         &self.source.path
     }
 
-    /// Passes its rows on, converted: of a large file in parts, which are not held together.
+    /// Passes the file's converted rows to `take`; a large file comes in parts, one in memory at a time.
     ///
     /// # Errors
-    /// When it cannot be read, or `take` fails.
+    /// When the file cannot be read, or `take` fails.
     pub fn parts(
         &mut self,
         context: &Context,
@@ -85,7 +86,7 @@ impl File<'_> {
             take(parse(&packed.named(&source.name), layout, &around)?)
         };
         if self.bytes.is_none() && Sizes::default().parts(source, layout, &mut one)? {
-            // Its bytes were not hashed as they were read.
+            // The bytes were not hashed while they were read.
             return match content(&context.given(), &source.path)? == self.content {
                 true => Ok(()),
                 false => Err(source.changed()),
@@ -98,10 +99,10 @@ impl File<'_> {
         unpack::unpack(&source.path, bytes)?.into_iter().try_for_each(one)
     }
 
-    /// Its table, from its memo where it is cached.
+    /// The converted table of the file, from the file's memo if cached.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn table(&mut self, context: &Context) -> Result<RecordBatch, StageError> {
         let memo = self.memo.clone();
         let mut fresh = None;
@@ -123,20 +124,20 @@ impl File<'_> {
     }
 }
 
-/// The contents of a file's header.
+/// What a file's header shows.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// The name of the known layout, if the layout was to be found.
+    /// The name of the recognised layout; `None` if the layout was given.
     layout: Option<String>,
-    /// True for the second table of that layout.
+    /// True for the second table of a layout that joins two.
     joined: bool,
-    /// The reason why it has this layout.
+    /// The reason for choosing the layout.
     why: String,
-    /// The name of its first table, without directories and endings.
+    /// The name of the file's first table, without directories and extensions.
     stem: String,
 }
 
-/// The digest of all known layouts of a table, as text.
+/// The hex digest of all known layouts of a table.
 fn among(table: Table) -> &'static str {
     static DIGESTS: LazyLock<[String; 3]> = LazyLock::new(|| {
         Table::ALL.map(|table| {
@@ -148,7 +149,7 @@ fn among(table: Table) -> &'static str {
     &DIGESTS[Table::ALL.iter().position(|known| *known == table).unwrap_or_default()]
 }
 
-/// The digest of a file's bytes. An unchanged file is not read.
+/// The digest of a file's bytes. An unchanged file is not read again.
 pub(crate) fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
     let file = context.store.hash_file(path).map_err(|err| {
         let cause = std::error::Error::source(&err).map(|cause| format!(": {cause}"));
@@ -159,7 +160,7 @@ pub(crate) fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, St
 
 impl Reading<'_> {
     fn head_memo(&self, content: BlobDigest, source: &Source) -> Memo {
-        // The layout of a header depends on all known layouts; on one that is given, where it joins a second
+        // A recognised layout depends on all known layouts; a given one matters only in how it joins a second
         // table.
         let among = match self.chosen {
             Chosen::Auto => among(self.table).to_owned(),
@@ -212,11 +213,11 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined
-    /// waits, unless `lookup` is given: that table, or none where there is none.
+    /// Reads a file with `one`, its layout from a memo if cached. The first table of a joined pair waits
+    /// unless `lookup` is given, which is the second table or none if there is none.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn read<T>(
         &self,
         context: &Context,
@@ -277,8 +278,7 @@ impl Reading<'_> {
         Ok(Read::Table(Box::new(layout), head.why, read))
     }
 
-    /// Returns whether a file's table is cached; `None` for one to which another is joined, or that is
-    /// joined.
+    /// Returns whether a file's table is cached; `None` for both tables of a joined pair.
     fn is_cached(&self, given: &Given<'_>, source: &Source) -> Result<Option<bool>, StageError> {
         let content = content(given, &source.path)?;
         let Some(head) = given.known(&self.head_memo(content, source))? else {
@@ -293,10 +293,10 @@ impl Reading<'_> {
         Ok(Some(given.known(&memo)?.is_some()))
     }
 
-    /// The share of the files whose table is cached.
+    /// The share of the files whose tables are cached.
     ///
     /// # Errors
-    /// When a file is not there.
+    /// When a file does not exist.
     pub fn share<'s>(
         &self,
         given: &Given<'_>,
@@ -317,13 +317,13 @@ fn file_name(path: &Path) -> String {
     name_of(path.file_name().unwrap_or_default())
 }
 
-/// The last names of a file's path below the source's root, from which a layout may read meaning.
+/// The last components of a file's path below the source's root, from which a layout may take values.
 fn last_names(source: &Source) -> &str {
     let from = source.name.rmatch_indices('/').nth(2).map_or(0, |(at, _)| at + 1);
     &source.name[from..]
 }
 
-/// The bytes of a file, which are those with that digest.
+/// The bytes of a file, which must have the digest `content`.
 pub(crate) fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
     let path = &source.path;
     let bytes = cache::regular_file::read(path).map_err(|err| unreadable(path, &err))?;

@@ -1,4 +1,4 @@
-//! The files that a stage reads: paths, directories and globs.
+//! The files that a stage reads, given as paths, directories and globs.
 
 use crate::location::Location;
 use datasets::layout::nearest;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(Vec<Location>);
 
-/// The extensions of tables, where a directory is searched.
+/// The extensions by which tables are found in a directory.
 pub const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
 
 /// The depth to which a directory is searched.
@@ -24,15 +24,15 @@ impl Paths {
         Self(vec![Location::new(text)])
     }
 
-    /// Returns whether none is given.
+    /// Returns whether no path is given.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(Location::is_empty)
     }
 
-    /// [`Paths::find`], and none where no path is given.
+    /// The files found by [`Paths::find`]; none if no path is given.
     ///
     /// # Errors
-    /// When a path leads to no file.
+    /// When a path matches no file.
     pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         match self.is_empty() {
             true => Ok(Vec::new()),
@@ -40,12 +40,12 @@ impl Paths {
         }
     }
 
-    /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the
-    /// part of a glob before its first wildcard, so that moving the data changes no key; with several paths
-    /// it begins with the path's number.
+    /// The files, sorted by name. A name is relative to the file's directory, to the directory searched, or
+    /// to the part of a glob before its first wildcard, so that moving the data changes no key. With several
+    /// paths, the name begins with the path's number.
     ///
     /// # Errors
-    /// When a path leads to no file.
+    /// When a path matches no file.
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         ConfigProblem::new(field, "no file is given")
             .hint(format!(
@@ -131,8 +131,8 @@ fn has_ending(path: &Path) -> bool {
         .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
-/// Returns whether the search of a directory takes the file at this path below it: one with the extension of
-/// a table, not hidden.
+/// Returns whether a directory search includes the file at this relative path: it must have a table's
+/// extension and no hidden component.
 pub fn is_table(path: &str) -> bool {
     has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
 }
@@ -155,8 +155,7 @@ fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so that different names stay
-/// different.
+/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so different names stay different.
 pub fn name_of(name: &OsStr) -> String {
     let mut text = String::new();
     for chunk in name.as_encoded_bytes().utf8_chunks() {
@@ -168,7 +167,7 @@ pub fn name_of(name: &OsStr) -> String {
     text
 }
 
-/// A path that is not there, with the nearest name that is.
+/// The problem of a path that does not exist, with the most similar name that does.
 fn missing(field: &str, text: &str, path: &Path) -> ConfigProblem {
     let problem = ConfigProblem::new(field, format!("there is no file or directory `{text}`"));
     let mut wanted = path;

@@ -1,4 +1,4 @@
-//! The columns of a file by their names, and those that it lacks.
+//! Finds the columns of a file by name, and collects those that it lacks.
 
 use crate::frame::header;
 use crate::read;
@@ -7,14 +7,14 @@ use crate::value::{shown, shown_list};
 use datasets::layout::normal;
 use stages_core::{ConfigProblem, Source, StageError};
 
-/// Names of columns with the symbol of a row.
+/// The usual names of the column with a row's symbol.
 pub(crate) const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
 
-/// Finds the columns of a file.
+/// A search for columns in the header of one file.
 pub(crate) struct Finder<'p> {
     place: &'p str,
     header: Vec<String>,
-    /// The columns that were not found, with the settings that ask for them.
+    /// Descriptions of the columns that were not found, with the settings that name them.
     pub missing: Vec<String>,
 }
 
@@ -27,13 +27,13 @@ impl<'p> Finder<'p> {
         })
     }
 
-    /// The column of a name, as the file writes it.
+    /// The column of this name, in the file's spelling.
     pub fn find(&self, name: &str) -> Option<String> {
         let mut header = self.header.iter();
         header.find(|other| normal(other) == normal(name)).cloned()
     }
 
-    /// The column of the name that is given, or else the first of the known ones.
+    /// The column named `given` or, if that is empty, the first of the `known` names that the file has.
     pub fn first(&self, given: &str, known: &[&str]) -> Option<String> {
         match given {
             "" => known.iter().find_map(|name| self.find(name)),
@@ -41,7 +41,8 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// As [`Finder::first`]; a name that the setting `field` gives must be there.
+    /// The column named `given`, the value of the setting `field`, or, if that is empty, the first of the
+    /// `known` names that the file has. A given column that is absent is added to `missing`.
     pub fn key(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
         let found = self.first(given, known);
         if found.is_none() && !given.is_empty() {
@@ -50,7 +51,8 @@ impl<'p> Finder<'p> {
         found
     }
 
-    /// As [`Finder::key`], of a column that there must be.
+    /// The column named `given`, the value of the setting `field`, or, if that is empty, the first of the
+    /// `known` names that the file has. If there is none, it is added to `missing`.
     pub fn needed(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
         let found = self.key(field, given, known);
         if found.is_none() && given.is_empty() {
@@ -59,21 +61,21 @@ impl<'p> Finder<'p> {
         found
     }
 
-    /// The columns of these names or, where none are given, all others than `keys`.
+    /// The columns of these names or, if none are given, all columns except `keys`.
     pub fn others<'n>(&mut self, names: impl Iterator<Item = &'n String>, keys: &[String]) -> Vec<String> {
         let names: Vec<&String> = names.collect();
         let (found, lacking): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.find(name).is_some());
         self.missing.extend(lacking.into_iter().map(|name| format!("`{name}`")));
         if names.is_empty() {
-            // Tables of pandas have an index without a name.
+            // Tables written by pandas have an index column without a name.
             let is_other = |name: &&String| !keys.contains(name) && !name.is_empty();
             return self.header.iter().filter(is_other).cloned().collect();
         }
         found.into_iter().filter_map(|name| self.find(name)).collect()
     }
 
-    /// Refuses a file that lacks columns: all of them are named, and the settings that name them.
+    /// Fails if columns are missing: the error lists all of them, and the `settings` that name columns.
     pub fn check(&self, settings: &str) -> Result<(), StageError> {
         if self.missing.is_empty() {
             return Ok(());
@@ -83,7 +85,7 @@ impl<'p> Finder<'p> {
             .hint(format!("it has {}; {settings} name them", shown_list(&self.header))))
     }
 
-    /// Refuses a file whose columns beside the keys are none, or have the name of a key.
+    /// Fails if the file has no columns beside the keys, or if one of them has the name of a key.
     pub fn check_others<'n>(
         &self,
         what: &str,
@@ -107,8 +109,7 @@ impl<'p> Finder<'p> {
     }
 }
 
-/// The columns beside the keys of the last of some files at `path`; `None` where no file is there yet,
-/// or one is on a server.
+/// The non-key columns of the last file at `path`; `None` if no file exists yet, or one is on a server.
 pub(crate) fn planned(
     sources: &[Source],
     columns: impl Fn(&Packed) -> Result<Vec<String>, StageError>,

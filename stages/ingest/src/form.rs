@@ -1,5 +1,5 @@
-//! The forms of vendors' files made one: JSON, lines before the header, files without a header, names that
-//! are repeated, and joined tables become plain text with a header.
+//! Normalises the forms of vendors' files: JSON, preambles, missing headers, repeated names and joined tables
+//! all become plain text with a header.
 
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
@@ -15,20 +15,20 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// The prefix of the names of joined columns.
+/// The prefix of the names of columns from a joined table.
 pub(crate) const JOINED: &str = "joined.";
 
-/// A file whose layout is looked for: a JSON document is read once for all layouts.
+/// A file whose layout is to be recognised; a JSON document is parsed once for all layouts.
 pub(crate) struct Looked<'p> {
     packed: &'p Packed,
     document: OnceCell<Option<Value>>,
 }
 
 impl<'p> Looked<'p> {
-    /// A file.
+    /// Prepares a file for recognition.
     ///
     /// # Errors
-    /// When it is a damaged JSON document, or a table without a header.
+    /// When the file is a damaged JSON document, or a table without a header.
     pub fn new(packed: &'p Packed) -> Result<Self, StageError> {
         let document = OnceCell::new();
         match packed.format {
@@ -42,7 +42,7 @@ impl<'p> Looked<'p> {
         Ok(Self { packed, document })
     }
 
-    /// The names in its header where it has a form; `None` where it cannot have it.
+    /// The column names that the file has if read in this form; `None` if it cannot have the form.
     pub fn header(&self, form: &Form) -> Option<Vec<String>> {
         match (self.packed.format, &form.json) {
             (Format::Json, Some(json)) => json_text::names(self.document.get()?.as_ref()?, json),
@@ -53,7 +53,7 @@ impl<'p> Looked<'p> {
             },
             (Format::Csv, None) if !form.header.is_empty() => {
                 let names = frame::header(self.packed).ok()?;
-                // The first line is one of data: it begins with a digit.
+                // A first line that begins with a digit is data.
                 names
                     .first()?
                     .starts_with(|c: char| c.is_ascii_digit())
@@ -68,7 +68,7 @@ impl<'p> Looked<'p> {
         }
     }
 
-    /// The paths of the lists of objects in a document, down to three names.
+    /// The paths of the lists of objects in a JSON document, at most three names deep.
     pub fn lists(&self) -> Vec<String> {
         fn walk(prefix: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
             let Value::Object(map) = value else { return };
@@ -88,7 +88,7 @@ impl<'p> Looked<'p> {
         found
     }
 
-    /// The header to show in messages.
+    /// The column names to show in messages.
     pub fn shown_header(&self) -> Vec<String> {
         match self.packed.format {
             Format::Json => match self.document.get() {
@@ -100,8 +100,8 @@ impl<'p> Looked<'p> {
     }
 }
 
-/// The place of the header among the first lines, and how many lines stand before it: the line with the most
-/// fields of the first `skip` + 1.
+/// The offset of the header in the text, and the number of lines before it. The header is the line with the
+/// most fields among the first `skip` + 1 lines.
 fn header_line(text: &[u8], skip: usize) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize, usize)> = None;
     let mut at = 0;
@@ -136,20 +136,20 @@ fn names_in(text: &[u8], form: &Form) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// A second table, by its key.
+/// The second table of a joined pair, indexed by its key.
 #[derive(Default)]
 pub struct Lookup {
     names: Vec<String>,
     rows: HashMap<String, Vec<String>>,
-    /// The digest of its files, as text: part of the key of what is joined to it.
+    /// The hex digest of the table's files, part of the key of results that depend on it.
     pub digest: String,
 }
 
 impl Lookup {
-    /// Adds the rows of a table. Of rows with one key the last counts: a definition may be replaced.
+    /// Adds the rows of a file. The last row of each key wins, since a definition may be replaced.
     ///
     /// # Errors
-    /// When it is damaged, or its columns are others than before.
+    /// When the file is damaged, or its columns differ from those of earlier files.
     pub fn add(&mut self, packed: &Packed, join: &Join, digest: &str) -> Result<(), StageError> {
         let header = frame::header(packed)?;
         let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
@@ -178,7 +178,7 @@ impl Lookup {
         Ok(())
     }
 
-    /// The names of its columns in a table that it is joined to.
+    /// The names that the table's columns have in a table to which it is joined.
     fn joined(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(|name| format!("{JOINED}{name}"))
     }
@@ -190,13 +190,13 @@ pub(crate) fn is_joined(join: &Join, header: &[String]) -> bool {
     !join.headers.is_empty() && join.headers.iter().all(|name| names.contains(&normal(name)))
 }
 
-/// A file as a plain table, with the values that its name and the lines before its header give.
+/// A file as a plain table, with the values taken from its name and preamble.
 pub(crate) struct Prepared<'p> {
     pub packed: Cow<'p, Packed>,
     pub given: BTreeMap<String, Named>,
 }
 
-/// Makes a plain table of a file.
+/// Converts a file to a plain table.
 pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepared<'p>, StageError> {
     let form = &layout.form;
     let mut given: BTreeMap<String, Named> = layout
@@ -272,22 +272,22 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
     Ok(Prepared { packed, given })
 }
 
-/// A file of a layout: the rows that it asks for, of the columns that it reads.
+/// The columns of a file that its layout reads, limited to the rows that the layout selects.
 pub(crate) struct Opened {
     pub place: String,
-    /// The name of the file or entry without known endings.
+    /// The name of the file or archive entry without known extensions.
     pub stem: String,
     /// The names of all columns.
     pub header: Vec<String>,
     pub frame: Frame,
-    /// The values that the file's name and the lines before its header give.
+    /// The values taken from the file's name and preamble.
     pub given: BTreeMap<String, Named>,
 }
 
-/// Reads a file in its layout's form.
+/// Reads a file in the form of its layout.
 ///
 /// # Errors
-/// When it has not this form, lacks columns, or cannot be read.
+/// When the file does not have this form, lacks columns, or cannot be read.
 pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) -> Result<Opened, StageError> {
     let Prepared { packed, given } = prepare(packed, layout)?;
     let place = &packed.place;
@@ -315,7 +315,7 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
     };
     header::check(place, layout, &Names::new(&header, false))?;
     let (wanted, numeric) = (wanted(layout), numeric(layout));
-    // Every other column may be a symbol's.
+    // Every other column may be the column of a symbol.
     let all = layout.mappings().any(|mapping| mapping.theirs == OTHERS);
     let is_wanted = |name: &str| all || wanted.contains(name);
     let is_key = |name: &str| join.is_some_and(|(join, _)| normal(&join.on) == name);

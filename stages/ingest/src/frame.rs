@@ -1,5 +1,5 @@
-//! A vendor's table as columns, CSV read by polars; every value that cannot be read is an error with file,
-//! row and column.
+//! A vendor's table as columns; CSV is read by polars. Every value that cannot be read is an error that names
+//! file, row and column.
 //!
 //! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file
 //! has no header row, so that its first row is 1.
@@ -27,10 +27,10 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The names in a table's header, unchanged.
+/// The column names in a table's header, unchanged.
 ///
 /// # Errors
-/// When there is none to read.
+/// When the header is missing or unreadable.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     if let Some(part) = &packed.part {
         return Ok(part.header.clone());
@@ -52,10 +52,10 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     }
 }
 
-/// Refuses a header that names a wanted column twice: only one of them could be read.
+/// Refuses a header with two wanted columns of the same name, since only one of them could be read.
 ///
 /// # Errors
-/// When it does.
+/// When a wanted name is repeated.
 pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (i, name) in header.iter().enumerate() {
@@ -74,19 +74,19 @@ pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> boo
     Ok(())
 }
 
-/// Some columns of a vendor's table.
+/// The columns of a vendor's table that are read.
 pub struct Frame {
     place: String,
-    /// The text that rows are counted in; none for Parquet and JSON.
+    /// The text whose lines number the rows; `None` for Parquet and JSON.
     text: Option<Bytes>,
     numbering: Numbering,
     names: Vec<String>,
     columns: Vec<Column>,
-    /// The number of rows of the columns.
+    /// The number of rows in the columns, before any selection.
     all_rows: usize,
-    /// The places of the rows that are kept, in order; none where all are.
+    /// The indices of the selected rows, in order; `None` if all are selected.
     kept: Option<Vec<usize>>,
-    /// Values that stand for a missing one, beside the usual.
+    /// Values that stand for missing ones, in addition to the usual.
     missing: Vec<String>,
 }
 
@@ -94,19 +94,19 @@ pub struct Frame {
 enum Column {
     /// A column of CSV, as strings.
     Text(StringChunked),
-    /// A column of CSV in which every value is a plain number or missing.
+    /// A CSV column in which every value is a plain number or missing.
     Numbers(Float64Chunked),
-    /// A column of Parquet.
+    /// A column as stored in Parquet.
     Stored(Stored),
 }
 
 impl Column {
-    /// Returns whether its numbers are of single precision.
+    /// Returns whether the column's numbers are of single precision.
     fn is_single_precision(&self) -> bool {
         matches!(self, Self::Stored(stored) if stored.is_single_precision())
     }
 
-    /// The type of its values, in words.
+    /// The type of the column's values, in words.
     fn type_name(&self) -> String {
         match self {
             Self::Text(_) => "text".to_owned(),
@@ -121,19 +121,19 @@ impl Column {
 }
 
 impl Frame {
-    /// Reads the columns whose names are wanted, compared as [`normal`] does.
+    /// Reads the columns whose normalised names ([`normal`]) are wanted.
     ///
     /// # Errors
-    /// When the table is damaged or a row has not as many fields as the header.
+    /// When the table is damaged, or a row and the header differ in their number of fields.
     pub fn read(packed: &Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
         Self::read_with_numbers(packed, wanted, |_| false)
     }
 
-    /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once
-    /// where each of their values is a plain one.
+    /// Reads the columns whose normalised names ([`normal`]) are wanted. Columns for which `is_number` holds
+    /// are parsed as numbers at once if all their values are plain numbers.
     ///
     /// # Errors
-    /// Likewise.
+    /// When the table is damaged, or a row and the header differ in their number of fields.
     pub fn read_with_numbers(
         packed: &Packed,
         wanted: impl Fn(&str) -> bool,
@@ -183,17 +183,17 @@ impl Frame {
         })
     }
 
-    /// The same table, in which these values stand for missing ones, too.
+    /// Treats the given values as missing ones too.
     #[must_use]
     pub fn with_missing(mut self, missing: &[String]) -> Self {
         self.missing = missing.to_vec();
         self
     }
 
-    /// Keeps the rows that satisfy a condition.
+    /// Selects the rows that satisfy a condition.
     ///
     /// # Errors
-    /// When the table lacks one of its columns.
+    /// When the table lacks a column of the condition.
     pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
         let mut keep = vec![true; self.all_rows];
         for comparison in &condition.all {
@@ -207,7 +207,7 @@ impl Frame {
         Ok(())
     }
 
-    /// Those of the values of all rows that are kept.
+    /// The values of the selected rows, from the values of all rows.
     fn select<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
         match &self.kept {
             Some(kept) => kept.iter().map(|row| values[*row]).collect(),
@@ -215,13 +215,13 @@ impl Frame {
         }
     }
 
-    /// The number of rows.
+    /// The number of selected rows.
     pub fn rows(&self) -> usize {
         self.kept.as_ref().map_or(self.all_rows, Vec::len)
     }
 
-    /// Adds the columns of a second table whose names are wanted: `find` gives a row of it by the key in the
-    /// column `on`. The number of rows that have one.
+    /// Joins columns of a second table: `names` are its columns, with whether each is wanted, and `find`
+    /// gives its row for a key in the column `on`. Returns the number of rows with a match.
     pub fn join<'t>(
         &mut self,
         on: &str,
@@ -242,12 +242,13 @@ impl Frame {
         Ok(rows.iter().flatten().count())
     }
 
-    /// Returns whether it has the column.
+    /// Returns whether the table has the column.
     pub fn has(&self, theirs: &str) -> bool {
         self.names.contains(&normal(theirs))
     }
 
-    /// Returns whether a column has numbers of single precision, which are read as their shortest decimals.
+    /// Returns whether a column stores numbers in single precision, which are read as their shortest
+    /// decimals.
     pub fn is_single_precision(&self, theirs: &str) -> bool {
         matches!(self.column(theirs), Ok(column) if column.is_single_precision())
     }
@@ -259,7 +260,7 @@ impl Frame {
             .ok_or_else(|| StageError::new(format!("`{}` has no column `{theirs}`", self.place)))
     }
 
-    /// An error about one value.
+    /// An error about the value in a row of the column `theirs`.
     pub fn error(&self, row: usize, theirs: &str, what: &str) -> StageError {
         let row = self.kept.as_ref().map_or(row, |kept| kept[row]);
         let row = match (&self.text, self.numbering) {
@@ -270,7 +271,7 @@ impl Frame {
         StageError::new(format!("`{}`, row {row}, column `{theirs}`: {what}", self.place))
     }
 
-    /// Numbers in our unit, NaN where they are missing.
+    /// The numbers of a column in our unit, NaN where missing.
     ///
     /// # Errors
     /// When a value is not a number.
@@ -330,10 +331,11 @@ impl Frame {
         Ok(values)
     }
 
-    /// Numbers as they are, NaN where they are missing, and infinite where the value is no finite number.
+    /// The numbers of a column as they are: NaN where missing, infinite where the value is not a finite
+    /// number.
     ///
     /// # Errors
-    /// When none of the values is a number, and one should be.
+    /// When the column has values and none of them is a number.
     pub fn numbers_or_infinite(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let mut first: Option<(usize, String)> = None;
         let values = match self.column(theirs)? {
@@ -364,7 +366,7 @@ impl Frame {
         }
     }
 
-    /// Dates; none may be missing. A stored date beyond the years that are supported is
+    /// The dates of a column, none of which may be missing. A stored date outside the supported years is
     /// [`value::OUT_OF_RANGE`].
     ///
     /// # Errors
@@ -373,7 +375,7 @@ impl Frame {
         let zone = self.zone(theirs, zone);
         let stored = match self.column(theirs)? {
             Column::Stored(stored) => match stored.data_type() {
-                // Each has its day in the zone.
+                // Each instant has its date in the time zone.
                 ArrowType::Timestamp(_, Some(_)) if !is_utc(zone) => None,
                 ArrowType::Date32 | ArrowType::Date64 | ArrowType::Timestamp(..) => Some(stored),
                 _ => None,
@@ -397,8 +399,8 @@ impl Frame {
             .collect()
     }
 
-    /// The zone in which the instants of a column have their days: `zone`, or, where that is empty, the one
-    /// that is stored with them.
+    /// The time zone that decides the dates of a column's instants: `zone` or, if that is empty, the one
+    /// stored with the column.
     pub fn zone<'z>(&'z self, theirs: &str, zone: &'z str) -> &'z str {
         match self.column(theirs) {
             Ok(Column::Stored(stored)) if zone.is_empty() => match stored.data_type() {
@@ -409,10 +411,10 @@ impl Frame {
         }
     }
 
-    /// Passes every value as text to `take`, without blanks around it, empty where it is missing.
+    /// Passes every value as trimmed text to `take`, empty where missing.
     ///
     /// # Errors
-    /// The first that `take` gives.
+    /// The first error that `take` returns.
     pub fn texts(
         &self,
         theirs: &str,
@@ -454,7 +456,7 @@ impl Frame {
     }
 }
 
-/// Catches panics of a library on damaged bytes.
+/// Turns panics of a library on damaged bytes into errors.
 pub(crate) fn guarded<T, E: fmt::Display>(
     place: &str,
     read: impl FnOnce() -> Result<T, E>,
@@ -469,7 +471,7 @@ pub(crate) fn guarded<T, E: fmt::Display>(
     }
 }
 
-/// The numbers of a column, NaN where they are missing.
+/// The numbers of a column as a vector, NaN where missing.
 fn plain(numbers: &Float64Chunked) -> Vec<f64> {
     let mut values = Vec::with_capacity(numbers.len());
     for part in numbers.downcast_iter() {
@@ -486,7 +488,7 @@ fn is_utc(zone: &str) -> bool {
     matches!(zone, "" | "UTC" | "Etc/UTC")
 }
 
-/// The columns at these places of a part of a file.
+/// The columns of a part of a file at the given indices of the header, and the number of rows.
 fn stored(part: &Part, indices: &[usize]) -> (Vec<Column>, usize) {
     let place = |index: &usize| part.columns.iter().position(|column| column == index);
     let columns = indices.iter().filter_map(place);
@@ -501,7 +503,7 @@ fn csv(
     indices: &[usize],
     numbers: &[usize],
 ) -> Result<(Vec<Column>, usize), StageError> {
-    // `header` has read the line as text.
+    // `header` has already checked that the line is text.
     let separator = separator(&String::from_utf8_lossy(first_line(text)));
     let before = match packed.numbering {
         Numbering::Lines(before) => before,
@@ -535,7 +537,8 @@ fn csv(
     let read = |schema: Option<Schema>| {
         CsvReadOptions::default()
             .with_has_header(true)
-            // Every column as text: unreadable values are then errors of this crate, with their location.
+            // All columns are read as text, so that unreadable values become this crate's errors, with their
+            // location.
             .with_infer_schema_length(Some(0))
             .with_schema_overwrite(schema.map(Arc::new))
             .with_projection(Some(Arc::new(indices.to_vec())))
@@ -549,7 +552,7 @@ fn csv(
         let fields = numbers
             .iter()
             .map(|&i| Field::new(header[i].as_str().into(), DataType::Float64));
-        // If a value is not a plain number, the column is read as text instead.
+        // If any value is not a plain number, all columns are read as text instead.
         let plain = guarded(&packed.place, || read(Some(fields.collect())));
         if let Ok(frame) = plain {
             let columns = columns_of(&packed.place, &frame)?;
@@ -562,7 +565,7 @@ fn csv(
     Ok((columns_of(&packed.place, &frame)?, frame.height()))
 }
 
-/// The columns of a frame of texts and numbers.
+/// The columns of a polars frame of texts and numbers.
 fn columns_of(place: &str, frame: &DataFrame) -> Result<Vec<Column>, StageError> {
     let typed = |column: &polars_core::prelude::Column| match column.dtype() {
         DataType::Float64 => column.f64().cloned().map(Column::Numbers),
@@ -571,7 +574,7 @@ fn columns_of(place: &str, frame: &DataFrame) -> Result<Vec<Column>, StageError>
     guarded(place, || frame.columns().iter().map(typed).collect::<Result<_, _>>())
 }
 
-/// Returns whether a column has no infinite number.
+/// Returns whether a numeric column has no infinite value.
 fn is_finite(column: &Column) -> bool {
     let Column::Numbers(numbers) = column else { return true };
     numbers
@@ -579,7 +582,7 @@ fn is_finite(column: &Column) -> bool {
         .all(|part| count_of_infinite(part.values().as_slice()) == 0)
 }
 
-/// Counted without a branch: the loop becomes vector instructions.
+/// The number of infinite values, counted without a branch so that the loop is vectorised.
 fn count_of_infinite(values: &[f64]) -> u64 {
     values
         .iter()
@@ -683,7 +686,7 @@ mod tests {
         }
     }
 
-    /// Numbers of text and of JSON are those that Rust reads, to the last bit.
+    /// Numbers in text and JSON are parsed exactly as Rust does, to the last bit.
     #[test]
     fn decimals_are_correctly_rounded() {
         let mut state = 1_u64;
@@ -795,7 +798,7 @@ mod tests {
             read("b,x,d, B\n1,2,3,4\n").unwrap_err(),
             "`t.csv` has two columns `B`: the columns 1 and 4"
         );
-        // Columns that are not read may have any names.
+        // Columns that are not read may have any name.
         read("b,,d,,x,x\n1,2,3,4,5,6\n").unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! A layout's columns against those of a file: which are there, and an error that names all that are not.
+//! Compares the columns of a layout with those of a file, and reports all that are missing.
 
 use crate::form::JOINED;
 use datasets::layout::{Layout, Mapping, OTHERS, nearest_header, normal};
@@ -6,16 +6,16 @@ use datasets::schema::VENDOR_GREEKS;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
-/// The names in a header, as they are compared.
+/// The normalised names in a header.
 pub(crate) struct Names<'h> {
     header: &'h [String],
     normal: BTreeSet<String>,
-    /// True where a joined table's columns are not in the header yet.
+    /// True if the columns of a joined table are not in the header yet.
     before_join: bool,
 }
 
 impl<'h> Names<'h> {
-    /// The names of a header; `before_join` where it is that of the first of two tables alone.
+    /// The names of a header; `before_join` is true for the header of a joined pair's first table alone.
     pub fn new(header: &'h [String], before_join: bool) -> Self {
         Self {
             header,
@@ -42,7 +42,7 @@ impl<'h> Names<'h> {
     }
 }
 
-/// The columns of ours that a file with this header fills.
+/// Our columns that a file with this header can fill.
 pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
     let by_column = layout
         .mappings()
@@ -58,15 +58,15 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
             all.insert(column.name.to_owned());
         }
     }
-    // The vendor's volatility is kept beside its Greeks.
+    // The vendor's implied volatility is kept beside its Greeks.
     if VENDOR_GREEKS.iter().any(|column| all.contains(column.name)) && all.contains("implied_volatility") {
         all.insert(VENDOR_GREEKS[0].name.to_owned());
     }
     all
 }
 
-/// Refuses a file that lacks columns, naming all of them, each with the nearest name of the header: those
-/// without which the table cannot be made, and, of a layout that a user describes, every one that it names.
+/// Fails if a file lacks columns, listing each with the most similar name in the header. Required are the
+/// columns without which the table cannot be made, and every column named in a layout that a user describes.
 pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(), StageError> {
     let mut lacking: Vec<String> = Vec::new();
     let symbol = layout.contract_symbol.as_ref();

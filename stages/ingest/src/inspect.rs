@@ -1,5 +1,4 @@
-//! The layout that a file is taken for, and a proposal for one that no layout fits: for
-//! `runner data inspect`.
+//! For `runner data inspect`: the layout recognised for a file, or a proposed mapping if no layout fits.
 
 use crate::form::{Looked, prepare};
 use crate::frame::Frame;
@@ -9,25 +8,25 @@ use datasets::layout::{self, Candidate, Form, JsonRows, LayoutFile, Recognised, 
 use stages_core::{Source, StageError};
 use stages_table_file::packing::HEADER_LIMIT;
 
-/// The rows from which a mapping is proposed.
+/// The number of rows from which a mapping is proposed.
 const SAMPLED: usize = 500;
 
-/// A file and the layouts that it may have.
+/// A file, and the layouts that may fit it.
 pub struct Inspection {
-    /// Its place, for messages.
+    /// The name of the file or archive entry, for messages.
     pub place: String,
     /// `CSV`, `JSON` or `Parquet`.
     pub format: &'static str,
-    /// The names in its header; of a JSON document, those of its objects.
+    /// The column names in the header; for a JSON document, those of its objects.
     pub header: Vec<String>,
-    /// For each table, the candidates, the best first, and the layout that `auto` takes.
+    /// For each kind of table, the candidate layouts, best first, and the layout that `auto` selects.
     pub tables: Vec<(Table, Vec<Candidate>, Result<Recognised, Unrecognised>)>,
-    /// A mapping, where no layout is taken.
+    /// A proposed mapping, if no layout is selected.
     pub proposal: Option<Proposal>,
 }
 
 impl Inspection {
-    /// The tables that the file can be read into, the best evidence first.
+    /// The kinds of tables that the file can be read as, those with the best evidence first.
     pub fn known(&self) -> Vec<(Table, &Recognised)> {
         let mut known: Vec<(usize, Table, &Recognised)> = self
             .tables
@@ -46,15 +45,15 @@ impl Inspection {
     }
 }
 
-/// Looks at a file, in an archive at its first entry.
+/// Inspects a file, or the first entry of an archive.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
     let bytes = cache::regular_file::read(&source.path)
         .map_err(|err| crate::files::unreadable(&source.path, &err))?;
     let packed = unpack::first(&source.path, &bytes)?.named(&source.name);
-    // Of a JSON document, all of it.
+    // A JSON document is unpacked completely.
     let packed = match packed.format {
         Format::Json => unpack::unpack(&source.path, bytes)?.remove(0).named(&source.name),
         _ => packed,
@@ -88,7 +87,7 @@ pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
     })
 }
 
-/// The form in which the file is a table: that of a text, or the first list of objects in a document.
+/// The form in which the file is a table: plain text, or the first list of objects in a JSON document.
 fn plain_form(looked: &Looked<'_>) -> Option<Form> {
     let json = |rows: &str| Form {
         json: Some(JsonRows {
@@ -102,9 +101,9 @@ fn plain_form(looked: &Looked<'_>) -> Option<Form> {
     forms.into_iter().find(|form| looked.header(form).is_some())
 }
 
-/// A proposal from the first rows of a file.
+/// Proposes a mapping from the first rows of a file.
 fn propose_for(packed: &Packed, form: &Form) -> Result<Proposal, StageError> {
-    // Any layout of this form: its columns are not read.
+    // Any layout of this form will do, as its columns are not read.
     let plain = LayoutFile {
         columns: [("date", "date"), ("close", "close")]
             .map(|(ours, theirs)| {
@@ -135,7 +134,7 @@ fn propose_for(packed: &Packed, form: &Form) -> Result<Proposal, StageError> {
     Ok(propose(&columns, form.json.as_ref()))
 }
 
-/// The text without its last line, which may be cut off.
+/// The text without its last line, which may be incomplete.
 fn whole_lines(packed: &Packed) -> Packed {
     let mut packed = packed.clone();
     if packed.format == Format::Csv

@@ -1,4 +1,4 @@
-//! JSON documents as tables of text.
+//! Conversion of JSON documents to tables of text.
 
 use crate::unpack::{Packed, Part};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
@@ -9,10 +9,10 @@ use stages_core::StageError;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The rows that are searched for the names of columns when a layout is recognised.
+/// The number of rows searched for column names when a layout is recognised.
 const SEARCHED: usize = 200;
 
-/// Reads a document, or one in each line as a list.
+/// Parses a JSON document; JSON lines become a list.
 pub(crate) fn document(packed: &Packed) -> Result<Value, StageError> {
     let text = packed.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&packed.bytes);
     let mut values = Vec::new();
@@ -29,10 +29,10 @@ pub(crate) fn document(packed: &Packed) -> Result<Value, StageError> {
     }
 }
 
-/// A row of a document, with its key where the rows are a map.
+/// A row of a document, with its key if the rows are a map.
 type Row<'d> = (Option<&'d str>, &'d Map<String, Value>);
 
-/// The rows of a document; `None` where there are none at that place.
+/// The rows of a document; `None` if there are none at the place that `form` states.
 fn rows<'d>(document: &'d Value, form: &JsonRows) -> Option<Vec<Row<'d>>> {
     let mut at = document;
     for name in form.rows.split('.').filter(|name| !name.is_empty()) {
@@ -48,7 +48,7 @@ fn rows<'d>(document: &'d Value, form: &JsonRows) -> Option<Vec<Row<'d>>> {
     }
 }
 
-/// Passes the values of an object with their dotted names; lists are left out.
+/// Passes the values of an object to `take` under dotted names; lists are left out.
 fn flatten<'v>(prefix: &str, object: &'v Map<String, Value>, take: &mut impl FnMut(String, &'v Value)) {
     for (name, value) in object {
         let name = format!("{prefix}{name}");
@@ -60,7 +60,7 @@ fn flatten<'v>(prefix: &str, object: &'v Map<String, Value>, take: &mut impl FnM
     }
 }
 
-/// The fields of a document outside its rows, under names with `$.` before them.
+/// The fields of a document outside its rows, with names prefixed by `$.`.
 fn outside(document: &Value, form: &JsonRows) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let Some(object) = document.as_object() else {
@@ -86,7 +86,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// The names of the columns of a document; `None` where it has no rows in this form.
+/// The column names of a document; `None` if it has no rows in this form.
 pub(crate) fn names(document: &Value, form: &JsonRows) -> Option<Vec<String>> {
     let rows = rows(document, form)?;
     let mut names: Vec<String> = Vec::new();

@@ -1,8 +1,8 @@
-//! Files that are too large to be held: their tables are read in parts.
+//! Reads tables in parts from files that are too large to hold in memory.
 //!
-//! A text (plain or gzip) is cut between records, and every part has the header before it; of a Parquet file
-//! some rows are decoded at a time. Zip archives, JSON documents, and layouts that need all of a file at once
-//! (lines before the header, a joined table) are read whole.
+//! A text (plain or gzip) is cut between records, with the header repeated before every part; a Parquet file
+//! is decoded some rows at a time. Zip archives, JSON documents and layouts that need the whole file
+//! (preambles, joined tables) are read whole.
 
 use crate::files::name_of;
 use crate::files::unreadable;
@@ -22,14 +22,14 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The sizes of files and of their parts.
+/// The sizes that decide which files are large, and how large their parts are.
 #[derive(Clone, Copy)]
 pub(crate) struct Sizes {
-    /// The bytes from which a file is large.
+    /// The number of bytes from which a file is large.
     pub large: u64,
-    /// The bytes of a part of a text.
+    /// The size of a text part, in bytes.
     pub text: usize,
-    /// The rows of a part of a Parquet file.
+    /// The number of rows of a Parquet part.
     pub rows: usize,
 }
 
@@ -43,11 +43,11 @@ impl Default for Sizes {
     }
 }
 
-/// A function that takes the parts of a file.
+/// A function that receives the parts of a file.
 pub(crate) type Take<'a> = dyn FnMut(Packed) -> Result<(), StageError> + 'a;
 
 impl Sizes {
-    /// Opens a file that is large, and says what it is by its first bytes.
+    /// Opens a file if it is large, and detects its kind from the first bytes.
     fn open(self, path: &Path) -> Result<Option<(File, Kind)>, StageError> {
         let open = || {
             let mut file = cache::regular_file::open(path)?;
@@ -62,11 +62,11 @@ impl Sizes {
         open().map_err(|err: std::io::Error| unreadable(path, &err))
     }
 
-    /// The beginning of a large file, enough for its header; `None` of one that is not large, or is read
+    /// The beginning of a large file, enough for its header; `None` if the file is not large or must be read
     /// whole.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
         let Some((file, kind)) = self.open(path)? else {
             return Ok(None);
@@ -101,10 +101,11 @@ impl Sizes {
         }
     }
 
-    /// Passes the parts of a large file on; returns false, and passes none, where it is to be read whole.
+    /// Passes the parts of a large file to `take`. Returns false, without passing any, if the file must be
+    /// read whole.
     ///
     /// # Errors
-    /// When it cannot be read, or `take` fails.
+    /// When the file cannot be read, or `take` fails.
     pub fn parts(self, source: &Source, layout: &Layout, take: &mut Take<'_>) -> Result<bool, StageError> {
         let form = &layout.form;
         let is_plain =
@@ -168,7 +169,7 @@ impl Sizes {
         while is_first || !rest.is_empty() {
             let end = if is_end { rest.len() } else { records_end(&rest) };
             if end == 0 && !is_end {
-                // A record that is longer than a part.
+                // A record may be longer than a part.
                 size *= 2;
                 is_end = fill(&mut rest, size)?;
                 continue;
@@ -221,13 +222,13 @@ impl Sizes {
     }
 }
 
-/// The unpacked size that a packed file may have.
+/// The largest unpacked size allowed for a packed file, in bytes.
 fn limit_of(file: &File, path: &Path) -> Result<u64, StageError> {
     let meta = file.metadata().map_err(|err| unreadable(path, &err))?;
     Ok(packing::limit(meta.len()))
 }
 
-/// The place after the last whole record of a text that goes on.
+/// The offset after the last complete record of a text that continues.
 fn records_end(text: &[u8]) -> usize {
     if memchr(b'"', text).is_none() {
         return memchr::memrchr(b'\n', text).map_or(0, |end| end + 1);

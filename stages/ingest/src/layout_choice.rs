@@ -9,7 +9,7 @@ use serde_json::Value;
 use stages_core::{ConfigProblem, Source, StageError};
 use std::path::Path;
 
-/// The prefix of the name of a layout's file among the sources.
+/// The prefix that marks a layout file among the sources.
 const LAYOUT_FILE: &str = "layout:";
 
 /// The files' layout: `auto` (by their header and names), a name, the path of a layout file
@@ -27,18 +27,18 @@ pub enum LayoutChoice {
     Inline(Box<LayoutFile>),
 }
 
-/// A layout, read and checked, or `auto`.
+/// A validated layout, or `auto`.
 #[derive(Clone, Debug)]
 pub enum Chosen {
-    /// Found for each file.
+    /// A layout is recognised for each file.
     Auto,
-    /// The same for all files.
+    /// One layout for all files.
     Layout(Box<Layout>),
 }
 
-/// The place of a file among a stage's, by its header.
+/// The role of a file within a stage, judged by its header.
 pub enum Role {
-    /// A table of this layout, and the reason why.
+    /// A table in this layout, with the reason for choosing it.
     Table(Box<Layout>, String),
     /// The second table of the known layout of this name.
     Joined(String),
@@ -49,7 +49,7 @@ fn problem_of(err: LayoutProblem) -> ConfigProblem {
 }
 
 impl LayoutChoice {
-    /// Reads the text of `layout:`.
+    /// Interprets the text of `layout:`.
     fn of_text(text: &str) -> Self {
         let is_path = text.contains(['/', '\\']) || text.ends_with(".yaml") || text.ends_with(".yml");
         match text {
@@ -59,10 +59,11 @@ impl LayoutChoice {
         }
     }
 
-    /// The layout's own file, which belongs to the stage's sources: its contents are part of the key.
+    /// The layout's own file, if it has one. The file is one of the stage's sources, so its contents are part
+    /// of the key.
     ///
     /// # Errors
-    /// When there is no such file.
+    /// When the file does not exist.
     pub fn source(&self, base: &Path) -> Result<Option<Source>, ConfigProblem> {
         let Self::File(path) = self else { return Ok(None) };
         if path.starts_with(LAYOUT_FILE) {
@@ -80,10 +81,11 @@ impl LayoutChoice {
         }
     }
 
-    /// Reads and checks the layout, whose file is among the sources, and gives the other sources.
+    /// Reads and validates the layout, whose file is among the sources, and returns it with the remaining
+    /// sources.
     ///
     /// # Errors
-    /// The problem with it.
+    /// The problem with the layout.
     pub fn open(&self, table: Table, sources: &[Source]) -> Result<(Chosen, Vec<Source>), ConfigProblem> {
         let (own, others): (Vec<Source>, Vec<Source>) = sources
             .iter()
@@ -141,10 +143,10 @@ fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProbl
 }
 
 impl Chosen {
-    /// The layout of a file, and why.
+    /// Determines a file's role and layout.
     ///
     /// # Errors
-    /// When it is not known.
+    /// When the layout is not recognised.
     pub fn resolve(&self, table: Table, packed: &Packed) -> Result<Role, StageError> {
         let looked = Looked::new(packed)?;
         match self {
@@ -199,7 +201,7 @@ impl Serialize for LayoutChoice {
             Self::Auto => serializer.serialize_str("auto"),
             Self::Named(name) | Self::File(name) => serializer.serialize_str(name),
             Self::Inline(file) => {
-                // Without what is not given, so that a new key changes no stage's key.
+                // Without the settings that are not given, so that a new setting changes no existing key.
                 let all = serde_json::to_value(file).map_err(serde::ser::Error::custom)?;
                 let none = serde_json::to_value(LayoutFile::default()).map_err(serde::ser::Error::custom)?;
                 without(all, &none).serialize(serializer)
@@ -208,7 +210,7 @@ impl Serialize for LayoutChoice {
     }
 }
 
-/// A map without the entries that are those of `default`.
+/// A map without the entries that equal those of `default`.
 fn without(value: Value, default: &Value) -> Value {
     let Value::Object(map) = value else { return value };
     let other = |(name, value): (String, Value)| {

@@ -11,10 +11,10 @@ pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) ->
     layout.sources(ours).find(|mapping| frame.has(&mapping.theirs))
 }
 
-/// As [`source_of`], for a column that there must be.
+/// The first column that the layout lists for our required column `ours` and that the file has.
 ///
 /// # Errors
-/// When the file has none of them.
+/// When the file has none of the columns, or the layout lists none.
 pub fn needed<'a>(
     layout: &'a Layout,
     frame: &frame::Frame,
@@ -42,7 +42,7 @@ pub fn needed<'a>(
     })
 }
 
-/// The columns that a layout reads, as [`frame::Frame::read`] asks for them.
+/// The columns that a layout reads, in the form that [`frame::Frame::read`] needs.
 pub fn wanted(layout: &Layout) -> BTreeSet<String> {
     layout
         .mappings()
@@ -53,7 +53,7 @@ pub fn wanted(layout: &Layout) -> BTreeSet<String> {
         .collect()
 }
 
-/// The columns among them that hold nothing but numbers for us.
+/// The columns of a layout that are only used as numbers.
 pub fn numeric(layout: &Layout) -> BTreeSet<String> {
     let is_number = |ours: &str| {
         let mut columns = layout.table.columns();

@@ -1,13 +1,13 @@
 //! Stages that read market data.
 //!
-//! Files of any known layout ([`datasets::layout`]), or one that the pipeline file describes, become tables
-//! of [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip (with
-//! [`stages_table_file`]), [`layout_choice`] says what it is, `form` makes plain tables of JSON and other
-//! forms, [`frame`] reads CSV and Parquet (CSV with polars, which no other module uses), and the stage's own
-//! module converts columns and applies the rules of [`datasets::quality`]. The table of a file is cached
-//! under the digest of its bytes, so that of many files only new ones are read; rows are put in order before
-//! anything looks at them, so that it does not matter how they were spread over files. Large files are read
-//! in parts (`large`), and chains are made partition by partition ([`chain`]).
+//! Files in any known layout ([`datasets::layout`]), or in one that the pipeline file describes, become
+//! tables of [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip
+//! (with [`stages_table_file`]), [`layout_choice`] determines its layout, `form` turns JSON and other forms
+//! into plain tables, [`frame`] reads CSV and Parquet (CSV with polars, which no other module uses), and the
+//! stage's own module converts columns and applies the rules of [`datasets::quality`]. The table of a file is
+//! cached under the digest of its bytes, so only new files are read. Rows are sorted before anything depends
+//! on them, so it does not matter how they were spread over files. Large files are read in parts (`large`),
+//! and chains are made partition by partition ([`chain`]).
 
 pub mod actions;
 pub mod bad_rows;

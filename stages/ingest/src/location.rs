@@ -1,11 +1,11 @@
-//! One location of files: a path of this machine, or the URL of a file on a server.
+//! One location of files: a local path, or the URL of a file on a server.
 
 use cache::{BlobDigest, RemoteFile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use stages_core::ConfigProblem;
 
-/// A path, directory or glob of this machine, or a URL, which may be pinned to a digest.
+/// A local path, directory or glob, or a URL, which may be pinned to a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     text: String,
@@ -43,7 +43,7 @@ impl Location {
     /// The file on a server; `None` for a path.
     ///
     /// # Errors
-    /// When the URL is refused, or a path is pinned.
+    /// When the URL is invalid, or a path is pinned.
     pub fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
         match RemoteFile::parse(&self.text) {
             Ok(Some(file)) => Ok(Some(RemoteFile {

@@ -1,4 +1,4 @@
-//! Days without data on which a calendar expects some.
+//! Counts days without data on which a calendar expects some.
 
 use datasets::Date;
 use datasets::calendar::is_trading_day;
@@ -7,12 +7,12 @@ use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The days of a symbol, looked through in order.
+/// The state of the search for missing days of a symbol, whose days are visited in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MissingDays {
     /// The last day with data.
     last: Option<Date>,
-    /// The expected days without data since the last expected day with some.
+    /// The expected days without data since the last expected day that had some.
     run: Option<Run>,
 }
 
@@ -21,13 +21,13 @@ struct Run {
     from: Date,
     to: Date,
     days: u64,
-    /// True where the calendar's holidays are known on all of them.
+    /// True if the calendar knows the holidays on all these days.
     is_covered: bool,
 }
 
 impl MissingDays {
-    /// Counts the missing days before the next day with data, and the longer runs of them. Where holidays are
-    /// not known, only a run that is longer than any season of holidays is counted.
+    /// Counts the missing days before `day`, the next day with data, and the longer runs of them. Where
+    /// holidays are unknown, only runs longer than any holiday season are counted.
     pub fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
         if calendar == CalendarName::None {
             return;
@@ -35,7 +35,7 @@ impl MissingDays {
         let after = self.last.map_or(day, |last| last.plus(1));
         self.last = Some(day);
         for expected in (after.0..=day.0).map(Date) {
-            // Special sessions of weekends are no days on which data is expected.
+            // Special weekend sessions are not days on which data is expected.
             if !is_trading_day(calendar, expected)
                 || expected.is_weekend() && calendar != CalendarName::Always
             {

@@ -1,4 +1,4 @@
-//! Settings that the stages of this family share.
+//! Settings and checks shared by the stages of this family.
 
 pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
 use crate::value::OUT_OF_RANGE;
@@ -13,13 +13,13 @@ use stages_core::dataset::Period;
 use stages_core::{ConfigProblem, StageError, table};
 use std::collections::BTreeSet;
 
-/// The first date that files may have: 1800-01-01.
+/// The first supported date: 1800-01-01.
 const FIRST_DATE: Date = Date(-62_091);
 
-/// Refuses a range of dates that ends before it begins, or begins after `until`.
+/// Refuses a range of dates that ends before it begins, or that begins after `until`.
 ///
 /// # Errors
-/// When it does.
+/// When the range is empty in this sense.
 pub fn check_dates(dates: Option<DateRange>, until: Option<Date>) -> Result<(), ConfigProblem> {
     match (dates, until) {
         (Some(dates), _) if dates.to < dates.from => Err(ConfigProblem::new(
@@ -49,15 +49,15 @@ pub fn dates_until(dates: Option<DateRange>, until: Option<Date>) -> Option<Date
     })
 }
 
-/// Returns whether a row of this date is there: it has a date that is supported, and not one after `until`.
+/// Returns whether a row of this date counts: the date is supported, and not after `until`.
 pub fn is_there(date: Date, until: Option<Date>) -> bool {
     date != OUT_OF_RANGE && until.is_none_or(|until| date <= until)
 }
 
-/// The rows of a table up to a date.
+/// The rows of a table up to and including a date.
 ///
 /// # Errors
-/// When it has no dates.
+/// When the table has no dates.
 pub fn rows_until(batch: RecordBatch, until: Option<Date>) -> Result<RecordBatch, StageError> {
     if until.is_none() {
         return Ok(batch);
@@ -77,7 +77,7 @@ pub fn rows_until(batch: RecordBatch, until: Option<Date>) -> Result<RecordBatch
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CalendarChoice(Option<CalendarName>);
 
-/// The word for the calendar that the data have by themselves.
+/// The word for the calendar that suits the data.
 const AUTO: &str = "auto";
 
 impl Serialize for CalendarChoice {
@@ -114,12 +114,12 @@ impl JsonSchema for CalendarChoice {
 }
 
 impl CalendarChoice {
-    /// The calendar that is named; `None` for `auto`.
+    /// The named calendar; `None` for `auto`.
     pub const fn name(self) -> Option<CalendarName> {
         self.0
     }
 
-    /// The calendar for data of these days.
+    /// The calendar for data on the given days.
     pub fn resolve(self, of_layout: CalendarName, days: &BTreeSet<Date>) -> CalendarName {
         match self.name() {
             Some(name) => name,

@@ -1,5 +1,5 @@
-//! The columns of a Parquet file, read in parallel, as they are stored; conversions to the types that layouts
-//! ask for.
+//! Reads the columns of a Parquet file in parallel, as they are stored, and converts them to the types that
+//! layouts need.
 
 use crate::unpack::Packed;
 use crate::value::in_range;
@@ -16,13 +16,13 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReader
 use parquet::errors::ParquetError;
 use rayon::prelude::*;
 
-/// Rows that are decoded at a time.
+/// The number of rows decoded at a time.
 const ROWS: usize = 1 << 16;
 
-/// The chunks of one column.
+/// A stored column, in chunks.
 pub struct Stored(Vec<ArrayRef>);
 
-/// The names of the columns.
+/// The names of all columns.
 ///
 /// # Errors
 /// When the file is damaged.
@@ -54,9 +54,9 @@ fn column(bytes: Bytes, metadata: ArrowReaderMetadata, index: usize) -> Result<S
     Ok(Stored(chunks))
 }
 
-/// The number with the shortest decimal that single precision rounds to `number`.
+/// The shortest decimal that rounds to `number` in single precision, as a double.
 fn shortest(number: f32) -> f64 {
-    // The standard library writes the shortest decimal that reads back; whole numbers need no detour.
+    // The standard library prints the shortest decimal that reads back; whole numbers need no detour.
     if number.trunc() == number {
         return f64::from(number);
     }
@@ -64,7 +64,7 @@ fn shortest(number: f32) -> f64 {
 }
 
 impl Stored {
-    /// A column in one piece.
+    /// A column of a single chunk.
     pub fn of(column: ArrayRef) -> Self {
         Self(vec![column])
     }
@@ -95,8 +95,8 @@ impl Stored {
         *self.data_type() == DataType::Float32
     }
 
-    /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals
-    /// that have that value in single precision: 0.1, not 0.10000000149.
+    /// The values as numbers, NaN where missing. Single-precision numbers become their shortest decimals:
+    /// 0.1, not 0.10000000149.
     ///
     /// # Errors
     /// When the type has no conversion.
@@ -118,7 +118,7 @@ impl Stored {
         Ok(values)
     }
 
-    /// The values as dates, of dates and of times in UTC; those beyond the supported years are
+    /// The values as dates, from dates or from times in UTC; dates outside the supported years are
     /// [`OUT_OF_RANGE`](crate::value::OUT_OF_RANGE).
     ///
     /// # Errors
@@ -146,17 +146,17 @@ impl Stored {
         Ok(dates)
     }
 
-    /// Passes every value as text to `take`, with its row; none where it is missing.
+    /// Passes every row and its value as text to `take`, `None` where missing.
     ///
     /// # Errors
-    /// When the type has no conversion, or the first that `take` gives.
+    /// When the type has no conversion; otherwise the first error that `take` returns.
     pub fn texts<E: From<ArrowError>>(
         &self,
         mut take: impl FnMut(usize, Option<&str>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut row = 0;
         for chunk in &self.0 {
-            // Instants are stored in UTC, whatever zone they are to be shown in.
+            // Instants are stored in UTC, whatever time zone they are displayed in.
             let texts = match chunk.data_type() {
                 DataType::Timestamp(unit, Some(_)) => {
                     let in_utc = cast(chunk, &DataType::Timestamp(*unit, Some("+00:00".into())))?;

@@ -1,4 +1,4 @@
-//! A mapping proposed for a table that no layout fits, from the names and the values of its columns.
+//! Proposes a mapping for a table that no layout fits, from the names and values of its columns.
 
 use crate::clock::Clocks;
 use crate::value::{Dates, is_missing};
@@ -10,31 +10,31 @@ use std::fmt::Write as _;
 /// A proposed mapping.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// The table.
+    /// The kind of table.
     pub table: Table,
-    /// Our columns, theirs, and the reason.
+    /// For each mapped column: our name, the file's name, and the reason.
     pub columns: Vec<(String, String, String)>,
     /// The column with the contract's symbol, and its format.
     pub contract_symbol: Option<(String, SymbolFormat)>,
-    /// The format of dates, if it is not `%Y-%m-%d`.
+    /// The format of dates, if other than `%Y-%m-%d`.
     pub date_format: Option<String>,
-    /// Our columns that seem to be in percent.
+    /// Our columns whose values seem to be percentages.
     pub percent: Vec<String>,
-    /// The place of the rows in a JSON document.
+    /// The location of the rows in a JSON document.
     pub json: Option<JsonRows>,
-    /// Our columns that are needed and were not found.
+    /// Our required columns that were not found.
     pub missing: Vec<&'static str>,
-    /// The points to check, in sentences.
+    /// Points that the user should check, in sentences.
     pub doubts: Vec<String>,
 }
 
-/// The formats of dates that are tried, in order.
+/// The date formats that are tried, in order.
 const FORMATS: [&str; 13] = [
     "%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%Y%m%d", "%d.%m.%Y", "%Y/%m/%d", "%d-%b-%Y", "%d-%b-%y", "%d-%m-%Y",
     "epoch_ns", "epoch_us", "epoch_ms", "epoch_s",
 ];
 
-/// Names by which columns are known, without signs and in lower case; the first are the surest.
+/// Known names of columns, in lower case and without punctuation; the most reliable come first.
 const NAMES: &str = include_str!("column_names.txt");
 
 fn plain(name: &str) -> String {
@@ -44,14 +44,14 @@ fn plain(name: &str) -> String {
         .to_lowercase()
 }
 
-/// A column with what its values are.
+/// A column with what its values look like.
 struct Column<'c> {
     name: &'c str,
     plain: String,
     values: &'c [String],
-    /// The first format in which all values are dates, with the first and the last.
+    /// The first format in which all values are dates, with the first and last date.
     dates: Option<(&'static str, Date, Date)>,
-    /// True where all values are dates with a time other than midnight, or times of day.
+    /// True if all values are times of day, or dates with a time other than midnight.
     has_times: bool,
     is_number: bool,
     is_side: bool,
@@ -82,7 +82,7 @@ impl<'c> Column<'c> {
                 let mut reader = Dates::new(&formats, "").ok()?;
                 let dates: Option<Vec<Date>> = present.iter().map(|text| reader.parse(text).ok()).collect();
                 let dates = dates.filter(|dates| !dates.is_empty())?;
-                // Numbers that happen to be dates before there were options are prices or counts.
+                // Numbers that parse as dates in implausible years are prices or counts.
                 let is_plausible = |date: &Date| (1970..2100).contains(&date.ymd().0);
                 (dates.iter().all(is_plausible)).then_some(())?;
                 Some((*format, *dates.iter().min()?, *dates.iter().max()?))
@@ -95,7 +95,7 @@ impl<'c> Column<'c> {
         }
     }
 
-    /// The rank of its name among those of one of ours.
+    /// The rank of the column's name among the known names of our column `ours`.
     fn rank(&self, ours: &str) -> Option<usize> {
         let names = NAMES
             .lines()
@@ -105,7 +105,7 @@ impl<'c> Column<'c> {
         place(&|name| name == self.plain).or_else(within)
     }
 
-    /// Returns whether its values can be those of one of ours.
+    /// Returns whether the column's values can be those of our column `ours`.
     fn suits(&self, ours: &str) -> bool {
         match ours {
             "date" | "expiry" => self.dates.is_some(),
@@ -117,7 +117,7 @@ impl<'c> Column<'c> {
     }
 }
 
-/// Proposes a mapping for columns, given as names and some of their values.
+/// Proposes a mapping for columns, given as their names and a sample of their values.
 pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Proposal {
     let columns: Vec<Column<'_>> = columns.iter().map(|(name, values)| Column::of(name, values)).collect();
     let symbol = columns
@@ -146,7 +146,7 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
         }
     }
     by_value(&columns, table, symbol.is_some(), &mut taken);
-    // Dates that are days alone may have their times in another column.
+    // Dates without times may have their times in another column.
     let is_day = taken.get("date").is_some_and(|(column, _)| !column.has_times);
     let free = |column: &&Column<'_>| {
         column.suits("time") && !taken.values().any(|(other, _)| other.name == column.name)
@@ -171,7 +171,7 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
     finish(table, &wanted, symbol, json, &taken)
 }
 
-/// Finds by their values the dates and sides that no name tells.
+/// Finds by their values the date and option-type columns that no name reveals.
 fn by_value<'c>(
     columns: &'c [Column<'c>],
     table: Table,
@@ -277,7 +277,7 @@ fn finish(
     }
 }
 
-/// A text as a YAML scalar.
+/// Quotes a text as a YAML scalar if necessary.
 pub fn scalar(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_. ".contains(c))
         && text.starts_with(|c: char| c.is_alphabetic() || c == '_')
@@ -293,7 +293,7 @@ pub fn scalar(text: &str) -> String {
 }
 
 impl Proposal {
-    /// The stage to paste into a pipeline file, for the file at `path`.
+    /// The YAML of a stage that reads the file at `path`, ready to paste into a pipeline file.
     pub fn yaml(&self, path: &str) -> String {
         let mut out = format!(
             "  {}:\n    uses: {}\n    with:\n      path: {}\n      layout:\n",

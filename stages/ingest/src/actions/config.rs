@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
 
-/// Our columns, with the names that they are known by where the configuration names none.
+/// The columns of the table of corporate actions, each with the header names that it is recognised by if the
+/// configuration names none.
 pub(super) const COLUMNS: [(&str, &[&str]); 6] = [
     ("symbol", &["symbol", "ticker", "tic", "underlying"]),
     (
@@ -81,7 +82,7 @@ pub struct GivenAction {
 }
 
 impl GivenAction {
-    /// The action.
+    /// Converts the entry with index `at` into a corporate action.
     fn action(&self, at: usize) -> Result<CorporateAction, ConfigProblem> {
         let problem =
             |field: &str, message: String| ConfigProblem::new(format!("actions[{at}].{field}"), message);
@@ -136,7 +137,7 @@ impl GivenAction {
 }
 
 impl CorporateActionsConfig {
-    /// Refuses invalid values, as far as the configuration alone tells.
+    /// Refuses invalid values, as far as the configuration alone shows them.
     ///
     /// # Errors
     /// The first mistake.
@@ -152,7 +153,7 @@ impl CorporateActionsConfig {
         self.given().map(drop)
     }
 
-    /// The actions written in the configuration.
+    /// The corporate actions that are written in the configuration.
     pub(super) fn given(&self) -> Result<Vec<CorporateAction>, ConfigProblem> {
         self.actions
             .iter()

@@ -1,4 +1,4 @@
-//! Splits found in prices: proposed, and never applied by themselves.
+//! Splits inferred from prices: they are proposed, and never applied by themselves.
 
 use crate::chain::{Chain, Rules, Seen};
 use crate::options::OnBadRows;
@@ -9,7 +9,7 @@ use datasets::quality::{Action, CHAIN, Tally};
 use stages_core::dataset::DataSet;
 use stages_core::{Context, StageError, table};
 
-/// The least move of a close that is taken for a split.
+/// The smallest price ratio between two closes that counts as a split.
 const LEAST_MOVE: f64 = 1.4;
 
 fn split(symbol: &str, date: Date, ratio: SplitRatio) -> CorporateAction {
@@ -24,8 +24,8 @@ fn split(symbol: &str, date: Date, ratio: SplitRatio) -> CorporateAction {
     }
 }
 
-/// The splits that closes of bars show: from one to the next they move by at least 1.4, within 5 % of a
-/// common ratio.
+/// The splits that closes of bars suggest: the ratio of two consecutive closes is at least 1.4 (or at most 1
+/// / 1.4) and within 5 % of a common split ratio.
 pub(super) fn in_bars(context: &Context, bars: &DataSet) -> Result<Vec<CorporateAction>, StageError> {
     let mut found = Vec::new();
     for symbol in bars.symbols(&context.store)? {
@@ -45,7 +45,7 @@ pub(super) fn in_bars(context: &Context, bars: &DataSet) -> Result<Vec<Corporate
     Ok(found)
 }
 
-/// The splits that strikes and prices of an option chain show, as its own stage finds them.
+/// The splits that strikes and prices of an option chain suggest, by the rules of `ingest/option_chain`.
 pub(super) fn in_chain(context: &Context, data: &DataSet) -> Result<Vec<CorporateAction>, StageError> {
     let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
     let bad = OnBadRows::all(Action::Keep);

@@ -13,29 +13,30 @@ use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::layout::CalendarName;
 use stages_core::StageError;
 
-/// The part of a price factor, or of a ratio, that is rounding: the files have seven figures.
+/// The relative rounding error of a price factor or a ratio: the files have seven figures.
 const ROUNDING: f64 = 2e-5;
 
-/// The rows of a file without a header: fields that are separated by commas, a date of eight digits first.
+/// The rows of a file without a header: comma-separated fields, of which the first is an eight-digit date,
+/// with their line numbers.
 fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(i, line)| (i + 1, line.split(',').map(str::trim).collect()))
 }
 
-/// Returns whether the text is a factor or map file, by its first row.
+/// Returns whether the text is a factor or map file, judged by its first row.
 pub(super) fn is_lean(text: &str) -> bool {
     let first = rows(text).next();
     first.is_some_and(|(_, fields)| fields.len() >= 2 && date(fields[0]).is_some())
 }
 
-/// Eight digits, year first.
+/// Parses a date of eight digits, year first.
 fn date(text: &str) -> Option<Date> {
     let digits = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
     digits.then(|| Date::from_ymd(number(0..4)? as i32, number(4..6)?, number(6..8)?))?
 }
 
-/// The corporate actions of a factor or map file, whose share trades under `symbol` in the end.
+/// The corporate actions of a factor or map file of a share whose last ticker is `symbol`.
 pub(super) fn parse(packed: &Packed, symbol: &str) -> Result<Vec<CorporateAction>, StageError> {
     let text = std::str::from_utf8(&packed.bytes)
         .map_err(|_| StageError::new(format!("`{}` is not text", packed.place)))?;
@@ -105,7 +106,7 @@ pub(super) fn parse(packed: &Packed, symbol: &str) -> Result<Vec<CorporateAction
     Ok(actions)
 }
 
-/// A ratio of two factors of seven figures as the fraction of small whole numbers that it rounds.
+/// The fraction of small whole numbers to which the ratio of two seven-figure factors rounds.
 fn rounded(ratio: f64) -> f64 {
     for old in 1..=20 {
         let new = (ratio * f64::from(old)).round();

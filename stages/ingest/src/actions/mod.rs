@@ -1,5 +1,5 @@
-//! `ingest/corporate_actions`: splits, dividends and changes of symbol, from files, from the pipeline file,
-//! or found in prices and proposed.
+//! `ingest/corporate_actions`: splits, dividends and changes of symbol, read from files, listed in the
+//! pipeline file, or inferred from prices and proposed.
 
 mod config;
 mod found;

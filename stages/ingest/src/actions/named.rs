@@ -1,4 +1,4 @@
-//! Tables of corporate actions whose columns have names: one's own, and Yahoo's.
+//! Tables of corporate actions with named columns: a user's own, and Yahoo's.
 
 use super::config::{COLUMNS, CorporateActionsConfig};
 use super::ratio;
@@ -12,8 +12,8 @@ use stages_core::StageError;
 use std::collections::BTreeMap;
 
 /// The corporate actions of a table. A row without a kind is a split where it has a ratio and a cash dividend
-/// where it has an amount, both where it has both; 0, 1 and nothing in a column of ratios are none. Rows that
-/// name no symbol are of `symbol`.
+/// where it has an amount, both where it has both. A ratio of 0, of 1 or an empty one means no split. Rows
+/// without a symbol belong to `symbol`.
 pub(super) fn parse(
     packed: &Packed,
     config: &CorporateActionsConfig,
@@ -138,13 +138,14 @@ pub(super) fn parse(
     Ok(actions)
 }
 
-/// Returns whether a header is that of Yahoo's history: dividends, splits, or both beside prices.
+/// Returns whether a header is that of Yahoo's price history: dividends, splits or both beside prices.
 fn is_yahoo(header: &[String]) -> bool {
     let has = |name: &str| header.iter().any(|other| other == name);
     has("date") && (has("stock splits") || has("dividends"))
 }
 
-/// Yahoo divides a dividend by all later splits; here it is in the currency of its day.
+/// Multiplies dividends by the ratios of later splits: Yahoo divides them by these, whereas our amounts are
+/// in the currency of their day.
 fn unadjust(actions: &mut [CorporateAction]) {
     let splits: Vec<(String, Date, f64)> = actions
         .iter()

@@ -1,7 +1,7 @@
-//! Ratios of splits as people and vendors write them.
+//! Split ratios as people and vendors write them.
 
-/// Shares after a split for one before: `7`, `0.125`, `7:1`, `7/1`, `3-for-2`, `7 for 1`. `None` for anything
-/// else.
+/// Parses the number of shares after a split for each share before: `7`, `0.125`, `7:1`, `7/1`, `3-for-2`, `7
+/// for 1`. `None` for anything else.
 pub(super) fn parse(text: &str) -> Option<f64> {
     let text = text.trim().to_lowercase();
     let positive = |text: &str| {

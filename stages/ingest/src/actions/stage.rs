@@ -1,4 +1,4 @@
-//! `ingest/corporate_actions` as a stage.
+//! The stage `ingest/corporate_actions`.
 
 use super::config::{ActionFormat, CorporateActionsConfig};
 use super::{found, lean, named};
@@ -18,7 +18,7 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// `ingest/corporate_actions`.
+/// The stage `ingest/corporate_actions`.
 pub struct CorporateActions;
 
 impl StageKind for CorporateActions {
@@ -97,7 +97,7 @@ impl StageKind for CorporateActions {
         if let Some(chain) = context.optional("chain") {
             proposed.extend(found::in_chain(context, &DataSet::open(chain)?)?);
         }
-        // A ratio is found on the day after the data's last one, which a hole puts off.
+        // A split is detected at the first row after it, which a hole in the data delays.
         let known = |found: &CorporateAction| {
             actions
                 .iter()
@@ -145,7 +145,7 @@ fn read(config: &CorporateActionsConfig, source: &Source) -> Result<Vec<Corporat
     Ok(actions)
 }
 
-/// Sorts actions, and takes the same one from two sources once.
+/// Sorts actions, and merges equal ones from two sources.
 fn put_in_order(actions: &mut Vec<CorporateAction>) -> Result<(), StageError> {
     actions.sort_by(|a, b| {
         (&a.symbol, a.date, a.kind)
@@ -160,7 +160,7 @@ fn put_in_order(actions: &mut Vec<CorporateAction>) -> Result<(), StageError> {
             && same(a.ratio, b.ratio)
             && same(a.amount, b.amount)
     });
-    // Two dividends may have one ex-date; two splits cannot.
+    // Two dividends may share an ex-date; two splits cannot.
     let twice = actions.windows(2).find(|pair| {
         (&pair[0].symbol, pair[0].date, pair[0].kind) == (&pair[1].symbol, pair[1].date, pair[1].kind)
             && pair[0].amount.is_nan()

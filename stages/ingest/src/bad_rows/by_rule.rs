@@ -1,4 +1,4 @@
-//! Settings that are one value for all rules, or values by rule with a `default`.
+//! Settings with one value for all rules, or values by rule with a `default`.
 
 use datasets::layout::suggestion;
 use datasets::quality::Rule;
@@ -10,27 +10,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The word for each rule's own value.
+/// The word for "each rule's own default".
 const BY_RULE: &str = "by_rule";
 
-/// A setting of rules.
+/// A setting whose value may differ by rule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ByRule<T> {
-    /// For rules that are not named, in place of their own; `None` for each rule's own.
+    /// The value of rules that are not named; `None` for each rule's own default.
     pub default: Option<T>,
-    /// By rule.
+    /// The values of named rules.
     pub rules: BTreeMap<String, T>,
 }
 
-/// A value that a rule can have.
+/// A value that a setting can have for a rule.
 pub trait OfRule: Serialize + DeserializeOwned {
     /// The name of the setting in schemas.
     const NAME: &'static str;
     /// The description of a setting that cannot be read, for messages.
     const EXPECTED: &'static str;
-    /// The value of this word.
+    /// Parses a word.
     fn of_word<E: de::Error>(word: &str) -> Result<Self, E>;
-    /// The value of this number.
+    /// Parses a number.
     fn of_number<E: de::Error>(number: Unexpected<'_>) -> Result<Self, E> {
         Err(E::invalid_type(number, &Self::EXPECTED))
     }
@@ -46,7 +46,7 @@ pub(super) fn unknown(setting: &str, name: &str, rules: &[Rule]) -> ConfigProble
 }
 
 impl<T> ByRule<T> {
-    /// The value for all rules that are not named.
+    /// The setting with one value for all rules.
     pub fn all(default: T) -> Self {
         Self {
             default: Some(default),

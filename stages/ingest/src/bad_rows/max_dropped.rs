@@ -1,4 +1,4 @@
-//! `max_dropped:` of a stage.
+//! The setting `max_dropped:` of a stage.
 
 use super::by_rule::{self, ByRule, OfRule};
 use datasets::quality::{MOST_DROPPED, Rule, of};
@@ -12,16 +12,16 @@ use stages_core::ConfigProblem;
 pub type MaxDropped = ByRule<f64>;
 
 impl MaxDropped {
-    /// The share for a rule.
+    /// The share of rows (0 to 1) that a rule may drop.
     pub fn share(&self, rule: &Rule) -> f64 {
         let own = self.rules.get(rule.name).copied();
         own.or(self.default).unwrap_or(rule.most_dropped)
     }
 
-    /// Refuses the name of a rule that does not exist, and a share that is none.
+    /// Refuses names of unknown rules and invalid shares.
     ///
     /// # Errors
-    /// The first of them.
+    /// The first problem found.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         let shares = self
             .rules

@@ -1,5 +1,5 @@
-//! The treatment of rows that break the rules of [`datasets::quality`]: actions by rule, the loss that is
-//! allowed, and its report.
+//! The treatment of rows that break the rules of [`datasets::quality`]: actions by rule, limits on dropped
+//! rows, and reports.
 
 mod by_rule;
 mod max_dropped;
@@ -12,7 +12,7 @@ pub use treatment::Treatment;
 
 use datasets::quality::Rule;
 
-/// The unit that a rule counts in.
+/// The unit in which violations of a rule are counted.
 fn unit(rule: &Rule) -> &'static str {
     match rule.name {
         "missing_day" | "hole" | "strike_jump" | "price_jump" => "days",

@@ -1,4 +1,4 @@
-//! `on_bad_rows:` of a stage.
+//! The setting `on_bad_rows:` of a stage.
 
 use super::by_rule::{self, ByRule, OfRule};
 use super::unit;
@@ -14,8 +14,8 @@ use stages_core::{ConfigProblem, StageError};
 pub type OnBadRows = ByRule<Action>;
 
 impl OnBadRows {
-    /// The action for a rule. A default for all rules makes none stricter that only counts by itself, and
-    /// drops nothing where there is no row to drop.
+    /// The action for a rule. A default for all rules leaves rules that are only counted unchanged, and
+    /// cannot drop anything for rules that do not concern single rows.
     pub fn action(&self, rule: &Rule) -> Action {
         if let Some(action) = self.rules.get(rule.name) {
             return *action;
@@ -29,12 +29,12 @@ impl OnBadRows {
         }
     }
 
-    /// The action for the rule of that name.
+    /// The action for the rule named `name`.
     pub fn of(&self, rules: &[Rule], name: &str) -> Action {
         of(rules, name).map_or(self.default.unwrap_or_default(), |rule| self.action(rule))
     }
 
-    /// Refuses the name of a rule that does not exist, and an action that it cannot take.
+    /// Refuses names of unknown rules, and actions that a rule cannot take.
     ///
     /// # Errors
     /// The first such name.
@@ -66,10 +66,10 @@ impl OnBadRows {
         Ok(())
     }
 
-    /// Fails where a rule is broken that may not be.
+    /// Fails if a rule whose action is [`Action::Fail`] is broken.
     ///
     /// # Errors
-    /// Names the rule, how often it is broken, where first, and an example.
+    /// The error names the rule, the number of violations, the first of them and an example.
     pub fn enforce(&self, tally: &Tally) -> Result<(), StageError> {
         for (rule, rows, first) in tally.broken() {
             if self.action(rule) != Action::Fail {
@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn a_default_for_all_rules() {
         let of = |text: &str, rule: &str| read(text).unwrap().of(CHAIN, rule);
-        // By itself each rule has its own.
+        // With `by_rule`, each rule has its own default.
         assert_eq!(of("\"by_rule\"", "ask_below_intrinsic"), Action::Untradable);
         assert_eq!(of("\"by_rule\"", "zero_bid"), Action::Keep);
         assert_eq!(of("\"by_rule\"", "strike_jump"), Action::Fail);
-        // What is only counted stays so; what is about no row is not dropped.
+        // Rules that are only counted stay so; rules that do not concern single rows drop nothing.
         for (text, zero_bid, jump, crossed) in [
             ("\"drop\"", Action::Keep, Action::Fail, Action::Drop),
             ("\"untradable\"", Action::Keep, Action::Fail, Action::Untradable),

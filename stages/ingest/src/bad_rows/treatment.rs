@@ -1,29 +1,29 @@
-//! The treatment of a table's rows as configured: failures, the limit of loss, and its report.
+//! The configured treatment of a table's rows: failures, limits on dropped rows, and the report.
 
 use super::{MaxDropped, OnBadRows, unit};
 use datasets::quality::{Action, Remedy, Tally, of};
 use stages_core::{Context, StageError};
 use std::collections::BTreeMap;
 
-/// A table of fewer rows may lose any share of them: a share of a few rows says little. Its loss is reported
-/// all the same.
+/// The number of rows below which a table may lose any share of them, since a share of a few rows says
+/// little. The loss is reported all the same.
 const FEW_ROWS: u64 = 100;
 
-/// The treatment of a table's rows, as a stage is configured.
+/// The treatment of a table's rows, as the stage is configured.
 pub struct Treatment<'a> {
-    /// The action by rule.
+    /// The action for each rule.
     pub bad: &'a OnBadRows,
-    /// The share that may be dropped.
+    /// The share of rows that each rule may drop.
     pub most: &'a MaxDropped,
 }
 
 impl Treatment<'_> {
-    /// Fails where a rule says so or drops too much, and reports what is dropped or repaired as one line.
-    /// `read` and `left` are the numbers of rows before and after.
+    /// Fails if a rule demands it or drops too many rows, and reports dropped and repaired rows in one line.
+    /// `read` and `left` are the numbers of rows before and after the rules.
     ///
     /// # Errors
-    /// As [`OnBadRows::enforce`]; and when a rule drops more than its share, with the table of all broken
-    /// rules.
+    /// The error of [`OnBadRows::enforce`]; and, when a rule drops more than its share, an error with a table
+    /// of all broken rules.
     pub fn apply(&self, context: &Context, tally: &Tally, read: u64, left: u64) -> Result<(), StageError> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;
@@ -72,7 +72,7 @@ impl Treatment<'_> {
         }))
     }
 
-    /// The broken rules as text.
+    /// A text table of the broken rules.
     fn table(&self, tally: &Tally, read: u64) -> String {
         let findings = tally.findings(|rule| self.bad.action(rule));
         let broken: Vec<_> = findings.iter().filter(|finding| finding.rows > 0).collect();
@@ -101,7 +101,7 @@ impl Treatment<'_> {
         lines.join("\n")
     }
 
-    /// One line on what was done to the rows; `None` where nothing was.
+    /// One line on what was done to the rows; `None` if nothing was done.
     fn line(&self, tally: &Tally, read: u64, left: u64) -> Option<String> {
         type Rules<'a> = Vec<(u64, &'a str)>;
         let mut done: BTreeMap<u8, (&str, Rules<'_>)> = BTreeMap::new();
@@ -153,7 +153,7 @@ fn thousands(count: u64) -> String {
     out
 }
 
-/// A share in percent, with two figures that count.
+/// A share as a percentage with two significant figures.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
@@ -198,7 +198,7 @@ mod tests {
             "{err}"
         );
         assert!(err.hint.unwrap().contains("`max_dropped: { duplicate_key: 0.91 }`"));
-        // Rows without a quote are usual, and rows that stay are no loss.
+        // Rows without a quote are usual, and kept rows are no loss.
         assert!(limit("\"by_rule\"", "no_quote", 400, 1000).is_ok());
         assert!(limit("\"by_rule\"", "no_quote", 501, 1000).is_err());
         assert!(limit("0.3", "no_quote", 400, 1000).is_err());

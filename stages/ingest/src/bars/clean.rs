@@ -1,4 +1,5 @@
-//! The rules of [`datasets::quality::BARS`], which go on from one part of a table to the next.
+//! Applies the rules of [`datasets::quality::BARS`], with a state that carries over from one part of a table
+//! to the next.
 
 use super::rows::{Bar, CLOSE, VOLUME};
 use crate::missing_days::MissingDays;
@@ -11,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The symbols whose bars were seen, each with what the rules know of it at its last bar.
+/// The state of the rules after the last bar of each symbol.
 pub type States = BTreeMap<String, Last>;
 
-/// A symbol at its last bar. Numbers are bit patterns, so that NaN is one, too.
+/// The state of a symbol after its last bar. Numbers are stored as bit patterns, so that NaN equals itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Last {
-    /// The values of its last bar, as they were read.
+    /// The values of the last bar, as they were read.
     values: Option<[u64; 6]>,
-    /// Its last close that was kept.
+    /// The bits of the last close that was kept.
     close: Option<u64>,
     missing: MissingDays,
 }
@@ -41,7 +42,7 @@ fn compare(a: &Bar, b: &Bar) -> Ordering {
 }
 
 impl Bar {
-    /// The bar as the data-quality table shows it.
+    /// The bar as an example in the data-quality table.
     fn example(&self) -> Example {
         let [open, high, low, close, volume, _] = self.values.map(Example::number);
         Example {
@@ -57,9 +58,9 @@ impl Bar {
     }
 }
 
-/// Sorts bars, makes their key unique, and applies the rules to each. `states` are those before, and become
-/// those after them: bars that come in parts, by date, are cleaned as if they were one table. A bar without a
-/// close can't be kept: the schema needs one.
+/// Sorts bars, removes duplicate keys, and applies the rules to each bar. `states` is the state before these
+/// bars and becomes the state after them, so bars that arrive in parts by date are cleaned as if they were
+/// one table. A bar without a close is never kept, since the schema requires one.
 pub fn clean(
     bars: &mut Vec<Bar>,
     bad: &OnBadRows,
@@ -85,7 +86,7 @@ pub fn clean(
 }
 
 impl Last {
-    /// Applies the rules to the symbol's next bar, and returns whether it stays.
+    /// Applies the rules to the symbol's next bar, and returns whether the bar is kept.
     fn keeps(&mut self, bar: &mut Bar, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) -> bool {
         let acts = |rule: &str| bad.of(BARS, rule);
         let mut broken: Vec<&str> = Vec::new();
@@ -143,8 +144,8 @@ mod tests {
     use datasets::Date;
     use std::sync::Arc;
 
-    /// Bars of three symbols over three years: copied bars, jumps, holes, duplicates and negative counts, at
-    /// the turns of years, too.
+    /// Bars of three symbols over three years with copied bars, jumps, holes, duplicates and negative
+    /// volumes, also at the turn of the year.
     fn bars() -> Vec<Bar> {
         let mut random = 1_u64;
         let mut draw = |n: u64| {
@@ -156,7 +157,7 @@ mod tests {
             let mut close = 100.0;
             let mut day = 17_500;
             while day < 18_600 {
-                // From a Friday to the Monday after, or over a hole that may be longer than a month.
+                // From a Friday to the following Monday, or across a hole that may be longer than a month.
                 day += if draw(40) == 0 { draw(40) as i32 } else { 1 };
                 close *= match draw(30) {
                     0 => 10.0,
@@ -216,7 +217,7 @@ mod tests {
                         clean(&mut part, &bad, calendar, &mut states, &mut tally);
                         merged.merge(tally.counted());
                         left.append(&mut part);
-                        // As it is stored between two partitions.
+                        // Serialised, as the state is between two partitions.
                         states = serde_json::from_slice(&serde_json::to_vec(&states).unwrap()).unwrap();
                     }
                     left.sort_by(|a, b| (&a.symbol, a.date).cmp(&(&b.symbol, b.date)));

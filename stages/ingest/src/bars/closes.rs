@@ -1,4 +1,4 @@
-//! Closes by symbol and day, of files of bars that belong to other data.
+//! Closes by symbol and day from files of bars, for use with other data.
 
 use super::clean::{States, clean};
 use super::rows::{CLOSE, collect, reading};

@@ -1,4 +1,4 @@
-//! The bars of a file in the store: each file is parsed once, and its rows are read again partition by
+//! The bars of a file, kept in the store: each file is parsed once, and its rows are read again for each
 //! partition.
 
 use super::rows::{Bar, collect};
@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The bars of a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct FileBars {
-    /// The rows.
+    /// The stored rows.
     pub cuts: Cuts,
-    /// The days on which any symbol has one.
+    /// The days on which any symbol has a bar.
     days: BTreeSet<Date>,
-    /// By symbol, the rows without a date that is supported. They are in no cut.
+    /// The number of rows without a supported date, by symbol. These rows are in no cut.
     out_of_range: BTreeMap<String, u64>,
 }
 
@@ -28,11 +28,11 @@ impl AsRef<Cuts> for FileBars {
     }
 }
 
-/// The bars that a stage takes of its files.
+/// The bars that a stage takes from its files.
 pub struct Wanted<'a> {
-    /// Their symbols; empty for all.
+    /// The symbols; empty for all.
     pub symbols: &'a [String],
-    /// Their dates.
+    /// The dates; `None` for all.
     pub dates: Option<DateRange>,
 }
 
@@ -47,10 +47,10 @@ impl Wanted<'_> {
 }
 
 impl FileBars {
-    /// The bars of a file, from its memo where they are cached.
+    /// The bars of a file, from the file's memo if cached.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
@@ -81,12 +81,12 @@ impl FileBars {
         })
     }
 
-    /// Returns whether any row is there at `until`.
+    /// Returns whether the file has any row dated `until` or earlier.
     pub fn begins_by(&self, until: Date) -> bool {
         self.days.first().is_some_and(|first| *first <= until)
     }
 
-    /// The wanted days.
+    /// The days with wanted bars.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -99,7 +99,7 @@ impl FileBars {
         Ok(days)
     }
 
-    /// The days on which one of these symbols has a bar, from a memo where they are cached.
+    /// The days on which any of the given symbols has a bar, from a memo if cached.
     fn days_of(&self, context: &Context, symbols: &[String]) -> Result<BTreeSet<Date>, StageError> {
         let parts: [&[u8]; 2] = [self.cuts.blob.blob.as_bytes(), &encode(&symbols)?];
         let memo = Memo::new("ingest/bars days v1", &parts, "days");
@@ -120,13 +120,13 @@ impl FileBars {
         decode(&context.store.blob(value.blob)?)
     }
 
-    /// The number of wanted rows without a date that is supported.
+    /// The number of wanted rows without a supported date.
     pub fn out_of_range(&self, wanted: &Wanted<'_>) -> u64 {
         let rows = self.out_of_range.iter().filter(|(symbol, _)| wanted.has_symbol(symbol));
         rows.map(|(_, rows)| rows).sum()
     }
 
-    /// The wanted bars of some of the cuts that are within a range of dates.
+    /// The wanted bars in the given cuts that lie within a range of dates.
     ///
     /// # Errors
     /// When the store cannot be read.

@@ -1,6 +1,6 @@
-//! The partitions of bars, made one period after another: each goes on from the state of the rules at the end
-//! of the one before, and one whose rows and state before it are those of an earlier run is not made again.
-//! No more than one period is held.
+//! The partitions of bars, made period by period. Each period starts from the state of the rules at the end
+//! of the previous one; a period whose rows and initial state equal those of an earlier run is taken from its
+//! memo. No more than one period is held in memory.
 
 use super::clean::{States, clean};
 use super::config::BarsConfig;
@@ -18,7 +18,7 @@ use stages_core::dataset::Period;
 use stages_core::{Context, Memo, StageError};
 use std::collections::BTreeSet;
 
-/// The facts that all partitions of a table share.
+/// The facts shared by all partitions of a table.
 pub struct Facts<'a> {
     /// The stage's configuration.
     pub config: &'a BarsConfig,
@@ -30,25 +30,25 @@ pub struct Facts<'a> {
     pub period: Period,
 }
 
-/// The partitions of a period that are made: the value of their memo.
+/// The result for one period: the value of the period's memo.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// Their tables.
+    /// The stored tables of the period.
     pub tables: Tables,
-    /// The state of the rules at its end.
+    /// The state of the rules at the end of the period.
     state: Option<BlobRef>,
-    /// The wanted rows.
+    /// The number of wanted rows that were read.
     pub rows_read: u64,
-    /// The rows that are left.
+    /// The number of rows that were kept.
     pub rows: u64,
-    /// The symbols that have rows left.
+    /// The symbols with rows that were kept.
     pub symbols: BTreeSet<String>,
-    /// The violations.
+    /// The violations of rules.
     pub tally: Counted,
 }
 
 impl Done {
-    /// Returns whether all its blobs are there.
+    /// Returns whether all blobs of the result are in the store.
     fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
         let has_state = context.store.memo(kept(memo).key)? == self.state;
         Ok(has_state && self.tables.are_there(context))
@@ -56,10 +56,10 @@ impl Done {
 }
 
 impl Facts<'_> {
-    /// Makes all partitions.
+    /// Makes the partitions of all periods.
     ///
     /// # Errors
-    /// When one cannot be made.
+    /// When a partition cannot be made.
     pub fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
         // Daily partitions are made a month at a time, so that few states are stored.
         let units = units(
@@ -72,7 +72,7 @@ impl Facts<'_> {
         let units = units.iter().filter(|unit| self.has_dates(unit.range));
         let units: Vec<&Unit<'_, FileBars>> = units.collect();
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
-        // The state at the end of the last period, where it was made in this run.
+        // The state at the end of the last period, if that was made in this run.
         let mut states = Some(States::new());
         for unit in &units {
             context.check_cancelled()?;
@@ -105,7 +105,7 @@ impl Facts<'_> {
             .is_none_or(|dates| dates.from <= range.to && range.from <= dates.to)
     }
 
-    /// The memo of a period: its rows, the state before it, and all facts that its result depends on.
+    /// The memo of a period, keyed by its rows, its initial state and all facts that its result depends on.
     fn memo(&self, unit: &Unit<'_, FileBars>, state: Option<BlobRef>) -> Memo {
         let dates = self.wanted.dates.map(|dates| DateRange {
             from: dates.from.max(unit.range.from),

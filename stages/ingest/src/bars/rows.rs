@@ -1,4 +1,4 @@
-//! Vendors' bars as ours.
+//! Conversion of vendors' bars to our columns.
 
 use crate::file_memo::{Around, Reading};
 use crate::form::{Opened, open};
@@ -20,16 +20,17 @@ pub struct Bar {
     pub symbol: Arc<str>,
     /// Trading day.
     pub date: Date,
-    /// The columns [`FLOATS`].
+    /// The values of the columns [`FLOATS`].
     pub values: [f64; 6],
 }
 
-/// The number columns of a bar, in order.
+/// The numeric columns of a bar, in order.
 pub const FLOATS: [&str; 6] = ["open", "high", "low", "close", "volume", "adjusted_close"];
 pub(super) const CLOSE: usize = 3;
 pub(super) const VOLUME: usize = 4;
 
-/// Reads a table as it is. Rows that name no symbol have `symbol`, or else the name of the file.
+/// Reads a table as it is, without applying rules. Rows without a symbol get `symbol` or, failing that, the
+/// name of the file.
 ///
 /// # Errors
 /// When a value cannot be read, or a required column is missing.
@@ -47,7 +48,7 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
         (given, _) => given,
     };
     let date = &needed(layout, frame, place, "date")?.theirs;
-    // In parallel; the first error is that of sequential reading.
+    // In parallel; the error returned is the one that sequential reading would meet first.
     let (dates, (symbols, values)) = rayon::join(
         || frame.dates(date, &layout.dates, &layout.zone),
         || {
@@ -75,7 +76,7 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
     batch(names, &dates, values)
 }
 
-/// Reads a table with a column of closes for each symbol. A symbol has no bar where its cell is empty.
+/// Reads a wide table with a column of closes for each symbol. An empty cell means no bar.
 fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<RecordBatch, StageError> {
     let (frame, place) = (&opened.frame, &opened.place);
     let named = wanted(layout);
@@ -108,7 +109,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
     batch(symbols.into_iter(), &days, columns)
 }
 
-/// The symbols of the rows, each with how many rows it has in a row.
+/// The symbols of the rows, each with the length of its run of consecutive rows.
 fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String, usize)>, StageError> {
     let frame = &opened.frame;
     let mut symbols: Vec<(String, usize)> = Vec::new();
@@ -137,7 +138,7 @@ fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String,
     Ok(vec![(name.to_owned(), frame.rows())])
 }
 
-/// A table of bars in which the close may be missing: the input of the rules.
+/// A table of bars in which closes may be missing: the input of the rules.
 fn batch<'a>(
     symbols: impl Iterator<Item = &'a str>,
     dates: &[Date],
@@ -163,10 +164,10 @@ fn batch<'a>(
     )?)
 }
 
-/// Adds the bars of a table that are wanted, by symbol and date.
+/// Appends the wanted bars of a table to `bars`; `is_wanted` judges symbol and date.
 ///
 /// # Errors
-/// When the table is not one of bars.
+/// When the table is not a table of bars.
 pub fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
@@ -196,7 +197,7 @@ pub fn collect(
     Ok(())
 }
 
-/// The bars as a table of the schema, of which closes are then all there.
+/// Converts bars to a table in the schema, which requires every close.
 ///
 /// # Errors
 /// When a close is missing.
@@ -219,7 +220,7 @@ pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     Ok(RecordBatch::try_new(table::schema(schema::BARS), columns)?)
 }
 
-/// The settings that files of bars are read with, their tables whole.
+/// The settings for reading files of bars as whole tables.
 pub fn reading<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
         memo: "ingest/bars file v4",

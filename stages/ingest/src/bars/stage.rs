@@ -1,4 +1,4 @@
-//! `ingest/bars` as a stage.
+//! The stage `ingest/bars`.
 
 use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
@@ -21,7 +21,7 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// `ingest/bars`.
+/// The stage `ingest/bars`.
 pub struct Bars;
 
 impl StageKind for Bars {
@@ -89,7 +89,7 @@ impl StageKind for Bars {
         let mut tally = Tally::new(BARS);
         let mut days: BTreeSet<Date> = BTreeSet::new();
         for file in &files {
-            // A row without a date may be one that was appended after `until`.
+            // A row without a date may have been appended after `until`.
             if config.until.is_none() {
                 (0..file.out_of_range(&wanted)).for_each(|_| tally.add_out_of_range());
             }
@@ -142,7 +142,7 @@ impl StageKind for Bars {
     }
 }
 
-/// The settings that the stage's files are read with, their rows for one partition after another.
+/// The settings for reading files of bars partition by partition.
 fn by_partition<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
         memo: "ingest/bars file by partition v1",

@@ -1,4 +1,4 @@
-//! The classes of a chain: the rows of one root whose terms agree, and the facts of each.
+//! The option classes of a chain: the rows of one root whose terms agree, and the facts of each class.
 
 use super::columns::Chain;
 use super::config::ChainConfig;
@@ -15,18 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of a chain's classes.
 pub struct Classes {
-    /// By class.
+    /// The contract terms by class.
     pub contracts: Contracts,
-    /// The calendar of all of them.
+    /// The calendar shared by all classes.
     pub calendar: CalendarName,
-    /// Warnings: assumptions, and statements at odds with each other.
+    /// Warnings about assumptions and about contradictory statements.
     pub warnings: Vec<String>,
 }
 
-/// The terms that all layouts of the files state together.
+/// The terms that the layouts of all files state together.
 ///
 /// # Errors
-/// Layouts that disagree on a term which the configuration doesn't set.
+/// When layouts disagree on a term that the configuration does not set.
 pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
     let Some((first, rest)) = layouts.split_first() else {
         return Err(StageError::new("there is no file to read"));
@@ -52,13 +52,13 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
     Ok(terms)
 }
 
-/// The classes of kinds of contracts: by symbol and root in the files, the terms that rows state and the
-/// class of these rows.
+/// The classes of the kinds of contracts, keyed by symbol and root in the files: for each kind, the terms
+/// that its rows state and the class of these rows.
 pub type ClassOf = BTreeMap<(String, String), Vec<(Terms, String)>>;
 
-/// Finds the class of every kind of contracts (by symbol and root, the terms that rows state): the root of
-/// the file or, where the terms that rows of one root state contradict each other, one root for each kind
-/// (see [`adjusted_root`]). Returns also the terms that the files state, by symbol and class.
+/// Assigns a class to every kind of contracts (symbol, root, and the terms that rows state). The class is the
+/// root in the file or, where the terms stated by rows of one root contradict each other, a separate root for
+/// each kind (see [`adjusted_root`]). Also returns the terms that the files state, by symbol and class.
 pub fn settle(
     kinds: BTreeMap<(String, String), Vec<Terms>>,
     config: &ContractTerms,
@@ -74,7 +74,7 @@ pub fn settle(
             .or(&specification(&symbol, &root, calendar))
             .or(&layout.all());
         let standard = known.or(&usual(&known));
-        // The usual contracts come first: those that differ least from the standard.
+        // The usual contracts come first: those that differ least from the standard ones.
         kinds.sort_by_cached_key(|terms| (terms.contradictions(&standard).len(), terms.stated()));
         let mut base = Terms::default();
         let mut others: Vec<(String, Terms)> = Vec::new();
@@ -102,7 +102,7 @@ pub fn settle(
     (classes, stated)
 }
 
-/// Gives every row its class.
+/// Replaces the root of every row by its class.
 pub fn assign(chain: &mut Chain, classes: &ClassOf) {
     let mut of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for (symbol, root) in chain.pairs() {
@@ -124,16 +124,16 @@ pub fn assign(chain: &mut Chain, classes: &ClassOf) {
     chain.variants.clear();
 }
 
-/// A text as part of a root.
+/// A text in a form that may be part of a root.
 fn slug(text: &str) -> String {
     let kept = |c: char| if c.is_alphanumeric() || c == '.' { c } else { '_' };
     text.chars().take(24).map(kept).collect()
 }
 
-/// The facts of every class.
+/// Determines the facts of every class.
 ///
 /// # Errors
-/// A configuration that contradicts the files, and classes of several exchanges.
+/// When the configuration contradicts the files, or the classes belong to several exchanges.
 pub fn facts(
     days: &BTreeSet<Date>,
     stated: &BTreeMap<(String, String), Terms>,
@@ -207,7 +207,7 @@ pub fn facts(
     })
 }
 
-/// A warning where the data goes beyond the years of the calendar.
+/// A warning if the data extends beyond the years that the calendar covers.
 pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
     let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
     let (first, last) = calendar.range()?;
@@ -219,8 +219,8 @@ pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<
     })
 }
 
-/// Quotes in units of the underlying become quotes in currency: times the price of the underlying in the same
-/// row.
+/// Converts quotes in units of the underlying to quotes in currency, by multiplying them by the price of the
+/// underlying in the same row.
 pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     use super::columns::{ASK, BID, LAST, UNDERLYING};
     let is_in_coin = |(symbol, root): &(u32, u32)| {
@@ -242,7 +242,7 @@ pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     }
 }
 
-/// Drops the classes of which no row is left: `left` are the symbols and classes of those that are.
+/// Removes the classes without remaining rows; `left` holds the symbol and class of every remaining row.
 pub fn retain(contracts: &mut Contracts, left: &BTreeSet<(String, String)>) {
     let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.clone(), root.to_owned()));
     *contracts = Contracts {

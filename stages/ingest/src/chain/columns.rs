@@ -1,4 +1,4 @@
-//! Option quotes in memory: a column each, symbols and roots as numbers.
+//! Option quotes in memory, column by column, with symbols and roots interned as numbers.
 
 use super::file_terms;
 use crate::clock;
@@ -18,7 +18,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The number columns of a chain, in the order of [`Chain::values`].
+/// The numeric columns of a chain, in the order of [`Chain::values`].
 pub const FLOATS: [&str; 7] = [
     "bid",
     "ask",
@@ -28,47 +28,47 @@ pub const FLOATS: [&str; 7] = [
     "underlying",
     "implied_volatility",
 ];
-/// The bits of columns that have values: of [`FLOATS`], then of [`schema::stated`].
+/// A set of columns, one bit each: first [`FLOATS`], then [`schema::stated`].
 pub type Columns = u32;
 
-/// The bit of a column of [`FLOATS`], or of the column at this place after them.
+/// The bit of the column at index `column` of [`FLOATS`] followed by [`schema::stated`].
 pub const fn bit(column: usize) -> Columns {
     1 << column
 }
 
 const _: () = assert!(FLOATS.len() + STATED <= 32);
 
-/// The names of the columns of [`Columns`].
+/// The names of the columns in the order of the bits of [`Columns`].
 pub fn numbers() -> impl Iterator<Item = &'static str> {
     FLOATS.into_iter().chain(schema::stated().map(|column| column.name))
 }
 
-/// Places in [`Chain::values`].
+/// The index of `bid` in [`Chain::values`].
 pub const BID: usize = 0;
-/// See [`BID`].
+/// The index of `ask` in [`Chain::values`].
 pub const ASK: usize = 1;
-/// See [`BID`].
+/// The index of `last` in [`Chain::values`].
 pub const LAST: usize = 2;
-/// See [`BID`].
+/// The index of `volume` in [`Chain::values`].
 pub const VOLUME: usize = 3;
-/// See [`BID`].
+/// The index of `open_interest` in [`Chain::values`].
 pub const OPEN_INTEREST: usize = 4;
-/// See [`BID`].
+/// The index of the underlying's price in [`Chain::values`].
 pub const UNDERLYING: usize = 5;
-/// See [`BID`].
+/// The index of the implied volatility in [`Chain::values`].
 pub const VOLATILITY: usize = 6;
 
 /// Interned strings.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     ids: HashMap<String, u32>,
-    /// The strings by number.
+    /// The strings in the order of their numbers.
     pub texts: Vec<String>,
     last: Option<u32>,
 }
 
 impl Names {
-    /// The number of a text, a new one where it is new.
+    /// The number of a text; a new text gets a new number.
     pub fn id(&mut self, text: &str) -> u32 {
         if let Some(last) = self.last
             && self.texts[last as usize] == text
@@ -88,7 +88,7 @@ impl Names {
         id
     }
 
-    /// The rank of every number in the order of the texts.
+    /// The rank of each number in the alphabetical order of its text.
     fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.texts.len() as u32).collect();
         order.sort_by(|a, b| self.texts[*a as usize].cmp(&self.texts[*b as usize]));
@@ -100,46 +100,47 @@ impl Names {
     }
 }
 
-/// Option quotes; numbers are NaN where they are missing.
+/// Option quotes, column by column; missing numbers are NaN.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    /// The names that [`Chain::symbol`] and [`Chain::root`] stand for.
+    /// The names that the numbers in [`Chain::symbol`] and [`Chain::root`] stand for.
     pub names: Names,
-    /// Underlying.
+    /// The symbol of the underlying, as a number of [`Chain::names`].
     pub symbol: Vec<u32>,
-    /// Days since 1970-01-01.
+    /// The trading day, in days since 1970-01-01.
     pub date: Vec<i32>,
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     pub expiry: Vec<i32>,
-    /// Option class.
+    /// The option class, as a number of [`Chain::names`].
     pub root: Vec<u32>,
-    /// Strike, as written.
+    /// The strike, as written in the file.
     pub strike: Vec<f64>,
     /// True for a call.
     pub call: Vec<bool>,
-    /// The columns [`FLOATS`].
+    /// The values of the columns [`FLOATS`].
     pub values: [Vec<f64>; 7],
-    /// The columns [`schema::stated`]; `None` where no file has them.
+    /// The values of the columns [`schema::stated`]; `None` for a column that no file has.
     pub stated: [Option<Vec<f64>>; STATED],
-    /// The terms that rows state, each kind once; the root of a row that states some is
-    /// [`Chain::variant_name`] until [`super::classes::assign`] gives it its class.
+    /// The distinct sets of terms that rows state. Until [`super::classes::assign`] gives it a class, a row
+    /// that states terms has a root that encodes them, see [`Chain::variant_name`].
     pub variants: Vec<Terms>,
-    /// Microseconds after midnight at which rows are quoted, local time, -1 where that is not known; empty
-    /// where no file says.
+    /// The local time at which each row is quoted, in microseconds after midnight, -1 if unknown; empty if no
+    /// file states times.
     pub time: Vec<i64>,
-    /// The instants of rows, microseconds UTC. Of rows as they are read, [`NO_INSTANT`] where the file has a
-    /// local time alone; of a chain by instant, the instant of each row's snapshot; empty otherwise.
+    /// The instant of each row, in microseconds UTC. While files are read, [`NO_INSTANT`] marks rows whose
+    /// file has a local time alone. In a chain by instant, the instant of the row's snapshot; otherwise
+    /// empty.
     pub instant: Vec<i64>,
-    /// False where a row is a mark at which nothing can be traded. Empty before the rules are applied.
+    /// False for rows that only mark a price and cannot be traded at. Empty before the rules are applied.
     pub tradable: Vec<bool>,
 }
 
-/// The time of a row whose file does not say it.
+/// The time of a row whose file does not state one.
 pub const UNKNOWN_TIME: i64 = -1;
-/// The instant of a row whose file does not say it.
+/// The instant of a row whose file does not state one.
 pub const NO_INSTANT: i64 = i64::MIN;
 
-/// The mark between a root and the number of its variant, while a chain is read.
+/// The separator between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';
 
 impl Chain {
@@ -148,7 +149,7 @@ impl Chain {
         self.date.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the chain has no rows.
     pub fn is_empty(&self) -> bool {
         self.date.is_empty()
     }
@@ -158,7 +159,7 @@ impl Chain {
         self.values[column].iter().any(|value| !value.is_nan())
     }
 
-    /// The symbols and roots that occur together.
+    /// The pairs of symbol and root that occur, as numbers.
     pub fn pairs(&self) -> BTreeSet<(u32, u32)> {
         self.symbol.iter().copied().zip(self.root.iter().copied()).collect()
     }
@@ -168,7 +169,7 @@ impl Chain {
         &self.names.texts[id as usize]
     }
 
-    /// The columns that have any value, a bit each.
+    /// The set of columns that have any value.
     pub fn columns(&self) -> Columns {
         let has = |values: &[f64]| values.iter().any(|value| !value.is_nan());
         let stated = self.stated.iter().map(|column| column.as_deref().unwrap_or_default());
@@ -177,7 +178,7 @@ impl Chain {
             .fold(0, |bits, (column, values)| bits | Columns::from(has(values)) << column)
     }
 
-    /// Keeps the volatility beside the Greeks of its vendor.
+    /// Copies the implied volatility beside the vendor's Greeks, if there are any.
     pub fn keep_vendor_volatility(&mut self) {
         let of_vendor = &mut self.stated[PRICING_TERMS.len()..][..VENDOR_GREEKS.len()];
         if of_vendor[0].is_none() && of_vendor.iter().any(Option::is_some) {
@@ -185,7 +186,7 @@ impl Chain {
         }
     }
 
-    /// Gives the chain the stated columns of these bits, and no others.
+    /// Gives the chain exactly the stated columns in `columns`, filled with NaN where they were missing.
     pub fn complete(&mut self, columns: Columns) {
         let rows = self.len();
         for (i, column) in self.stated.iter_mut().enumerate() {
@@ -196,18 +197,18 @@ impl Chain {
         }
     }
 
-    /// Adds the rows of a table.
+    /// Appends the rows of a table.
     ///
     /// # Errors
-    /// When it is not an option chain.
+    /// When the table is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
         self.append_with(batch, true)
     }
 
-    /// As [`Chain::append`]; the times of day of its rows count where `with_times`.
+    /// Appends the rows of a table, with their times of day if `with_times`.
     ///
     /// # Errors
-    /// Likewise.
+    /// When the table is not an option chain.
     pub fn append_with(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
         self.reserve(batch.num_rows());
         if !self.tradable.is_empty() {
@@ -287,7 +288,7 @@ impl Chain {
         Ok(())
     }
 
-    /// The number of the root of rows that state `terms`.
+    /// The number of the root name that encodes `root` and the terms stated by its rows.
     fn variant(&mut self, root: &str, terms: Terms) -> u32 {
         if terms == Terms::default() {
             return self.names.id(root);
@@ -302,7 +303,7 @@ impl Chain {
         self.names.id(&format!("{root}{VARIANT}{variant}"))
     }
 
-    /// The root and the terms of a name of [`Chain::root`].
+    /// Splits a root name into the root and the terms that its rows state.
     pub fn variant_name<'a>(&'a self, name: &'a str) -> (&'a str, Option<&'a Terms>) {
         match name.split_once(VARIANT) {
             None => (name, None),
@@ -316,7 +317,7 @@ impl Chain {
         }
     }
 
-    /// Makes room for more rows, an eighth at a time: doubling would hold a decade of a big chain twice.
+    /// Reserves space for more rows, an eighth at a time: doubling would hold a decade of a big chain twice.
     fn reserve(&mut self, rows: usize) {
         fn grow<T>(column: &mut Vec<T>, rows: usize) {
             if column.capacity() - column.len() < rows {
@@ -336,10 +337,10 @@ impl Chain {
             .for_each(|column| grow(column, rows));
     }
 
-    /// Some of the rows as a table of the schema.
+    /// Converts a range of rows to a table in the schema.
     ///
     /// # Errors
-    /// None that is known: the columns fit the schema.
+    /// None expected: the columns fit the schema.
     pub fn to_batch(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let texts = |ids: &[u32]| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(
@@ -383,10 +384,10 @@ impl Chain {
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
-    /// As [`Chain::to_batch`], with the column [`TRADABLE`].
+    /// Converts a range of rows to a table in the schema, with the column [`TRADABLE`] added.
     ///
     /// # Errors
-    /// As [`Chain::to_batch`].
+    /// None expected: the columns fit the schema.
     pub fn to_table(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let batch = self.to_batch(rows.clone())?;
         let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
@@ -397,18 +398,18 @@ impl Chain {
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
-    /// Returns whether a row can be traded at.
+    /// Returns whether the prices of a row can be traded at.
     pub fn is_tradable(&self, row: usize) -> bool {
         self.tradable.get(row).copied().unwrap_or(true)
     }
 
-    /// Makes a row a mark at which nothing can be traded.
+    /// Marks a row as one at which nothing can be traded.
     pub fn bar_trades(&mut self, row: usize) {
         self.tradable.resize(self.len(), true);
         self.tradable[row] = false;
     }
 
-    /// A row as the data-quality table shows it.
+    /// The row as an example in the data-quality table.
     pub fn example(&self, row: usize) -> Example {
         let value = |column: usize| Example::number(self.values[column][row]);
         Example {
@@ -431,7 +432,7 @@ impl Chain {
         }
     }
 
-    /// Keeps the rows of these numbers, in their order.
+    /// Keeps the rows with the given indices, in the given order.
     pub fn select(&mut self, rows: &[u32]) {
         fn pick<T: Copy + Send + Sync>(column: &mut Vec<T>, rows: &[u32]) {
             *column = rows.iter().map(|row| column[*row as usize]).collect();
@@ -466,9 +467,9 @@ impl Chain {
         self.select(&rows);
     }
 
-    /// Sorts by the key of the schema, and rows of one key by which of them should stay: most open interest,
-    /// most volume, the narrowest spread, the lowest prices. So the order of files and of rows in them does
-    /// not matter.
+    /// Sorts rows by the key of the schema. Rows with the same key are ordered by preference: largest open
+    /// interest, largest volume, narrowest spread, lowest prices. The result thus does not depend on the
+    /// order of files or of rows within them.
     pub fn sort(&mut self) {
         let ranks = self.names.ranks();
         let order = |a: &u32, b: &u32| {
@@ -483,7 +484,7 @@ impl Chain {
         self.select(&rows);
     }
 
-    /// The rows by the key of the schema and then by time.
+    /// The row indices sorted by the key of the schema and then by time.
     pub fn by_key_and_time(&self) -> Vec<u32> {
         let ranks = self.names.ranks();
         let mut rows: Vec<u32> = (0..self.len() as u32).collect();
@@ -528,14 +529,14 @@ impl Chain {
         self.instant.get(row).copied()
     }
 
-    /// Returns whether two rows are of one symbol and snapshot.
+    /// Returns whether two rows have the same symbol and snapshot.
     fn same_snapshot(&self, i: usize, j: usize) -> bool {
         self.symbol[i] == self.symbol[j]
             && self.date[i] == self.date[j]
             && self.snapshot(i) == self.snapshot(j)
     }
 
-    /// Returns whether two rows are of one contract and snapshot.
+    /// Returns whether two rows have the same contract and snapshot.
     pub fn same_key(&self, i: usize, j: usize) -> bool {
         self.same_snapshot(i, j)
             && self.expiry[i] == self.expiry[j]
@@ -544,12 +545,12 @@ impl Chain {
             && self.call[i] == self.call[j]
     }
 
-    /// The runs of rows of one symbol and snapshot, of a sorted chain.
+    /// The row ranges of the snapshots, by symbol, of a sorted chain.
     pub fn snapshots(&self) -> Vec<Range<usize>> {
         table::runs(0..self.len(), |first, row| self.same_snapshot(first, row))
     }
 
-    /// The runs of snapshots of one symbol and day, of a sorted chain.
+    /// The row ranges of the snapshots, grouped by symbol and day, of a sorted chain.
     pub fn days(&self) -> Vec<Vec<Range<usize>>> {
         let day = |run: &Range<usize>| (self.symbol[run.start], self.date[run.start]);
         let snapshots = self.snapshots();

@@ -96,10 +96,10 @@ pub enum UnderlyingChoice {
 }
 
 impl ChainConfig {
-    /// The terms of contracts that are configured: the block `contract` with the short forms.
+    /// The configured contract terms: the block `contract` merged with the short forms.
     ///
     /// # Errors
-    /// An invalid term, and one that a short form and the block state differently.
+    /// When a term is invalid, or a short form and the block state it differently.
     pub fn terms(&self) -> Result<ContractTerms, ConfigProblem> {
         self.contract
             .check()
@@ -139,10 +139,10 @@ impl ChainConfig {
         Ok(terms)
     }
 
-    /// The chain as the plan knows it, with the terms that the configuration states of all its contracts.
+    /// Adds to the planned chain the terms that the configuration states for all contracts.
     ///
     /// # Errors
-    /// As for [`Self::terms`].
+    /// The errors of [`Self::terms`].
     pub fn with_contracts(&self, chain: Provided) -> Result<Provided, ConfigProblem> {
         let terms = self.terms()?;
         let roots = || terms.roots.values();
@@ -157,7 +157,7 @@ impl ChainConfig {
         })
     }
 
-    /// Refuses invalid values, as far as the configuration alone tells.
+    /// Refuses invalid values, as far as the configuration alone shows them.
     ///
     /// # Errors
     /// The first mistake.

@@ -1,5 +1,5 @@
-//! The state of an underlying at the end of a partition, as bytes: what the next partition is checked
-//! against.
+//! The serialised state of an underlying at the end of a partition, against which the next partition is
+//! checked.
 
 use super::ladder::{Contract, Ladder};
 use super::seen::SeenOf;
@@ -13,7 +13,7 @@ use stages_core::StageError;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 
-/// The states of some underlyings as bytes, with the digest of each.
+/// Serialises and compresses the states of several underlyings, with the digest of each.
 pub(super) fn pack(states: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, StageError> {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
     let mut write = |bytes: &[u8]| {
@@ -32,7 +32,7 @@ pub(super) fn pack(states: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, StageE
         .map_err(|err| StageError::new(format!("the state of a partition cannot be written: {err}")))
 }
 
-/// The states in the bytes of [`pack`], each with its digest.
+/// Decodes the output of [`pack`]: symbol, digest and state of each underlying.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, StageError> {
     let states = || {
         let mut all = Vec::new();
@@ -50,12 +50,12 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, 
     })
 }
 
-/// The digest of a state.
+/// The digest of a serialised state.
 pub(super) fn digest(state: &[u8]) -> BlobDigest {
     BlobRef::of(state).blob
 }
 
-/// A state as bytes; the days that have snapshots are not part of it.
+/// Serialises a state, without the days that have snapshots.
 pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
     let mut out = Vec::new();
     (seen.underlying, seen.parity.last).put(&mut out);
@@ -65,7 +65,7 @@ pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
     seen.ladder.is_some().put(&mut out);
     if let Some(ladder) = &seen.ladder {
         (ladder.date.0, ladder.underlying).put(&mut out);
-        // Most of its contracts have prices: a mark is enough for these.
+        // Most contracts of the ladder also have prices, and for those a flag is enough.
         let mut unpriced = vec![true; ladder.contracts.len()];
         for row in rows {
             let at = ladder.contracts.binary_search(&row.contract());
@@ -120,11 +120,11 @@ fn decode(mut bytes: &[u8]) -> Option<SeenOf> {
     Some(seen)
 }
 
-/// A value among the bytes of a state: a number in little-endian order, a list after its length, a value that
-/// may be missing after a flag.
+/// A value in a serialised state: numbers in little-endian order, lists after their length, optional values
+/// after a flag.
 trait Item: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// Takes it from the beginning; `None` if the bytes end before.
+    /// Reads the value from the front of `bytes`; `None` if they are too short.
     fn take(bytes: &mut &[u8]) -> Option<Self>;
 }
 
@@ -209,7 +209,7 @@ impl Item for Contract {
 }
 
 impl Item for Prices {
-    /// Column by column, which packs best.
+    /// The rows are written column by column, which compresses best.
     fn put(&self, out: &mut Vec<u8>) {
         let rows = &self.rows;
         self.roots.put(out);
@@ -229,7 +229,7 @@ impl Item for Prices {
             Some(())
         }
         let roots = Vec::take(bytes)?;
-        // Each row has some bytes.
+        // Every row takes some bytes, which bounds the plausible count.
         let count = usize::try_from(u64::take(bytes)?)
             .ok()
             .filter(|count| *count <= bytes.len())?;

@@ -1,5 +1,5 @@
-//! The rows of a file in the store, with what is known of them without reading them again: each file is
-//! parsed once.
+//! The rows of a file, kept in the store with a summary, so that the summary is known without reading the
+//! rows again. Each file is parsed once.
 
 use super::columns::{self, Columns, Names, UNKNOWN_TIME};
 use super::file_terms::{self, INSTANT, SINGLE_PRECISION, TIME};
@@ -17,67 +17,68 @@ use stages_core::dataset::Period;
 use stages_core::{Context, StageError, table};
 use std::collections::{BTreeMap, HashMap};
 
-/// The rows of a file.
+/// The stored rows of a file, and a summary of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct FileRows {
-    /// The rows.
+    /// The rows, cut by date.
     pub cuts: Cuts,
-    /// The symbols that [`Day::symbol`] stands for.
+    /// The symbols that [`Day::symbol`] indexes.
     pub symbols: Vec<String>,
-    /// The kinds of contracts that [`Day::kinds`] stand for.
+    /// The kinds of contracts that [`Day::kinds`] indexes.
     pub kinds: Vec<Kind>,
-    /// The days of its symbols.
+    /// The summaries of the file's rows by symbol, day and minute.
     pub days: Vec<Day>,
-    /// By symbol, the rows without a date or expiry that is supported. They are in no cut.
+    /// The number of rows without a supported date or expiry, by symbol. These rows are in no cut.
     pub out_of_range: BTreeMap<u32, u64>,
-    /// By symbol and day, the rows whose strike was read from single precision and is not what it was there.
+    /// The number of rows, by symbol and day, whose strike was stored in single precision and differs from
+    /// its decimal value.
     pub single_precision: Vec<(u32, Date, u64)>,
-    /// True where its rows have times of day.
+    /// True if the rows have times of day.
     pub has_times: bool,
-    /// True where some of them are local times, and not instants by themselves.
+    /// True if some times are local times rather than instants.
     pub has_local_times: bool,
-    /// The zone of its layout, empty where that has none.
+    /// The time zone in the file's layout; empty if it states none.
     #[serde(skip)]
     pub zone: String,
-    /// True where its rows are to be joined with those of other such files.
+    /// True if the rows are to be joined with those of other such files.
     #[serde(skip)]
     pub is_partial: bool,
 }
 
-/// A root, and the terms that rows state of its contracts.
+/// A root, with the contract terms that rows of it state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
-    /// The root in the file.
+    /// The root, as in the file.
     pub root: String,
-    /// The terms.
+    /// The terms that the rows state.
     #[serde(default)]
     pub terms: Terms,
 }
 
-/// The rows of a symbol on a day, in one minute.
+/// A summary of the rows of one symbol, day and minute.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Day {
-    /// The symbol.
+    /// The index of the symbol in [`FileRows::symbols`].
     pub symbol: u32,
     /// The day.
     pub date: Date,
-    /// Minutes after midnight, -1 where that is not known.
+    /// The time in minutes after midnight, -1 if unknown.
     pub time: i32,
-    /// True where they have several times within the minute.
+    /// True if the rows have several times within the minute.
     pub several: bool,
-    /// The rows.
+    /// The number of rows.
     pub rows: u64,
-    /// The columns that have a value, a bit each.
+    /// The set of columns that have any value.
     pub columns: Columns,
-    /// Its kinds of contracts.
+    /// The indices of the kinds of contracts in [`FileRows::kinds`].
     pub kinds: Vec<u32>,
 }
 
 impl FileRows {
-    /// The rows of a file, from its memo where they are cached.
+    /// The rows of a file, from the file's memo if cached.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
@@ -94,21 +95,21 @@ impl AsRef<Cuts> for FileRows {
     }
 }
 
-/// Texts and kinds by number.
+/// The indices of symbols, kinds and days.
 #[derive(Default)]
 struct Numbers {
     symbols: Names,
-    /// Kinds that state nothing, by root.
+    /// Kinds whose rows state no terms, by root.
     plain: HashMap<String, u32>,
     days: HashMap<(u32, Date, i32), usize>,
 }
 
-/// Writes the rows of a file.
+/// Writes the rows of a file to the store, and summarises them.
 struct Writer {
     cuts: CutWriter,
     numbers: Numbers,
     found: FileRows,
-    /// The first time of each of its days, microseconds after midnight.
+    /// The first time of each of the file's days, in microseconds after midnight.
     times: Vec<i64>,
     has_a_time: bool,
 }
@@ -130,7 +131,7 @@ impl Writer {
         self.cuts.add(batch, kept)
     }
 
-    /// Notes what is known of the rows, and returns those that have a date and an expiry.
+    /// Adds the rows to the summary, and returns the indices of those with a supported date and expiry.
     fn count(&mut self, batch: &RecordBatch) -> Result<Vec<u32>, StageError> {
         let symbols = table::texts(batch, "symbol")?;
         let roots = table::texts(batch, "root")?;
@@ -245,7 +246,7 @@ impl Writer {
         self.found.cuts = self.cuts.finish()?;
         self.found.symbols = self.numbers.symbols.texts;
         self.found.days.retain(|day| day.rows > 0);
-        // Where the first row has no time, or all are midnight, they are days.
+        // If the first row has no time, or all times are midnight, the file has days alone.
         self.found.has_times &= self.has_a_time;
         if !self.found.has_times {
             for day in &mut self.found.days {

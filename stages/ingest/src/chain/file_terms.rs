@@ -1,5 +1,5 @@
-//! The terms of contracts that the rows of a file state, on their way from the file to the chain: columns of
-//! [`datasets::schema::CONTRACT_TERMS`] after those of the chain in the table of the file.
+//! The contract terms that the rows of a file state, passed from the file to the chain in columns of
+//! [`datasets::schema::CONTRACT_TERMS`] after the chain's own columns in the file's table.
 
 use crate::clock::{self, Clock, Clocks};
 use crate::frame::Frame;
@@ -18,21 +18,21 @@ use stages_core::{StageError, table};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The column that marks strikes which were read from single precision.
+/// The column that marks strikes read from single precision.
 pub(super) const SINGLE_PRECISION: &str = "strike_is_single_precision";
 
-/// The column with the times of day of rows, microseconds after midnight.
+/// The column with each row's local time of day, in microseconds after midnight.
 pub(super) const TIME: &str = "local_time";
 
-/// The column with the instants of rows, microseconds UTC, where the file states more than a local time.
+/// The column with each row's instant, in microseconds UTC, for files that state more than a local time.
 pub(super) const INSTANT: &str = "instant";
 
-/// The name of a word by its text in a file.
+/// The canonical name of a term's value, parsed from a file's text.
 fn word<T: FromStr<Err = String> + ToString>(text: &str) -> Result<String, String> {
     text.parse::<T>().map(|word| word.to_string())
 }
 
-/// The text of a term as `contract:` has it.
+/// The text of a term in the spelling of `contract:`.
 fn canonical(term: &str, text: &str) -> Result<String, String> {
     match term {
         "underlying_kind" => word::<UnderlyingKind>(text),
@@ -44,10 +44,10 @@ fn canonical(term: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// Adds the terms that a layout maps to the table of a file.
+/// Adds columns for the terms that a layout maps to a file's table.
 ///
 /// # Errors
-/// A value that is none of a term's words.
+/// When a text is not among the values of its term.
 pub fn attach(
     batch: RecordBatch,
     frame: &Frame,
@@ -83,7 +83,7 @@ pub fn attach(
             let date = batch.schema().index_of("date")?;
             columns[date] = Arc::new(Date32Array::from_iter_values(days.into_iter().map(|day| day.0)));
         }
-        // Both, so that all parts of a file have the same columns.
+        // Both columns, so that all parts of a file have the same columns.
         let of = |of: fn(&Clock) -> Option<i64>| {
             clocks
                 .iter()
@@ -99,15 +99,15 @@ pub fn attach(
         }
     }
     if is_single_precision {
-        // A column, as a table's metadata does not outlive its Parquet.
+        // A column, since a table's metadata does not survive Parquet.
         fields.push(Arc::new(Field::new(SINGLE_PRECISION, DataType::Boolean, false)));
         columns.push(Arc::new(BooleanArray::from(vec![true; batch.num_rows()])));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// Where a layout states the exchange's zone beside that of its times, takes instants to their time of day
-/// there, and returns their days. Times that are all midnight are days, and stay.
+/// Converts times to the exchange's time zone, if the layout states one, and returns the days there. If all
+/// times are midnight, the file has days alone, which stay as they are.
 fn move_to_exchange(
     clocks: &mut [Option<Clock>],
     mut days: Vec<Date>,
@@ -149,7 +149,7 @@ fn move_to_exchange(
     Ok(Some(days))
 }
 
-/// The times of a file's rows; `None` where its first date has no time.
+/// The times of a file's rows; `None` if its first date has no time.
 fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
     let reader =
         |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
@@ -175,7 +175,7 @@ fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, 
         return Ok(None);
     };
     let mut clocks = reader(&mapping.theirs)?;
-    // Most files have days alone: the first row tells.
+    // Most files have days alone, which the first row shows.
     let mut first = None;
     let _ = frame.texts(&mapping.theirs, |_, text| {
         first = clocks.of_date(text);
@@ -191,12 +191,12 @@ fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, 
     Ok(Some(times))
 }
 
-/// The times of day of a table's rows, where its file has them.
+/// The local times of day of a table's rows, in microseconds after midnight, if the file has times.
 pub fn times(batch: &RecordBatch) -> Option<&Int64Array> {
     batch.column_by_name(TIME)?.as_primitive_opt::<Int64Type>()
 }
 
-/// The instants of a table's rows, where its file has times.
+/// The instants of a table's rows, in microseconds UTC, if the file has times.
 pub fn instants(batch: &RecordBatch) -> Option<&Int64Array> {
     batch.column_by_name(INSTANT)?.as_primitive_opt::<Int64Type>()
 }

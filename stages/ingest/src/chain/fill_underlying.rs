@@ -1,4 +1,4 @@
-//! The price of the underlying by put-call parity, where files have none.
+//! Prices of the underlying from put-call parity, for files without them.
 
 use super::columns::{Chain, UNDERLYING};
 use super::parity::{MEMORY, State, carry, forwards, spot};
@@ -7,8 +7,8 @@ use datasets::Date;
 use datasets::quality::Tally;
 use stages_numerics::statistics::median;
 
-/// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no
-/// limit.
+/// Fills the column of the underlying's price. `limit` is the largest move in a day as a fraction (0.1 is 10
+/// %), 0 for no limit.
 pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
     for run in chain.snapshots() {
         let forwards = forwards(chain, run.clone());
@@ -16,7 +16,7 @@ pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Se
         let before = state.begin(chain.date[run.start]);
         let State { carries, last, .. } = state;
         if let Some(carry) = carry(&forwards) {
-            // Of each day, the last carry so far.
+            // Each day keeps its latest carry only.
             if std::mem::replace(&mut state.has_carry_of_day, true) {
                 carries.pop_back();
             }

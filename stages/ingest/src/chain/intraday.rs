@@ -1,4 +1,4 @@
-//! Several snapshots of a day: the instants of all, or the choice of one.
+//! Several snapshots of a day: the instants of all of them, or the choice of one.
 
 use super::columns::{Chain, NO_INSTANT, UNKNOWN_TIME};
 use crate::clock::{self, DAY, MINUTE};
@@ -11,16 +11,16 @@ use std::fmt;
 use std::ops::RangeFrom;
 use std::str::FromStr;
 
-/// The snapshots of a day that are read.
+/// The choice among the snapshots of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
-    /// All: the chain is one by instant.
+    /// All snapshots: the result is a chain by instant.
     All,
-    /// Of each contract, the first.
+    /// The first snapshot of each contract.
     First,
-    /// Of each contract, the last.
+    /// The last snapshot of each contract.
     Last,
-    /// Of each contract, the first of this minute.
+    /// The first snapshot of each contract within this minute.
     At(TimeOfDay),
 }
 
@@ -59,12 +59,12 @@ datasets::as_text!(
     "all, first, last, or a time of day such as \"15:45\"."
 );
 
-/// Minutes after midnight.
+/// The time of day in minutes after midnight, rounded.
 pub fn minutes(time: TimeOfDay) -> i32 {
     (time.hours() * 60.0).round() as i32
 }
 
-/// The error for files without a row of a time, which have those of `found`.
+/// The error for files without a row at `time`; `found` are the minutes that they have.
 pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
     StageError::new(format!("the files have no row of {time}")).hint(format!(
         "`snapshot` may be `all`, `first`, `last`, or one of {}",
@@ -72,8 +72,8 @@ pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError 
     ))
 }
 
-/// Keeps one snapshot of each day, where one is chosen and the rows have times, and returns the number of
-/// rows left out.
+/// Keeps one snapshot of each contract and day if `snapshot` selects one and the rows have times. Returns the
+/// number of rows removed.
 pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
     let before = chain.len();
     let is_first = match snapshot {
@@ -102,10 +102,10 @@ pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
     (before - chain.len()) as u64
 }
 
-/// Gives rows with a local time their instants in a zone.
+/// Sets the instants of rows with a local time, by a time zone.
 ///
 /// # Errors
-/// A time that the zone skips.
+/// When a time falls into a gap of the time zone.
 pub fn localise(
     chain: &mut Chain,
     rows: RangeFrom<usize>,
@@ -118,8 +118,8 @@ pub fn localise(
             continue;
         }
         let (zone, date) = (zone(chain, row), chain.date[row]);
-        // A row without a time has the day's beginning; the stage refuses such rows where others of a day
-        // have times.
+        // A row without a time gets the beginning of its day; the stage refuses such rows if others of the
+        // day have times.
         let time = match chain.time.get(row) {
             Some(time) if *time != UNKNOWN_TIME => *time,
             _ => 0,
@@ -151,11 +151,11 @@ fn skipped(zone: Tz, date: Date, time: i64) -> StageError {
     )
 }
 
-/// The zones of a chain's exchanges, by symbol and class as numbers.
+/// The time zones of a chain's exchanges, keyed by the numbers of symbol and class.
 pub struct Zones(HashMap<(u32, u32), Tz>);
 
 impl Zones {
-    /// The zones of the contracts of a chain; UTC where none is known.
+    /// The time zones of a chain's contracts; UTC where unknown.
     pub fn of(chain: &Chain, contracts: &Contracts) -> Self {
         let zone = |(symbol, root): (u32, u32)| {
             let facts = contracts.of(chain.name(symbol), chain.name(root))?;
@@ -165,7 +165,7 @@ impl Zones {
         Self(pairs.map(|pair| (pair, zone(pair).unwrap_or(Tz::UTC))).collect())
     }
 
-    /// The zone of a row.
+    /// The time zone of a row.
     pub fn zone(&self, chain: &Chain, row: usize) -> Tz {
         self.0
             .get(&(chain.symbol[row], chain.root[row]))
@@ -173,10 +173,10 @@ impl Zones {
             .unwrap_or(Tz::UTC)
     }
 
-    /// Refuses instants whose day in the zone of the exchange is not the row's.
+    /// Refuses instants whose day in the exchange's time zone differs from the row's date.
     ///
     /// # Errors
-    /// The first of them.
+    /// The first such row.
     pub fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
         let mut last = None;
         for row in 0..chain.len() {
@@ -199,7 +199,7 @@ impl Zones {
     }
 }
 
-/// Returns whether a contract of a sorted chain by instant has several snapshots on a day.
+/// Returns whether any contract of a sorted chain by instant has several snapshots on one day.
 pub fn has_several(chain: &Chain) -> bool {
     chain.days().into_iter().filter(|day| day.len() > 1).any(|day| {
         let mut contracts = HashSet::new();
@@ -210,7 +210,7 @@ pub fn has_several(chain: &Chain) -> bool {
     })
 }
 
-/// Times of day as text, the first few of many.
+/// Formats minutes after midnight as times of day; of many, only the first few.
 fn times(minutes: impl Iterator<Item = i32>) -> String {
     const SHOWN: usize = 6;
     let distinct: BTreeSet<i32> = minutes.filter(|minute| *minute >= 0).collect();

@@ -1,16 +1,16 @@
-//! Rows of files that have some of a contract's values each (quotes, trades, open interest), joined into one
-//! row of the contract and instant.
+//! Joins rows from files that each hold some of a contract's values (quotes, trades, open interest) into one
+//! row for each contract and instant.
 
 use super::columns::Chain;
 use std::cmp::Ordering;
 
-/// Joins rows of one contract and instant among those that are `partial`, where no value is in both: the
-/// first takes the values of the others. Returns true for each row whose values another took. Rows that have
-/// a value in common stay for the rule `duplicate_key`.
+/// Joins `partial` rows of the same contract and instant if no value is present in two of them: the first row
+/// takes the values of the others. Returns true for each row whose values were taken. Rows with a value in
+/// common are left for the rule `duplicate_key`.
 pub fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
     let mut is_joined = vec![false; chain.len()];
     let mut rows: Vec<usize> = (0..chain.len()).filter(|row| partial[*row]).collect();
-    // By values, too: the order of files does not matter.
+    // Sorted by values too, so that the order of files does not matter.
     rows.sort_unstable_by(|a, b| order(chain, *a, *b).then_with(|| values(chain, *a, *b)));
     let of_keys: Vec<&[usize]> = rows.chunk_by(|a, b| order(chain, *a, *b).is_eq()).collect();
     for of_key in of_keys {
@@ -43,7 +43,7 @@ fn columns_mut(chain: &mut Chain) -> impl Iterator<Item = &mut Vec<f64>> {
     chain.values.iter_mut().chain(chain.stated.iter_mut().flatten())
 }
 
-/// The order of two rows by contract and instant.
+/// Orders two rows by contract and instant.
 fn order(chain: &Chain, a: usize, b: usize) -> Ordering {
     let key = |row: usize| {
         (

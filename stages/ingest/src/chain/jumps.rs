@@ -22,12 +22,13 @@ use datasets::Date;
 use datasets::corporate_action::SplitRatio;
 use datasets::quality::{Example, FEW_CONTRACTS, Tally};
 
-/// The least move of the underlying that is taken for a split.
+/// The smallest ratio of the underlying's prices that counts as a split.
 const LEAST_MOVE: f64 = 1.4;
-/// The part of the price of the underlying by which the options' forward may differ from it.
+/// The largest difference between the options' forward and the underlying's price, as a fraction of the
+/// latter.
 const FORWARD_GAP: f64 = 0.2;
 
-/// A change from one day to the next by the ratio of a split.
+/// A change from one day to the next by a split ratio.
 #[derive(Debug, PartialEq)]
 struct Jump {
     rule: &'static str,
@@ -36,12 +37,12 @@ struct Jump {
 }
 
 impl Ladder {
-    /// Returns whether the snapshot lists the contract that a split of `ratio` makes of another, to a cent of
-    /// the smaller strike of the two.
+    /// Returns whether the snapshot lists the contract that another one becomes by a split of `ratio`, to a
+    /// cent of the smaller of the two strikes.
     fn has_split(&self, &(expiry, strike, call): &Contract, ratio: f64) -> bool {
         let strike = f64::from_bits(strike) / ratio;
         let slack = (0.0051 * (1.0 / ratio).max(1.0)).min(0.01 * strike);
-        // Strikes are positive, so that their bits sort as they do; calls and puts alternate.
+        // Strikes are positive, so their bits sort as their values do; calls and puts alternate.
         let from = (expiry, (strike - slack).max(0.0).to_bits(), false);
         let start = self.contracts.partition_point(|contract| *contract < from);
         self.contracts[start..]
@@ -50,7 +51,8 @@ impl Ladder {
             .any(|other| other.2 == call)
     }
 
-    /// The jump from `before` to this snapshot, whose nearest forward `forward` gives.
+    /// The jump from the snapshot `before` to this one, if any; `forward` gives this snapshot's forward price
+    /// at the nearest expiry.
     fn jump(&self, before: &Self, forward: impl FnOnce() -> Option<f64>) -> Option<Jump> {
         let move_ = before.underlying / self.underlying;
         let alive: Vec<&Contract> = before.contracts.iter().filter(|c| c.0 >= self.date.0).collect();
@@ -112,8 +114,8 @@ fn shown(ratio: SplitRatio) -> String {
 }
 
 impl Rules<'_> {
-    /// Counts the splits of a part of a chain that no corporate action explains, and returns them: symbol,
-    /// day, ratio.
+    /// Counts the splits in a part of a chain that no corporate action explains, and returns them as symbol,
+    /// day and ratio.
     pub fn jumps(
         &self,
         chain: &Chain,
@@ -125,7 +127,7 @@ impl Rules<'_> {
             let symbol = chain.name(chain.symbol[run.start]);
             let ladder = Ladder::new(chain, run.clone());
             let seen = seen.of(symbol);
-            // Splits are made overnight: snapshots of one day are not compared.
+            // Splits take effect overnight, so snapshots of the same day are not compared.
             if let Some(before) = seen.ladder.as_ref().filter(|before| before.date != ladder.date) {
                 let forward = || {
                     parity::forwards(chain, run.clone())
@@ -178,12 +180,12 @@ mod tests {
     #[test]
     fn strikes_that_are_divided() {
         let before = ladder(1, 645.57, strikes(550, 10.0));
-        // To the cent, as exchanges list them.
+        // Strikes are rounded to the cent, as exchanges list them.
         let cents = |strike: f64| (strike / 7.0 * 100.0).round() / 100.0;
         let after = ladder(4, 93.7, strikes(550, 10.0).map(cents));
         let jump = after.jump(&before, || None).unwrap();
         assert_eq!((jump.rule, jump.ratio), ("strike_jump", SplitRatio { new: 7, old: 1 }));
-        // The other way round, and without a price of the underlying.
+        // In the opposite direction, and without a price of the underlying.
         let back = ladder(5, f64::NAN, strikes(550, 10.0));
         assert_eq!(
             before.jump(&after, || None).unwrap().ratio,
@@ -197,11 +199,11 @@ mod tests {
         let before = ladder(1, 100.0, strikes(50, 5.0));
         let halved = ladder(2, 50.5, strikes(50, 5.0));
         assert_eq!(halved.jump(&before, || Some(50.4)), None);
-        // The underlying is adjusted, the options are not.
+        // The underlying is adjusted, and the options are not.
         let jump = halved.jump(&before, || Some(100.2)).unwrap();
         assert_eq!((jump.rule, jump.ratio), ("price_jump", SplitRatio { new: 2, old: 1 }));
         assert_eq!(ladder(2, 75.5, strikes(50, 5.0)).jump(&before, || Some(75.4)), None);
-        // A new month's contracts are no split.
+        // Listing a new month's contracts is not a split.
         let mut rolled = ladder(101, 101.0, strikes(52, 5.0));
         rolled.contracts.iter_mut().for_each(|contract| contract.0 = 130);
         assert_eq!(rolled.jump(&before, || Some(101.0)), None);

@@ -1,13 +1,14 @@
-//! The contracts of a snapshot.
+//! The set of contracts listed in a snapshot.
 
 use super::columns::{Chain, UNDERLYING};
 use datasets::Date;
 use std::ops::Range;
 
-/// A contract: expiry, bits of the strike, call.
+/// A contract of an underlying: expiry in days since 1970-01-01, the bits of the strike, and whether it is a
+/// call.
 pub(super) type Contract = (i32, u64, bool);
 
-/// The contracts of a snapshot, sorted.
+/// The contracts listed in a snapshot, sorted.
 pub(super) struct Ladder {
     pub date: Date,
     pub underlying: f64,
@@ -15,7 +16,7 @@ pub(super) struct Ladder {
 }
 
 impl Ladder {
-    /// The contracts of the snapshot in these rows.
+    /// The contracts in the given rows, which are one snapshot.
     pub fn new(chain: &Chain, rows: Range<usize>) -> Self {
         let mut contracts: Vec<Contract> = rows
             .clone()
@@ -30,7 +31,7 @@ impl Ladder {
         }
     }
 
-    /// True if the contract is listed.
+    /// Returns whether the contract is listed.
     pub fn has(&self, contract: &Contract) -> bool {
         self.contracts.binary_search(contract).is_ok()
     }

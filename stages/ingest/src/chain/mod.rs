@@ -1,8 +1,9 @@
 //! `ingest/option_chain`: option quotes from files.
 //!
-//! Files become cuts of neighbouring days in the store, each with a summary (`file_rows`). The facts of the
-//! whole chain follow from the summaries (`whole`, `classes`). A partition is made of its cuts (`partition`),
-//! one after another, going on from the state at the end of the one before (`partitions`, `edge`).
+//! Each file becomes cuts of neighbouring days in the store, with a summary (`file_rows`). The facts of the
+//! whole chain follow from the summaries (`whole`, `classes`). Partitions are made from their cuts
+//! (`partition`) in order, each starting from the state at the end of the previous one (`partitions`,
+//! `edge`).
 
 mod classes;
 mod columns;

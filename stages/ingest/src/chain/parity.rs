@@ -1,7 +1,7 @@
 //! The price of the underlying from put-call parity, for chains without it.
 //!
 //! On a day, for every expiry at `T` years, calls and puts of one strike `K` satisfy `C - P = D (F - K)`.
-//! Closes of the two are not of the same moment and some are stale, so that every step is a median, which a
+//! The closes of call and put are not simultaneous and some are stale, so every step is a median, which a
 //! minority of bad pairs cannot move:
 //!
 //! 1. Of the pairs of an expiry, the [`PAIRS`] nearest to the money (smallest `|C - P|`) count: there the
@@ -14,25 +14,25 @@
 //!    the expiry.
 //! 4. Where the exchange limits a day's move, `S` is held within it of the day before.
 //!
-//! Of several snapshots of a day, each has its own price; the carry of a day before is that of its last
-//! snapshot, and the limit holds against the last price of the day before.
+//! If a day has several snapshots, each has its own price; a previous day's carry is that of its last
+//! snapshot, and the limit applies relative to the last price of the previous day.
 //!
-//! A day's price depends on that day and on days before it alone. Dividends before an expiry are part of `b`.
+//! A day's price depends only on that day and earlier ones. Dividends before an expiry are part of `b`.
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
 use super::columns::{ASK, BID, Chain, LAST};
 use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
-/// The number of pairs of an expiry that are used.
+/// The number of pairs of call and put that are used at each expiry.
 pub const PAIRS: usize = 9;
-/// The rates, a year, that bound discount factors.
+/// The lowest and highest annual interest rate, which bound the discount factors.
 pub const RATES: (f64, f64) = (-0.02, 0.15);
-/// The bounds of the carry, a year.
+/// The lowest and highest carry, per year.
 pub const CARRY: (f64, f64) = (-0.6, 0.2);
-/// Over how many days the carry is taken.
+/// The number of days whose carries enter the median.
 pub const MEMORY: usize = 5;
-/// The years added to the time to an expiry in its weight.
+/// The years added to the time to expiry in the weight of an expiry.
 pub const FLOOR: f64 = 0.02;
 
 /// The forward price at one expiry.
@@ -44,7 +44,8 @@ pub struct Forward {
     pub price: f64,
 }
 
-/// The median slope of all couples of points whose abscissae differ by more than `apart`.
+/// The Theil-Sen slope: the median of the slopes of all pairs of points whose abscissae differ by more than
+/// `apart`.
 fn slope(points: &[(f64, f64)], apart: f64) -> Option<f64> {
     let mut slopes = Vec::new();
     for (i, a) in points.iter().enumerate() {
@@ -57,7 +58,7 @@ fn slope(points: &[(f64, f64)], apart: f64) -> Option<f64> {
     median(&mut slopes)
 }
 
-/// The forward price that pairs of (strike, call less put) give; `None` of fewer than two.
+/// The forward price implied by pairs of (strike, call less put); `None` for fewer than two.
 pub fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
     if pairs.len() < 2 {
         return None;
@@ -71,13 +72,13 @@ pub fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
     Some(Forward { years, price })
 }
 
-/// The carry of a day, a year, from its forwards; `None` where they do not determine it.
+/// The annual carry on a day, from its forwards; `None` if they do not determine it.
 pub fn carry(forwards: &[Forward]) -> Option<f64> {
     let points: Vec<_> = forwards.iter().map(|f| (f.years, libm::log(f.price))).collect();
     slope(&points, 0.03).map(|carry| carry.clamp(CARRY.0, CARRY.1))
 }
 
-/// The price of the underlying from a day's forwards and the carry.
+/// The price of the underlying implied by a day's forwards and the annual carry.
 pub fn spot(forwards: &[Forward], carry: f64) -> Option<f64> {
     let mut logs: Vec<_> = forwards
         .iter()
@@ -86,7 +87,7 @@ pub fn spot(forwards: &[Forward], carry: f64) -> Option<f64> {
     weighted_median(&mut logs).map(libm::exp)
 }
 
-/// The forwards of one snapshot of a sorted chain, by expiry.
+/// The forwards of one snapshot of a sorted chain, one for each expiry.
 pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward> {
     let price = |i: usize| {
         let mid = 0.5 * (chain.values[BID][i] + chain.values[ASK][i]);
@@ -114,7 +115,7 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
             }
             i += 1;
         }
-        // Rows after their expiry, which may be kept, tell nothing.
+        // Rows past their expiry, which may be kept, carry no information.
         if years >= 0.0 {
             out.extend(forward(&mut pairs, years));
         }
@@ -122,23 +123,22 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
     out
 }
 
-/// The state from which the price of an underlying goes on: the carries of the last [`MEMORY`] days, and the
-/// last price.
+/// The state from one snapshot to the next: the carries of the last [`MEMORY`] days, and the last price.
 #[derive(Default)]
 pub struct State {
-    /// The carries, the oldest first.
+    /// The annual carries, oldest first.
     pub carries: VecDeque<f64>,
-    /// The last price.
+    /// The last price of the underlying.
     pub last: Option<f64>,
-    /// The day of the last snapshot, where it is of the same part of the chain, and the last price before
-    /// that day.
+    /// The day of the last snapshot, if it is in the same part of the chain, and the last price before that
+    /// day.
     pub(super) day: Option<(i32, Option<f64>)>,
-    /// True where the last carry is one of that day.
+    /// True if the last carry belongs to the day of the last snapshot.
     pub(super) has_carry_of_day: bool,
 }
 
 impl State {
-    /// Goes on to a snapshot of a day, and returns the last price before that day.
+    /// Advances to a snapshot on day `date`, and returns the last price before that day.
     pub(super) fn begin(&mut self, date: i32) -> Option<f64> {
         match self.day {
             Some((day, before)) if day == date => before,

@@ -1,4 +1,4 @@
-//! Vendors' option tables as ours.
+//! Conversion of vendors' option tables to our columns.
 
 use super::columns::{Chain, FLOATS};
 use super::file_terms;
@@ -16,9 +16,9 @@ use datasets::schema;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one
-/// in the file's name, or the index or stock that their option class belongs to. A row with a call and a put
-/// becomes two; a side without any value is none.
+/// Reads a table as it is, without applying rules. The symbol of rows without an underlying is the one given,
+/// or else the layout's, the one in the file's name, or the index or stock that the option class belongs to.
+/// A row with a call and a put becomes two rows; a side without any value becomes none.
 ///
 /// # Errors
 /// When a value cannot be read, or columns are missing.
@@ -50,7 +50,7 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
     Ok(concat_batches(&sides[0].schema(), &sides)?)
 }
 
-/// The rows of a table, to be read.
+/// The rows of a table, not yet converted.
 struct Rows<'a> {
     place: &'a str,
     layout: &'a Layout,
@@ -60,14 +60,15 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The column for one of ours: the side's, or else the row's.
+    /// The file's column for one of our columns: the mapping of the side, or else that of the whole row.
     fn find<'m>(&'m self, side: &'m [Mapping], ours: &str) -> Option<&'m Mapping> {
         side.iter()
             .chain(&self.layout.columns)
             .find(|mapping| mapping.ours == ours && self.frame.has(&mapping.theirs))
     }
 
-    /// The contracts of one side of the rows, or of the rows; and which of them have any value there.
+    /// The contracts of one side (calls or puts) or of whole rows, and for each row whether it has any value
+    /// there.
     fn chain(&self, side: &[Mapping], call: Option<bool>) -> Result<(Chain, Vec<bool>), StageError> {
         let (frame, rows) = (self.frame, self.frame.rows());
         let mut chain = Chain::default();
@@ -123,7 +124,7 @@ impl Rows<'_> {
             *column = match self.find(side, ours) {
                 Some(mapping) => Some(frame.numbers(mapping)?),
                 None if self.given.contains_key(ours) => Some(vec![self.given_number(ours)?; rows]),
-                // Of the other side alone.
+                // A column of the opposite side only.
                 None => is_mapped.then(|| vec![f64::NAN; rows]),
             };
         }
@@ -138,7 +139,7 @@ impl Rows<'_> {
         Ok(dates.into_iter().map(|date| date.0).collect())
     }
 
-    /// Calls and puts of a column.
+    /// Reads a column of option types; true for calls.
     fn calls(&self, theirs: &str) -> Result<Vec<bool>, StageError> {
         let layout = self.layout;
         let is = |text: &str, values: &[String]| values.iter().any(|value| value.eq_ignore_ascii_case(text));
@@ -161,7 +162,7 @@ impl Rows<'_> {
         Ok(calls)
     }
 
-    /// The contracts' symbols, taken apart; `None` where the layout takes nothing from them.
+    /// The parsed contract symbols; `None` if the layout takes nothing from them.
     fn contract_symbols(&self, side: &[Mapping]) -> Result<Option<Vec<Symbol>>, StageError> {
         let Some(symbol) = &self.layout.contract_symbol else {
             return Ok(None);
@@ -215,7 +216,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The underlyings; and as classes, where nothing else names them.
+    /// Sets the underlyings, and the classes where nothing else names them.
     fn symbols(&self, chain: &mut Chain, side: &[Mapping]) -> Result<(), StageError> {
         let of_name = self.given.get("symbol").map(|named| named.text.to_uppercase());
         let given = [
@@ -255,7 +256,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// The value that the file's name, the lines before its header or the layout give for every row.
+    /// The value that the file's name, its preamble or the layout gives for all rows.
     fn given(&self, ours: &str) -> Result<&Named, StageError> {
         self.given.get(ours).ok_or_else(|| {
             let patterns = self.layout.paths.iter().chain(&self.layout.form.preamble);
@@ -342,7 +343,7 @@ impl Symbol {
     }
 }
 
-/// The option class from a vendor's text: of an OCC symbol (`SPXW190531C01000000`) the part before the date.
+/// The option class in a vendor's text: the part of an OCC symbol (`SPXW190531C01000000`) before the date.
 fn class_of(text: &str) -> &str {
     let bytes = text.as_bytes();
     let Some(at) = bytes.len().checked_sub(15).filter(|at| *at > 0) else {

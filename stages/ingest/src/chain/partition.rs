@@ -1,4 +1,4 @@
-//! One partition of a chain: from the rows of files to the partition's tables.
+//! A single partition of a chain, from the rows of files to the partition's tables.
 
 use super::classes::{self, ClassOf};
 use super::columns::{ASK, BID, Chain, Columns, FLOATS, UNDERLYING, UNKNOWN_TIME, bit};
@@ -27,44 +27,44 @@ use stages_core::dataset::{self, Period};
 use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The facts of the whole chain that its partitions are made with.
+/// The facts of the whole chain, from which its partitions are made.
 pub struct Facts<'a> {
     /// The stage's configuration.
     pub config: &'a ChainConfig,
     /// The period of partitions.
     pub period: Period,
-    /// The classes of kinds of contracts.
+    /// The option class of each kind of contracts.
     pub classes: &'a ClassOf,
-    /// The facts of classes.
+    /// The contract terms by class.
     pub contracts: &'a Contracts,
-    /// The styles among them.
+    /// The exercise and settlement styles of the contracts.
     pub styles: Styles,
     /// The exchange's calendar.
     pub calendar: CalendarName,
     /// The smallest step of prices.
     pub tick: f64,
-    /// The most that the underlying may move in a day; 0 for no limit.
+    /// The largest daily move of the underlying as a fraction; 0 for no limit.
     pub limit: f64,
     /// The corporate actions that explain jumps.
     pub actions: &'a [CorporateAction],
-    /// The closes of the files of the underlying.
+    /// The closes in the files of the underlying.
     pub closes: &'a Closes,
-    /// True where any file has times of day.
+    /// True if any file has times of day.
     pub has_times: bool,
-    /// The kinds of values that the rows have.
+    /// What the rows of the chain contain.
     pub found: Found,
 }
 
-/// The styles of contracts that rules ask for.
+/// The contract styles that the rules depend on.
 pub struct Styles {
-    /// The roots of which a class is AM-settled.
+    /// The roots with an AM-settled class.
     morning: BTreeSet<String>,
-    /// The symbols of which a class can be exercised at any time.
+    /// The symbols with a class of American exercise.
     american: BTreeSet<String>,
 }
 
 impl Styles {
-    /// The styles of contracts.
+    /// Collects the styles of contracts.
     pub fn of(contracts: &Contracts) -> Self {
         let morning = contracts
             .iter()
@@ -79,62 +79,62 @@ impl Styles {
     }
 }
 
-/// The bits of [`datasets::schema::stated`].
+/// The set of all columns of [`datasets::schema::stated`].
 pub const STATED: Columns = !0 << FLOATS.len();
 
-/// Closes by symbol and day.
+/// Closes of underlyings by symbol and day.
 pub type Closes = BTreeMap<String, BTreeMap<Date, f64>>;
 
-/// A partition that is to be made.
+/// A partition to be made.
 pub struct Unit<'a> {
-    /// Its days.
+    /// The dates of the partition.
     pub range: DateRange,
-    /// Its only symbol; `None` for all.
+    /// The single symbol of the partition; `None` for all symbols.
     pub only: Option<&'a str>,
-    /// The files with rows of these days, and their cuts.
+    /// The files with rows on these dates, and the indices of their cuts.
     pub cuts: Vec<(&'a FileRows, Vec<usize>)>,
-    /// Its symbols.
+    /// The symbols of the partition.
     pub symbols: BTreeSet<&'a str>,
-    /// Its symbols and days.
+    /// The pairs of symbol and day in the partition.
     pub days: BTreeSet<(&'a str, Date)>,
-    /// Its kinds of contracts.
+    /// The kinds of contracts in the partition, with their symbols.
     pub kinds: Vec<(&'a str, &'a Kind)>,
 }
 
-/// A partition's rows, in order.
+/// The rows of a partition, read and sorted.
 pub struct Prepared {
     chain: Chain,
     tally: Tally,
-    /// The rows of other snapshots.
+    /// The number of rows left out because they belong to other snapshots.
     other_snapshots: u64,
-    /// The rows that were joined with others.
+    /// The number of rows whose values were joined into others.
     joined: u64,
-    /// The rows whose files do not say their time.
+    /// The number of rows whose files do not state a time.
     timeless: u64,
     columns: Columns,
 }
 
-/// A partition that is made and not stored yet.
+/// A partition that is made but not yet stored.
 pub struct Made {
     chain: Chain,
     done: Done,
-    /// The states at its end.
+    /// The serialised state of each underlying at the end of the partition.
     states: BTreeMap<String, Vec<u8>>,
 }
 
 impl Made {
-    /// The digests of the states at its end.
+    /// The digests of the states of the underlyings at the end of the partition.
     pub fn states(&self) -> &BTreeMap<String, BlobDigest> {
         &self.done.states
     }
 }
 
 impl Facts<'_> {
-    /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests
-    /// of the states before it.
+    /// The memo of a partition, keyed by its rows and all facts that its result depends on. `states` are the
+    /// digests of the underlyings' states before the partition.
     pub fn memo<'f>(&self, unit: &Unit<'f>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
         let config = self.config;
-        // The order of files and of rows in them does not matter.
+        // The key does not depend on the order of files or of rows within them.
         let cuts = unit
             .cuts
             .iter()
@@ -180,7 +180,7 @@ impl Facts<'_> {
             "only": unit.only,
             "period": self.period,
             "symbols": config.symbols,
-            // A partition is the same for all dates that have the whole of it.
+            // Date ranges that contain the whole partition give the same key.
             "dates": config.dates.map(|dates| intersection(dates,
                 unit.range)).filter(|dates| *dates != unit.range),
             "snapshot": config.snapshot,
@@ -208,7 +208,7 @@ impl Facts<'_> {
         )
     }
 
-    /// The time zones of classes.
+    /// The time zone of each symbol and class.
     fn zones<'c>(&'c self, classes: &[(&&str, &&Kind, &str)]) -> BTreeSet<(String, Option<&'c str>)> {
         let zone = |symbol: &str, class: &str| self.contracts.of(symbol, class)?.terms.time_zone.as_deref();
         let of = classes
@@ -236,17 +236,18 @@ impl Facts<'_> {
         facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
     }
 
-    /// The close of the underlying.
+    /// The close of the underlying on a date, from the files of the underlying.
     fn close(&self, symbol: &str, date: Date) -> f64 {
         let of_symbol = self.closes.get(symbol).or_else(|| {
-            // One underlying and one series of bars: they belong together even if their symbols differ.
+            // With one underlying and one series of bars, the two belong together even if their symbols
+            // differ.
             let is_one = self.closes.len() == 1 && self.found.one_symbol;
             self.closes.values().next().filter(|_| is_one)
         });
         of_symbol.and_then(|days| days.get(&date)).copied().unwrap_or(f64::NAN)
     }
 
-    /// Calls `take` with the rules.
+    /// Calls `take` with the rules of the chain.
     fn with_rules<T>(&self, take: impl FnOnce(&Rules<'_>) -> T) -> T {
         take(&Rules {
             bad: &self.config.on_bad_rows,
@@ -260,10 +261,11 @@ impl Facts<'_> {
         })
     }
 
-    /// Reads the rows of a partition and puts them in order.
+    /// Reads the rows of a partition and sorts them.
     ///
     /// # Errors
-    /// When they cannot be read, or there are several snapshots of a day and none is chosen.
+    /// When the rows cannot be read, or a day has several snapshots and the configuration does not choose
+    /// among them.
     pub fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
         let mut chain = Chain::default();
         let config = self.config;
@@ -331,7 +333,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Applies the rules to a partition's rows, going on from `seen`.
+    /// Applies the rules to the rows of a partition, starting from the state `seen`.
     pub fn make(&self, unit: &Unit<'_>, prepared: Prepared, seen: &mut Seen) -> Made {
         let Prepared {
             mut chain,
@@ -434,7 +436,7 @@ impl Facts<'_> {
     }
 }
 
-/// The bits of quotes.
+/// The set of quote columns.
 pub const QUOTES: Columns = bit(BID) | bit(ASK);
 
 fn intersection(a: DateRange, b: DateRange) -> DateRange {

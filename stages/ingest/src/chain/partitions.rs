@@ -1,6 +1,6 @@
-//! The partitions of a chain, made one after another: each goes on from the state at the end of the one
-//! before, and one whose rows, facts and state before it are those of an earlier run is not made again.
-//! Reading and writing of a few partitions run side by side; no more than these are held.
+//! The partitions of a chain, made in order. Each starts from the state at the end of the previous one; a
+//! partition whose rows, facts and initial state equal those of an earlier run is taken from its memo. A few
+//! partitions are read and written in parallel, and no more than these are held in memory.
 
 use super::edge;
 use super::partition::{Facts, Made, Prepared, Unit};
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use stages_core::{Context, Memo, StageError};
 use std::collections::BTreeMap;
 
-/// The states of underlyings between partitions.
+/// The states of the underlyings between partitions.
 #[derive(Default)]
 pub struct States(BTreeMap<String, State>);
 
@@ -22,20 +22,20 @@ struct State {
     held: Held,
 }
 
-/// The place of a state.
+/// Where a state is held.
 enum Held {
     Here(Box<SeenOf>),
     Stored(BlobRef),
 }
 
 impl States {
-    /// The digests of the states before a partition.
+    /// The digests of the states before a partition, by symbol.
     fn digests<'u>(&self, unit: &Unit<'u>) -> Vec<(&'u str, Option<BlobDigest>)> {
         let of = |symbol: &&'u str| (*symbol, self.0.get(*symbol).map(|state| state.digest));
         unit.symbols.iter().map(of).collect()
     }
 
-    /// Takes the states before a partition.
+    /// Takes out the states before a partition.
     fn take(&mut self, store: &Store, unit: &Unit<'_>) -> Result<Seen, StageError> {
         let mut seen = Seen::default();
         for symbol in &unit.symbols {
@@ -62,7 +62,7 @@ impl States {
         Ok(seen)
     }
 
-    /// Puts the states after a partition.
+    /// Stores the states after a partition.
     fn put(&mut self, seen: Seen, done: &BTreeMap<String, BlobDigest>) {
         for (symbol, of) in seen.symbols {
             if let Some(digest) = done.get(&symbol) {
@@ -72,7 +72,7 @@ impl States {
         }
     }
 
-    /// Notes the states after a partition that is cached.
+    /// Records the states after a cached partition.
     fn note(&mut self, done: &Done) {
         for (symbol, digest) in &done.states {
             if let Some(edge) = done.edge {
@@ -84,10 +84,10 @@ impl States {
 }
 
 impl Facts<'_> {
-    /// Makes partitions, which go on from `states`, in their order.
+    /// Makes partitions in order, starting from `states`.
     ///
     /// # Errors
-    /// When one cannot be made.
+    /// When a partition cannot be made.
     pub fn partitions(
         &self,
         context: &Context,
@@ -96,11 +96,11 @@ impl Facts<'_> {
     ) -> Result<Vec<Done>, StageError> {
         let total = units.len() as u64;
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
-        // Partitions that are made and not stored yet, and those after them that are prepared: the three go
-        // on side by side.
+        // Three groups of partitions proceed in parallel: those made but not yet stored, those prepared, and
+        // those being read.
         let mut made: Vec<(Memo, Made)> = Vec::new();
         let mut prepared: Vec<Result<Prepared, StageError>> = Vec::new();
-        // After a partition that changed, the next has probably changed, too.
+        // After a partition that changed, the next one has probably changed too.
         let mut width = 1;
         while all.len() < units.len() {
             context.check_cancelled()?;
@@ -141,13 +141,13 @@ impl Facts<'_> {
         Ok(all)
     }
 
-    /// A partition from its memo.
+    /// The result for a partition from its memo, if cached.
     fn known(&self, context: &Context, unit: &Unit<'_>, states: &States) -> Result<Option<Done>, StageError> {
         let memo = self.memo(unit, &states.digests(unit));
         context.cached(&memo, |value| self.complete(context, &memo, value))
     }
 
-    /// The value of a partition's memo, unless blobs that it names are gone.
+    /// The decoded value of a partition's memo; `None` if blobs that it names are missing.
     fn complete(&self, context: &Context, memo: &Memo, value: BlobRef) -> Result<Option<Done>, StageError> {
         let done: Done = decode(&context.store.blob(value.blob)?)?;
         Ok(done.is_complete(context, memo)?.then_some(done))
@@ -157,7 +157,7 @@ impl Facts<'_> {
         units.par_iter().map(|unit| self.prepare(context, unit)).collect()
     }
 
-    /// Makes partitions of prepared rows, up to one that is known.
+    /// Makes the partitions of prepared rows, up to the first one that is cached.
     fn make_all(
         &self,
         context: &Context,

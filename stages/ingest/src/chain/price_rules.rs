@@ -1,13 +1,12 @@
-//! The rules of [`datasets::quality::CHAIN`] that need the price of the underlying, applied once it is known.
+//! Applies the rules of [`datasets::quality::CHAIN`] that need the price of the underlying.
 //!
-//! With `T` years of 365 days to expiry, `K` the strike, `S` the underlying, `w` 1 for calls and -1 for puts,
-//! and `c` = [`PLAUSIBLE_CARRY`], the value of exercise is
+//! With `T` the years (of 365 days) to expiry, `K` the strike, `S` the price of the underlying, `w` = 1 for
+//! calls and -1 for puts, and `c` = [`PLAUSIBLE_CARRY`], the exercise value is
 //!
-//! - American contracts: `max(w (S - K), 0)`, what exercise pays at once;
-//! - European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` that put-call parity gives at the
-//!   expiry (the median over the strikes nearest to the money, see [`parity`]), and without one with
-//!   `S e^(-c T)` for calls and `S e^(c T)` for puts in its place. No rate up to `c` takes the value of the
-//!   contract below it.
+//! American contracts: `max(w (S - K), 0)`, the value of immediate exercise;
+//! European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` from put-call parity at the expiry
+//! (the median over the strikes nearest to the money, see [`parity`]). Without a forward, `S e^(-c T)` takes
+//! the place of `F` for calls and `S e^(c T)` for puts. At no rate up to `c` is the contract worth less.
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING, VOLATILITY};
 use super::parity;
@@ -17,13 +16,13 @@ use datasets::Date;
 use datasets::quality::{INTRINSIC_ROUNDING, MISPRICED, PLACEHOLDER_VOLATILITY, PLAUSIBLE_CARRY, Tally};
 use stages_numerics::black_scholes::greeks;
 
-/// The steps of prices by which a vendor's volatility may misprice beyond [`MISPRICED`].
+/// The number of ticks by which a vendor's volatility may misprice an option beyond [`MISPRICED`].
 const MISPRICED_TICKS: f64 = 5.0;
-/// The least days to expiry at which a vendor's volatility is compared with the price.
+/// The minimum number of days to expiry for comparing a vendor's volatility with the price.
 const LEAST_DAYS: i32 = 2;
 
 impl Rules<'_> {
-    /// Applies the rules that need the price of the underlying to a part of the chain that [`Rules::clean`]
+    /// Applies the rules that need the price of the underlying to a part of the chain, which [`Rules::clean`]
     /// has cleaned.
     pub fn check_prices(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
@@ -61,7 +60,7 @@ impl Rules<'_> {
         }
         let (strike, call) = (chain.strike[i], chain.call[i]);
         let years = f64::from(chain.expiry[i] - chain.date[i]).max(0.0) / 365.0;
-        // What it can be bought at: data without quotes is traded at its last prices.
+        // The price at which the option can be bought: data without quotes trades at last prices.
         let price = if bid.is_nan() && ask.is_nan() { last } else { ask };
         let exercise = |at: f64| (if call { at - strike } else { strike - at }).max(0.0);
         let low = libm::exp(-PLAUSIBLE_CARRY * years);

@@ -1,4 +1,4 @@
-//! Quotes for chains that have none.
+//! Quotes for chains without them.
 
 use super::columns::{ASK, BID, Chain, LAST};
 use schemars::JsonSchema;
@@ -41,10 +41,10 @@ impl Default for FromLast {
 }
 
 impl FromLast {
-    /// Refuses an invalid spread.
+    /// Refuses invalid spreads.
     ///
     /// # Errors
-    /// The first number out of its range.
+    /// The first number out of range.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let fields = [
             ("half_spread", self.half_spread, 1.0),
@@ -64,14 +64,14 @@ impl FromLast {
         Ok(())
     }
 
-    /// Bid and ask around a last price.
+    /// The bid and ask around a last price.
     pub fn around(&self, last: f64) -> (f64, f64) {
         let half = (self.half_spread * last).max(self.min_half_spread);
         let (bid, ask) = ((last - half).max(0.0), last + half);
         if self.tick <= 0.0 {
             return (bid, ask);
         }
-        // A tick such as 0.0001 is 1/10000: dividing by the whole number gives the nearest number to the
+        // A tick such as 0.0001 is 1/10000: dividing by the whole number rounds to the nearest float of the
         // decimal.
         let per_unit = 1.0 / self.tick;
         let whole = per_unit.round();
@@ -82,7 +82,7 @@ impl FromLast {
                 ticks * self.tick
             }
         };
-        // A price that is on a tick but for rounding stays there.
+        // A price that is on a tick apart from rounding errors stays there.
         const SLACK: f64 = 1e-6;
         (
             price((bid / self.tick + SLACK).floor()),
@@ -90,7 +90,7 @@ impl FromLast {
         )
     }
 
-    /// Fills bid and ask wherever there is a last price that can be traded at, and no quote.
+    /// Fills in bid and ask of every row with a tradable last price and no quote.
     pub fn fill(&self, chain: &mut Chain) {
         for i in 0..chain.len() {
             let last = chain.values[LAST][i];

@@ -1,4 +1,5 @@
-//! The facts that partitions are made by, and what is made: the value of a partition's memo.
+//! What is known of a chain's rows before its partitions are made, and the result for each partition, which
+//! is the value of its memo.
 
 use super::columns::Columns;
 use crate::cuts::kept;
@@ -10,22 +11,23 @@ use stages_core::dataset::{Partition, PartitionKey};
 use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The facts of rows that are known for sure only when all partitions are made: they are first taken from the
-/// files, and the partitions are made again where that was wrong.
+/// What the rows of a chain contain. This is only certain once all partitions are made, so it is first taken
+/// from the files, and the partitions are made again if it was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
-    /// True where there are quotes; otherwise there are last prices alone.
+    /// True if there are quotes; otherwise there are last prices alone.
     pub quoted: bool,
-    /// True where trades or open contracts are counted.
+    /// True if volume or open interest is present.
     pub counted: bool,
     /// The origin of the price of the underlying.
     pub underlying: Underlying,
-    /// True where the chain has one underlying.
+    /// True if the chain has a single underlying.
     pub one_symbol: bool,
-    /// The columns [`datasets::schema::stated`] that any row has, a bit each; the partitions have them all.
+    /// The columns of [`datasets::schema::stated`] with a value in any row; all partitions have these
+    /// columns.
     #[serde(skip_serializing_if = "is_zero")]
     pub stated: Columns,
-    /// True where the chain is one by instant: a contract has several snapshots on a day, or `snapshot: all`.
+    /// True for a chain by instant: a contract has several snapshots on a day, or `snapshot: all` is set.
     pub intraday: bool,
 }
 
@@ -33,7 +35,7 @@ fn is_zero(columns: &Columns) -> bool {
     *columns == 0
 }
 
-/// The origin of the price of the underlying, as the metadata has it.
+/// The origin of the underlying's price, as named in the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Underlying {
@@ -46,50 +48,50 @@ pub enum Underlying {
     Parity,
 }
 
-/// The number of snapshots of days, by symbol.
+/// The number of snapshots by symbol and day.
 pub type SnapshotsOfDays = BTreeMap<String, BTreeMap<Date, u64>>;
 
-/// A partition that is made: the value of its memo.
+/// The result for a partition: the value of its memo.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// Its tables, by symbol.
+    /// The tables of the partition, by symbol.
     pub(super) tables: Vec<(String, BlobRef)>,
-    /// The blob of the states at its end.
+    /// The blob with the states of the underlyings at the end of the partition.
     pub edge: Option<BlobRef>,
-    /// The digest of the state of each symbol at its end.
+    /// The digest of each symbol's state at the end of the partition.
     pub states: BTreeMap<String, BlobDigest>,
-    /// The rows that are left.
+    /// The number of rows that were kept.
     pub rows: u64,
-    /// The rows of the first day.
+    /// The number of rows on the first day.
     pub first_day: u64,
-    /// The rows at which nothing can be traded.
+    /// The number of rows at which nothing can be traded.
     pub untradable: u64,
-    /// The snapshots.
+    /// The number of snapshots.
     pub snapshots: u64,
-    /// The rows of other snapshots of a day.
+    /// The number of rows left out because they belong to other snapshots of the day.
     pub other_snapshots: u64,
-    /// The rows that were joined with others.
+    /// The number of rows whose values were joined into others.
     #[serde(default, skip_serializing_if = "no_rows")]
     pub joined: u64,
-    /// True where a contract has several snapshots on a day.
+    /// True if a contract has several snapshots on a day.
     pub several: bool,
-    /// Of a chain by instant, the rows whose files do not say their time.
+    /// In a chain by instant, the number of rows whose files do not state a time.
     pub timeless: u64,
-    /// Of a chain by instant, the number of snapshots of days, by symbol.
+    /// In a chain by instant, the number of snapshots by symbol and day.
     pub snapshots_of_days: SnapshotsOfDays,
-    /// Of a chain by instant, the first and the last time of day of a snapshot, microseconds after midnight
-    /// in the zone of the exchange.
+    /// In a chain by instant, the first and last time of day of a snapshot, in microseconds after midnight in
+    /// the exchange's time zone.
     pub times: Option<(i64, i64)>,
-    /// The columns that have values in the rows of the files that count, after rows were dropped, and in the
-    /// end.
+    /// The columns with values in three states of the rows: as read, after faulty rows were dropped, and at
+    /// the end.
     pub columns: [Columns; 3],
-    /// The symbols that had rows once some were dropped.
+    /// The symbols with rows left after faulty ones were dropped.
     pub symbols: Vec<String>,
-    /// The symbols and classes that have rows.
+    /// The symbols and classes with rows at the end.
     pub classes: BTreeSet<(String, String)>,
-    /// The trading days with rows.
+    /// The trading days with rows, by symbol.
     pub open: BTreeMap<String, BTreeSet<Date>>,
-    /// The violations.
+    /// The violations of rules.
     pub tally: Counted,
 }
 
@@ -98,7 +100,7 @@ fn no_rows(rows: &u64) -> bool {
 }
 
 impl Done {
-    /// Its tables.
+    /// The stored partitions, one for each symbol.
     pub fn partitions(&self, range: DateRange) -> impl Iterator<Item = Partition> {
         self.tables.iter().map(move |(symbol, blob)| Partition {
             key: PartitionKey::new(symbol.clone(), range),
@@ -106,7 +108,7 @@ impl Done {
         })
     }
 
-    /// Returns whether all its blobs are there.
+    /// Returns whether all blobs of the result are in the store.
     pub fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
         let has_edge = match self.edge {
             Some(edge) => context.store.memo(kept(memo).key)? == Some(edge),

@@ -1,5 +1,5 @@
-//! The rules of [`datasets::quality::CHAIN`] that need no price of the underlying, applied. Those that need
-//! one are in [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
+//! Applies the rules of [`datasets::quality::CHAIN`] that do not need the price of the underlying. The others
+//! are in [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
 
 use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
 use super::seen::Seen;
@@ -12,27 +12,27 @@ use datasets::layout::CalendarName;
 use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILITY, Tally};
 use std::ops::Range;
 
-/// The rules of chains with their settings.
+/// The rules for chains, with their settings.
 pub struct Rules<'a> {
-    /// The action for each.
+    /// The action for each rule.
     pub bad: &'a OnBadRows,
     /// The exchange's calendar.
     pub calendar: CalendarName,
-    /// Returns whether a class is AM-settled.
+    /// Tells whether a class is AM-settled.
     pub is_morning: &'a dyn Fn(&str) -> bool,
-    /// Returns whether the contracts on an underlying can be exercised at any time.
+    /// Tells whether contracts on an underlying have American exercise.
     pub is_american: &'a dyn Fn(&str) -> bool,
-    /// True where the files have quotes; otherwise they have last prices alone.
+    /// True if the files have quotes; otherwise they have last prices alone.
     pub quoted: bool,
-    /// True where the files count trades or open contracts.
+    /// True if the files have volume or open interest.
     pub counted: bool,
-    /// The smallest step of prices, in currency; 0 where it is not known.
+    /// The tick size of prices, in currency; 0 if unknown.
     pub tick: f64,
     /// The corporate actions that explain jumps.
     pub actions: &'a [CorporateAction],
 }
 
-/// The rows that stay, while rules are applied.
+/// The rows that remain while rules are being applied.
 pub(super) struct Applied<'a> {
     rules: &'a Rules<'a>,
     pub keep: Vec<bool>,
@@ -46,13 +46,13 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// Counts a row that breaks a rule, and does what the rule's action says.
+    /// Counts a row that breaks a rule, and takes the rule's action.
     pub(super) fn broken(&mut self, rule: &str, chain: &mut Chain, row: usize, tally: &mut Tally) {
         tally.add_row(rule, Date(chain.date[row]), || chain.example(row));
         self.act(rule, chain, row..row + 1);
     }
 
-    /// As [`Applied::broken`] for all rows of a snapshot.
+    /// Counts all rows of a snapshot that breaks a rule, and takes the rule's action.
     fn broken_snapshot(&mut self, rule: &str, chain: &mut Chain, rows: Range<usize>, tally: &mut Tally) {
         let first = rows.start;
         tally.add_rows(rule, Date(chain.date[first]), rows.len() as u64, || {
@@ -79,17 +79,18 @@ impl Rules<'_> {
         self.action(rule) != Action::Keep
     }
 
-    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules that need no
-    /// price of the underlying to every row.
+    /// Sorts a chain, or the next part of one, removes duplicate keys, and applies the rules that do not need
+    /// the price of the underlying.
     pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.prepare(chain, tally);
         self.check_rows(chain, seen, tally);
     }
 
-    /// The steps of [`Rules::clean`] that look at no earlier part: sorts the rows and makes their key unique.
+    /// The first steps of [`Rules::clean`], which need no earlier part: sorts the rows and removes duplicate
+    /// keys.
     pub(super) fn prepare(&self, chain: &mut Chain, tally: &mut Tally) {
         if chain.expiry.iter().any(|expiry| Date(*expiry).is_weekend()) {
-            // In order, so that the examples do not depend on how the rows are spread over files.
+            // Sorted first, so that the examples do not depend on how rows are spread over files.
             chain.sort();
             self.repair_expiries(chain, tally);
         }
@@ -97,7 +98,7 @@ impl Rules<'_> {
         drop_duplicates(chain, tally);
     }
 
-    /// The steps of [`Rules::clean`] after [`Rules::prepare`].
+    /// The steps of [`Rules::clean`] that follow [`Rules::prepare`].
     pub(super) fn check_rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         self.days(chain, seen, tally, &mut applied);
@@ -112,7 +113,7 @@ impl Rules<'_> {
             if expiry.is_weekend() {
                 tally.add_row("weekend_expiry", Date(chain.date[i]), || chain.example(i));
                 if repair {
-                    // The last day of trading: the Friday, or the day before it where that is a holiday.
+                    // The last trading day: the Friday, or the trading day before it if that is a holiday.
                     while expiry.is_weekend() || !is_trading_day(self.calendar, expiry) {
                         expiry = expiry.plus(-1);
                     }
@@ -122,8 +123,9 @@ impl Rules<'_> {
         }
     }
 
-    /// Applies the rules of whole snapshots and days. A day of several snapshots repeats the one before if
-    /// its first and its last snapshot do: from one minute to the next, prices often stay.
+    /// Applies the rules for whole snapshots and days. A day with several snapshots counts as a copy of the
+    /// previous one only if both its first and its last snapshot do, since prices often stay the same from
+    /// one minute to the next.
     fn days(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
         for day in chain.days() {
             let (Some(first), Some(last)) = (day.first().cloned(), day.last().cloned()) else {
@@ -164,13 +166,13 @@ impl Rules<'_> {
         }
     }
 
-    /// Applies the rules of single rows.
+    /// Applies the rules for single rows.
     fn rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
         let morning: Vec<bool> = chain.names.texts.iter().map(|root| (self.is_morning)(root)).collect();
         let mend_counts = self.repairs("negative_count");
         let mend_placeholder = self.repairs("placeholder_volatility");
         let mend_implausible = self.repairs("implausible_volatility");
-        // A contract that trades never has an earlier price that is one: what comes later is not looked at.
+        // Prices of a contract that has not traded so far are not genuine; later trades are not considered.
         let traded = !self.quoted && self.counted;
         for i in 0..chain.len() {
             if chain.expiry[i] < chain.date[i] {
@@ -203,7 +205,7 @@ impl Rules<'_> {
                 if bid > bound {
                     applied.broken("impossible_bid", chain, i, tally);
                 }
-                // By a thousandth of it: a tick in another notation is one.
+                // A thousandth below the tick, so that a tick in another notation passes.
                 let tick = self.tick * 0.999;
                 if some(bid) && bid < tick || some(ask) && ask < tick {
                     applied.broken("below_tick", chain, i, tally);
@@ -243,7 +245,7 @@ impl Rules<'_> {
     }
 }
 
-/// Of the rows of one key, the first stays: [`Chain::sort`] has put it there.
+/// Drops duplicate rows: the first row of each key stays, as [`Chain::sort`] ordered them.
 fn drop_duplicates(chain: &mut Chain, tally: &mut Tally) {
     let mut keep = vec![true; chain.len()];
     for i in 1..chain.len() {

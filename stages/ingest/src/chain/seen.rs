@@ -1,4 +1,4 @@
-//! The state that the rules of a chain go on from.
+//! The state of a chain's rules from one part to the next.
 
 use super::edge;
 use super::ladder::Ladder;
@@ -8,14 +8,14 @@ use datasets::Date;
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each
+/// The state of all snapshots so far, against which later ones are checked. A chain may arrive in parts, each
 /// later than the one before.
 #[derive(Default)]
 pub struct Seen {
     pub(super) symbols: BTreeMap<String, SeenOf>,
 }
 
-/// The state of one underlying.
+/// The state of a single underlying.
 #[derive(Default)]
 pub(super) struct SeenOf {
     /// The trading days that have a snapshot.
@@ -24,21 +24,20 @@ pub(super) struct SeenOf {
     pub underlying: Option<f64>,
     /// The prices of the last snapshot.
     pub prices: Option<Prices>,
-    /// Of a chain by instant, the price of the underlying and the prices of the first snapshot of the last
+    /// In a chain by instant, the underlying's price and the option prices in the first snapshot of the last
     /// day.
     pub opening: Option<(f64, Prices)>,
-    /// The contracts that traded, or were open, so far.
+    /// The contracts with volume or open interest so far.
     pub traded: HashSet<(i32, u64, bool)>,
     /// The contracts of the last snapshot that was kept.
     pub ladder: Option<Ladder>,
-    /// The state from which prices by put-call parity go on.
+    /// The state of the underlying's prices from put-call parity.
     pub parity: parity::State,
 }
 
 impl Seen {
-    /// Ends a partition with `last` for its last possible date: forgets the contracts that cannot be in a
-    /// later one, and returns the trading days that had a snapshot, by symbol, which the state of later ones
-    /// does not have.
+    /// Ends a partition whose last possible date is `last`: forgets contracts that cannot occur in later
+    /// partitions, and returns the trading days with a snapshot by symbol, which are removed from the state.
     pub fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
         let of_symbol = |(symbol, seen): (&String, &mut SeenOf)| {
             seen.traded.retain(|contract| contract.0 > last.0);
@@ -47,10 +46,10 @@ impl Seen {
         self.symbols.iter_mut().map(of_symbol).collect()
     }
 
-    /// The state at the end of a partition as bytes.
+    /// Serialises the state at the end of a partition.
     ///
     /// # Errors
-    /// None that is known.
+    /// None expected.
     pub fn pack(&self) -> Result<Vec<u8>, StageError> {
         let states = self.symbols.iter();
         edge::pack(
@@ -60,10 +59,10 @@ impl Seen {
         )
     }
 
-    /// The state in the bytes of [`Seen::pack`].
+    /// Decodes the output of [`Seen::pack`].
     ///
     /// # Errors
-    /// When they are damaged.
+    /// When the bytes are damaged.
     pub fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
         let states = edge::unpack(bytes)?.into_iter();
         Ok(Self {

@@ -1,4 +1,4 @@
-//! Copied snapshots: all bids and asks are those of a snapshot of the day before.
+//! Detection of copied snapshots, whose bids and asks all equal those of a snapshot of the previous day.
 
 use super::columns::{ASK, BID, Chain, LAST};
 use super::ladder::Contract;
@@ -6,10 +6,10 @@ use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The prices of a snapshot, in the order of a chain's rows.
+/// The prices in a snapshot, in the order of a chain's rows.
 #[derive(Default)]
 pub(super) struct Prices {
-    /// The classes that rows have by number.
+    /// The names of the classes that rows refer to by number.
     pub roots: Vec<String>,
     pub rows: Vec<Row>,
 }
@@ -32,8 +32,8 @@ impl Row {
 }
 
 impl Prices {
-    /// The prices of the rows of a snapshot of a sorted chain that have some: bid and ask, or, where there is
-    /// neither, the last price.
+    /// The prices of a snapshot of a sorted chain: bid and ask or, where both are missing, the last price.
+    /// Rows without prices are left out.
     pub(super) fn new(chain: &Chain, rows: Range<usize>) -> Self {
         let mut ids: Vec<u32> = Vec::new();
         let mut out = Vec::with_capacity(rows.len());
@@ -65,8 +65,8 @@ impl Prices {
         }
     }
 
-    /// Returns whether these are a copy of the prices `before`: of at least [`FEW_CONTRACTS`] contracts that
-    /// both have, nine in ten of these prices, every one is the same.
+    /// Returns whether these prices are a copy of `before`: at least [`FEW_CONTRACTS`] contracts, and nine
+    /// tenths of these, are in both snapshots, and all of them have equal prices.
     pub(super) fn copies(&self, before: &Self) -> bool {
         let (mut shared, mut at) = (0, 0);
         for row in &self.rows {
@@ -88,7 +88,7 @@ impl Prices {
         shared >= FEW_CONTRACTS && 10 * shared >= 9 * self.rows.len()
     }
 
-    /// The order of a row and one of another snapshot, as [`Chain::sort`] has it.
+    /// Orders a row and a row of another snapshot as [`Chain::sort`] does.
     fn compare(&self, row: &Row, others: &Self, other: &Row) -> Ordering {
         row.expiry
             .cmp(&other.expiry)

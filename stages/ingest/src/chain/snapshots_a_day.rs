@@ -1,5 +1,5 @@
-//! The snapshots of the days of a chain by instant: their number and times, for its metadata, and the zone
-//! that they are in.
+//! The snapshots of a chain by instant: their number and times for the metadata, and the time zone of the
+//! files' times.
 
 use super::columns::Chain;
 use super::file_rows::FileRows;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of snapshots of days, and the first and the last time of day of a snapshot in the zone of the
-/// exchange, of a sorted chain by instant.
+/// The number of snapshots by symbol and day of a sorted chain by instant, and the first and last time of day
+/// of a snapshot, in microseconds after midnight in the exchange's time zone.
 pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {
     let mut counts = SnapshotsOfDays::new();
     let mut times: Option<(i64, i64)> = None;
@@ -30,10 +30,10 @@ pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64
     (counts, times)
 }
 
-/// Refuses a chain by instant that cannot be one.
+/// Refuses to make a chain by instant from unsuitable data.
 ///
 /// # Errors
-/// Rows without a time, and daily closes as prices of the underlying.
+/// When rows have no time, or the underlying's prices are daily closes.
 pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
     StageError::new(format!(
         "{timeless} rows have no time of day, and others are of several snapshots a day"
@@ -55,7 +55,8 @@ pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
     Ok(())
 }
 
-/// The zone of the local times of files, and its origin; `None` where all of them are instants.
+/// The time zones of the files' local times, and the origin of that knowledge; `None` if all times are
+/// instants.
 fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<Origin>) {
     let mut zones = BTreeSet::new();
     let mut origin: Option<Origin> = None;
@@ -64,7 +65,7 @@ fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<
             for facts in contracts.classes.values() {
                 zones.insert(facts.terms.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
                 let of_class = facts.origin.get("time_zone").copied().unwrap_or(Origin::Assumed);
-                // That of the exchange is not known to be that of the file.
+                // The files' time zone need not be the exchange's.
                 let of_class = if of_class == Origin::Specification {
                     Origin::Assumed
                 } else {
@@ -80,7 +81,7 @@ fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<
     (zones, origin)
 }
 
-/// The warning for a zone of the files' times that nothing states.
+/// A warning if the time zone of the files' times is only assumed.
 pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String> {
     let (zones, origin) = zone(contracts, files);
     let zones = Vec::from_iter(zones).join(", ");
@@ -92,9 +93,9 @@ pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String>
     })
 }
 
-/// The metadata: the usual number of snapshots of a day, the fewest and the most, the days that have fewer
-/// than usual, the first and the last time of day in the zone of the exchange, and the zone of the files with
-/// its origin.
+/// The metadata of snapshots: their usual, smallest and largest number a day, the days with fewer than usual,
+/// the first and last time of day in the exchange's time zone, and the time zone of the files with its
+/// origin.
 pub fn describe<'d>(
     done: impl Iterator<Item = &'d Done>,
     contracts: &Contracts,
@@ -132,7 +133,7 @@ pub fn describe<'d>(
         "last": times.map(|(_, last)| time_text(last)),
         "time_zone": exchange,
         "file_time_zone": match zones.is_empty() {
-            // Epochs and times with their offset.
+            // Epochs, and times with an offset.
             true => json!(["UTC"]),
             false => json!(zones),
         },

@@ -1,4 +1,4 @@
-//! `ingest/option_chain` as a stage.
+//! The stage `ingest/option_chain`.
 
 use super::classes::Classes;
 use super::columns::{Columns, LAST, UNDERLYING, bit, numbers};
@@ -33,10 +33,10 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// `ingest/option_chain`.
+/// The stage `ingest/option_chain`.
 pub struct OptionChain;
 
-/// The prefix of the names of the files of the underlying, among the sources.
+/// The prefix that marks the files of the underlying among the sources.
 const UNDERLYING_FILES: &str = "underlying:";
 
 impl StageKind for OptionChain {
@@ -176,7 +176,7 @@ impl StageKind for OptionChain {
         let ticks = contracts
             .iter()
             .map(|(_, facts)| tick_of(facts.terms.currency.as_deref()));
-        // The smallest of all: of several currencies, none is checked by the step of another.
+        // The smallest tick of all currencies, so that no currency is checked against another's larger tick.
         let tick = config.tick.unwrap_or_else(|| ticks.reduce(f64::min).unwrap_or(0.0));
         let corporate = corporate_actions::open(&context.given(), "actions")?;
         let closes = match underlying.is_empty() {
@@ -311,7 +311,7 @@ fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     }
 }
 
-/// The smallest step of option prices in a currency, where all exchanges of it have the same one.
+/// The tick size of option prices in a currency, if all its exchanges share one; otherwise 0.
 fn tick_of(currency: Option<&str>) -> f64 {
     match currency {
         Some("USD") => 0.01,
@@ -320,7 +320,7 @@ fn tick_of(currency: Option<&str>) -> f64 {
     }
 }
 
-/// The chain's own files, and those of the underlying.
+/// Splits the sources into the chain's own files and those of the underlying.
 fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
     sources
         .iter()
@@ -328,17 +328,17 @@ fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
         .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
 }
 
-/// All partitions of a chain.
+/// All partitions of a chain, with the facts that they were made by.
 struct Complete {
     units: Vec<(DateRange, Done)>,
     found: Found,
 }
 
-/// The times that partitions are made again because they show other facts than the files.
+/// The maximum number of attempts to make the partitions, if they contradict the facts taken from the files.
 const ATTEMPTS: usize = 4;
 
-/// Makes all partitions. What the files show of the whole may not be so of the rows that are left: then they
-/// are made again.
+/// Makes all partitions. Facts taken from the files may not hold for the rows that are kept, in which case
+/// the partitions are made again.
 fn complete(
     mut facts: Facts<'_>,
     whole: &Whole<'_>,
@@ -379,8 +379,8 @@ fn complete(
     Err(StageError::new("the partitions of the chain cannot be made"))
 }
 
-/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol,
-/// several snapshots a day.
+/// Derives the facts of a chain from what its rows contain: quotes, counts, prices of the underlying, a
+/// single symbol, several snapshots a day.
 fn found(
     config: &ChainConfig,
     has_bars: bool,
@@ -398,14 +398,14 @@ fn found(
             UnderlyingChoice::Auto | UnderlyingChoice::File if has_bars => Underlying::File,
             _ => Underlying::Parity,
         },
-        // Nothing else asks for it.
+        // Only the bars of the underlying depend on it.
         one_symbol: one_symbol && has_bars,
         stated,
         intraday,
     })
 }
 
-/// The period of partitions, for which the first day that is left counts.
+/// The period of partitions, which depends on the number of rows kept on the first day.
 fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result<Period, StageError> {
     let choice = facts.config.partition;
     let small = choice.resolve(0, Period::Month);
@@ -426,7 +426,7 @@ fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result
     Ok(small)
 }
 
-/// The metadata of the chain: the contracts, and the columns that have values.
+/// The metadata of the chain: its contracts, and whether it has quotes and last prices.
 fn describe(columns: Columns, contracts: &Contracts) -> Value {
     let mut meta = stages_core::contracts::describe(contracts);
     meta["has"] = json!({

@@ -1,4 +1,4 @@
-//! The facts of a whole chain that are known from its files, before any row is looked at again.
+//! The facts of a whole chain that follow from the summaries of its files.
 
 use super::columns::{Columns, OPEN_INTEREST, UNDERLYING, VOLUME, bit};
 use super::config::ChainConfig;
@@ -12,14 +12,14 @@ use stages_core::StageError;
 use stages_core::dataset::Period;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// The files of a chain, as far as the configuration wants their rows.
+/// The files of a chain, limited to the rows that the configuration selects.
 pub struct Whole<'a> {
     config: &'a ChainConfig,
     files: &'a [FileRows],
 }
 
 impl<'a> Whole<'a> {
-    /// The files of a chain.
+    /// Combines the files of a chain with its configuration.
     pub fn new(config: &'a ChainConfig, files: &'a [FileRows]) -> Self {
         Self { config, files }
     }
@@ -28,14 +28,14 @@ impl<'a> Whole<'a> {
         self.config.symbols.is_empty() || self.config.symbols.iter().any(|wanted| wanted == symbol)
     }
 
-    /// The days of wanted symbols within the wanted dates, with their files.
+    /// The summaries of wanted symbols and dates, each with its file.
     fn days(&self) -> impl Iterator<Item = (&'a FileRows, &'a Day)> {
         self.files
             .iter()
             .flat_map(|file| self.days_of(file).map(move |day| (file, day)))
     }
 
-    /// Those of a file.
+    /// The summaries of wanted symbols and dates in one file.
     fn days_of(&self, file: &'a FileRows) -> impl Iterator<Item = &'a Day> + use<'a> {
         let wanted: Vec<bool> = file.symbols.iter().map(|symbol| self.is_wanted(symbol)).collect();
         let dates = self.config.dates;
@@ -44,7 +44,7 @@ impl<'a> Whole<'a> {
         })
     }
 
-    /// The days that have rows of the snapshot that is chosen by its time; all days otherwise.
+    /// The summaries that match the time of day chosen by `snapshot`; all if none is chosen.
     fn chosen_days(&self) -> impl Iterator<Item = (&'a FileRows, &'a Day)> {
         let at = match self.config.snapshot {
             Some(Snapshot::At(time)) if self.has_times() => Some(minutes(time)),
@@ -58,8 +58,8 @@ impl<'a> Whole<'a> {
         self.files.iter().any(|file| file.has_times)
     }
 
-    /// Returns whether the chain is one by instant, as far as the files tell: `snapshot: all`, or, without a
-    /// choice, several times of a day.
+    /// Returns whether the chain is by instant, as far as the files tell: `snapshot: all` is set or, without
+    /// a choice, a day has several times.
     pub fn is_intraday(&self) -> bool {
         match self.config.snapshot {
             _ if !self.has_times() => false,
@@ -81,8 +81,8 @@ impl<'a> Whole<'a> {
         self.days().map(|(_, day)| day.rows).sum()
     }
 
-    /// Counts the rows of wanted symbols without a date or an expiry (but with `until`, after which they may
-    /// have been appended), and the strikes that were read from single precision on days that have rows.
+    /// Counts wanted rows without a supported date or expiry, and strikes read from single precision on days
+    /// with rows. With `until`, rows without a date are not counted, since they may have been appended later.
     pub fn count(&self, tally: &mut Tally) {
         let dated_alone = self.config.until.is_some();
         for file in self.files.iter().filter(|_| !dated_alone) {
@@ -108,7 +108,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// The terms that rows state, by symbol and root.
+    /// The sets of terms that rows state, by symbol and root.
     pub fn kinds(&self) -> BTreeMap<(String, String), Vec<Terms>> {
         let mut kinds: BTreeMap<(String, String), Vec<Terms>> = BTreeMap::new();
         for file in self.files {
@@ -128,10 +128,10 @@ impl<'a> Whole<'a> {
         kinds
     }
 
-    /// The days of the chain.
+    /// The dates of the chain.
     ///
     /// # Errors
-    /// When no row has the time of the snapshot that is chosen.
+    /// When no row has the chosen time of day.
     pub fn dates(&self) -> Result<BTreeSet<Date>, StageError> {
         let dates: BTreeSet<Date> = self.chosen_days().map(|(_, day)| day.date).collect();
         match self.config.snapshot {
@@ -142,9 +142,9 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the
-    /// underlying; and true if they are of one symbol, and if the chain is one by instant. And the stated
-    /// columns that have values.
+    /// Whether the wanted rows have quotes, whether they have volume or open interest, whether they have
+    /// prices of the underlying, whether they are of a single symbol, and whether the chain is by instant;
+    /// and the stated columns with values.
     pub fn found(&self) -> ([bool; 5], Columns) {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self
@@ -161,7 +161,7 @@ impl<'a> Whole<'a> {
         (shown, columns & STATED)
     }
 
-    /// The most rows of a symbol on a day that are in one file.
+    /// The largest number of rows of one symbol and day, summed over all files.
     pub fn most_rows_of_a_day(&self) -> u64 {
         let mut rows: BTreeMap<(&str, Date), u64> = BTreeMap::new();
         for (file, day) in self.days() {
@@ -170,14 +170,14 @@ impl<'a> Whole<'a> {
         rows.into_values().max().unwrap_or(0)
     }
 
-    /// The days of the symbols, one by one, in order.
+    /// The pairs of symbol and day, in order.
     pub fn single_days(&self) -> BTreeSet<(&'a str, Date)> {
         let days = self.chosen_days();
         days.map(|(file, day)| (&*file.symbols[day.symbol as usize], day.date))
             .collect()
     }
 
-    /// The partitions of a period, in order.
+    /// The partitions to be made with the given period, in order.
     pub fn units(&self, period: Period) -> Vec<Unit<'a>> {
         let mut ranges: BTreeMap<Date, DateRange> = BTreeMap::new();
         for (_, day) in self.days() {
@@ -189,7 +189,7 @@ impl<'a> Whole<'a> {
         units
     }
 
-    /// The partition of one symbol on one day.
+    /// The partition of one symbol and day.
     pub fn unit_of_day(&self, symbol: &'a str, date: Date) -> Unit<'a> {
         let mut units = [Unit::new(DateRange { from: date, to: date }, Some(symbol))];
         self.fill(&mut units);
@@ -197,9 +197,9 @@ impl<'a> Whole<'a> {
         unit
     }
 
-    /// Finds the cuts, symbols, days and kinds of units, which are in order of their dates.
+    /// Finds the cuts, symbols, days and kinds of `units`, which must be in order of date.
     fn fill(&self, units: &mut [Unit<'a>]) {
-        // The place of the first unit that ends at a date or after it.
+        // The index of the first unit that ends on or after a date.
         let place = |units: &[Unit<'a>], date: Date| units.partition_point(|unit| unit.range.to < date);
         for file in self.files {
             for (number, cut) in file.cuts.list.iter().enumerate() {
@@ -237,7 +237,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// The columns that count trades or open contracts.
+/// The set of columns that count trades or open contracts.
 pub const COUNTS: Columns = bit(VOLUME) | bit(OPEN_INTEREST);
 
 impl<'a> Unit<'a> {

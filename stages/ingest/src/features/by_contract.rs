@@ -1,4 +1,4 @@
-//! Factors by contract: a row for each row of a chain, as of the days on which they were known.
+//! Factors by contract: a row for each row of a chain, with the values that were known on its day.
 
 use super::as_of;
 use super::config::FeaturesConfig;
@@ -18,24 +18,24 @@ use stages_core::{Context, PortType, StageError, table};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The most contracts that a message or the metadata names.
+/// The maximum number of contracts that a message or the metadata names.
 const NAMED: usize = 5;
 
-/// The join of a partition of the chain.
+/// The result of joining a partition of the chain.
 struct Joined<'a> {
     partition: Partition,
-    /// The series of the files that have a contract there.
+    /// The series in the files with a contract in the partition.
     found: BTreeSet<&'a Series>,
-    /// The contracts of the chain, and whether the files have rows of them.
+    /// The contracts of the partition, and whether the files have rows of each.
     contracts: BTreeMap<Contract, bool>,
-    /// For each factor, whether it has a value there.
+    /// For each factor, whether it has a value in the partition.
     has_value: Vec<bool>,
 }
 
-/// The features of each row of a chain.
+/// The features for each row of a chain.
 ///
 /// # Errors
-/// When no contract of the files is in the chain, or the chain cannot be read.
+/// When the chain has none of the files' contracts, or cannot be read.
 pub(super) fn features(
     config: &FeaturesConfig,
     context: &Context,
@@ -130,10 +130,10 @@ pub(super) fn features(
     dataset::write(&context.store, PortType::Features, meta, partitions)
 }
 
-/// The rows of a series with the place of the day from which each is known.
+/// The rows of a series: index, date, and the index of the day from which the row is known.
 type Known<'a> = Vec<(usize, Date, usize)>;
 
-/// Joins the rows of a partition of the chain.
+/// Joins the factors to the rows of a partition of the chain.
 fn join<'a>(
     config: &FeaturesConfig,
     context: &Context,
@@ -184,7 +184,7 @@ fn join<'a>(
     })
 }
 
-/// The symbol of a partition of the chain, and the keys of its rows, in their order.
+/// The symbol of a partition of the chain, and the key columns of its rows, in order.
 fn keys(context: &Context, partition: &Partition) -> Result<(String, RecordBatch), StageError> {
     let columns: Vec<Column> = FEATURES.iter().chain(CONTRACT).copied().collect();
     let mut names: Vec<&str> = columns.iter().map(|column| column.name).collect();

@@ -78,7 +78,7 @@ impl Default for FeaturesConfig {
 }
 
 impl FeaturesConfig {
-    /// Refuses columns that are named twice, or as a key, and rules that there are not.
+    /// Refuses columns that are named twice or like a key, and unknown rules.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         self.on_bad_rows.check(self.rules())?;
         self.max_dropped.check(self.rules())?;
@@ -123,7 +123,7 @@ impl FeaturesConfig {
         }
     }
 
-    /// Refuses settings of dates where there are none.
+    /// Refuses settings that concern dates if rows have none.
     fn validate_undated(&self) -> Result<(), ConfigProblem> {
         let default = Self::default();
         let settings = [
@@ -144,12 +144,12 @@ impl FeaturesConfig {
         }
     }
 
-    /// The lag in days: none of rows without dates, which are before all days.
+    /// The lag in days; 0 for rows without dates, which count as earlier than all days.
     pub(super) fn lag(&self) -> u32 {
         if self.undated { 0 } else { self.lag }
     }
 
-    /// The rules that rows are held to.
+    /// The rules that apply to rows.
     pub(super) fn rules(&self) -> &'static [Rule] {
         if self.contract.is_some() {
             CONTRACT_FACTORS
@@ -158,7 +158,7 @@ impl FeaturesConfig {
         }
     }
 
-    /// Returns whether the tables of features have a key of this name.
+    /// Returns whether `name` is a key column of the feature tables.
     pub(super) fn is_key(&self, name: &str) -> bool {
         let of_contract = schema::CONTRACT.iter().filter(|_| self.contract.is_some());
         let mut keys = schema::FEATURES.iter().chain([&schema::SNAPSHOT]).chain(of_contract);

@@ -1,4 +1,4 @@
-//! The columns of the contract that a row of factors is of, and the contracts in them.
+//! The columns that identify the contract of a row of factors.
 
 use super::config::FeaturesConfig;
 use crate::finder::Finder;
@@ -34,7 +34,7 @@ pub struct ContractColumns {
 }
 
 impl ContractColumns {
-    /// Refuses columns that exclude each other.
+    /// Refuses columns that exclude one another.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         match self.id.is_empty() || !self.names_terms() {
             true => Ok(()),
@@ -53,7 +53,7 @@ impl ContractColumns {
     }
 }
 
-/// The columns of a file that a contract is read from.
+/// The columns of a file from which contracts are read.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
     Id(String),
@@ -66,7 +66,7 @@ pub(super) enum Found {
 }
 
 impl Found {
-    /// The columns by their names.
+    /// Finds the columns of contracts by their names.
     pub fn of(columns: &ContractColumns, finder: &mut Finder) -> Option<Self> {
         let known = ["contract", "contract_symbol", "option_symbol", "occ_symbol"];
         let id = finder.first(&columns.id, &known);
@@ -106,7 +106,7 @@ impl Found {
         }
     }
 
-    /// The columns of strikes, which are numbers.
+    /// The column of strikes, the only numeric one.
     pub fn numeric(&self) -> Option<&String> {
         match self {
             Self::Id(_) => None,
@@ -114,11 +114,11 @@ impl Found {
         }
     }
 
-    /// The columns [`CONTRACT`] of a file: null where one cannot be read, and the class empty where the file
-    /// has none.
+    /// The columns [`CONTRACT`] of a file: null where they cannot be read, and an empty class if the file has
+    /// none.
     ///
     /// # Errors
-    /// When an expiry is no date, or a column is of another type.
+    /// When an expiry is not a date, or a column has the wrong type.
     pub fn read(
         &self,
         frame: &Frame,

@@ -1,4 +1,5 @@
-//! The days that features have: those of bars, the snapshots of a chain, or the trading days of a calendar.
+//! The days for which features are made: the days of bars, the snapshots of a chain, or the trading days of a
+//! calendar.
 
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::Schema;
@@ -12,16 +13,16 @@ use stages_core::{Context, StageError, table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The keys that features have.
+/// The keys of the rows of features.
 pub(super) struct Days {
     /// The source of the days, for messages and metadata.
     pub what: &'static str,
-    /// By partition the keys `symbol`, `date` and, of several snapshots a day, `snapshot`, sorted; the one
-    /// part of a calendar has no partition yet.
+    /// The sorted keys of each partition: `symbol`, `date` and, with several snapshots a day, `snapshot`. The
+    /// single part from a calendar has no partition key yet.
     pub parts: Vec<(Option<PartitionKey>, RecordBatch)>,
 }
 
-/// The days of each symbol, and for each row of each part the place of its day among them.
+/// The days of each symbol, and for each row of each part the index of its day among them.
 pub(super) struct BySymbol<'a> {
     pub days: BTreeMap<&'a str, Vec<Date>>,
     pub places: Vec<Vec<usize>>,
@@ -31,7 +32,7 @@ impl Days {
     /// The days of bars.
     ///
     /// # Errors
-    /// When the bars have several times a day, or cannot be read.
+    /// When there are several bars a day, or the bars cannot be read.
     pub fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
         StageError::new("the bars have several times a day")
             .hint("connect daily bars")
@@ -51,7 +52,7 @@ impl Days {
     /// The snapshots of a chain.
     ///
     /// # Errors
-    /// When it has several a day and nothing is lagged, or it cannot be read.
+    /// When the chain has several snapshots a day and there is no lag, or the chain cannot be read.
     pub fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
         StageError::new(
             "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
@@ -81,8 +82,8 @@ impl Days {
         Ok(Self { what: "chain", parts })
     }
 
-    /// The trading days of a calendar: for each symbol from its first row on, to the day on which the last
-    /// row of all is known.
+    /// The trading days of a calendar, for each symbol from its first row to the day on which the last row of
+    /// all symbols is known.
     ///
     /// # Errors
     /// When the files have no symbols.
@@ -126,7 +127,7 @@ impl Days {
     /// The days by symbol.
     ///
     /// # Errors
-    /// When a part has no such columns.
+    /// When a part lacks the key columns.
     pub fn by_symbol(&self) -> Result<BySymbol<'_>, StageError> {
         let mut days: BTreeMap<&str, Vec<Date>> = BTreeMap::new();
         let mut places = Vec::with_capacity(self.parts.len());
@@ -148,7 +149,7 @@ impl Days {
     }
 }
 
-/// The keys in the order of a table of features.
+/// The key columns in the order of a table of features.
 fn in_order(keys: &RecordBatch) -> Result<RecordBatch, StageError> {
     let (fields, columns) = table::key_columns(keys, FEATURES)?;
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn a_calendar_ends_when_the_last_row_is_known() {
         let date = |text: &str| -> Date { text.parse().unwrap() };
-        // Thursday; Independence Day is the Thursday after it.
+        // June 27 is a Thursday; Independence Day is the following Thursday.
         let firsts = BTreeMap::from([("A", date("2019-06-27")), ("B", date("2019-07-03"))]);
         let days = |lag| {
             let days =

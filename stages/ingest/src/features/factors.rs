@@ -1,4 +1,4 @@
-//! The rows of all files, cleaned, and the tables that are made of them.
+//! The cleaned rows of all files, and the tables of features made from them.
 
 use super::as_of;
 use super::config::FeaturesConfig;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 /// The rows of all files.
 pub(super) struct Factors {
     pub names: Vec<String>,
-    /// The factors' values by row of the files, NaN where there is none.
+    /// The values of each factor by row of the files; NaN if missing.
     pub values: Vec<Vec<f64>>,
-    /// By series, the rows in the order of their dates.
+    /// The rows of each series as (date, row index), sorted by date.
     rows: BTreeMap<Series, Vec<(Date, usize)>>,
     /// The number of rows in the files.
     pub rows_read: usize,
@@ -30,7 +30,7 @@ pub(super) struct Factors {
 }
 
 impl Factors {
-    /// Takes the rows of the files, and applies the rules to them.
+    /// Collects the rows of the files, and applies the rules to them.
     ///
     /// # Errors
     /// When files have different factors, or a rule stops the stage.
@@ -77,7 +77,7 @@ impl Factors {
                     values[row] = f64::NAN;
                 }
             }
-            // A row without a symbol is of none, whatever is kept.
+            // A row without a symbol belongs to no series, so it is dropped whatever the action.
             let Some(symbol) = symbol else {
                 tally.add_row("missing_symbol", date, || example(String::new()));
                 continue;
@@ -168,7 +168,7 @@ impl Factors {
                 .findings(|rule| bad.action(rule))
                 .into_iter()
                 .map(|finding| match config.undated {
-                    // Their rows are of no day.
+                    // Rows without dates are violations on no day.
                     true => Finding {
                         days: 0,
                         examples: Vec::new(),
@@ -180,7 +180,7 @@ impl Factors {
         })
     }
 
-    /// The rows of a symbol, or else those of the whole market.
+    /// The rows of a symbol or, if there are none, of the whole market.
     fn of(&self, symbol: &str) -> &[(Date, usize)] {
         let of_symbol = self.rows.get(&Series::of_symbol(symbol));
         of_symbol
@@ -188,15 +188,15 @@ impl Factors {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// The rows of a series.
+    /// The rows of a series, sorted by date.
     pub fn of_series(&self, series: &Series) -> &[(Date, usize)] {
         self.rows.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// The series and the rows of a contract of a chain: by its symbol and its class, as far as the files
-    /// have them.
+    /// The series and rows of a contract in a chain, matched by symbol and class as far as the files have
+    /// these.
     pub fn of_contract(&self, symbol: &str, contract: &Contract) -> Option<(&Series, &[(Date, usize)])> {
-        // All series are alike.
+        // All series have the same form.
         let first = self.rows.keys().next()?;
         let has_root = first
             .contract
@@ -218,12 +218,12 @@ impl Factors {
             .map(|(series, rows)| (series, rows.as_slice()))
     }
 
-    /// All series.
+    /// All series in the files.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.rows.keys()
     }
 
-    /// Returns whether any row is of the symbol.
+    /// Returns whether the symbol, or the whole market, has any row.
     pub fn has(&self, symbol: &str) -> bool {
         !self.of(symbol).is_empty()
     }
@@ -244,7 +244,7 @@ impl Factors {
         (!firsts.is_empty()).then_some((firsts, last))
     }
 
-    /// The row that is shown on each day of a symbol.
+    /// The index of the row shown on each day of a symbol.
     pub fn shown(&self, symbol: &str, days: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
         let rows = self.of(symbol);
         let dates: Vec<Date> = rows.iter().map(|(date, _)| *date).collect();
@@ -252,10 +252,10 @@ impl Factors {
         shown.into_iter().map(|row| row.map(|row| rows[row].1)).collect()
     }
 
-    /// A table of features: the keys, and the values of rows.
+    /// A table of features: the key columns, and the factors' values in the given rows.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the table cannot be built.
     pub fn table(&self, keys: &RecordBatch, rows: &[Option<usize>]) -> Result<RecordBatch, StageError> {
         let mut fields: Vec<Arc<Field>> = keys.schema().fields().iter().cloned().collect();
         let mut columns: Vec<ArrayRef> = keys.columns().to_vec();
@@ -268,7 +268,7 @@ impl Factors {
     }
 }
 
-/// The names of the factors of a table of rows.
+/// The names of the factors in a table of parsed rows.
 fn names(batch: &RecordBatch, config: &FeaturesConfig) -> Vec<String> {
     let keys = if config.contract.is_some() {
         2 + CONTRACT.len()

@@ -16,22 +16,22 @@ use std::sync::Arc;
 
 const DATES: [&str; 3] = ["date", "datadate", "day"];
 
-/// The columns of a file.
+/// The columns of a file of factors.
 #[derive(Debug)]
 pub(super) struct Columns {
-    /// `None` where rows have no dates.
+    /// The column of dates; `None` if rows have no dates.
     date: Option<String>,
     symbol: Option<String>,
     contract: Option<Found>,
-    /// The factors, in the order of the configuration or else of the file.
+    /// The factors, in the order of the configuration or, if that names none, of the file.
     pub factors: Vec<FactorColumn>,
 }
 
 impl Columns {
-    /// The columns by a file's header.
+    /// Finds the columns in a file's header.
     ///
     /// # Errors
-    /// When columns are missing: all of them are named.
+    /// When columns are missing; the error names all of them.
     pub fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
@@ -56,7 +56,7 @@ impl Columns {
         let theirs = finder.others(named.iter().map(|column| &column.theirs), &keys);
         finder.check("`date`, `symbol` and `columns`")?;
         let factor = |(i, theirs): (usize, String)| FactorColumn {
-            // A column that keeps its name keeps it as the file writes it.
+            // A column that is not renamed keeps the spelling of the file.
             ours: match named.get(i).filter(|column| column.ours != column.theirs) {
                 Some(column) => column.ours.clone(),
                 None => theirs.clone(),
@@ -77,15 +77,15 @@ impl Columns {
     }
 }
 
-/// The date of rows without dates: before all that files can have.
+/// The date given to rows without dates: earlier than all dates that files can have.
 pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 
-/// Reads a table: `symbol` (empty for the whole market, null where it is missing), `date`, the columns of the
-/// contract where factors are by contract, and the factors: null where there is no value, infinite where it
-/// is none that can be read.
+/// Reads a table of factors. The columns are `symbol` (empty for the whole market, null if missing), `date`,
+/// those of the contract if factors are by contract, and the factors (null without a value, infinite if the
+/// value is not a finite number).
 ///
 /// # Errors
-/// When a date cannot be read, a column is missing, or one of factors has no number at all.
+/// When a date cannot be read, a column is missing, or a factor has no number at all.
 pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBatch, StageError> {
     let columns = Columns::of(packed, config)?;
     let contract = columns.contract.as_ref();

@@ -1,4 +1,4 @@
-//! The series that a row of factors is of: a symbol, a contract, or the whole market.
+//! The series that a row of factors belongs to: a symbol, a contract, or the whole market.
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Float64Type;
@@ -6,29 +6,29 @@ use arrow_array::{Array as _, BooleanArray, Date32Array, Float64Array, RecordBat
 use stages_core::{StageError, table};
 use std::fmt;
 
-/// A series.
+/// A series of factors over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Series {
-    /// Empty where the files have no symbols.
+    /// The symbol; empty if the files have no symbols.
     pub symbol: String,
-    /// The contract, where factors are by contract.
+    /// The contract, if factors are by contract.
     pub contract: Option<Contract>,
 }
 
-/// A contract of a symbol.
+/// A contract on a symbol.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Contract {
-    /// Empty where the files have no classes.
+    /// The option class; empty if the files have none.
     pub root: String,
-    /// Days since 1970-01-01.
+    /// The expiry in days since 1970-01-01.
     pub expiry: i32,
-    /// The bits of the strike.
+    /// The bits of the strike's `f64`.
     pub strike: u64,
     pub call: bool,
 }
 
 impl Series {
-    /// That of a symbol; of the whole market where it is empty.
+    /// The series of a symbol, or of the whole market if `symbol` is empty.
     pub fn of_symbol(symbol: &str) -> Self {
         Self {
             symbol: symbol.to_owned(),
@@ -61,7 +61,7 @@ impl fmt::Display for Series {
     }
 }
 
-/// The columns of contracts in a table of rows.
+/// The columns that identify contracts in a table of parsed rows.
 pub(super) struct Contracts<'a> {
     expiries: &'a Date32Array,
     roots: &'a StringArray,
@@ -70,10 +70,10 @@ pub(super) struct Contracts<'a> {
 }
 
 impl<'a> Contracts<'a> {
-    /// The columns of a table.
+    /// Finds the contract columns of a table.
     ///
     /// # Errors
-    /// When one is missing, or of another type.
+    /// When a column is missing or has the wrong type.
     pub fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
         let named = |name: &str| {
             let column = batch.column_by_name(name);
@@ -88,7 +88,7 @@ impl<'a> Contracts<'a> {
         })
     }
 
-    /// The contract of a row; `None` where it cannot be read.
+    /// The contract of a row; `None` if it could not be read.
     pub fn row(&self, row: usize) -> Option<Contract> {
         let is_valid = self.expiries.is_valid(row)
             && self.roots.is_valid(row)

@@ -1,4 +1,4 @@
-//! `ingest/features` as a stage.
+//! The stage `ingest/features`.
 
 use super::by_contract;
 use super::config::FeaturesConfig;
@@ -23,11 +23,11 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The inputs whose days the features have.
+/// The inputs whose days the features may follow.
 const BARS: &str = "bars";
 const CHAIN: &str = "chain";
 
-/// `ingest/features`.
+/// The stage `ingest/features`.
 pub struct Features;
 
 impl StageKind for Features {
@@ -157,7 +157,7 @@ impl StageKind for Features {
     }
 }
 
-/// Refuses a stage that has its days from two sources, or from none.
+/// Refuses a stage whose days come from two sources, or from none.
 fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigProblem> {
     let origins = [BARS, CHAIN].map(|port| plan.inputs.contains_key(port));
     ConfigProblem::new("contract", "factors by contract have a row for each row of a chain")
@@ -180,7 +180,7 @@ fn check_days(config: &FeaturesConfig, plan: &PlanContext) -> Result<(), ConfigP
     }
 }
 
-/// Warns of what users rarely mean: symbols on one side alone, factors that are shown nowhere.
+/// Warns about likely mistakes: symbols that occur on one side only, and factors that are never shown.
 fn tell(
     context: &Context,
     factors: &Factors,
@@ -243,7 +243,7 @@ fn read_files(
     Ok(parts)
 }
 
-/// The tables of a file, from its memo where they are cached.
+/// The table of a file, from the file's memo if cached.
 fn read_file(
     config: &FeaturesConfig,
     context: &Context,
