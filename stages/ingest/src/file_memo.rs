@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 pub struct Around<'a> {
     /// The symbol of rows without one.
     pub symbol: &'a str,
-    /// The second table, for layouts that join one.
+    /// The second table, for layouts that join two.
     pub lookup: Option<&'a Lookup>,
 }
 

@@ -247,7 +247,7 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
             let text = text_of(&packed.bytes);
             let (at, before) = header_line(text, form.skip_lines).unwrap_or((0, 0));
             for line in String::from_utf8_lossy(&text[..at]).lines() {
-                // Long lines are none that a pattern is for.
+                // No pattern is meant for long lines, so they are cut.
                 let line: String = line.chars().filter(|c| *c != '"').take(400).collect();
                 for found in form.preamble.iter().filter_map(|pattern| pattern.find(line.trim())) {
                     add(found);

@@ -92,7 +92,7 @@ pub struct Frame {
 
 /// A column of a table.
 enum Column {
-    /// A column of CSV, as strings.
+    /// A CSV column, as strings.
     Text(StringChunked),
     /// A CSV column in which every value is a plain number or missing.
     Numbers(Float64Chunked),

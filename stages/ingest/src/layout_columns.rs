@@ -6,7 +6,7 @@ use datasets::schema::Type;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
-/// The first of a layout's columns for one of ours that the frame has.
+/// The first column that the layout lists for our column `ours` and that the file has.
 pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) -> Option<&'a Mapping> {
     layout.sources(ours).find(|mapping| frame.has(&mapping.theirs))
 }

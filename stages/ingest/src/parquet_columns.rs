@@ -74,10 +74,7 @@ impl Stored {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
     }
 
-    /// True if the values are texts.
-    ///
-    /// # Errors
-    /// None that is known: there is one of `keep` for each value.
+    /// Returns whether the values are texts.
     pub fn is_text(&self) -> bool {
         match self.data_type() {
             DataType::Dictionary(_, values) => values.is_string(),

@@ -1,4 +1,4 @@
-//! Reading a stage's files and their headers.
+//! Reads a stage's files and their headers.
 
 use crate::file_memo::{File, Read, Reading};
 use crate::files::name_of;
@@ -24,13 +24,13 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of files whose headers the plan reads.
+/// The number of files whose headers are read for a plan.
 const PEEKED: usize = 16;
 
-/// The number of files read at a time for each thread: enough that threads seldom wait for the largest.
+/// The number of files read at a time per thread: enough that threads seldom wait for the largest file.
 const FILES_PER_THREAD: usize = 4;
 
-/// The layout of some of a stage's files, and why it was taken.
+/// The layout chosen for some of a stage's files, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reason {
     /// The layout's name.
@@ -41,14 +41,14 @@ pub struct Reason {
     pub files: u64,
 }
 
-/// The table of a file, with its layout.
+/// The table of a file, with the file's layout.
 pub type OfLayout = (Layout, RecordBatch);
 
-/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for
-/// the layouts. Files whose rows are all after `until` are not there.
+/// Reads files in parallel. Returns their layouts and tables, in the order of `sources`, and the reasons for
+/// the layouts. Files without rows dated `until` or earlier are left out.
 ///
 /// # Errors
-/// When one cannot be read.
+/// When a file cannot be read.
 pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
@@ -70,11 +70,11 @@ pub fn tables(
     Ok((tables, reasons))
 }
 
-/// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`.
-/// Files to which another is joined come last. `take` returns false for a file that does not count.
+/// Reads files in parallel with `one`, and passes the result for each to `take`, in the order of `sources`.
+/// Files that need a second table come last. `take` returns false for a file that does not count.
 ///
 /// # Errors
-/// When one cannot be read, or `take` fails.
+/// When a file cannot be read, or `take` fails.
 pub fn each<T: Send>(
     context: &Context,
     reading: &Reading<'_>,
@@ -151,7 +151,7 @@ pub fn each<T: Send>(
     Ok(reasons)
 }
 
-/// The second table, from its files.
+/// The second table of a joined pair, from its files.
 fn lookup(joined: &[(Source, Layout)]) -> Result<Option<Lookup>, StageError> {
     let mut lookup = Lookup::default();
     for (source, layout) in joined {
@@ -167,7 +167,7 @@ fn lookup(joined: &[(Source, Layout)]) -> Result<Option<Lookup>, StageError> {
     Ok((!joined.is_empty()).then_some(lookup))
 }
 
-/// As much of a file as [`unpack::first`] needs: of a plain text its beginning.
+/// Reads as much of a file as [`unpack::first`] needs: only the beginning if it is plain text.
 fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     let read = || {
         let mut file = cache::regular_file::open(path)?;
@@ -181,11 +181,11 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     read().map_err(|err: std::io::Error| unreadable(path, &err))
 }
 
-/// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless
-/// `set` does.
+/// Fails if the files' layouts disagree on the fact `fact`, which has one value for the whole table, unless
+/// the configuration sets it (`set`).
 ///
 /// # Errors
-/// When they do.
+/// When the layouts disagree.
 pub fn agree<T: PartialEq>(
     layouts: &[Layout],
     what: &str,
@@ -205,7 +205,7 @@ pub fn agree<T: PartialEq>(
     }
 }
 
-/// The error for a stage that has no file to read.
+/// The error of a stage without a file to read.
 pub fn no_file(until: Option<Date>) -> StageError {
     match until {
         None => StageError::new("there is no file to read"),
@@ -214,15 +214,15 @@ pub fn no_file(until: Option<Date>) -> StageError {
     }
 }
 
-/// Some of the files of a stage, whose headers stand for all of them in a plan.
+/// An evenly spaced sample of a stage's files, whose headers stand for all files in a plan.
 pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
     sources.iter().step_by(sources.len().div_ceil(PEEKED).max(1))
 }
 
-/// The first table of a file, of which the header and some rows are there.
+/// The first table in a file, with its header and at least some of its rows.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn first(source: &Source) -> Result<Packed, StageError> {
     let first = match Sizes::default().first(&source.path)? {
         Some(first) => first,
@@ -231,10 +231,11 @@ pub fn first(source: &Source) -> Result<Packed, StageError> {
     Ok(first.named(&source.name))
 }
 
-/// The layouts of files, and which of our columns they hold, from their headers alone.
+/// Determines from headers alone the layouts of files, and which of our columns they hold.
 ///
 /// # Errors
-/// When a file cannot be read, its layout is not known, or it lacks columns: all of them are named.
+/// When a file cannot be read, its layout is not recognised, or it lacks columns; the error names all of
+/// these.
 pub fn peek(
     field: &str,
     sources: &[Source],
@@ -279,7 +280,7 @@ pub fn peek(
     }
 }
 
-/// The error for a second table without a first.
+/// The error for a second table without a first one.
 fn alone(source: &Source, layout: &str) -> StageError {
     StageError::new(format!(
         "`{}` is the second table of layout `{layout}`, and no file of its first is among the stage's",
@@ -288,7 +289,7 @@ fn alone(source: &Source, layout: &str) -> StageError {
     .hint("add the files with the prices to `path`")
 }
 
-/// The error for a file that has not the form of its layout.
+/// The error for a file that is not in the form of its layout.
 fn not_in_form(packed: &Packed, layout: &Layout) -> StageError {
     let form = match (&layout.form.json, packed.format) {
         (Some(json), Format::Json) => format!("it has no list of objects at `{}`", json.rows),

@@ -1,4 +1,4 @@
-//! `ingest/simulated_market`: the built-in market of [`stages_simulate`].
+//! The stage `ingest/simulated_market`: the built-in market of [`stages_simulate`].
 
 mod check;
 
@@ -29,13 +29,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The contract multiplier.
 const MULTIPLIER: f64 = 100.0;
 
-/// No columns beside those of a schema.
+/// No columns beyond those of a schema.
 pub(crate) const NONE: &[&str] = &[];
 
-/// The calendar the simulator keeps.
+/// The calendar of the simulated market.
 const CALENDAR: CalendarName = CalendarName::Us;
 
-/// `ingest/simulated_market`.
+/// The stage `ingest/simulated_market`.
 pub struct SimulatedMarket;
 
 impl StageKind for SimulatedMarket {
@@ -136,7 +136,7 @@ impl StageKind for SimulatedMarket {
     }
 }
 
-/// A world: its parameters and its market.
+/// A simulated world: its parameters and its market.
 struct World {
     config: Parameters,
     market: Market,
@@ -151,7 +151,7 @@ impl World {
     }
 }
 
-/// The problem of parameters that no market has.
+/// The configuration problem for parameters that describe no valid market.
 pub(crate) fn problem(invalid: Invalid) -> ConfigProblem {
     ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint)
 }
@@ -160,7 +160,7 @@ fn failed(invalid: Invalid) -> StageError {
     StageError::new(invalid.to_string())
 }
 
-/// The columns of an output: those of its schema, but for adjusted closes, and its own.
+/// The columns of an output: those of its schema except adjusted closes, and its own.
 pub(crate) fn provided(
     name: &str,
     ty: PortType,
@@ -175,13 +175,13 @@ pub(crate) fn provided(
     (name.to_owned(), Provided::columns(ty, columns))
 }
 
-/// Parameters as the keys of memos have them.
+/// Parameters in the canonical form used in memo keys.
 pub(crate) fn spelled<T: Serialize>(parameters: &T) -> Result<String, StageError> {
     let value = serde_json::to_value(parameters).map_err(|err| StageError::new(err.to_string()))?;
     Ok(cache::canonical_json(&value))
 }
 
-/// The points of the curves of days.
+/// The yields on all curves of the given days.
 pub(crate) fn rate_points(curves: impl Iterator<Item = (Date, Curve)>) -> Vec<rates::Point> {
     let points = |(date, curve): (Date, Curve)| {
         let of_tenors = TENORS.iter().zip(curve.0);
@@ -190,7 +190,7 @@ pub(crate) fn rate_points(curves: impl Iterator<Item = (Date, Curve)>) -> Vec<ra
     curves.flat_map(points).collect()
 }
 
-/// A table of features with these names.
+/// A table of features with the given column names.
 pub(crate) fn features<'a>(
     symbols: impl Iterator<Item = &'a str>,
     dates: impl Iterator<Item = Date>,
@@ -215,7 +215,7 @@ fn symbols(worlds: &[World]) -> Vec<&str> {
     worlds.iter().map(|world| world.config.symbol.as_str()).collect()
 }
 
-/// The terms of the simulated contracts: those of options on an index in the United States, all PM-settled.
+/// The terms of the simulated contracts: options on a US index, all PM-settled.
 fn contracts<'a>(symbol: &str, roots: impl Iterator<Item = &'a String>) -> Contracts {
     let terms = Terms {
         underlying_kind: Some(UnderlyingKind::Index),
@@ -241,10 +241,10 @@ fn contracts<'a>(symbol: &str, roots: impl Iterator<Item = &'a String>) -> Contr
     contracts
 }
 
-/// A partition of a chain to come. Its contents depend on the parameters and on nothing later, so that a
-/// longer market finds the partitions of a shorter one.
+/// A chain partition to be made. Its contents depend on the parameters and on no later day, so a longer
+/// market reuses the partitions of a shorter one.
 struct Part<'a> {
-    /// The index of its first day.
+    /// The index of the partition's first day.
     start: usize,
     days: &'a [Day],
     key: PartitionKey,
@@ -282,7 +282,7 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
         .collect())
 }
 
-/// The partitions of the chain of each world.
+/// The partitions of each world's chain.
 fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Partition>>, StageError> {
     let done = AtomicU64::new(0);
     let total: usize = worlds.iter().map(|world| world.market.days().len()).sum();
@@ -310,7 +310,7 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
             }
             table::to_parquet(&arrow_select::concat::concat_batches(&batches[0].schema(), &batches)?)
         })?;
-        // All of it where the partition was known.
+        // A cached partition counts as completed in full.
         advance(days.len() as u64 - priced);
         Ok(Partition { key, blob })
     };
@@ -325,7 +325,7 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
         .collect()
 }
 
-/// The chain of day `i` as a table.
+/// The option chain of day `i` as a table.
 fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch, StageError> {
     let day = &market.days()[i];
     let quotes = market.chain(i);
@@ -403,7 +403,7 @@ fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest,
     dataset::write(&context.store, PortType::Rates, meta, partitions)
 }
 
-/// The names of the columns of `hidden` after its keys: the variance, then the regimes and their
+/// The column names of the output `hidden` after its keys: the variance, then the regimes and their
 /// probabilities.
 fn hidden_columns(config: &Parameters) -> Vec<String> {
     let of_regimes = |what: &'static str| {

@@ -1,4 +1,4 @@
-//! `ingest/simulated_panel`: the built-in panel of stocks of [`stages_simulate::panel`].
+//! The stage `ingest/simulated_panel`: the built-in panel of stocks of [`stages_simulate::panel`].
 
 use crate::bars::{self, Bar};
 use crate::rates;
@@ -28,11 +28,11 @@ const TABLES: [(&str, PortType); 4] = [
     ("features", PortType::Features),
     ("hidden", PortType::Features),
 ];
-/// The features, and what nobody sees.
+/// The features that policies may see, and those hidden from them.
 const SEEN: [&str; 1] = ["signal"];
 const HIDDEN: [&str; 2] = ["expected_return", "true_signal"];
 
-/// `ingest/simulated_panel`.
+/// The stage `ingest/simulated_panel`.
 pub struct SimulatedPanel;
 
 impl StageKind for SimulatedPanel {
@@ -107,7 +107,7 @@ impl StageKind for SimulatedPanel {
     }
 }
 
-/// The trading days: those of a world of one stock.
+/// The trading days, taken from a world of a single stock.
 fn dates(config: &PanelParameters) -> Result<Vec<Date>, StageError> {
     let small = PanelParameters {
         stocks: 1,
@@ -125,14 +125,14 @@ fn refused(invalid: &Invalid) -> StageError {
     StageError::new(invalid.to_string()).hint(&invalid.hint)
 }
 
-/// A world, simulated where a partition of it is not known.
+/// A world, which is simulated only if one of its partitions is not cached.
 struct World {
     config: PanelParameters,
     panel: OnceLock<Result<Panel, Invalid>>,
 }
 
-/// A partition to come: a table of a world over a year. Its contents depend on the parameters and on no later
-/// day.
+/// A partition to be made: one table of a world in one year. Its contents depend on the parameters and on no
+/// later day.
 struct Part {
     table: usize,
     key: PartitionKey,
@@ -239,9 +239,9 @@ fn features_of(
     features(symbols.into_iter(), bars.iter().map(|bar| bar.date), names, columns)
 }
 
-/// The rates, which all worlds share.
+/// Writes the interest rates, which all worlds share.
 fn write_rates(world: &World, context: &Context) -> Result<cache::ArtifactDigest, StageError> {
-    // The rates depend on no stock.
+    // Rates do not depend on the stocks, so a single one is simulated.
     let panel = simulate(&PanelParameters {
         stocks: 1,
         ..world.config.clone()

@@ -1,4 +1,4 @@
-//! The files of a stage: those of `path:`, or those that another stage wrote, at the input `table`.
+//! The files of a stage: those at `path:`, or those that another stage wrote, at the input `table`.
 
 use crate::files::{ENDINGS, Paths, is_table};
 use crate::layout_choice::Chosen;
@@ -15,10 +15,10 @@ pub const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
         a directory with tables, or a data set",
 );
 
-/// Refuses a stage with neither `path` nor the input `table`, and one with both.
+/// Refuses a stage with neither `path` nor the input `table`, or with both.
 ///
 /// # Errors
-/// When it is either.
+/// When neither or both are given.
 pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
@@ -30,17 +30,17 @@ pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProble
     }
 }
 
-/// The problem of a stage with both `path` and the input `table`.
+/// The configuration problem of a stage with both `path` and the input `table`.
 pub fn given_twice() -> ConfigProblem {
     ConfigProblem::new("path", "files are given twice: by `path` and by the input `table`")
         .hint("leave one of the two out")
 }
 
-/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some
-/// are not there yet, or on a server.
+/// Determines from headers which of our columns the files have. `None` if that is only known in the run: some
+/// files do not exist yet, or are on a server.
 ///
 /// # Errors
-/// As [`read::peek`].
+/// The errors of [`read::peek`].
 pub fn columns(
     field: &str,
     sources: &[Source],
@@ -58,12 +58,12 @@ pub fn columns(
 pub struct Files {
     /// The files, sorted by name.
     pub sources: Vec<Source>,
-    /// The directory of links that `sources` lead through.
+    /// The directory of links through which `sources` are reached, kept until the files are dropped.
     _links: Option<Workspace>,
 }
 
 impl Files {
-    /// The files at `path`, which are the stage's sources, with those of the input `table`.
+    /// Opens the stage's sources (the files at `path`) together with the files of the input `table`.
     ///
     /// # Errors
     /// When the artifact at the input holds no table, or the store fails.
@@ -74,7 +74,7 @@ impl Files {
         };
         let links = given.store.workspace()?;
         for (name, blob) in tables(input)? {
-            // Reading the blob fetches it from a remote, and verifies it.
+            // Reading the blob fetches it from a remote if necessary, and verifies it.
             given.store.blob(blob.blob)?;
             let path = links.link(given.store, blob.blob, name)?;
             sources.push(Source {
@@ -89,7 +89,8 @@ impl Files {
         })
     }
 
-    /// [`Files::open`] for a plan: `None` if a file is not in the local store, or no links can be made in it.
+    /// Opens files as [`Files::open`] does, for a plan: `None` if a file is not in the local store, or links
+    /// cannot be made there.
     pub fn open_local(given: &Given<'_>) -> Option<Self> {
         let is_here = |input: &Input| {
             let mut entries = input.artifact.entries.iter();
@@ -107,8 +108,8 @@ impl Files {
     }
 }
 
-/// The tables of an artifact: the file that it is, or the tables in the directory that it is, as a search of
-/// a directory finds them.
+/// The tables in an artifact: the artifact's single file, or the files that a search of its directory takes
+/// for tables.
 fn tables(input: &Input) -> Result<Vec<(&str, BlobRef)>, StageError> {
     let artifact = &input.artifact;
     let is_directory = artifact.meta["folder"] == json!(true);

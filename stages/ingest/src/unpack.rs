@@ -1,4 +1,4 @@
-//! Files as tables of bytes: plain, gzip or zip, recognised by their first bytes and not by their names.
+//! Unpacks files into the bytes of tables: plain, gzip or zip, recognised by the first bytes and not by name.
 
 use crate::files::name_of;
 use arrow_array::RecordBatch;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 /// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Text with separators.
+    /// Delimited text.
     Csv,
     /// Parquet.
     Parquet,
-    /// A JSON document, or one in each line.
+    /// A JSON document, or JSON lines.
     Json,
 }
 
-/// The numbering of rows in messages.
+/// How rows are numbered in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
-    /// Lines of a text, of which this many stand before the first line of [`Packed::bytes`]; -1 where its
-    /// first line was added.
+    /// By lines of a text; the number is that of the lines before the first line of [`Packed::bytes`], -1 if
+    /// that line was added.
     Lines(isize),
-    /// Rows from 1.
+    /// By rows, starting at 1.
     Rows,
-    /// Rows of which this many stand before the first.
+    /// By rows; the number is that of the rows before the first.
     RowsAfter(usize),
 }
 
@@ -37,45 +37,46 @@ pub enum Numbering {
 pub struct Part {
     /// The names of all columns of the file.
     pub header: Vec<String>,
-    /// The places of the columns that are read.
+    /// The indices of the columns that are read.
     pub columns: Vec<usize>,
-    /// These columns.
+    /// The rows of the columns that are read.
     pub batch: RecordBatch,
 }
 
-/// A table's bytes.
+/// The bytes of a table.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
+    /// The origin of the bytes, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
-    /// The name of the file or entry without directories and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
+    /// The name of the file or entry without directories and known extensions: `BRK.A` for
+    /// `data/BRK.A.csv.gz`.
     pub stem: String,
-    /// The path of the file relative to the source's root, and of the entry in it: its names may say what the
-    /// table does not.
+    /// The path of the file relative to the source's root, followed by that of the entry: its components may
+    /// give values that the table lacks.
     pub path: String,
-    /// The bytes, unpacked; none where there is a part.
+    /// The unpacked bytes; empty if there is a `part`.
     pub bytes: Bytes,
-    /// The part of a large Parquet file that this is.
+    /// The part of a large Parquet file, if that is what this is.
     pub part: Option<Arc<Part>>,
-    /// Their format.
+    /// The format of the bytes.
     pub format: Format,
-    /// The numbering of their rows.
+    /// The numbering of the table's rows.
     pub numbering: Numbering,
 }
 
-/// The tables in a file, one at least.
+/// The tables in a file, at least one.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than it may, or is an archive without a table.
+/// When the file is damaged, unpacks to more than is allowed, or is an archive without a table.
 pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
     let limit = packing::limit(bytes.len() as u64);
     open(path, bytes, limit, Wanted::Tables)
 }
 
-/// The first table in a file; of a text, no more than is needed for its header.
+/// The first table in a file; of a text, no more than its header needs.
 ///
 /// # Errors
-/// As [`unpack`].
+/// When the file is damaged, unpacks to more than is allowed, or is an archive without a table.
 pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
     let bytes = match kind(bytes) {
         Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
@@ -129,10 +130,10 @@ pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> P
 }
 
 impl Packed {
-    /// The same, with the path that the file has below the source's root.
+    /// Sets the path of the file relative to the source's root.
     #[must_use]
     pub fn named(mut self, file: &str) -> Self {
-        // Of an entry, `/` and its name.
+        // For an archive entry the path so far is `/` and the entry's name.
         self.path = match self.path.strip_prefix('/') {
             Some(entry) => format!("{file}/{entry}"),
             None => file.to_owned(),
@@ -141,7 +142,7 @@ impl Packed {
     }
 }
 
-/// A file name without the endings of packed files and of tables, in any case. Any other dot belongs to the
+/// A file name without the extensions of packed files and of tables, in any case. Other dots belong to the
 /// name.
 fn stem(name: &str) -> &str {
     fn without<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {
@@ -258,7 +259,7 @@ pub(crate) mod tests {
                 .message
                 .contains("within")
         );
-        // Within the free size, or within the ratio; never more than the whole.
+        // Within the free size or within the ratio, and never more than the limit for the whole file.
         assert_eq!(limit(100), UNPACKED_FREE);
         assert_eq!(limit(1 << 20), 200 << 20);
         assert_eq!(limit(1 << 30), UNPACKED_LIMIT);
@@ -283,7 +284,7 @@ pub(crate) mod tests {
             );
             assert!(err.hint.unwrap().contains("unpack it first"));
         }
-        // Many entries that are harmless one by one.
+        // Many entries, each of which is harmless by itself.
         let parts: Vec<(String, &[u8])> = (0..16)
             .map(|i| (format!("{i}.csv"), &zeros[..zeros.len() / 16]))
             .collect();
@@ -292,7 +293,7 @@ pub(crate) mod tests {
         assert!(err.message.contains("`parts.zip` unpacks to more than"), "{err}");
     }
 
-    /// Nothing is written to an entry's path; its name is only searched for a symbol.
+    /// An entry's path is never written to; its name is only searched for a symbol.
     #[test]
     fn entries_that_lead_elsewhere_are_only_names() {
         let csv: &[u8] = b"a,b\n1,2\n";

@@ -1,4 +1,4 @@
-//! Numbers and dates as vendors write them.
+//! Parsing of numbers and dates in vendors' notations.
 
 use chrono::{DateTime, NaiveDate};
 use chrono_tz::Tz;
@@ -6,16 +6,16 @@ use datasets::Date;
 use datasets::layout::{EPOCHS, MISSING};
 use std::ops::RangeInclusive;
 
-/// The years that a date may be in.
+/// The supported years of dates.
 const YEARS: RangeInclusive<i32> = 1800..=2199;
 
-/// The place of a stored date that is in none of these years. Rows that have it are dropped and counted under
+/// Stands for a stored date outside the supported years. Rows with this date are dropped and counted under
 /// [`DATE_OUT_OF_RANGE`].
 ///
 /// [`DATE_OUT_OF_RANGE`]: datasets::quality::DATE_OUT_OF_RANGE
 pub const OUT_OF_RANGE: Date = Date(i32::MIN);
 
-/// The date of a day counted from 1970-01-01.
+/// The date `day` days after 1970-01-01, or [`OUT_OF_RANGE`].
 pub fn in_range(day: i64) -> Date {
     // The first day of 1800 and the last of 2199.
     const DAYS: RangeInclusive<i64> = -62_091..=84_005;
@@ -26,7 +26,7 @@ pub fn in_range(day: i64) -> Date {
     }
 }
 
-/// A number, NaN where it is missing.
+/// Parses a number; NaN for a missing value.
 pub fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -41,7 +41,7 @@ pub fn is_missing(text: &str) -> bool {
     MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(text))
 }
 
-/// A text short enough for a message.
+/// Shortens a text for a message.
 pub fn shown(text: &str) -> String {
     if text.chars().count() <= 40 {
         return text.to_owned();
@@ -51,7 +51,7 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// A list short enough for a message.
+/// Shortens a list of names for a message.
 pub fn shown_list(names: &[String]) -> String {
     let mut list: Vec<_> = names.iter().take(30).map(|name| shown(name.trim())).collect();
     if names.len() > 30 {
@@ -60,12 +60,12 @@ pub fn shown_list(names: &[String]) -> String {
     list.join(", ")
 }
 
-/// The formats of dates where a setting gives one, or none for `%Y-%m-%d`.
+/// The date format given by a setting, or `%Y-%m-%d` if the setting is empty.
 pub fn formats_or_iso(given: &str) -> [String; 1] {
     [if given.is_empty() { "%Y-%m-%d" } else { given }.to_owned()]
 }
 
-/// Reads dates in any of some formats, quickly where one follows another that is the same.
+/// Parses dates in any of several formats, with a shortcut for repeated texts.
 pub struct Dates<'a> {
     formats: &'a [String],
     zone: Option<Tz>,
@@ -73,11 +73,11 @@ pub struct Dates<'a> {
 }
 
 impl<'a> Dates<'a> {
-    /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date:
-    /// an IANA name, or empty for UTC.
+    /// A parser of the given `strftime` formats and [`EPOCHS`]. `zone` is the time zone that decides an
+    /// instant's date: an IANA name, or empty for UTC.
     ///
     /// # Errors
-    /// When there is no such zone.
+    /// When there is no time zone of that name.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -86,7 +86,7 @@ impl<'a> Dates<'a> {
         })
     }
 
-    /// A date; with a time of day after it too.
+    /// Parses a date; a time of day after it is ignored.
     pub fn parse(&mut self, text: &str) -> Result<Date, String> {
         let text = text.trim();
         if let Some((last, date)) = &self.last
@@ -119,8 +119,8 @@ impl<'a> Dates<'a> {
         Ok(date)
     }
 
-    /// The date of an instant with its offset (`2024-01-19T20:59:59Z`) in the zone; in UTC it is the text's
-    /// own.
+    /// The date, in the time zone, of an instant with an offset (`2024-01-19T20:59:59Z`); if the time zone is
+    /// UTC, the date as written.
     fn instant(&self, text: &str) -> Option<Date> {
         let zone = self.zone?;
         let instant = DateTime::parse_from_rfc3339(text).ok()?;
@@ -131,7 +131,7 @@ impl<'a> Dates<'a> {
 /// The time zone of an IANA name; `None` for UTC.
 ///
 /// # Errors
-/// When there is no such zone.
+/// When there is no time zone of that name.
 pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
     match name {
         "" | "UTC" | "Etc/UTC" => Ok(None),
@@ -142,11 +142,11 @@ pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
     }
 }
 
-/// The date of a time since 1970 in UTC.
+/// The date of an epoch (time since 1970-01-01 UTC) in a time zone.
 fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
     let time: i64 = match text.parse() {
         Ok(time) => time,
-        // A float that is a whole number, as JSON and spreadsheets write it.
+        // An integer written as a float, as JSON and spreadsheets do.
         Err(_) => text.parse::<f64>().ok().filter(|time| time.abs() < 9e18)? as i64,
     };
     let instant = match unit {
@@ -155,14 +155,14 @@ fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
         "epoch_us" => DateTime::from_timestamp_micros(time)?,
         _ => DateTime::from_timestamp_nanos(time),
     };
-    // The first years of the epoch are no dates of quotes, but small numbers in a wrong unit.
+    // Dates in the first years after 1970 are small numbers in a wrong unit, not dates of quotes.
     (instant.timestamp() >= 86_400 * 365).then(|| match zone {
         Some(zone) => instant.with_timezone(&zone).date_naive().into(),
         None => instant.date_naive().into(),
     })
 }
 
-/// A text without the time of day after a date.
+/// Removes the time of day after a date.
 fn without_time(text: &str) -> &str {
     let bytes = text.as_bytes();
     let end = (1..bytes.len()).find(|&i| {
@@ -293,7 +293,7 @@ mod tests {
             "2024-01-19"
         );
         assert_eq!(read("%Y-%m-%d", "", "2024-01-20T02:00:00Z").unwrap(), "2024-01-20");
-        // Seconds taken for nanoseconds are refused, not read as 1970.
+        // Seconds parsed as nanoseconds are refused, rather than read as 1970.
         assert!(read("epoch_ns", "", "1679886000").is_err());
         assert!(Dates::new(&[], "Mars/Olympus").is_err());
     }

@@ -1,4 +1,4 @@
-//! `ingest/rates` as a stage.
+//! The stage `ingest/rates`.
 
 use super::zero::zero_rates;
 use crate::file_memo::{Around, Reading};
@@ -58,7 +58,7 @@ pub struct RatesConfig {
     pub calendar: CalendarChoice,
 }
 
-/// `ingest/rates`.
+/// The stage `ingest/rates`.
 pub struct Rates;
 
 impl StageKind for Rates {
@@ -119,8 +119,8 @@ impl StageKind for Rates {
         }
         let rows_read = points.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
-        // Overnight rates are published for weekends too, and do not show the days on which the market is
-        // open.
+        // Overnight rates are also published for weekends, so they do not show the days on which the market
+        // is open.
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
@@ -174,10 +174,10 @@ fn reading(chosen: &Chosen) -> Reading<'_> {
     }
 }
 
-/// One yield: day, maturity in years, decimal.
+/// A yield: its day, maturity in years, and value as a decimal (0.05 is 5 %).
 pub(crate) type Point = (Date, f64, f64);
 
-/// Reads a table as it is, in decimal; a missing value is no row.
+/// Reads a table of yields as decimals, without applying rules; a missing value gives no row.
 fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
     let Opened { place, frame, .. } = open(packed, layout, around.lookup)?;
     let theirs = &needed(layout, &frame, &place, "date")?.theirs;
@@ -213,7 +213,7 @@ pub(crate) fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
     Ok(RecordBatch::try_new(table::schema(schema::RATES), columns)?)
 }
 
-/// A yield as the data-quality table shows it.
+/// The yield as an example in the data-quality table.
 fn example(&(date, tenor, rate): &Point) -> Example {
     Example {
         date: Some(date),
@@ -223,7 +223,7 @@ fn example(&(date, tenor, rate): &Point) -> Example {
     }
 }
 
-/// Sorts yields, makes their key unique, and applies the rules to each.
+/// Sorts yields, removes duplicate keys, and applies the rules to each yield.
 pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
     let acts = |rule: &str| bad.of(RATES, rule) != Action::Keep;
     points.sort_by(order);
@@ -258,13 +258,13 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     points.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Returns whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with
-/// another yield has one that is far from zero. Where all are zero there is nothing to tell by, and they
-/// stand.
+/// Returns whether a yield of zero at `tenor` stands for a missing value: the yield at the nearest maturity
+/// with a nonzero one on the same day is far from zero. If all yields are zero, they are taken as they are.
 fn stands_for_missing(day: &[Point], tenor: f64) -> bool {
     let mut nearest: Option<(f64, f64)> = None;
     for &(_, other, rate) in day {
-        // Maturities are near one another by their ratio: 1 month is nearer to 3 months than to 2 years.
+        // The distance of maturities is that of their logarithms: 1 month is nearer to 3 months than to 2
+        // years.
         let distance = libm::fabs(libm::log((other + 0.01) / (tenor + 0.01)));
         if rate != 0.0 && nearest.is_none_or(|(best, _)| distance < best) {
             nearest = Some((distance, rate));

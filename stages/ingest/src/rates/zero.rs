@@ -2,18 +2,17 @@
 
 use datasets::layout::YieldQuote;
 
-/// Half a year, the time between coupons.
+/// The time between coupons in years.
 const STEP: f64 = 0.5;
 
 /// Continuously compounded zero rates, decimal a year, at the tenors of `yields` (pairs of tenor in years and
 /// yield, sorted by tenor, decimal).
 ///
-/// - Par yields with coupons twice a year: up to half a year simple interest, `1 / (1 + y T)`; beyond,
-///   discount factors by bootstrap, `D_n = (1 - y_n/2 sum_{i<n} D_i) / (1 + y_n/2)`, on a grid of half years
-///   with par yields between the quoted tenors linear in time (flat outside them). The US Treasury's
-///   constant-maturity yields are such par yields (Treasury Yield Curve Methodology); a tenor between two
-///   grid points has its rate from them, linear in time. An approximation to a few basis points at long
-///   tenors.
+/// Par yields with semiannual coupons: up to half a year simple interest, `1 / (1 + y T)`; beyond, discount
+/// factors by bootstrapping, `D_n = (1 - y_n/2 sum_{i<n} D_i) / (1 + y_n/2)`, on a grid of half years, with
+/// par yields linear in the tenor between the quoted ones (flat outside them). The US Treasury's
+/// constant-maturity yields are such par yields (Treasury Yield Curve Methodology). Rates between grid points
+/// are interpolated linearly in the tenor, an approximation to a few basis points at long tenors.
 /// - Overnight (tenor 0): compounded daily over 365 days, `365 ln(1 + y/360)`, the convention of fed funds.
 /// - Zero rates compounded once a year: `ln(1 + y)`.
 pub fn zero_rates(quote: YieldQuote, yields: &[(f64, f64)]) -> Vec<f64> {
@@ -47,7 +46,7 @@ fn bootstrap(curve: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
     for n in 1..=steps {
         let tenor = STEP * n as f64;
         let coupon = linear(curve, tenor) * STEP;
-        // Yields that no curve can have would make this negative; the rules have removed them.
+        // Impossible par yields would make this negative; the rules have removed them.
         let discount = ((1.0 - coupon * annuity) / (1.0 + coupon)).max(1e-9);
         annuity += discount;
         zeros.push((tenor, -libm::log(discount) / tenor));
@@ -55,7 +54,7 @@ fn bootstrap(curve: &[(f64, f64)], steps: usize) -> Vec<(f64, f64)> {
     zeros
 }
 
-/// Linear between the points, flat outside them.
+/// Linear interpolation between the points, flat outside them.
 fn linear(points: &[(f64, f64)], x: f64) -> f64 {
     let above = points.partition_point(|(tenor, _)| *tenor < x);
     match (above.checked_sub(1).map(|i| points[i]), points.get(above)) {

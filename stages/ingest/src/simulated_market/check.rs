@@ -1,5 +1,5 @@
-//! The rules that files are held to, on a simulated chain. A partition is checked from the state at the end
-//! of the one before, so that a longer market goes on from where a shorter one ended.
+//! Applies the rules for data files to a simulated chain. A partition is checked from the state at the end of
+//! the previous one, so a longer market continues where a shorter one ended.
 
 use super::{CALENDAR, keep};
 use crate::chain::{Chain, Rules, Seen};
@@ -13,29 +13,29 @@ use stages_core::dataset::Partition;
 use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a world's chain, and those that break a rule.
+/// The number of rows in a world's chain, and the rows that break a rule.
 pub(super) struct Checked {
     pub rows: usize,
     pub counted: Counted,
 }
 
-/// A checked partition.
+/// The check of one partition.
 #[derive(Serialize, Deserialize)]
 struct Part {
     rows: usize,
     counted: Counted,
-    /// The trading days that have a snapshot, by symbol.
+    /// The trading days with a snapshot, by symbol.
     open: BTreeMap<String, BTreeSet<Date>>,
 }
 
-/// The state at the end of a partition.
+/// The state of the rules at the end of a partition.
 enum State {
     Here(Seen),
-    /// In the value of the partition's memo.
+    /// A state stored in the value of the partition's memo.
     Stored(BlobRef),
 }
 
-/// Holds the chain of a world to the rules, the partitions in order. Nothing is dropped.
+/// Applies the rules to the chain of a world, partition by partition. Nothing is dropped.
 ///
 /// # Errors
 /// When a partition cannot be read, or the store cannot be written.
@@ -83,7 +83,7 @@ pub(super) fn check(partitions: &[Partition], context: &Context) -> Result<Check
     })
 }
 
-/// The memo of each partition: it depends on the partition and on those before it.
+/// The memo of each partition's check, which depends on that partition and all earlier ones.
 fn memos(partitions: &[Partition]) -> Vec<Memo> {
     let digests: Vec<&[u8]> = partitions
         .iter()
@@ -125,7 +125,7 @@ fn check_part(mut chain: Chain, partition: &Partition, seen: &mut Seen) -> Part 
 }
 
 impl State {
-    /// Takes the state; a new one is left.
+    /// Takes out the state, leaving an empty one.
     fn take(&mut self, context: &Context) -> Result<Seen, StageError> {
         match std::mem::replace(self, Self::Here(Seen::default())) {
             Self::Here(seen) => Ok(seen),

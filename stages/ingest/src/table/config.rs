@@ -77,7 +77,7 @@ impl TableConfig {
             .map_err(|what| ConfigProblem::new("zone", what))
     }
 
-    /// The formats of instants.
+    /// The formats of dates and instants.
     pub(super) fn formats(&self) -> Vec<String> {
         match self.instant_format.as_str() {
             "" => ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%.f"].map(str::to_owned).into(),
@@ -86,7 +86,7 @@ impl TableConfig {
     }
 }
 
-/// Returns whether tables have a key of this name.
+/// Returns whether `name` is a key column of the tables.
 pub(super) fn is_key(name: &str) -> bool {
     schema::TABLE.iter().any(|column| column.name == name) || name == schema::SNAPSHOT.name
 }

@@ -1,4 +1,4 @@
-//! The rows of a file in the store: each file is parsed once, and its rows are read again partition by
+//! The rows of a file, kept in the store: each file is parsed once, and its rows are read again for each
 //! partition.
 
 use super::config::TableConfig;
@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{Context, Given, Memo, Source, StageError};
 
-/// The rows of a file.
+/// The stored rows of a file, and a summary of them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FileTable {
     /// The name of the file, for messages.
     #[serde(skip)]
     pub name: String,
-    /// The rows.
+    /// The rows, cut by date.
     pub cuts: Cuts,
-    /// The columns of numbers, in the order of the file.
+    /// The numeric columns, in the order of the file.
     pub numbers: Vec<String>,
-    /// True where a row has a time other than midnight.
+    /// True if any row has a time other than midnight.
     pub has_times: bool,
-    /// True where a row has no time.
+    /// True if any row has no time.
     pub has_days: bool,
     /// The number of rows.
     pub rows: u64,
@@ -38,7 +38,7 @@ impl AsRef<Cuts> for FileTable {
     }
 }
 
-/// The memo of a file's rows.
+/// The memo of a file's rows, and the digest of the file.
 pub(super) fn memo(
     config: &TableConfig,
     given: &Given<'_>,
@@ -61,7 +61,7 @@ pub(super) fn memo(
 }
 
 impl FileTable {
-    /// The rows of a file, from its memo where they are cached.
+    /// The rows of a file, from the file's memo if cached.
     pub(super) fn of(config: &TableConfig, context: &Context, source: &Source) -> Result<Self, StageError> {
         let (memo, content) = memo(config, &context.given(), source)?;
         source.check(content)?;
@@ -72,7 +72,7 @@ impl FileTable {
         })
     }
 
-    /// Returns whether any row is there at `until`.
+    /// Returns whether the file has any row dated `until` or earlier.
     pub(super) fn begins_by(&self, until: Date) -> bool {
         self.cuts.list.iter().any(|cut| cut.range.from <= until)
     }

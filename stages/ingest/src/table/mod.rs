@@ -1,8 +1,8 @@
-//! `ingest/table`: any table of a user's own, by symbol and instant.
+//! `ingest/table`: a user's own table, by symbol and instant.
 //!
-//! A file is parsed once (`file`): its rows are kept in the store, cut by period. A partition is made of the
-//! cuts of its period (`partitions`), so that a day that is appended, to a file or as a file of its own,
-//! costs the parsing of its file and the partition that it belongs to.
+//! Each file is parsed once (`file`) and its rows are kept in the store, cut by period. A partition is made
+//! from the cuts of its period (`partitions`). Appending a day, to a file or as a file of its own, thus costs
+//! only the parsing of that file and the making of one partition.
 
 mod config;
 mod file;

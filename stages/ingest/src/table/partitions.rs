@@ -1,4 +1,5 @@
-//! The partitions of a table, period by period: one whose rows are those of an earlier run is not made again.
+//! The partitions of a table, made period by period; a period whose rows equal those of an earlier run is
+//! taken from its memo.
 
 use super::file::FileTable;
 use crate::cuts::{Tables, Unit, cached_or, units};
@@ -20,33 +21,33 @@ use stages_core::{Context, Memo, StageError, table};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The facts that all partitions share.
+/// The facts shared by all partitions.
 pub(super) struct Facts {
-    /// The columns of numbers.
+    /// The numeric columns.
     pub numbers: Vec<String>,
-    /// True where rows have instants rather than days.
+    /// True if rows have instants rather than dates.
     pub is_intraday: bool,
     /// The period of a partition.
     pub period: Period,
-    /// The last day whose rows are there.
+    /// The last date whose rows count.
     pub until: Option<Date>,
 }
 
-/// The partitions of a period that are made: the value of their memo.
+/// The result for one period: the value of the period's memo.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Done {
-    /// Their tables.
+    /// The stored tables of the period.
     pub tables: Tables,
-    /// The rows.
+    /// The number of rows.
     pub rows: u64,
-    /// The symbols that have some.
+    /// The symbols with rows.
     pub symbols: BTreeSet<String>,
 }
 
 impl Facts {
-    /// Makes all partitions, in the order of their periods.
+    /// Makes the partitions of all periods, in order.
     pub(super) fn partitions(&self, context: &Context, files: &[FileTable]) -> Result<Vec<Done>, StageError> {
-        // A cut is within one period: it was made so.
+        // Every cut lies within one period.
         let mut units = units(files, self.period);
         if let Some(until) = self.until {
             for unit in &mut units {
@@ -63,7 +64,7 @@ impl Facts {
     fn partition(&self, context: &Context, unit: &Unit<'_, FileTable>) -> Result<Done, StageError> {
         context.check_cancelled()?;
         let mut facts = json!([unit.range, self.numbers, self.is_intraday, self.period]);
-        // A partition is the same for all that have the whole of it.
+        // Values of `until` after the end of the partition give the same key.
         let ends = unit.list().map(|cut| cut.range.to);
         if let (Some(until), Value::Array(facts)) = (self.until, &mut facts)
             && ends.max().is_some_and(|last| last > until)
@@ -88,7 +89,7 @@ impl Facts {
         })
     }
 
-    /// The rows of a period, sorted by symbol and instant, each once.
+    /// The rows of a period, sorted by symbol and instant, without duplicates.
     fn sorted(&self, context: &Context, unit: &Unit<'_, FileTable>) -> Result<RecordBatch, StageError> {
         let mut parts: Vec<RecordBatch> = Vec::new();
         for (file, cuts) in &unit.cuts {
@@ -142,8 +143,8 @@ impl Facts {
         Ok(take_record_batch(&all, &UInt32Array::from(order))?)
     }
 
-    /// The columns of the table: keys, the instant where there are several rows a day, and the numbers in the
-    /// order of the first file.
+    /// The columns of the table: the keys, the instant if there are several rows a day, and the numbers in
+    /// the order of the first file.
     fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch, StageError> {
         let column = |name: &str| {
             let found = batch.column_by_name(name);

@@ -1,4 +1,4 @@
-//! The rows of a file.
+//! The rows of a file of a user's own table.
 
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const INSTANTS: [&str; 5] = ["datetime", "timestamp", "date", "datadate", "day"];
 
-/// The symbol of rows that name none.
+/// The symbol of rows without one.
 const ONLY: &str = "table";
 
 /// The columns of a file.
@@ -23,15 +23,15 @@ const ONLY: &str = "table";
 pub(super) struct Columns {
     instant: String,
     symbol: Option<String>,
-    /// The columns of numbers, in the order of the configuration or else of the file.
+    /// The numeric columns, in the order of the configuration or, if that names none, of the file.
     pub numbers: Vec<String>,
 }
 
 impl Columns {
-    /// The columns by a file's header.
+    /// Finds the columns in a file's header.
     ///
     /// # Errors
-    /// When columns are missing: all of them are named.
+    /// When columns are missing; the error names all of them.
     pub fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
@@ -54,16 +54,16 @@ impl Columns {
     }
 }
 
-/// The rows of a table, and what their instants are.
+/// The rows of a parsed file.
 pub(super) struct Parsed {
-    /// `symbol`, `date`, the instant (null where a row has a day alone), and the numbers, null where there is
-    /// no value.
+    /// The columns `symbol`, `date`, the instant (null for a row with a date alone), and the numbers (null
+    /// where missing).
     pub batch: RecordBatch,
-    /// True where a row has a time other than midnight.
+    /// True if any row has a time other than midnight.
     pub has_times: bool,
 }
 
-/// Reads a table.
+/// Reads a file into a table.
 pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
     let is_number = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);

@@ -1,4 +1,4 @@
-//! `ingest/table` as a stage.
+//! The stage `ingest/table`.
 
 use super::config::TableConfig;
 use super::file::{FileTable, memo};
@@ -18,7 +18,7 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// `ingest/table`.
+/// The stage `ingest/table`.
 pub struct Table;
 
 impl StageKind for Table {
@@ -80,7 +80,7 @@ impl StageKind for Table {
             "rows": done.iter().map(|done| done.rows).sum::<u64>(),
             "symbols": symbols,
         });
-        // The rows of files grow after `until`.
+        // Files may have more rows after `until`, so their number is not recorded.
         if config.until.is_none() {
             meta["rows_read"] = json!(files.iter().map(|file| file.rows).sum::<u64>());
         }
@@ -101,7 +101,7 @@ impl StageKind for Table {
     }
 }
 
-/// The facts that all files share: they have the same columns, and all have times or none.
+/// The facts shared by all files, which must have the same columns, and either all have times or none.
 fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError> {
     let first = files.first().ok_or_else(|| read::no_file(config.until))?;
     StageError::new("the files have no rows")
