@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The longest path of an entry, and its longest part, in bytes: what file systems take.
+/// The maximum lengths of an entry's path and of one of its components, in bytes: the limits of file systems.
 const MAX_PATH: usize = 1024;
 const MAX_PART: usize = 255;
 
-/// The ASCII characters of a path besides letters, digits and `/`. None of them makes a shell start a command
-/// or expand a variable.
+/// The ASCII characters that a path may contain besides letters, digits and `/`. None of them makes a shell
+/// start a command or expand a variable.
 const PUNCTUATION: &str = " ._-+@,:=%^()[]";
 
-/// A manifest: the type of an artifact, its metadata and its blobs. Deserialising one with an invalid path
-/// fails.
+/// A manifest: the type of an artifact, its metadata and its blobs. Deserialising a manifest with an invalid
+/// path fails.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Artifact {
@@ -53,16 +53,16 @@ impl TryFrom<Unchecked> for Artifact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// Relative path, with `/` between its parts.
+    /// The entry's relative path, with `/` between its components.
     pub path: String,
-    /// Length in bytes.
+    /// The entry's length in bytes.
     pub size: u64,
-    /// The digest of its bytes.
+    /// The digest of the entry's bytes.
     pub blob: BlobDigest,
 }
 
 impl Entry {
-    /// The blob that holds its bytes.
+    /// The blob that holds the entry's bytes.
     pub fn blob_ref(&self) -> BlobRef {
         BlobRef {
             blob: self.blob,
@@ -72,7 +72,7 @@ impl Entry {
 }
 
 impl Artifact {
-    /// The canonical JSON, which is hashed and stored.
+    /// The manifest as canonical JSON, which is hashed and stored.
     pub fn canonical(&self) -> String {
         canonical_json(&serde_json::json!({
             "type": self.kind,
@@ -81,7 +81,7 @@ impl Artifact {
         }))
     }
 
-    /// Refuses paths that [`check_path`] refuses, and those that collide.
+    /// Fails on paths that [`check_path`] refuses, and on paths that collide.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.kind.len() > MAX_PART || self.kind.contains(char::is_control) {
             return Err("its type is not a name".to_owned());
@@ -113,9 +113,8 @@ impl Artifact {
     }
 }
 
-/// Checks the path of an entry: letters and digits of any script, and a few ASCII characters that mean
-/// nothing to a shell between quotation marks, whatever the quotation marks are. `cache/README.md` lists
-/// them.
+/// Checks the path of an entry: it may contain letters and digits of any script, and a few ASCII characters
+/// that have no meaning to a shell inside quotation marks of any kind. `cache/README.md` lists them.
 ///
 /// # Errors
 /// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's

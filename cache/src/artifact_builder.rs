@@ -14,7 +14,7 @@ pub struct ArtifactBuilder<'a> {
 }
 
 impl<'a> ArtifactBuilder<'a> {
-    /// An artifact of the given type, without files yet.
+    /// Starts an artifact of the given type, without files.
     pub fn new(store: &'a Store, kind: &str, meta: Value) -> Self {
         Self {
             store,
@@ -26,7 +26,7 @@ impl<'a> ArtifactBuilder<'a> {
         }
     }
 
-    /// Adds a file of these bytes.
+    /// Adds a file with these bytes.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -36,7 +36,7 @@ impl<'a> ArtifactBuilder<'a> {
         Ok(blob)
     }
 
-    /// Adds a file whose bytes are in the store already.
+    /// Adds a file whose bytes are already in the store.
     pub fn blob(&mut self, path: &str, blob: BlobRef) {
         self.artifact.entries.push(Entry {
             path: path.to_owned(),

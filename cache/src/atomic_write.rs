@@ -16,8 +16,8 @@ pub(crate) const UNFLUSHED: &str = "unflushed";
 /// The marker's name during a flush.
 pub(crate) const FLUSHING: &str = "flushing";
 
-/// A file in `tmp`; marks the store as unflushed. The file is locked until its writer closes it: by the lock
-/// `gc` recognises a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
+/// Creates a file in `tmp`, and marks the store as unflushed. The file is locked until its writer closes it:
+/// by the lock, `gc` tells it from a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
 pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
     mark_unflushed(root)?;
     unmarked_temp_file(root)
@@ -26,7 +26,7 @@ pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
 /// Marks the store as unflushed.
 pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     let marker = root.join(UNFLUSHED);
-    // Looking it up takes no lock on the directory, unlike creating it.
+    // Looking the marker up takes no lock on the directory, unlike creating it.
     if metadata(&marker)?.is_some() {
         return Ok(());
     }
@@ -39,33 +39,33 @@ pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// [`temp_file`] for contents that need no flush.
+/// Creates a file as [`temp_file`] does, for contents that need no flush.
 fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
     locked_temp_file(&root.join("tmp"), tempfile::Builder::new().prefix("new-"))
 }
 
-/// A new file that is locked for as long as it is open.
+/// Creates a file that stays locked for as long as it is open.
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
     let mut name = name.clone();
     if shared::is_shared_directory(dir) {
-        // A kill before its permissions are changed leaves a file that the `gc` of another user can open and
+        // A kill before the permissions are changed leaves a file that the `gc` of another user can open and
         // lock.
         name.permissions(Permissions::from_mode(0o660));
     }
     loop {
         let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
-        // The `gc` of another user locks it, too.
+        // The `gc` of another user must be able to lock the file, too.
         shared::share_file(file.path()).map_err(Error::io("write", file.path()))?;
         // On a file system without locks, a file's age alone protects it.
         file.as_file().lock().ok();
-        // Between its creation and its lock, `gc` may have removed it as a leftover.
+        // Between the file's creation and its lock, `gc` may have removed it as a leftover.
         if file.as_file().metadata().map_or(true, |meta| meta.nlink() > 0) {
             return Ok(file);
         }
     }
 }
 
-/// Renames a complete temporary file to `path`, replacing an existing one. Marks the store as unflushed once
+/// Renames a complete temporary file to `path`, replacing an existing file. Marks the store as unflushed once
 /// more: a flush that began since the file was created has removed the first mark, and may have ended before
 /// the rename.
 pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
@@ -73,8 +73,8 @@ pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<(
     mark_unflushed(root)
 }
 
-/// [`persist`] that returns the file when `path` exists: the existing one may be on the disk already, unlike
-/// the new one. A file system without this operation replaces the existing file.
+/// Renames a file as [`persist`] does, but returns the file when `path` exists: the existing file may be on
+/// the disk already, unlike the new one. A file system without this operation replaces the existing file.
 pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Result<Option<NamedTempFile>> {
     prepare(root, file.as_file(), file.path(), path)?;
     match file.persist_noclobber(path) {
@@ -84,11 +84,11 @@ pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Resu
     }
 }
 
-/// [`persist`] for contents that need no flush.
+/// Renames a file as [`persist`] does, for contents that need no flush.
 fn persist_unmarked(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
     prepare(root, file.as_file(), file.path(), path)?;
     if let Err(err) = file.persist(path) {
-        // A file replaces anything but a directory.
+        // Renaming a file replaces anything but a directory.
         make_way_for_file(root, path)?;
         err.file
             .persist(path)
@@ -97,7 +97,7 @@ fn persist_unmarked(root: &Path, file: NamedTempFile, path: &Path) -> Result<()>
     Ok(())
 }
 
-/// [`persist`] of a file that is open as `file` and has the name `from`.
+/// Renames a file as [`persist`] does, where the file is open as `file` and has the name `from`.
 pub(crate) fn persist_open(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
     prepare(root, file, from, path)?;
     make_way_for_file(root, path)?;

@@ -20,14 +20,14 @@ const PIECE: usize = 32 << 20;
 /// A blob's digest and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlobRef {
-    /// The digest of its bytes.
+    /// The digest of the blob's bytes.
     pub blob: BlobDigest,
     /// The length of the blob in bytes.
     pub size: u64,
 }
 
 impl BlobRef {
-    /// The digest and size of these bytes. Nothing is stored.
+    /// Hashes bytes, and returns their digest and size. Nothing is stored.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         update(&mut hasher, bytes);
@@ -37,26 +37,26 @@ impl BlobRef {
         }
     }
 
-    /// The digest and size of a file, which must not be written to meanwhile.
+    /// Hashes a file, which must not be written to meanwhile, and returns its digest and size.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn of_file(path: &Path) -> Result<Self> {
         Self::of_file_unless(path, &|| false)
     }
 
-    /// [`BlobRef::of_file`] that stops once `is_interrupted`, which is asked before each chunk of a few MiB,
-    /// returns true.
+    /// Hashes a file as [`BlobRef::of_file`] does, but stops once `is_interrupted`, which is called before
+    /// each chunk of a few MiB, returns true.
     ///
     /// # Errors
-    /// Likewise, and [`Error::Interrupted`].
+    /// When the file cannot be read, or [`Error::Interrupted`] when the work was interrupted.
     pub fn of_file_unless(path: &Path, is_interrupted: &dyn Fn() -> bool) -> Result<Self> {
         let mut file = regular_file::open(path).map_err(Error::io("read", path))?;
         hash_file(&mut file, path, true, is_interrupted)
     }
 
-    /// The digest and size of mapped bytes; `None` once `is_interrupted`, which is asked between pieces,
-    /// returns true.
+    /// Hashes mapped bytes, and returns their digest and size; `None` once `is_interrupted`, which is called
+    /// between pieces, returns true.
     pub(crate) fn of_unless(bytes: &[u8], is_interrupted: &dyn Fn() -> bool) -> Option<Self> {
         let mut hasher = blake3::Hasher::new();
         for (i, piece) in bytes.chunks(PIECE).enumerate() {
@@ -99,9 +99,9 @@ impl AsRef<[u8]> for Blob {
     }
 }
 
-/// Hashes a file by reading it: unlike a memory map, this survives a concurrent truncation. `parallel` uses
-/// rayon's current pool, and reads the next chunk while one is hashed. `is_interrupted` is called before each
-/// chunk.
+/// Hashes a file by reading it: unlike a memory map, reading survives a concurrent truncation. With
+/// `parallel`, rayon's current pool is used, and the next chunk is read while the current one is hashed.
+/// `is_interrupted` is called before each chunk.
 pub(crate) fn hash_file(
     file: &mut File,
     path: &Path,
@@ -157,7 +157,8 @@ pub(crate) fn read_chunks(
     }
 }
 
-/// A buffer for a chunk of a file: one byte longer than the file, so that a small one needs one read.
+/// Allocates a buffer for a chunk of a file: one byte longer than the file, so that a small file needs only
+/// one read.
 fn buffer(file: &File, path: &Path) -> Result<Vec<u8>> {
     let len = file.metadata().map_err(Error::io("read", path))?.len();
     Ok(vec![0; usize::try_from(len + 1).unwrap_or(CHUNK).clamp(4096, CHUNK)])

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::store::Store;
 use std::io::{self, Write};
 
-/// Writes a blob of unknown length. It is in the store when [`BlobWriter::finish`] returns; a writer that is
-/// dropped before leaves no file.
+/// Writes a blob of unknown length. The blob is in the store when [`BlobWriter::finish`] returns; a writer
+/// that is dropped earlier leaves no file.
 pub struct BlobWriter {
     store: Store,
     file: tempfile::NamedTempFile,
@@ -40,7 +40,7 @@ impl Write for BlobWriter {
 }
 
 impl Store {
-    /// Starts a blob of unknown length.
+    /// Starts writing a blob of unknown length.
     ///
     /// # Errors
     /// When no temporary file can be created.
@@ -70,7 +70,7 @@ impl BlobWriter {
         Ok(blob)
     }
 
-    /// Writes all of `bytes`, naming the store's file in the error.
+    /// Writes all of `bytes`; an error names the store's file.
     ///
     /// # Errors
     /// When the disk is full or the store cannot be written.

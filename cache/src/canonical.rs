@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// `value` as JSON with sorted keys, no white space, and numbers in their shortest form that parses to the
-/// same value.
+/// Serialises `value` to JSON with sorted keys, no white space, and numbers in the shortest form that parses
+/// to the same value.
 pub fn canonical_json(value: &Value) -> String {
     sorted(value).to_string()
 }
 
-/// The order of a map depends on a feature of serde_json that any dependency may enable.
+/// Sorts the keys of all maps: their order depends on a feature of serde_json that any dependency may enable.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

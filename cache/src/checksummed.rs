@@ -18,18 +18,18 @@ use tempfile::NamedTempFile;
 pub(crate) enum Checksummed<T> {
     /// The file does not exist.
     Absent,
-    /// The checksum or the contents are wrong, or it is not a regular file.
+    /// The checksum or the contents are wrong, or the path is not a regular file.
     Damaged(Metadata),
     /// The value, and the file's metadata.
     Intact(T, Metadata),
 }
 
-/// Writes a value, replacing the existing one.
+/// Writes a value to a checksummed file, replacing an existing one.
 pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     atomic_write::persist(root, json_file(root, path, value)?, path)
 }
 
-/// [`write`] of a record that must survive a power failure: a replacement is flushed before it overwrites the
+/// Writes a record that must survive a power failure: a replacement is flushed before it overwrites the
 /// existing record.
 pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     match atomic_write::persist_new(root, json_file(root, path, value)?, path)? {
@@ -41,7 +41,7 @@ pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) ->
     }
 }
 
-/// [`write`] of the store's own bookkeeping, whose loss its readers tolerate: it needs no flush.
+/// Writes a file of the store's own bookkeeping, which needs no flush because its readers tolerate its loss.
 pub(crate) fn replace(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     let text = encode(value).map_err(|err| Error::io("encode", path)(err.into()))?;
     atomic_write::replace(root, path, &text)
@@ -58,7 +58,7 @@ fn file_of(root: &Path, bytes: &[u8]) -> Result<NamedTempFile> {
     Ok(file)
 }
 
-/// [`write`] of bytes.
+/// Writes bytes followed by their digest, replacing an existing file.
 pub(crate) fn write_bytes(root: &Path, path: &Path, mut bytes: Vec<u8>) -> Result<()> {
     let checksum = blake3::hash(&bytes);
     bytes.extend(checksum.as_bytes());
@@ -80,7 +80,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Checksummed<Vec<u8>>> {
     })
 }
 
-/// The bytes of a file, unchecked. Anything but a regular file counts as damaged.
+/// Reads a file without checking its contents. Anything but a regular file counts as damaged.
 fn contents(path: &Path) -> Result<Checksummed<Vec<u8>>> {
     let (mut file, meta) = match open_own(path)? {
         Opened::Absent => return Ok(Checksummed::Absent),
@@ -104,7 +104,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Checksummed<T>> {
     })
 }
 
-/// A value as JSON, followed by its checksum.
+/// Serialises a value to JSON, followed by its checksum.
 ///
 /// # Errors
 /// When the value has no JSON form.
@@ -123,8 +123,8 @@ const FIELD: &str = ",\"checksum\":\"";
 /// The number of hex digits of a checksum in a field: 64 bits.
 const DIGITS: usize = 16;
 
-/// Adds to the text of a JSON object, as its last field, the checksum of the text so far. An empty object
-/// stays as it is.
+/// Appends to the text of a JSON object the checksum of the text so far, as its last field. An empty object
+/// is left unchanged.
 pub fn add_checksum(object: &mut String) {
     let Some(fields) = object
         .strip_suffix('}')
@@ -140,8 +140,8 @@ pub fn add_checksum(object: &mut String) {
     object.push_str("\"}");
 }
 
-/// False if the text of a JSON object does not match the checksum in its last field. One without is of an
-/// earlier version.
+/// False if the text of a JSON object does not match the checksum in its last field. An object without a
+/// checksum was written by an earlier version, and is accepted.
 pub fn matches_checksum(object: &[u8]) -> bool {
     let Some((fields, digits)) = split(object) else {
         return true;
@@ -149,7 +149,7 @@ pub fn matches_checksum(object: &[u8]) -> bool {
     blake3::hash(fields).to_hex().as_bytes()[..DIGITS] == *digits
 }
 
-/// The text of a JSON object before its checksum, and the digits of that.
+/// Splits the text of a JSON object into the text before its checksum and the digits of the checksum.
 fn split(object: &[u8]) -> Option<(&[u8], &[u8; DIGITS])> {
     let object = object.trim_ascii_end().strip_suffix(b"\"}")?;
     let (fields, digits) = object.split_last_chunk()?;

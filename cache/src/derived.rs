@@ -1,5 +1,5 @@
-//! Derived files: bytes that can be made again at any time, saved under a name of their maker's choosing so
-//! that they need not be. A missing, damaged or dropped one costs the time to make it.
+//! Derived files: bytes that can be recomputed at any time, saved under a name that their producer chooses. A
+//! missing, damaged or dropped file costs only the time to recompute it.
 
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{BlobDigest, KeyHasher};
@@ -17,7 +17,7 @@ impl Store {
         sharded(&self.folder(FOLDER), &name.to_hex())
     }
 
-    /// The bytes that were saved under this name; `None` where there are none, or none that pass their
+    /// Returns the bytes saved under `name`; `None` if there are none, or if they do not match their
     /// checksum.
     pub fn load_derived(&self, name: &[u8]) -> Option<Vec<u8>> {
         let path = self.derived_path(name);
@@ -30,7 +30,7 @@ impl Store {
         }
     }
 
-    /// Saves bytes under this name, replacing earlier ones.
+    /// Saves bytes under `name`, replacing earlier ones.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -38,7 +38,7 @@ impl Store {
         checksummed::write_bytes(self.root(), &self.derived_path(name), bytes)
     }
 
-    /// Drops the files that were not used for as long as the plan keeps files.
+    /// Drops the derived files that were not used within the plan's retention time.
     pub(crate) fn gc_derived(&self, plan: &GcPlan) -> Result<()> {
         for file in self.list::<BlobDigest>(FOLDER)? {
             if !plan.dry_run && !plan.is_young_file(&file.meta) {

@@ -1,4 +1,4 @@
-//! Digests and keys, each a type of its own, so that they cannot be confused.
+//! Digests and keys, each with its own type, so that they cannot be confused.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ macro_rules! id_type {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// From raw bytes.
+            /// Creates a value from raw bytes.
             pub const fn from_bytes(bytes: [u8; 32]) -> Self {
                 Self(bytes)
             }
@@ -20,11 +20,11 @@ macro_rules! id_type {
             pub const fn as_bytes(&self) -> &[u8; 32] {
                 &self.0
             }
-            /// 64 lowercase hex digits.
+            /// Formats the value as 64 lowercase hex digits.
             pub fn to_hex(&self) -> String {
                 blake3::Hash::from_bytes(self.0).to_hex().to_string()
             }
-            /// The first ten hex digits, for display.
+            /// Formats the first ten hex digits, for display.
             pub fn short(&self) -> String {
                 blake3::Hash::from_bytes(self.0).to_hex()[..10].to_owned()
             }
@@ -52,7 +52,7 @@ macro_rules! id_type {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                // Text without escapes is read from the input without a copy.
+                // A text without escapes is borrowed from the input.
                 let hex = Hex::deserialize(deserializer)?;
                 hex.0.parse().map_err(serde::de::Error::custom)
             }
@@ -86,11 +86,12 @@ impl From<ArtifactDigest> for BlobDigest {
     }
 }
 
-/// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences have
-/// different bytes.
+/// Hashes a sequence of fields, each preceded by its length, under a domain: different sequences never hash
+/// the same bytes.
 pub struct KeyHasher {
     domain: &'static str,
-    /// Keys are short, and a [`blake3::Hasher`] of two kilobytes would be moved with each field.
+    /// The encoded fields. Keys are short, and a [`blake3::Hasher`] of two kilobytes would be moved with each
+    /// field.
     bytes: Vec<u8>,
 }
 

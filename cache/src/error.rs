@@ -62,18 +62,18 @@ pub enum Error {
         /// The version read here.
         expected: &'static str,
     },
-    /// Something else has the place of a directory of the store.
+    /// Something else has the place of a store directory.
     #[error("`{}` is {found}, not a directory of the store", path.display())]
     Obstacle {
-        /// The directory.
+        /// The path of the directory.
         path: PathBuf,
-        /// The kind of file that stands there, with its article.
+        /// The kind of file found there, with its article.
         found: &'static str,
     },
     /// Another process holds a lock for longer than any work takes.
     #[error("another process has held the lock `{}` for {seconds} s", path.display())]
     Locked {
-        /// The file of the lock.
+        /// The path of the lock file.
         path: PathBuf,
         /// The time waited, in seconds.
         seconds: u64,
@@ -104,14 +104,14 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
-    /// A file on a server cannot be had.
+    /// A file on a server cannot be fetched.
     #[error("{url}: {reason}")]
     File {
         /// The URL of the remote, without credentials.
         url: String,
         /// The reason.
         reason: String,
-        /// The remedy.
+        /// A hint on how to fix the error.
         hint: String,
     },
     /// The configuration of a remote store is wrong, or does not allow the request.
@@ -130,13 +130,14 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
-    /// True if this user may not write, or nobody may: a run that needs nothing new goes on.
+    /// True if this user lacks permission to write, or the file system is read-only: a run that needs nothing
+    /// new continues.
     pub fn is_denied(&self) -> bool {
         let is_denied = |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
         matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
     }
 
-    /// The remedy, where the error itself tells.
+    /// A hint on how to fix the error, for errors that determine one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File { hint, .. } => Some(hint.clone()),
@@ -175,7 +176,7 @@ impl Error {
         }
     }
 
-    /// True if recomputing the action that produced the bytes resolves this.
+    /// True if recomputing the action that produced the bytes resolves the error.
     pub fn is_healed_by_recomputing(&self) -> bool {
         matches!(
             self,

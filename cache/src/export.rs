@@ -10,8 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 impl Store {
-    /// Writes an artifact's entries as files below `dest`, which is created if it does not exist. A file of
-    /// the same name is replaced; symbolic links are not followed, so that no file outside `dest` is written.
+    /// Writes an artifact's entries as files below `dest`, which is created if it does not exist. An existing
+    /// file of the same name is replaced; symbolic links are not followed, so that no file outside `dest` is
+    /// written.
     ///
     /// # Errors
     /// When a blob is missing or damaged, the disk is full, or a directory cannot be created because a file

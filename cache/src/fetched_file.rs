@@ -1,7 +1,7 @@
 //! Files on servers that stages read, and their contents in the store.
 //!
-//! A file with a digest is its bytes, whatever a server says; one without is followed: a request says whether
-//! the contents that were fetched last are still the server's.
+//! A pinned file, whose digest is given, is defined by its bytes, whatever a server says. A file without a
+//! digest is followed: a request tells whether the contents fetched last are still the server's.
 
 use crate::blob::BlobRef;
 use crate::digest::BlobDigest;
@@ -11,31 +11,31 @@ use std::fmt::Debug;
 /// A file on a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteFile {
-    /// `https://…`, `http://…` or `s3://bucket/key`, without credentials.
+    /// The URL, `https://…`, `http://…` or `s3://bucket/key`, without credentials.
     pub url: String,
-    /// The digest of its bytes, for one that is not followed.
+    /// The digest of the file's bytes, if the file is pinned.
     pub pinned: Option<BlobDigest>,
 }
 
 /// The contents of a remote file, in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedFile {
-    /// The URL that was asked for.
+    /// The URL that was requested.
     pub url: String,
-    /// Their digest.
+    /// The digest of the contents.
     pub blake3: BlobDigest,
-    /// Their length in bytes.
+    /// The length of the contents in bytes.
     pub size: u64,
-    /// The server's `ETag`, as it stands in the header.
+    /// The server's `ETag`, verbatim from the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// The server's `Last-Modified`, likewise.
+    /// The server's `Last-Modified`, verbatim from the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
 impl FetchedFile {
-    /// The blob.
+    /// The blob that holds the contents.
     pub fn blob(&self) -> BlobRef {
         BlobRef {
             blob: self.blake3,
@@ -47,11 +47,11 @@ impl FetchedFile {
 /// The answer of a server about a file, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The contents that the store has are still the file's.
+    /// The contents in the store are still the file's.
     Current(FetchedFile),
-    /// The file is to be fetched: its length in bytes, where the server tells.
+    /// The file must be fetched: its length in bytes, if the server reports it.
     ToFetch(Option<u64>),
 }
 
-/// Takes the progress of a transfer: bytes so far, and all bytes where they are known.
+/// Receives the progress of a transfer: the bytes so far, and the total bytes if known.
 pub type OnBytes<'a> = &'a (dyn Fn(u64, Option<u64>) + Sync);

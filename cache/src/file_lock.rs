@@ -1,5 +1,5 @@
-//! Advisory locks on files. The system releases them when their holder ends, however it ends; programs that
-//! it starts do not inherit them.
+//! Advisory locks on files. The system releases a lock when its holder ends, however it ends; programs that
+//! the holder starts do not inherit it.
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A locked file, until it is dropped.
+/// A file that is locked until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Locked(File);
 
@@ -22,7 +22,7 @@ impl Drop for Locked {
     /// Unlocks explicitly: a child process that another thread has just forked has copies of all open files
     /// until it executes its program, and the system would keep the lock until the last copy is closed.
     fn drop(&mut self) {
-        // If it fails, closing the file releases the lock.
+        // If unlocking fails, closing the file releases the lock.
         let _ = self.0.unlock();
     }
 }
@@ -47,14 +47,14 @@ pub(crate) enum Mode {
     Exclusive,
 }
 
-/// The number of attempts to lock a file that keeps its name.
+/// The number of attempts to lock a file whose name `gc` removes concurrently.
 const ATTEMPTS: usize = 100;
 
-/// The interval between two attempts to get a lock, at first and at most.
+/// The first and the longest interval between two attempts to get a lock.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// Locks a file of the store at `root`, which is created if it does not exist, and waits for its holder, at
-/// most for `wait`.
+/// Locks a file of the store at `root`, which is created if it does not exist; waits at most `wait` for
+/// another holder.
 pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<Locked> {
     let began = Instant::now();
     let mut poll = POLL[0];
@@ -74,9 +74,9 @@ pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> R
     }
 }
 
-/// [`acquire`] without waiting; `None` while another holder has the lock.
+/// Locks a file as [`acquire`] does, but without waiting; `None` while another holder has the lock.
 pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>> {
-    // `gc` may remove the file between the two steps, but not again and again.
+    // `gc` may remove the file between opening and locking it, but not again and again.
     for _ in 0..ATTEMPTS {
         let file = open(root, path)?;
         let locked = match mode {
@@ -104,7 +104,7 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does
 /// not exist.
 pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
-    // Over NFS an exclusive lock needs a writable file; one that is about to be renamed is read-only.
+    // Over NFS, an exclusive lock requires a writable file; a file about to be renamed is read-only.
     let open =
         |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
     let file = open(true).or_else(|_| open(false)).ok()?;
@@ -118,9 +118,9 @@ pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option
     }
 }
 
-/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would be one
-/// on another file, and some systems have none on a FIFO. Whoever may not write to it locks it all the same,
-/// except on NFS.
+/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would lock
+/// another file, and some systems support no locks on a FIFO. A user without write permission can still lock
+/// it, except on NFS.
 fn open(root: &Path, path: &Path) -> Result<File> {
     let existing =
         |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);

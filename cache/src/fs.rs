@@ -8,19 +8,19 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A use is noted in a record's modification time at most this often.
+/// The minimum interval at which a use is noted in a record's modification time.
 const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 
 /// The metadata of a file or of a link itself; `None` when it does not exist.
 pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>> {
     match std::fs::symlink_metadata(path) {
-        // A directory above it is a link to itself.
+        // A directory above the path is a link to itself.
         Err(err) if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => Ok(None),
         found => if_exists(found, "read", path),
     }
 }
 
-/// Maps an error that [`Error::is_denied`] to `None`: the write was a convenience of later runs.
+/// Maps an error that [`Error::is_denied`] to `None`: the write would only have served later runs.
 pub(crate) fn if_allowed<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(err) if err.is_denied() => Ok(None),
@@ -28,12 +28,12 @@ pub(crate) fn if_allowed<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// True if an error means that nothing has the name.
+/// True if an error means that the path does not exist.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Maps an error that means that nothing has the name to `None`.
+/// Maps an error that means that the path does not exist to `None`.
 pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Path) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -42,8 +42,8 @@ pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Pat
     }
 }
 
-/// Updates the modification time of a file if it is older than `after`. It is a hint to `gc` only, so that
-/// errors are ignored: a read-only store can be used all the same.
+/// Updates the modification time of a file if it is older than `after`. The time is only a hint for `gc`, so
+/// errors are ignored: a read-only store remains usable.
 pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
     let now = SystemTime::now();
     let fresh = meta
@@ -55,12 +55,12 @@ pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
     }
 }
 
-/// [`touch`] for records, at most once an hour.
+/// Updates the modification time of a record as [`touch`] does, at most once an hour.
 pub(crate) fn touch_record(path: &Path, meta: &Metadata) {
     touch(path, meta, TOUCH_AFTER);
 }
 
-/// Adds the flags with which opening a FIFO or a device does not wait. They do not affect regular files.
+/// Adds the flags that keep opening a FIFO or a device from blocking. They do not affect regular files.
 pub(crate) fn without_waiting(options: &mut OpenOptions, more: OFlags) -> &mut OpenOptions {
     options.custom_flags((OFlags::NONBLOCK | more).bits() as i32)
 }

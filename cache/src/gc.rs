@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 pub struct GcPlan {
     /// The actions that must stay, with their outputs and logs.
     pub keep_actions: BTreeSet<ActionKey>,
-    /// Files written or used in this time before `now` stay, too.
+    /// Files written or used within this time before `now` stay, too.
     pub keep_younger_than: Duration,
     /// The time from which ages are counted.
     pub now: SystemTime,
@@ -69,7 +69,7 @@ impl GcReport {
 
 impl GcPlan {
     fn is_young(&self, modified: SystemTime) -> bool {
-        // A time in the future counts as recent.
+        // A modification time in the future counts as recent.
         self.now
             .duration_since(modified)
             .map_or(true, |age| age < self.keep_younger_than)
@@ -81,8 +81,8 @@ impl GcPlan {
 }
 
 impl Store {
-    /// Drops everything that the plan does not keep. Killed at any instant, it leaves a store in which every
-    /// record still has its blobs: records are removed first.
+    /// Drops everything that the plan does not keep. A process killed at any instant leaves a store in which
+    /// every record still has its blobs: records are removed first.
     ///
     /// # Errors
     /// [`Error::Busy`] when a run uses the store, or the store cannot be read or written.
@@ -96,7 +96,7 @@ impl Store {
             .map(|blob| blob.id)
             .collect();
         if !plan.dry_run {
-            // The hits of the last runs, by earlier versions.
+            // Earlier versions kept the hits of the last runs here.
             let _ = std::fs::remove_dir_all(self.folder("recent"));
         }
         self.gc_actions(plan, &mut keep, &mut report)?;
@@ -156,7 +156,8 @@ impl Store {
         Ok(())
     }
 
-    /// A memo stays while it is recent, with its blob, and for as long as another record keeps its blob.
+    /// Drops old memos. A memo stays, with its blob, while it is recent; an old one stays for as long as
+    /// another record keeps its blob.
     fn gc_memos(&self, plan: &GcPlan, keep: &mut BTreeSet<BlobDigest>, report: &mut GcReport) -> Result<()> {
         let mut old = Vec::new();
         for memo in self.list::<MemoKey>("memos")? {
@@ -196,20 +197,20 @@ impl Store {
             report.tmp.add(bytes);
             if !plan.dry_run {
                 match listing::remove_tree(&path) {
-                    // A program that outlived its run may still write to the directory.
+                    // A program that outlived its run may still be writing to the directory.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
                         continue;
                     }
-                    // Its directories belong to another user, whose `gc` removes them.
+                    // The directories belong to another user, whose `gc` removes them.
                     Err(err) if err.kind() == ErrorKind::PermissionDenied => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }
             }
-            // The lock file is a leftover like any other from here on.
+            // From here on, the lock file is a leftover like any other.
             drop(lock);
         }
         for (path, meta) in listing::entries_with_metadata(&tmp)? {
-            // The store itself writes regular files there.
+            // The store itself writes only regular files to `tmp`.
             let lock = file_lock::abandoned(&path, &meta, plan.now);
             if !meta.is_dir() && (lock.is_some() || !meta.is_file()) {
                 self.drop_file(plan, &path, &meta, &mut report.tmp)?;
@@ -252,7 +253,7 @@ impl Store {
         if plan.dry_run { Ok(()) } else { self.remove(path) }
     }
 
-    /// Drops files of a folder of checkpoints whose writer was killed.
+    /// Drops the files that killed writers left in a directory of checkpoints.
     fn gc_unfinished(&self, plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
         for (path, meta) in listing::entries_with_metadata(folder)? {
             if !meta.is_dir() && path.extension().is_some_and(|extension| extension == "tmp") {

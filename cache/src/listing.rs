@@ -18,7 +18,7 @@ pub(crate) struct Named<T> {
     pub meta: Metadata,
 }
 
-/// The entries of a directory, sorted by name; none when it does not exist.
+/// The entries of a directory, sorted by name; empty when the directory does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
     let Some(reader) = if_exists(std::fs::read_dir(dir), "list", dir)? else {
         return Ok(Vec::new());
@@ -28,7 +28,7 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// The entries of a directory with their metadata; those removed in the meantime are skipped.
+/// The entries of a directory with their metadata; entries removed in the meantime are skipped.
 pub(crate) fn entries_with_metadata(dir: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
     let mut out = Vec::new();
     for entry in entries(dir)? {
@@ -40,7 +40,7 @@ pub(crate) fn entries_with_metadata(dir: &Path) -> Result<Vec<(PathBuf, Metadata
     Ok(out)
 }
 
-/// The total size in bytes and the newest modification time of a tree.
+/// The total size in bytes and the newest modification time of a directory tree.
 pub(crate) fn size_and_age(path: &Path, meta: &Metadata) -> Result<(u64, SystemTime)> {
     let mut newest = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     if !meta.is_dir() {
@@ -55,7 +55,7 @@ pub(crate) fn size_and_age(path: &Path, meta: &Metadata) -> Result<(u64, SystemT
     Ok((bytes, newest))
 }
 
-/// Removes a tree, also where a program removed its owner's permission to write.
+/// Removes a directory tree, even where a program removed its owner's write permission.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
@@ -78,7 +78,7 @@ fn make_writable(dir: &Path) -> io::Result<()> {
 }
 
 impl Store {
-    /// The entries of a sharded directory, sorted by name. Files whose names are no digest or key are
+    /// The entries of a sharded directory, sorted by name. Files whose names are not a digest or key are
     /// ignored.
     pub(crate) fn list<T: FromStr>(&self, folder: &str) -> Result<Vec<Named<T>>> {
         let mut out = Vec::new();

@@ -8,17 +8,17 @@ use crate::store::Store;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest wait for a lease: a process that holds one for longer hangs.
+/// The longest wait for a lease: a process that holds a lease for longer hangs.
 const WAIT: Duration = Duration::from_secs(3600);
 
-/// The lease on one action; no other thread or process holds it until this is dropped.
+/// The lease on one action; no other thread or process holds it until the value is dropped.
 #[derive(Debug)]
 #[must_use = "the lock is released when it is dropped"]
 pub struct ActionLock {
     _file: Locked,
 }
 
-/// A shared lock that excludes `gc` until it is dropped. Any number may be held at once.
+/// A shared lock that excludes `gc` until it is dropped. Any number of guards may be held at once.
 #[derive(Debug)]
 #[must_use = "the store is released when it is dropped"]
 pub struct StoreGuard {
@@ -46,7 +46,7 @@ impl Store {
         Ok(ActionLock { _file })
     }
 
-    /// The lease on an action, or `None` when another thread or process holds it.
+    /// Acquires the lease on an action; `None` when another thread or process holds it.
     ///
     /// # Errors
     /// When the lock's file cannot be created or locked.
@@ -55,7 +55,7 @@ impl Store {
         Ok(file.map(|_file| ActionLock { _file }))
     }
 
-    /// Excludes `gc` until the guard is dropped. Waits for one that is running.
+    /// Excludes `gc` until the guard is dropped. Waits for a running `gc`.
     ///
     /// # Errors
     /// When the lock's file cannot be created or locked, or its holder keeps it for an hour
@@ -65,10 +65,10 @@ impl Store {
         Ok(StoreGuard { _file })
     }
 
-    /// Exclusive use of the store.
+    /// Acquires exclusive use of the store.
     ///
     /// # Errors
-    /// [`Error::Busy`] when a run uses it, of this process or another.
+    /// [`Error::Busy`] when a run of this or another process uses the store.
     pub(crate) fn exclusive(&self) -> Result<StoreGuard> {
         match try_acquire(self.root(), &self.store_lock_path(), Mode::Exclusive)? {
             Some(file) => Ok(StoreGuard { _file: Some(file) }),
@@ -78,12 +78,12 @@ impl Store {
         }
     }
 
-    /// The lock on a maintenance task (`recovery`, `flush`); waits for another process that does it.
+    /// Locks a maintenance task (`recovery`, `flush`); waits for another process that performs it.
     pub(crate) fn task_lock(&self, task: &str) -> Result<Locked> {
         acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive, WAIT)
     }
 
-    /// [`Store::task_lock`] without waiting.
+    /// Locks a maintenance task as [`Store::task_lock`] does, but without waiting.
     pub(crate) fn try_task_lock(&self, task: &str) -> Result<Option<Locked>> {
         try_acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive)
     }

@@ -33,7 +33,7 @@ impl Store {
         sharded(&self.folder("memos"), &key.to_hex())
     }
 
-    /// The record of an action, whether or not its outputs still exist; for `why`.
+    /// The record of an action, whether or not its outputs still exist; used by `why`.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -44,8 +44,8 @@ impl Store {
         }
     }
 
-    /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when it
-    /// has to run. Costs one small read, and one look-up of the size of each blob. A damaged record is
+    /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when the
+    /// action has to run. Costs one small read, and one look-up of the size of each blob. A damaged record is
     /// quarantined; a missing log alone is still a hit.
     ///
     /// # Errors
@@ -63,8 +63,8 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// Fails as [`Store::action`], without the fields that only display and `why` need. A miss is looked up
-    /// in the upstream; none of its blobs is fetched.
+    /// Looks an action up as [`Store::action`] does, but omits the fields that only display and `why` need. A
+    /// miss is looked up in the upstream; none of its blobs is fetched.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -78,10 +78,10 @@ impl Store {
         }
     }
 
-    /// Fails as [`Store::hit`], without the fallback to the upstream.
+    /// Looks an action up as [`Store::hit`] does, without the fallback to the upstream.
     ///
     /// # Errors
-    /// Likewise.
+    /// When the store cannot be read.
     pub fn hit_here(&self, key: ActionKey) -> Result<Option<Hit>> {
         let mut hit = self.recorded_hit(key, |blobs| Ok(blobs.iter().all(|blob| self.has_here(*blob))))?;
         if let Some(hit) = &mut hit {
@@ -90,7 +90,7 @@ impl Store {
         Ok(hit)
     }
 
-    /// The record at `path`, if it `is_right`; anything else is quarantined.
+    /// Reads the record at `path` if it satisfies `is_right`; anything else is quarantined.
     fn read_record<T: DeserializeOwned>(
         &self,
         path: &Path,
@@ -123,7 +123,7 @@ impl Store {
         Ok(Some(hit))
     }
 
-    /// Writes an action record. Its outputs must be stored already.
+    /// Writes an action record. The outputs must already be stored.
     ///
     /// # Errors
     /// When the store cannot be written, or an output or a blob that it names does not exist
@@ -168,8 +168,8 @@ impl Store {
         }
     }
 
-    /// Fails as [`Store::memo`], without any change to the store: neither the time of use nor a damaged
-    /// record is touched.
+    /// Looks a memo up as [`Store::memo`] does, without any change to the store: the time of use is not
+    /// updated, and a damaged record is not quarantined.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -180,7 +180,7 @@ impl Store {
         }
     }
 
-    /// An action that the upstream has a record of; the record is copied to the local store.
+    /// Looks an action up in the upstream; a record found there is copied to the local store.
     fn upstream_hit(&self, key: ActionKey) -> Result<Option<Hit>> {
         let Some(upstream) = self.upstream() else {
             return Ok(None);
@@ -200,7 +200,7 @@ impl Store {
         Ok(Some(hit))
     }
 
-    /// A memo that the upstream has a record of; the record is copied to the local store.
+    /// Looks a memo up in the upstream; a record found there is copied to the local store.
     fn upstream_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         let Some(value) = self.peek_upstream_memo(key)? else {
             return Ok(None);
@@ -218,7 +218,7 @@ impl Store {
         Ok(memo.map(|memo| memo.value).filter(|value| self.has(*value)))
     }
 
-    /// Writes the record of a memo whose value is stored already.
+    /// Writes the record of a memo whose value is already stored.
     ///
     /// # Errors
     /// When the store cannot be written, or the value does not exist ([`Error::Missing`]).
@@ -240,12 +240,12 @@ impl Store {
         sharded(&self.folder("scratch"), &key.to_hex())
     }
 
-    /// A directory for checkpoints of unfinished work. Its files may be changed by the holder of the action's
-    /// lock; it outlives a crash, and `gc` drops it once it is old. A file that is being written is named
-    /// `….tmp`, so that `gc` recognises a leftover.
+    /// A directory for checkpoints of unfinished work. The holder of the action's lock may change its files;
+    /// it outlives a crash, and `gc` drops it once it is old. A file being written is named `….tmp`, so that
+    /// `gc` recognises a leftover.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When the directory cannot be created.
     pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
         let path = self.scratch_path(key);
         create_directory(self.root(), &path)?;
@@ -255,7 +255,7 @@ impl Store {
     /// The ids of all records of the local store.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the store cannot be read.
     pub fn records(&self) -> Result<Vec<RecordId>> {
         let actions = self.list::<ActionKey>("actions")?;
         let memos = self.list::<MemoKey>("memos")?;
@@ -265,10 +265,10 @@ impl Store {
             .collect())
     }
 
-    /// The file of a record, byte for byte; `None` when it does not exist.
+    /// The contents of a record's file, byte for byte; `None` when the file does not exist.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub fn record_bytes(&self, id: RecordId) -> Result<Option<Vec<u8>>> {
         let path = match id {
             RecordId::Action(key) => self.action_path(key),

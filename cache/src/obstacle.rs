@@ -1,4 +1,4 @@
-//! Obstacles: what stands in the place of a file or a directory of the store and is neither. It is moved to
+//! Obstacles: foreign objects in the place of a file or a directory of the store. An obstacle is moved to
 //! `damaged/`, whatever it is, and never deleted, since the store did not write it.
 
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The number of names that are tried in `damaged/`.
 const NAMES: usize = 100;
 
-/// Moves what is at `path` to `damaged/`, replacing at most a file, and returns its new path; `None` when
+/// Moves the object at `path` to `damaged/`, replacing at most a file, and returns its new path; `None` when
 /// nothing is there.
 pub(crate) fn move_away(root: &Path, path: &Path) -> Result<Option<PathBuf>> {
     let name = path.strip_prefix(root).unwrap_or(path);
@@ -21,7 +21,7 @@ pub(crate) fn move_away(root: &Path, path: &Path) -> Result<Option<PathBuf>> {
         match std::fs::rename(path, &target) {
             Ok(()) => return Ok(Some(target)),
             Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
-            // A file does not replace a directory, nor a directory anything but an empty one.
+            // A file cannot replace a directory, and a directory can replace only an empty directory.
             Err(err)
                 if n < NAMES
                     && matches!(
@@ -40,7 +40,7 @@ pub(crate) fn move_away(root: &Path, path: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Moves away what is at `path` unless it is a regular file.
+/// Moves the object at `path` away unless it is a regular file.
 pub(crate) fn make_way_for_file(root: &Path, path: &Path) -> Result<()> {
     match metadata(path)? {
         Some(meta) if !meta.is_file() => move_away(root, path).map(drop),
@@ -48,11 +48,11 @@ pub(crate) fn make_way_for_file(root: &Path, path: &Path) -> Result<()> {
     }
 }
 
-/// Creates a directory and those above it. Moves away what stands in its place.
+/// Creates a directory and its missing parents. Moves away an obstacle in their place.
 pub(crate) fn create_directory(root: &Path, path: &Path) -> Result<()> {
     match shared::create_dir_all(path) {
         Err(err) if matches!(err.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
-            // A link to a directory counts as one.
+            // A link to a directory counts as a directory.
             if metadata(path)?.is_some() && !path.is_dir() {
                 move_away(root, path)?;
             }

@@ -8,8 +8,8 @@ use crate::shared;
 use crate::store::Store;
 use std::path::Path;
 
-/// The version of the layout. Raise it when a program that supports only the old one would misread the new
-/// one.
+/// The version of the layout. Raise it when a program that supports only the old version would misread the
+/// new one.
 const FORMAT: &str = "1";
 
 const FOLDERS: [&str; 9] = [
@@ -17,16 +17,16 @@ const FOLDERS: [&str; 9] = [
 ];
 
 impl Store {
-    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open
-    /// an existing one. After an unclean stop of the machine, files written since the last [`Store::flush`]
-    /// are hashed again first.
+    /// Opens the store under `home`, and creates it if it does not exist. A user with only read permission
+    /// can open an existing store. After an unclean stop of the machine, files written since the last
+    /// [`Store::flush`] are hashed again first.
     ///
     /// # Errors
     /// When the directory cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
-        // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new
-        // store.
+        // Anything but a number is damage: a power failure can leave a new store with a format file that is
+        // empty or filled with zeros.
         let known = read_own(&format)?
             .map(|text| {
                 String::from_utf8_lossy(&text)
@@ -47,24 +47,24 @@ impl Store {
             let folder = home.join(folder);
             let created = create(&folder);
             match known {
-                // Whoever may only read does without.
+                // A user with only read permission does without the directory.
                 Some(_) => drop(if_allowed(created)?),
                 None => created?,
             }
         }
-        // The paths of a store, and with them its locks, do not depend on the current directory.
+        // Absolute paths keep the store, and its locks, independent of the current directory.
         let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
         if known.is_none() {
             atomic_write::replace(store.root(), &format, &format!("{FORMAT}\n"))?;
         }
-        // Without it, blobs are still checked on their first use in each process.
+        // Without recovery, blobs are still checked on their first use in each process.
         if_allowed(store.recover())?;
         Ok(store)
     }
 }
 
-/// Creates a directory of the store. One that is a link to nowhere may lie on a disk that is not there:
-/// nothing is moved away.
+/// Creates a directory of the store. A dangling link may point to a disk that is not mounted, so it is not
+/// moved away.
 fn create(folder: &Path) -> Result<()> {
     let obstacle = |path: &Path| {
         let meta = metadata(path).ok()??;

@@ -1,18 +1,19 @@
-//! Work on many items over several threads.
+//! Processing of many items on several threads.
 
 use crate::error::Result;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-/// Applies `work` to every item, on as many threads as the machine has cores; the results are in the items'
-/// order.
+/// Applies `work` to every item, on as many threads as the machine has cores; the results are in the order of
+/// the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     map_with_threads(items, threads, work)
 }
 
-/// [`map`] on at most the given number of threads: for work that waits more than it computes.
+/// Applies `work` as [`map`] does, on at most the given number of threads: for work that waits more than it
+/// computes.
 ///
 /// # Errors
 /// The first error of `work`; the remaining items are skipped.
@@ -30,7 +31,7 @@ pub fn map_with_threads<T: Sync, R: Send>(
             let Some(item) = items.get(i) else { return };
             let result = work(item);
             if result.is_err() {
-                // No thread takes another item.
+                // No thread takes another item after an error.
                 next.store(items.len(), Ordering::Relaxed);
             }
             if let Ok(mut done) = done.lock() {
@@ -40,7 +41,7 @@ pub fn map_with_threads<T: Sync, R: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // Where no more threads can be started, those that were do the work.
+            // If no more threads can be started, those already running do the work.
             if Builder::new().spawn_scoped(scope, take).is_err() {
                 break;
             }

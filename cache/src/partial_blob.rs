@@ -10,19 +10,19 @@ use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest wait for another process that fetches the same blob.
+/// The longest wait for another process that is fetching the same blob.
 const FETCH: Duration = Duration::from_secs(3600);
 
-/// A blob whose bytes arrive piece by piece, and which may have no digest before they are all there: a file
-/// in `tmp`, which outlives an interrupted transfer, so that the next one resumes it. It is locked until this
-/// value is dropped.
+/// A blob whose bytes arrive piece by piece, and which may have no known digest before it is complete: a file
+/// in `tmp`, which outlives an interrupted transfer, so that the next transfer resumes it. The file is locked
+/// until this value is dropped.
 ///
-/// The bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the
-/// same blob.
+/// The bytes are hashed on the calling thread alone: a thread that processed rayon tasks meanwhile could need
+/// the same blob.
 #[derive(Debug)]
 pub struct PartialBlob {
     store: Store,
-    /// The digest that its bytes have to have.
+    /// The digest that the bytes must have.
     blob: Option<BlobDigest>,
     file: Locked,
     path: PathBuf,
@@ -32,7 +32,7 @@ pub struct PartialBlob {
 
 impl Store {
     /// Opens the partial file of a blob, with the bytes that an earlier transfer left. Waits for another
-    /// thread or process that has it open.
+    /// thread or process that has the file open.
     ///
     /// # Errors
     /// When the file cannot be created, locked or read.
@@ -42,8 +42,9 @@ impl Store {
         self.partial(Some(blob), file, path)
     }
 
-    /// The partial file of a file on a server: of the blob if its digest is known, otherwise by `name`, which
-    /// stands for one version of the file. `None` while another thread or process has it open.
+    /// Opens the partial file of a file on a server: that of the blob if its digest is known, otherwise one
+    /// identified by `name`, which denotes one version of the file. `None` while another thread or process
+    /// has it open.
     ///
     /// # Errors
     /// When the file cannot be created, locked or read.
@@ -122,12 +123,12 @@ impl PartialBlob {
         Ok(())
     }
 
-    /// The digest of the bytes so far.
+    /// The digest of the bytes received so far.
     pub fn digest(&self) -> BlobDigest {
         digest(&self.hasher)
     }
 
-    /// True if the bytes match the blob's digest, or it has none yet.
+    /// True if the bytes match the blob's digest, or if no digest is known.
     pub fn is_intact(&self) -> bool {
         self.blob.is_none_or(|blob| blob == self.digest())
     }
@@ -153,15 +154,15 @@ impl PartialBlob {
     /// Removes the file.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// When the file cannot be removed.
     pub fn discard(self) -> Result<()> {
         self.store.remove(&self.path)
     }
 
-    /// Leaves the bytes so far for the next transfer; `gc` drops them.
+    /// Keeps the bytes received so far for the next transfer; `gc` drops them.
     ///
     /// # Errors
-    /// When there are none and the file cannot be removed.
+    /// When there are no bytes and the file cannot be removed.
     pub fn suspend(self) -> Result<()> {
         if self.is_empty() { self.discard() } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
-//! Text of others in messages.
+//! Untrusted text in messages.
 
-/// The text with control characters and invisible ones escaped, as `\u{1b}`: a terminal shows it and does not
-/// obey it.
+/// Escapes control characters and invisible characters as `\u{1b}`: a terminal shows the text and does not
+/// interpret it.
 pub fn plain_text(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if is_deceptive(c) {
@@ -13,8 +13,8 @@ pub fn plain_text(text: &str) -> String {
     })
 }
 
-/// True for control characters, for invisible ones and for those that turn the direction of a text: they make
-/// a text look like another one.
+/// True for control characters, invisible characters and characters that change the direction of a text: they
+/// can make a text look like another one.
 pub(crate) fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -12,14 +12,14 @@ use std::sync::Arc;
 /// Opens the upstream of a local store from [`Upstream::worker_settings`].
 pub type OpenUpstream = fn(&Store, &WorkerSettings) -> Result<Arc<dyn Upstream>>;
 
-/// The longest manifest that is read, in bytes: half a million entries.
+/// The maximum length of a manifest that is read, in bytes: half a million entries.
 const MAX_MANIFEST: u64 = 64 << 20;
 
 /// The number of concurrent fetches.
 const FETCHES: usize = 8;
 
 impl Store {
-    /// This store with a fallback for objects that it does not hold.
+    /// Returns the store with a fallback for objects that it does not hold.
     #[must_use]
     pub fn with_upstream(mut self, upstream: Arc<dyn Upstream>) -> Self {
         self.upstream = Some(upstream);
@@ -31,7 +31,7 @@ impl Store {
         self.upstream.as_deref()
     }
 
-    /// This store, which fetches no blob longer than the given number of bytes.
+    /// Returns a copy of the store that fetches no blob longer than `bytes`.
     #[must_use]
     pub fn with_fetch_limit(&self, bytes: u64) -> Self {
         let mut store = self.clone();
@@ -40,12 +40,13 @@ impl Store {
     }
 
     /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on
-    /// rayon's current pool. One that is missing or damaged is fetched from the upstream, if that holds it.
+    /// rayon's current pool. A missing or damaged blob is fetched from the upstream, if the upstream holds
+    /// it.
     ///
     /// # Errors
     /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the
-    /// action that produced the blob replaces it. [`Error::Interrupted`] for a large one, see
-    /// [`Store::with_interrupt`].
+    /// action that produced the blob replaces it. [`Error::Interrupted`] when hashing a large blob was
+    /// interrupted, see [`Store::with_interrupt`].
     pub fn blob(&self, digest: BlobDigest) -> Result<Blob> {
         match self.local_blob(digest) {
             Err(err) if err.is_healed_by_recomputing() => match self.fetch(digest)? {
@@ -56,24 +57,24 @@ impl Store {
         }
     }
 
-    /// Checks a blob's bytes again although they were checked before: something may have written to its file.
+    /// Checks a blob's bytes again even if they were checked before: something may have written to its file.
     ///
     /// # Errors
-    /// Fails as [`Store::blob`].
+    /// The errors of [`Store::blob`].
     pub fn recheck(&self, digest: BlobDigest) -> Result<()> {
         self.forget_verified(digest);
         self.blob(digest).map(|_| ())
     }
 
-    /// Reads a manifest.
+    /// Reads an artifact's manifest.
     ///
     /// # Errors
-    /// Fails as [`Store::blob`], and [`Error::Manifest`] when the blob is not a valid manifest.
+    /// The errors of [`Store::blob`], and [`Error::Manifest`] when the blob is not a valid manifest.
     pub fn artifact(&self, digest: ArtifactDigest) -> Result<Artifact> {
         self.manifest(digest).map(|(artifact, _)| artifact)
     }
 
-    /// A manifest, and its length in bytes.
+    /// Reads an artifact's manifest, and returns it with its length in bytes.
     pub(crate) fn manifest(&self, digest: ArtifactDigest) -> Result<(Artifact, u64)> {
         let blob = self.blob(digest.into())?;
         let size = blob.len() as u64;
@@ -93,14 +94,14 @@ impl Store {
             })
     }
 
-    /// True if the blob is in the local store or the upstream, with the stated size (its bytes are not read).
+    /// True if the blob is in the local store or the upstream with the stated size (its bytes are not read).
     pub fn has(&self, blob: BlobRef) -> bool {
         let in_upstream =
             |upstream: &dyn Upstream| upstream.contains(&[blob]).is_ok_and(|found| found == [true]);
         self.has_here(blob) || self.upstream().is_some_and(in_upstream)
     }
 
-    /// The blobs that are neither in the local store nor in the upstream.
+    /// The blobs that are in neither the local store nor the upstream.
     pub(crate) fn missing(&self, blobs: impl Iterator<Item = BlobRef>) -> Result<Vec<BlobRef>> {
         let absent: Vec<BlobRef> = blobs.filter(|blob| !self.has_here(*blob)).collect();
         let Some(upstream) = self.upstream().filter(|_| !absent.is_empty()) else {
@@ -113,13 +114,13 @@ impl Store {
 
     pub(crate) fn has_all(&self, mut blobs: impl Iterator<Item = BlobRef>) -> Result<bool> {
         if self.upstream.is_none() {
-            // The first missing one decides.
+            // Stops at the first missing blob.
             return Ok(blobs.all(|blob| self.has_here(blob)));
         }
         self.missing(blobs).map(|missing| missing.is_empty())
     }
 
-    /// Fetches a blob. Returns whether it is in the local store now.
+    /// Fetches a blob from the upstream. Returns true if it is in the local store afterwards.
     fn fetch(&self, digest: BlobDigest) -> Result<bool> {
         let Some(upstream) = self.upstream() else {
             return Ok(false);
@@ -132,8 +133,8 @@ impl Store {
         upstream.fetch(digest)
     }
 
-    /// Fetches those blobs that are not in the local store, several at a time. One that cannot be fetched
-    /// fails when it is opened.
+    /// Fetches the blobs that are not in the local store, several at a time. A blob that cannot be fetched
+    /// causes an error only when it is opened.
     ///
     /// # Errors
     /// When the store cannot be written.

@@ -1,4 +1,4 @@
-//! Records: which key had which result.
+//! Records: the results of action and memo keys.
 
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 /// Output artifacts by name.
 pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
-/// The facts about one action that ran to its end.
+/// The facts about one action that ran to completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActionRecord {
     /// The key of the record.
     pub key: ActionKey,
-    /// The recipe that the key is the digest of, for display and for `why`; the decision to run is made on
-    /// the key alone.
+    /// The recipe that the key is the digest of, for display and for `why`; the decision whether to run
+    /// depends on the key alone.
     pub recipe: Value,
     /// The output artifacts of the action, by port.
     pub outputs: Outputs,
@@ -24,13 +24,13 @@ pub struct ActionRecord {
     pub log: Option<BlobRef>,
     /// The run time, in seconds.
     pub seconds: f64,
-    /// The peak resident memory of its worker in bytes, where known.
+    /// The peak resident memory of the action's worker in bytes, if known.
     pub peak_memory: Option<u64>,
-    /// Instruction set and kernel version that computed it.
+    /// The instruction set and kernel version that computed the outputs.
     pub numerics_class: String,
-    /// The version of the program that computed it.
+    /// The version of the program that computed the outputs.
     pub program: String,
-    /// The files of servers that it read, which `gc` keeps with it.
+    /// The remote files that the action read, which `gc` keeps with its record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<FetchedFile>,
     /// Further facts that tools may show (host, started at).
@@ -75,18 +75,18 @@ pub struct Hit {
     pub outputs: Outputs,
     /// The log of the action, if it still exists.
     pub log: Option<BlobRef>,
-    /// The run time when it was computed, in seconds.
+    /// The run time when the action was computed, in seconds.
     pub seconds: f64,
-    /// The peak resident memory of its worker in bytes, where known.
+    /// The peak resident memory of the action's worker in bytes, if known.
     pub peak_memory: Option<u64>,
-    /// The manifests of its outputs and the blobs of their entries, each once, sorted: digest and size in
+    /// The manifests of the outputs and the blobs of their entries, each once, sorted: digest and size in
     /// bytes.
     #[serde(skip)]
     pub blobs: Vec<(BlobDigest, u64)>,
 }
 
 impl Hit {
-    /// The manifests of its outputs and the blobs of their entries.
+    /// The manifests of the outputs and the blobs of their entries.
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> {
         self.blobs.iter().map(|&(blob, size)| BlobRef { blob, size })
     }

@@ -1,8 +1,8 @@
 //! Durability, and recovery after an unclean stop of the machine.
 //!
 //! No file is flushed by itself. [`Store::flush`] flushes the whole file system and then writes, to the file
-//! `flushed`, the boot id of the machine and the time just before: files with an older modification time are
-//! on the disk. The first process that opens the store under another boot id hashes the younger files,
+//! `flushed`, the machine's boot id and the time just before the flush: files with an older modification time
+//! are on the disk. The first process that opens the store under another boot id hashes the younger files,
 //! quarantines the damaged ones, and writes the new boot id. Records need no such check: their checksum is
 //! verified on every read.
 //!
@@ -26,7 +26,7 @@ const TOLERANCE: Duration = Duration::from_secs(3);
 struct Flushed {
     /// The boot id, which differs from one start of the machine to the next.
     boot: String,
-    /// Seconds since 1970; older files are on the disk.
+    /// The time of the flush in seconds since 1970; files modified earlier are on the disk.
     until: f64,
 }
 
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// When the disk cannot be written.
     pub fn flush(&self) -> Result<()> {
-        // Whoever may only read has written nothing.
+        // A user with only read permission has written nothing.
         if_allowed(self.flush_as(boot_id())).map(|_| ())
     }
 
@@ -48,11 +48,11 @@ impl Store {
         if metadata(&marker)?.is_none() && metadata(&flushing)?.is_none() {
             return Ok(());
         }
-        // Another flush may have renamed the marker for these files and not have ended.
+        // Another flush may have renamed the marker for these files and may not have ended yet.
         let _lock = self.task_lock("flush")?;
         let start = SystemTime::now();
-        // Files written from here on mark the store again. The marker is only renamed: should this process
-        // end during the flush, another one sees that there is something to flush.
+        // Files written from here on mark the store again. The marker is only renamed: if this process ends
+        // during the flush, another process sees that there is something to flush.
         if if_exists(std::fs::rename(&marker, &flushing), "rename", &marker)?.is_none()
             && metadata(&flushing)?.is_none()
         {
@@ -101,8 +101,8 @@ impl Store {
         }
     }
 
-    /// Requires that all files older than `until` are on the disk. The loss of this note is harmless: more
-    /// files are checked then.
+    /// Records that all files older than `until` are on the disk; the caller must have flushed them. Losing
+    /// this note is harmless: more files are checked then.
     fn note_flushed(&self, boot: &str, until: SystemTime) -> Result<()> {
         let path = self.folder("flushed");
         let flushed = Flushed {
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-/// The id of this start of the machine.
+/// The id of the machine's current boot.
 fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())

@@ -1,6 +1,6 @@
 //! Opening files that must be regular. A FIFO, a device or a link in the place of a file would block its
-//! reader for ever, or lead it outside the store: files are opened without waiting, and checked once they are
-//! open.
+//! reader forever, or lead it outside the store: files are opened without blocking, and their type is checked
+//! once they are open.
 
 use crate::error::{Error, Result};
 use crate::fs::{is_absent, metadata, without_waiting};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// The result of opening a file of the store.
 pub(crate) enum Opened {
-    /// Nothing has the name.
+    /// The path does not exist.
     Absent,
     /// A regular file, and its metadata.
     Regular(File, Metadata),
@@ -23,7 +23,7 @@ pub(crate) enum Opened {
 /// Opens a file outside the store for reading. Links are followed.
 ///
 /// # Errors
-/// When it cannot be opened, or is not a regular file.
+/// When the file cannot be opened, or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     match without_waiting(File::options().read(true), OFlags::empty()).open(path) {
         Ok(file) => {
@@ -41,22 +41,22 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The bytes of a file outside the store.
+/// Reads a file outside the store.
 ///
 /// # Errors
-/// The errors of [`open`], and when it cannot be read.
+/// The errors of [`open`], or when the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Opens what the user of a command names for reading: a file, or a stream that the process was given as
-/// `/dev/stdin` or `/dev/fd/N`, which is what `<(…)` of a shell is. Its end is waited for.
+/// Opens a path given by the user for reading: a file, or a stream that the process was given as `/dev/stdin`
+/// or `/dev/fd/N`, as by `<(…)` in a shell. Reading a stream blocks until its end.
 ///
 /// # Errors
-/// When it cannot be opened, or is neither: a FIFO with a name of its own would block its reader until
-/// somebody writes to it.
+/// When the path cannot be opened, or is neither: a named FIFO would block its reader until another process
+/// writes to it.
 pub fn open_or_stream(path: &Path) -> io::Result<File> {
     match is_stream(path) {
         true => File::open(path),
@@ -64,10 +64,10 @@ pub fn open_or_stream(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file outside the store, or to a stream, as [`open_or_stream`] reads them.
+/// Writes a file outside the store, or writes to a stream as [`open_or_stream`] accepts it.
 ///
 /// # Errors
-/// When it cannot be written, or something else has its name.
+/// When the file cannot be written, or the path is something else.
 pub fn write_or_stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() && !is_stream(path) => Err(not_regular(&meta)),
@@ -83,7 +83,7 @@ fn is_stream(path: &Path) -> bool {
         || path.starts_with("/proc/self/fd")
 }
 
-/// Opens a file of the store for reading. A link is not followed: the store has none.
+/// Opens a file of the store for reading. Links are not followed: the store has none.
 pub(crate) fn open_own(path: &Path) -> Result<Opened> {
     match without_waiting(File::options().read(true), OFlags::NOFOLLOW).open(path) {
         Ok(file) => {
@@ -103,7 +103,7 @@ pub(crate) fn open_own(path: &Path) -> Result<Opened> {
     }
 }
 
-/// The bytes of a small file of the store; `None` when there is none, or something else has its name.
+/// Reads a small file of the store; `None` when it does not exist, or is not a regular file.
 pub(crate) fn read_own(path: &Path) -> Result<Option<Vec<u8>>> {
     let Opened::Regular(mut file, _) = open_own(path)? else {
         return Ok(None);

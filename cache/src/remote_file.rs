@@ -1,4 +1,4 @@
-//! Files on servers, as a store fetches them.
+//! Remote files, as a store fetches them.
 
 use crate::artifact::check_path;
 use crate::fetched_file::RemoteFile;
@@ -6,7 +6,7 @@ use crate::store::{FetchFiles, Store};
 use std::sync::Arc;
 
 impl Store {
-    /// This store, with a way to fetch remote files.
+    /// Returns the store with a fetcher of remote files.
     #[must_use]
     pub fn with_files(mut self, files: Arc<dyn FetchFiles>) -> Self {
         self.files = Some(files);
@@ -19,7 +19,7 @@ impl Store {
     }
 }
 
-/// The reason why a URL is refused, and the remedy. Neither repeats the URL.
+/// The reason why a URL is refused, and a hint on how to fix it. Neither repeats the URL.
 pub type Refusal = (&'static str, &'static str);
 
 /// Words in the names of parameters that hold credentials.
@@ -44,10 +44,10 @@ const CREDENTIALS: &str = "credentials would be in histories and reports: those 
                            output is the input `table`";
 
 impl RemoteFile {
-    /// Reads a URL; `None` for a text that is a path.
+    /// Parses a URL; `None` if the text is a path.
     ///
     /// # Errors
-    /// When it has credentials, a pattern, or is no URL of a file.
+    /// When the URL contains credentials or a pattern, or does not denote a file.
     pub fn parse(text: &str) -> Result<Option<Self>, Refusal> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Ok(None);
@@ -110,14 +110,14 @@ impl RemoteFile {
         }))
     }
 
-    /// The last part of the URL's path, decoded: the name that layouts read meaning from.
+    /// The last component of the URL's path, decoded: the name from which layouts derive meaning.
     pub fn file_name(&self) -> String {
         let path = self.url.split('?').next().unwrap_or_default();
         let name = decoded(path.rsplit('/').next().unwrap_or_default());
         let name: String = name.chars().map(|c| if c == '/' { '_' } else { c }).collect();
         match check_path(&name) {
             Ok(()) => name,
-            // A name that the store refuses says nothing but its ending.
+            // Of a name that the store refuses, only the extension is kept.
             Err(_) => {
                 let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
                 format!(
@@ -129,13 +129,13 @@ impl RemoteFile {
     }
 }
 
-/// True if the name of a parameter (`NAME=VALUE`) looks like one of a credential.
+/// True if the name of a parameter (`NAME=VALUE`) looks like that of a credential.
 fn is_secret(parameter: &str) -> bool {
     let name = decoded(parameter.split('=').next().unwrap_or_default()).to_ascii_lowercase();
     SECRET_NAMES.contains(&name.as_str()) || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Decodes `%41`. What is not UTF-8 then stays as it is.
+/// Decodes percent-encoding such as `%41`. A text that is not UTF-8 once decoded is returned unchanged.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The blobs that an upstream held at its last look-ups and that were not in the local store.
+/// The blobs that the upstream held at the last look-ups and that were not in the local store.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteIndex {
     /// The upstream's name: its URL, without credentials.
     pub remote: String,
-    /// Digests and sizes in bytes.
+    /// The digests of the blobs, with their sizes in bytes.
     pub blobs: BTreeMap<BlobDigest, u64>,
 }
 
@@ -24,7 +24,7 @@ impl Store {
         self.folder("remote")
     }
 
-    /// The saved index; empty where it is missing or damaged.
+    /// Loads the saved index; empty if it is missing or damaged.
     pub fn remote_index(&self) -> RemoteIndex {
         match checksummed::read(&self.remote_index_path()) {
             Ok(Checksummed::Intact(index, _)) => index,

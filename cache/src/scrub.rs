@@ -8,26 +8,26 @@ use crate::store::Store;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// A lower bound of the hashing rate in bytes per second: a blob that does not fit into the remaining time is
-/// not begun.
+/// A lower bound of the hashing rate in bytes per second: a blob that cannot be hashed in the remaining time
+/// is not begun.
 const BYTES_PER_SECOND: f64 = 1e9;
 
 /// The findings of a scrub. Damaged blobs have been moved to `damaged/`, and are computed or fetched again
 /// when needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScrubReport {
-    /// Blobs hashed.
+    /// The number of blobs hashed.
     pub blobs: u64,
-    /// Bytes hashed.
+    /// The number of bytes hashed.
     pub bytes: u64,
     /// Blobs whose bytes do not match their digest.
     pub damaged: Vec<BlobDigest>,
 }
 
 impl Store {
-    /// Hashes blobs for as long as `budget`, from where the last scrub ended, in a cycle. A blob too large
-    /// for the whole budget is skipped: [`Store::verify`] reads those. Does nothing while another process
-    /// scrubs.
+    /// Hashes blobs until `budget` is used up, continuing cyclically where the last scrub ended. A blob too
+    /// large for the whole budget is skipped: [`Store::verify`] reads such blobs. Does nothing while another
+    /// process scrubs.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -44,7 +44,7 @@ impl Store {
         };
         let first = last.map_or(0, |digest| digest.as_bytes()[0]);
         let mut reached = None;
-        // All shards, and the first one again up to the start.
+        // Visits all shards, and then the first one again up to the starting point.
         'shards: for turn in 0..=256_u16 {
             let shard = first.wrapping_add(turn as u8);
             for (path, meta) in

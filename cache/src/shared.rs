@@ -1,8 +1,8 @@
 //! Stores that several users share.
 //!
-//! The directory of such a store has the set-group-ID bit and is writable for its group (`chmod g+ws`). What
-//! is created below it belongs to that group by the bit, and is made writable for the group here, whatever
-//! the umask is. Elsewhere nothing changes.
+//! The directory of such a store has the set-group-ID bit and is writable for its group (`chmod g+ws`). By
+//! the bit, files created below it belong to that group; this module makes them writable for the group,
+//! whatever the umask is. In other stores nothing changes.
 
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 use std::fs::{Metadata, Permissions};
@@ -10,14 +10,14 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Set-group-ID, and writable for the group.
+/// The mode bits of a shared directory: set-group-ID, and writable for the group.
 const SHARED: u32 = 0o2020;
 
-/// Creates a directory. Where it is shared, it has its name only when it is writable for the group: a kill
-/// between the two would close it to the others for good.
+/// Creates a directory. A shared directory gets its name only once it is writable for the group: otherwise a
+/// kill between the two steps would leave it closed to the other users for good.
 ///
 /// # Errors
-/// Like [`std::fs::create_dir`].
+/// The errors of [`std::fs::create_dir`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Some(parent) = parent.filter(|parent| std::fs::metadata(parent).is_ok_and(|meta| is_shared(&meta)))
@@ -33,7 +33,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
         .into_temp_path()
         .keep()?;
     let named = share(&new, 0o2070).and_then(|()| {
-        // Over one that another process has created meanwhile, an empty directory is not renamed, or does no
+        // Renaming an empty directory over one that another process has created meanwhile fails or does no
         // harm.
         renameat_with(CWD, &new, CWD, path, RenameFlags::NOREPLACE)
             .map_err(io::Error::from)
@@ -54,7 +54,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 /// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// Like [`std::fs::create_dir_all`].
+/// The errors of [`std::fs::create_dir_all`].
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     match create_dir(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => {
@@ -65,7 +65,7 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
                 created => created,
             }
         }
-        // Another error precedes this one on some file systems.
+        // Some file systems report another error although the directory exists.
         Err(_) if path.is_dir() => Ok(()),
         created => created,
     }
@@ -74,18 +74,19 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 /// Makes a new file readable and writable for the group.
 ///
 /// # Errors
-/// When its permissions cannot be changed.
+/// When the file's permissions cannot be changed.
 pub fn share_file(path: &Path) -> io::Result<()> {
     share(path, 0o060)
 }
 
-/// True if this user may create files in the directory, or else in the nearest one above it that exists.
+/// True if this user may create files in the directory, or, if it does not exist, in its nearest existing
+/// ancestor.
 pub fn is_writable(dir: &Path) -> bool {
     let nearest = dir.ancestors().find(|dir| dir.exists());
     nearest.is_some_and(|dir| access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
-/// True if it is a directory of a group's store.
+/// True if the path is a directory of a group's store.
 pub(crate) fn is_shared_directory(dir: &Path) -> bool {
     std::fs::metadata(dir).is_ok_and(|meta| is_shared(&meta))
 }

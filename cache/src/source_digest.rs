@@ -1,14 +1,14 @@
 //! Digests of files outside the store.
 //!
-//! A file whose metadata have not changed is not read again. As in git, that holds only if the file was
+//! A file whose metadata has not changed is not read again. As in git, that is sound only if the file was
 //! already older than the coarsest clock of a file system when it was hashed: a change right after the
-//! hashing could otherwise leave its times as they were.
+//! hashing could otherwise leave its times unchanged.
 //!
 //! A program that maps a file into memory writes to its pages without a system call. Local file systems on a
-//! disk update the times when a clean page is first written to, and no more until it has been written back: a
-//! page that may still be dirty is written back before the file is hashed. Other file systems update them
-//! late or not at all (tmpfs, FUSE), or do not record the writes of other machines (NFS): files there are
-//! hashed each time ([`has_reliable_times`]).
+//! disk update the times when a clean page is first written to, but not again until the page has been written
+//! back: a page that may still be dirty is written back before the file is hashed. Other file systems update
+//! the times late or not at all (tmpfs, FUSE), or do not record the writes of other machines (NFS): files
+//! there are hashed each time ([`has_reliable_times`]).
 
 use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
@@ -25,7 +25,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The coarsest clock of a file system in use (FAT).
+/// The resolution of the coarsest file system clock in use (FAT).
 const RACY: Duration = Duration::from_secs(2);
 /// An upper bound of the time after which the system has written back a page of a mapped file (30 s by
 /// default, checked every 5 s).
@@ -35,7 +35,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// The number of attempts to read a file that keeps changing.
 const ATTEMPTS: usize = 3;
 
-/// The metadata that differ when a file has changed. Programs can set the modification time, but not the
+/// The metadata that changes whenever a file changes. Programs can set the modification time, but not the
 /// change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
@@ -66,18 +66,18 @@ impl Stamp {
     }
 }
 
-/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed
-/// each time.
+/// True if a file's times record every write to it, so that its digest may be cached; otherwise the file is
+/// hashed each time.
 #[cfg(target_os = "linux")]
 pub fn has_reliable_times(path: &Path) -> bool {
-    /// The magic numbers of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs:
-    /// what is below it may be a tmpfs.
+    /// The magic numbers of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Overlayfs is
+    /// not listed: its lower file system may be a tmpfs.
     const RELIABLE: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0xCA45_1A4E];
     rustix::fs::statfs(path).is_ok_and(|fs| RELIABLE.contains(&(fs.f_type as u32)))
 }
 
-/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed
-/// each time.
+/// True if a file's times record every write to it, so that its digest may be cached; otherwise the file is
+/// hashed each time.
 #[cfg(not(target_os = "linux"))]
 pub fn has_reliable_times(_: &Path) -> bool {
     true
@@ -91,20 +91,20 @@ struct CachedDigest {
 }
 
 impl Store {
-    /// The digest and size of a file outside the store, which is not stored. A file that was hashed before
-    /// and has not changed is not read again, where its file system has reliable times.
+    /// The digest and size of a file outside the store. The file is not stored. A file that was hashed before
+    /// and has not changed is not read again, if its file system has reliable times.
     ///
     /// # Errors
-    /// When it cannot be read, is not a regular file, keeps changing meanwhile ([`Error::Changing`]), or when
-    /// interrupted ([`Store::with_interrupt`]).
+    /// When the file cannot be read, is not a regular file, keeps changing meanwhile ([`Error::Changing`]),
+    /// or the work was interrupted ([`Store::with_interrupt`]).
     pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
         self.digest_file(path, false)
     }
 
-    /// [`Store::hash_file`] that always reads the file and ignores its metadata.
+    /// Hashes a file as [`Store::hash_file`] does, but always reads it and ignores its metadata.
     ///
     /// # Errors
-    /// Likewise.
+    /// The errors of [`Store::hash_file`].
     pub fn rehash_file(&self, path: &Path) -> Result<BlobRef> {
         self.digest_file(path, true)
     }

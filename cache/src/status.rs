@@ -17,7 +17,7 @@ use std::ops::AddAssign;
 pub struct Count {
     /// The number of files.
     pub count: u64,
-    /// Their total size in bytes.
+    /// The total size of the files in bytes.
     pub bytes: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Status {
     pub blobs: Count,
     /// The blobs that neither an action's outputs, log and fetched sources nor a memo need.
     pub unreferenced: Count,
-    /// The output artifacts of actions, by type. A blob of two artifacts is counted in both.
+    /// The output artifacts of actions, by type. A blob shared by two artifacts is counted in both.
     pub artifacts: BTreeMap<String, Count>,
     /// Action records.
     pub actions: Count,
@@ -123,7 +123,7 @@ impl Store {
         Ok(status)
     }
 
-    /// Counts an artifact; `verify` reports manifests that cannot be read.
+    /// Counts an artifact; unreadable manifests are skipped, since `verify` reports them.
     fn count_artifact(&self, digest: ArtifactDigest, status: &mut Status) -> Result<()> {
         let path = self.blob_path(digest.into());
         let Some(bytes) = read_own(&path)? else {

@@ -19,25 +19,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The number of attempts to give a blob its name.
+/// The number of attempts to rename a blob to its final path.
 const ATTEMPTS: usize = 20;
 
-/// Fetches remote files into the store. Within its lifetime, a URL has the same contents each time.
+/// Fetches remote files into the store. During the fetcher's lifetime, a URL always has the same contents.
 pub trait FetchFiles: Debug + Send + Sync {
-    /// Asks for the state of a file, and fetches nothing.
+    /// Determines the state of a file without fetching it.
     ///
     /// # Errors
-    /// [`Error::File`](crate::Error::File) when the server gives no answer or refuses, or when the local
-    /// store fails.
+    /// [`Error::File`](crate::Error::File) when the server does not answer or refuses the request, or when
+    /// the local store fails.
     fn look(&self, store: &Store, file: &RemoteFile) -> Result<Seen>;
 
-    /// The contents of a file, fetched if the store does not have them.
+    /// Returns the contents of a file, fetched if the store does not have them.
     ///
     /// # Errors
-    /// Fails as [`FetchFiles::look`], also when the bytes are not those of a pinned file.
+    /// The errors of [`FetchFiles::look`], or when the bytes do not match a pinned file's digest.
     fn fetch(&self, store: &Store, file: &RemoteFile, on_bytes: OnBytes<'_>) -> Result<FetchedFile>;
 
-    /// Notes for the user, each once: that files were not asked for, for example.
+    /// Notes for the user, each once: for example, that servers were not asked for files.
     fn take_notes(&self) -> Vec<String>;
 }
 
@@ -71,7 +71,7 @@ struct Inner {
     verified: Mutex<HashSet<BlobDigest>>,
 }
 
-/// True if two metadata are of one file.
+/// True if both metadata belong to the same file.
 fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
@@ -88,7 +88,7 @@ pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
 }
 
 impl Store {
-    /// The store whose directories exist below `root`, an absolute path.
+    /// A store at the absolute path `root`, whose directories already exist.
     pub(crate) fn at(root: PathBuf) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -102,8 +102,8 @@ impl Store {
         }
     }
 
-    /// This store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once
-    /// `is_interrupted` returns true.
+    /// Returns the store, which now stops hashing a large source file or blob with [`Error::Interrupted`]
+    /// once `is_interrupted` returns true.
     #[must_use]
     pub fn with_interrupt(mut self, is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Interrupt(Some(Arc::new(is_interrupted)));
@@ -120,7 +120,7 @@ impl Store {
         &self.inner.root
     }
 
-    /// The free space of the store's disk in bytes, where it is known.
+    /// The free space of the store's disk in bytes, if known.
     pub fn free_space(&self) -> Option<u64> {
         let disk = rustix::fs::statvfs(self.root()).ok()?;
         Some(disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -130,7 +130,7 @@ impl Store {
         self.inner.root.join(name)
     }
 
-    /// Stores bytes. Storing the same bytes twice is harmless, and writes them once.
+    /// Stores bytes. Storing the same bytes twice is harmless, and writes them only once.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -145,7 +145,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Renames a complete file, whose bytes were hashed as they were written, to its final path.
+    /// Renames a complete file, which was hashed while it was written, to its blob's final path.
     pub(crate) fn persist_blob(&self, mut file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
         let path = self.blob_path(blob.blob);
         // Another process may write or quarantine the blob between the two steps, but not again and again.
@@ -166,7 +166,7 @@ impl Store {
         )))
     }
 
-    /// True if the blob exists and is intact. A damaged one is quarantined, so that recomputing replaces it.
+    /// True if the blob exists and is intact. A damaged blob is quarantined, so that recomputing replaces it.
     fn reuse(&self, blob: BlobRef) -> Result<bool> {
         let path = self.blob_path(blob.blob);
         let Some(meta) = metadata(&path)? else {
@@ -197,10 +197,10 @@ impl Store {
             .is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
     }
 
-    /// [`Store::blob`] without the fallback to the upstream.
+    /// Maps a blob as [`Store::blob`] does, without the fallback to the upstream.
     ///
     /// # Errors
-    /// Likewise.
+    /// The errors of [`Store::blob`].
     pub fn local_blob(&self, digest: BlobDigest) -> Result<Blob> {
         let path = self.blob_path(digest);
         let file = match open_own(&path)? {
@@ -217,7 +217,7 @@ impl Store {
         };
         let blob = Blob::map(&file).map_err(Error::io("map", &path))?;
         if !self.is_verified(digest) {
-            // No lock is held meanwhile: a thread that works for rayon here may itself open a blob.
+            // No lock is held while hashing: a thread that processes rayon tasks here may itself open a blob.
             let Some(read) = BlobRef::of_unless(&blob, &|| self.is_interrupted()) else {
                 return Err(Error::Interrupted { path });
             };
@@ -241,14 +241,14 @@ impl Store {
         Ok(ArtifactDigest::from_bytes(*blob.blob.as_bytes()))
     }
 
-    /// Quarantines a damaged file that is open as `seen`, unless it has been replaced since.
+    /// Quarantines a damaged file that is open as `seen`, unless it has been replaced meanwhile.
     pub(crate) fn quarantine_open(&self, path: &Path, seen: &File) -> Result<()> {
         let seen = seen.metadata().map_err(Error::io("read", path))?;
         self.quarantine(path, &seen)
     }
 
-    /// Moves the file (or what has its place) with the metadata `seen` from `path` to `damaged/`. One that
-    /// has replaced it since stays.
+    /// Moves the object at `path` whose metadata is `seen` to `damaged/`. An object that has replaced it
+    /// meanwhile stays.
     pub(crate) fn quarantine(&self, path: &Path, seen: &Metadata) -> Result<()> {
         if !metadata(path)?.is_some_and(|now| is_same_file(&now, seen)) {
             return Ok(());
@@ -263,7 +263,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a file that may not exist. A directory in its place is moved away instead.
+    /// Removes a file if it exists. A directory in its place is moved away instead.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
         match if_exists(std::fs::remove_file(path), "remove", path) {
             Err(_) if path.is_dir() && !path.is_symlink() => move_away(self.root(), path).map(drop),

@@ -1,9 +1,9 @@
-//! The upstream store: a second, shared store to which the local one is a read-through and write-behind
+//! The upstream store: a second, shared store, for which the local store is a read-through and write-behind
 //! cache.
 //!
-//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to
-//! it. No method fails because the upstream does not answer: look-ups are misses then, uploads are left, and
-//! [`Upstream::take_warnings`] reports it. An error is one of the local store.
+//! An implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to
+//! that store. No method fails because the upstream does not answer: look-ups are misses then, uploads stay
+//! queued, and [`Upstream::take_warnings`] reports it. Errors are those of the local store.
 
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
@@ -17,22 +17,22 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// The name for messages: a URL without credentials.
     fn name(&self) -> &str;
 
-    /// True if requests are sent; they are not while the circuit breaker is open.
+    /// True if requests are sent, that is, while the circuit breaker is closed.
     fn is_available(&self) -> bool;
 
-    /// The record of an action; `None` when there is none, or none that may be used.
+    /// The record of an action; `None` when there is no record that may be used.
     ///
     /// # Errors
     /// When the local store fails.
     fn action(&self, key: ActionKey) -> Result<Option<StoredAction>>;
 
-    /// The record of a memo; `None` when there is none, or none that may be used.
+    /// The record of a memo; `None` when there is no record that may be used.
     ///
     /// # Errors
     /// When the local store fails.
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>>;
 
-    /// For each of these blobs, in their order, true if the upstream holds it.
+    /// For each blob, in the order given, true if the upstream holds it.
     ///
     /// # Errors
     /// When the local store fails.
@@ -44,16 +44,16 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// When the local store fails.
     fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>>;
 
-    /// Fetches a blob. Returns whether it is in the local store now.
+    /// Fetches a blob. Returns true if it is in the local store afterwards.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when its bytes do not match its digest, or when the local store fails.
+    /// [`Error::Damaged`] when the bytes do not match the digest, or when the local store fails.
     fn fetch(&self, digest: BlobDigest) -> Result<bool>;
 
-    /// Ends all look-ups and fetches, now and later: they are misses. For a run that was cancelled.
+    /// Ends all current and future look-ups and fetches, which become misses. For a run that was cancelled.
     fn stop_reads(&self);
 
-    /// Notes the sizes of blobs that may be fetched: no more bytes are taken for one.
+    /// Notes the sizes of blobs that may be fetched: no more bytes than that are accepted for a blob.
     fn expect(&self, blobs: &mut dyn Iterator<Item = BlobRef>);
 
     /// The number of blobs that turned out to be missing or damaged.
@@ -65,8 +65,8 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// Adds records to the upload queue.
     fn enqueue(&self, records: Vec<RecordId>);
 
-    /// Waits for the upload queue to become empty, at most as long as configured and until `stop` returns
-    /// true. `on_progress` is called several times a second.
+    /// Waits until the upload queue is empty, at most for the configured time and until `stop` returns true.
+    /// `on_progress` is called several times a second.
     fn drain(&self, stop: &dyn Fn() -> bool, on_progress: &mut dyn FnMut(UploadProgress)) -> Drained;
 
     /// Saves the existence cache for later runs.
@@ -75,42 +75,42 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// When the local store cannot be written.
     fn save(&self) -> Result<()>;
 
-    /// Warnings for the user, each kind once. Later calls return only new ones.
+    /// Returns warnings for the user, each kind once. Later calls return only new ones.
     fn take_warnings(&self) -> Vec<String>;
 
     /// The transfers so far.
     fn stats(&self) -> TransferStats;
 
     /// Calls `watcher` after each transferred piece, on the thread that waited for it. Only the first watcher
-    /// counts.
+    /// is used.
     fn watch(&self, watcher: Box<dyn Fn(TransferStats) + Send + Sync>);
 
     /// The settings from which a worker process opens the same upstream; `None` while the circuit breaker is
     /// open.
     fn worker_settings(&self) -> Option<WorkerSettings>;
 
-    /// The report of a worker process to the engine, at its end.
+    /// The report that a worker process sends to the engine when it ends.
     fn worker_report(&self) -> WorkerReport;
 
     /// Merges the report of a worker process.
     fn merge_report(&self, report: WorkerReport);
 }
 
-/// The settings of an upstream for a worker process, in the implementation's own form. They are sent over a
-/// pipe, never to a file or in arguments, and are not shown.
+/// The settings of an upstream for a worker process, in a form that the implementation defines. They are sent
+/// over a pipe, never to a file or in arguments, and are not shown.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct WorkerSettings(serde_json::Value);
 
 impl WorkerSettings {
-    /// Wraps settings.
+    /// Serialises an implementation's settings.
     pub fn new(settings: &impl Serialize) -> Option<Self> {
         serde_json::to_value(settings).ok().map(Self)
     }
 
-    /// The settings.
+    /// Deserialises the settings.
     ///
     /// # Errors
-    /// When they are of another implementation.
+    /// When the settings belong to another implementation.
     pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
         T::deserialize(&self.0).map_err(|_| Error::Remote {
             remote: "the remote of this worker".to_owned(),
@@ -143,16 +143,17 @@ pub struct WorkerReport {
 /// A record of an action or a memo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordId {
-    /// An action's.
+    /// The record of an action.
     Action(ActionKey),
-    /// A memo's.
+    /// The record of a memo.
     Memo(MemoKey),
 }
 
 /// The result of waiting for uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drained {
-    /// Records that were not uploaded, because of the deadline or because the upstream did not take them.
+    /// The number of records that were not uploaded, because of the deadline or because the upstream rejected
+    /// them.
     pub left: u64,
     /// True if the wait ended at the deadline or was stopped.
     pub out_of_time: bool,
@@ -161,15 +162,15 @@ pub struct Drained {
 /// The progress of uploads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadProgress {
-    /// Records that wait or are being uploaded.
+    /// The number of records that are waiting or being uploaded.
     pub records: u64,
-    /// Uploaded bytes of the current batch.
+    /// The number of bytes of the current batch that have been uploaded.
     pub done: u64,
-    /// All bytes of the current batch.
+    /// The total number of bytes of the current batch.
     pub total: u64,
 }
 
-/// Counts of transferred blobs and bytes.
+/// The numbers of transferred blobs and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferStats {
     /// Blobs fetched.

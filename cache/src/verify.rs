@@ -44,7 +44,7 @@ pub struct VerifyReport {
     pub missing: Vec<BlobDigest>,
     /// Actions whose record was removed: it was damaged or names a blob that does not exist.
     pub actions_removed: Vec<ActionKey>,
-    /// Memos whose record was removed, likewise.
+    /// Memos whose record was removed: it was damaged or names a blob that does not exist.
     pub memos_removed: Vec<MemoKey>,
 }
 
@@ -68,10 +68,11 @@ impl Store {
         self.verify_sample(1.0, on_progress)
     }
 
-    /// [`Store::verify`] that hashes a random share of the blobs, from 0 to 1: a different one each time.
+    /// Verifies the store as [`Store::verify`] does, but hashes only a random share of the blobs, from 0 to
+    /// 1: a different sample each time.
     ///
     /// # Errors
-    /// Likewise.
+    /// When the store cannot be read.
     pub fn verify_sample(
         &self,
         share: f64,
@@ -172,7 +173,7 @@ impl Store {
             file.rewind().map_err(Error::io("read", path))?;
             blob::hash_file(&mut file, path, len >= BIG, &|| false)
         };
-        // An unreadable sector stays so; a file system of a network may fail once.
+        // An unreadable sector stays unreadable, but a network file system may fail only once.
         let found = match hash() {
             Err(err) if is_io_error(&err) => hash(),
             found => found,
@@ -197,7 +198,7 @@ fn is_io_error(err: &Error) -> bool {
     matches!(err, Error::Io { source, .. } if source.raw_os_error() == code)
 }
 
-/// A seed that differs each time. It does not affect any result.
+/// A random seed that differs on each call. It does not affect any result.
 fn random_seed() -> blake3::Hasher {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::SystemTime::UNIX_EPOCH)

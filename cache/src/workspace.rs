@@ -1,8 +1,8 @@
 //! Temporary directories.
 //!
-//! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked
-//! as long as its user exists, and removed after it. By this lock `gc` recognises the directory of a killed
-//! run.
+//! Not every file system can lock a directory, so a file beside it is locked: it is created before the
+//! directory, locked for as long as the workspace exists, and removed after the directory. By this lock, `gc`
+//! recognises the directory of a killed run.
 
 use crate::artifact::check_path;
 use crate::atomic_write::locked_temp_file;
@@ -14,33 +14,33 @@ use crate::store::Store;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The suffix of the lock file of a workspace.
+/// The suffix of a workspace's lock file.
 const LOCK: &str = ".lock";
 
-/// An empty directory that is removed when this is dropped, or else by the next `gc`.
+/// An empty directory that is removed when the value is dropped, or else by the next `gc`.
 #[derive(Debug)]
 #[must_use = "the directory is removed when it is dropped"]
 pub struct Workspace {
     path: PathBuf,
-    /// Dropped, and so removed, after the directory.
+    /// The lock file, which is dropped, and so removed, after the directory.
     _lock: NamedTempFile,
 }
 
 impl Store {
-    /// A workspace in the store.
+    /// Creates a workspace in the store.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When the directory cannot be created.
     pub fn workspace(&self) -> Result<Workspace> {
         Workspace::new(&self.folder("tmp"))
     }
 }
 
 impl Workspace {
-    /// A workspace below another directory, where no `gc` looks for leftovers.
+    /// Creates a workspace below another directory, where no `gc` looks for leftovers.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When the directory cannot be created.
     pub fn new(dir: &Path) -> Result<Self> {
         let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
@@ -53,8 +53,8 @@ impl Workspace {
         &self.path
     }
 
-    /// Links a blob of the store's under a name below the directory, for readers to whom a file's name says
-    /// something. The store knows the digest of such a link ([`Store::hash_file`]).
+    /// Links a blob of the store under a name below the directory, for readers that derive meaning from a
+    /// file's name. The store knows the digest of such a link ([`Store::hash_file`]).
     ///
     /// # Errors
     /// When the name leaves the directory, or the link cannot be made.
@@ -73,7 +73,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // `gc` removes the rest.
+        // `gc` removes what is left.
         let _ = remove_tree(&self.path);
     }
 }

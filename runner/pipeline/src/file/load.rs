@@ -254,7 +254,7 @@ impl Values<'_> {
         }
     }
 
-    /// The scope of the blocks beside the stages, which have the dates of a night.
+    /// The scope of the blocks beside the stages, which includes the dates of a night.
     fn beside(&self) -> Scope<'_> {
         Scope {
             night: self.night.or(Some(NightDates::EXAMPLE)),
