@@ -1,19 +1,19 @@
-//! Changes of what a policy sees, which show whether it uses it.
+//! Ablations: changes of what a policy observes, which show whether it uses what is changed.
 
 use crate::market::{Layout, Market, Span};
 use stages_env::PortfolioEnv;
 use stages_numerics::random::Random;
 
-/// A change of what a policy sees; its account and the action mask stay its own.
+/// An ablation of what a policy observes; its account and the action mask stay its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ablation {
-    /// Market features of another world at the same step, or, where there is one world, of the same one half
-    /// of the test range later, wrapped around its end.
+    /// The market features of another world at the same step or, where there is one world, those of the same
+    /// world half the test range later, wrapped around its end.
     OtherWorld,
     /// The instruments (the slate's contracts, the stocks) of another snapshot of the test range, in another
     /// order, both drawn anew at each step.
     Shuffled,
-    /// A memory that is empty at each step.
+    /// A recurrent memory that is empty at each step.
     NoMemory,
 }
 
@@ -26,7 +26,7 @@ impl Ablation {
         }
     }
 
-    /// Changes the observation of episode `i` at a step of it. The changes of a step depend on the seed, the
+    /// Changes the observation of episode `i` at one of its steps. The change depends on the seed, the
     /// episode and the step alone.
     pub(crate) fn change<S: Market>(
         self,

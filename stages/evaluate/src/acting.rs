@@ -19,7 +19,7 @@ use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
 use std::borrow::Cow;
 
-/// The account that a decision is made with.
+/// The account with which a decision is made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActingAccount {
     /// The account that the policy would have, had it traded from the start on.
@@ -44,53 +44,52 @@ impl ActingAccount {
 /// The settings of a decision.
 #[derive(Clone, Debug)]
 pub struct ActingOptions {
-    /// The world to decide in; the only one there is where it is not given.
+    /// The world to decide in; the only one there is if absent.
     pub world: Option<String>,
-    /// The date from which on the policy plays, or the first one that the environment has after it.
+    /// The date from which the policy plays, or the first later one that the environment has.
     pub from: Option<Date>,
-    /// Nothing after it is looked at; the last snapshot up to it decides.
+    /// The end of the data that is looked at: the last snapshot up to this time decides.
     pub until: SnapshotTime,
-    /// The account.
+    /// The account with which the decision is made.
     pub account: ActingAccount,
     /// The seed of an action that is drawn beside the most likely one.
     pub sample: Option<u64>,
 }
 
-/// A choice, of a policy whose actions are choices.
+/// A choice of a policy whose actions are choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The name of the component, of actions of several.
+    /// The name of the choice's component; `None` where actions have only one.
     pub component: Option<String>,
-    /// The number of the choice.
+    /// The number of the choice within the component.
     pub index: usize,
-    /// The name.
+    /// The choice's name.
     pub choice: String,
-    /// The probability; of a policy of action values that of its epsilon-greedy exploration.
+    /// The probability of the choice; for a policy of action values, that of its epsilon-greedy exploration.
     pub probability: f32,
-    /// The logarithm of the probability, as the policy computes it; `None` where it is masked.
+    /// The logarithm of the probability, as the policy computes it; `None` where the choice is masked.
     pub log_probability: Option<f32>,
-    /// The reason why it is masked; `None` where it is allowed.
+    /// The reason why the choice is masked; `None` where it is allowed.
     pub masked: Option<Cow<'static, str>>,
 }
 
 /// A component of a continuous action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Component {
-    /// The name.
+    /// The component's name.
     pub component: String,
     /// The most likely value, within the bounds of the environment.
     pub value: f32,
-    /// The mean and the standard deviation of the distribution that the policy draws from: before squashing,
-    /// where it squashes.
+    /// The mean of the distribution that the policy draws from: before squashing, where the policy squashes.
     pub mean: f32,
-    /// See `mean`; `None` where actions are not drawn.
+    /// The standard deviation of that distribution; `None` where actions are not drawn.
     pub standard_deviation: Option<f32>,
 }
 
-/// An action.
+/// An action that a policy chose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// In words.
+    /// The action in words.
     pub text: String,
     /// The values: the number of a choice, one for each component, or real numbers.
     pub values: Vec<f64>,
@@ -99,23 +98,23 @@ pub struct Chosen {
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acted {
-    /// The world that was decided in.
+    /// The world of the decision.
     pub world: String,
     /// The time of the snapshot of the decision.
     pub time: String,
     /// The date of the snapshot.
     pub date: Date,
-    /// The time of the snapshot from which on the policy played.
+    /// The time of the snapshot from which the policy played.
     pub played_from: String,
-    /// The decisions that it made before this one.
+    /// The number of decisions that the policy made before this one.
     pub played: usize,
-    /// `flat`, `played` or `given`: the account.
+    /// The kind of the account: `flat`, `played` or `given`.
     pub account_is: Cow<'static, str>,
     /// The holdings before the decision.
     pub account: Holdings,
     /// The most likely action.
     pub action: Chosen,
-    /// An action that was drawn.
+    /// An action that was drawn from the policy's distribution.
     pub drawn: Option<Chosen>,
     /// Every choice, in the order of the action mask; empty for continuous actions.
     pub choices: Vec<Choice>,
@@ -127,7 +126,7 @@ pub struct Acted {
     pub orders: ActingOrders,
 }
 
-/// Calls a function for the market of an environment.
+/// Runs an expression on the market of an environment.
 macro_rules! in_market {
     ($artifact:expr, $function:ident($($argument:expr),*)) => {
         match $artifact.meta.get("family").and_then(serde_json::Value::as_str) {
@@ -144,7 +143,7 @@ macro_rules! in_market {
 /// such data.
 ///
 /// # Errors
-/// When the environment is not over data of dates, or damaged.
+/// Fails when the environment is not over dated data, or is damaged.
 pub fn dates(store: &Store, artifact: &Artifact, split: Split) -> Result<Option<(Date, Date)>, StageError> {
     if stages_env::evaluation_episodes(store, artifact, split)? == Some(0) {
         return Ok(None);
@@ -171,7 +170,8 @@ fn dates_of<S: ActingSimulator>(
 ///
 /// # Errors
 /// When the policy does not fit the environment, the environment has no such world or snapshot, it does not
-/// know a position, or the played account is ruined.
+/// Fails when the policy does not fit the environment, the environment has no such world or snapshot or does
+/// not know a position, or the played account is ruined.
 pub fn act(
     store: &Store,
     artifact: &Artifact,
@@ -267,7 +267,7 @@ fn act_in<S: ActingSimulator>(
     })
 }
 
-/// The world of a name, or the only one.
+/// The world of the given name, or the only one.
 fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, StageError> {
     let names = || {
         worlds
@@ -341,7 +341,7 @@ fn chosen(space: &ActionSpace, actions: Actions<'_>) -> Chosen {
     }
 }
 
-/// Every choice with its probability, or why it is masked.
+/// Every choice with its probability, or the reason why it is masked.
 fn choices<S: ActingSimulator>(policy: &Policy, env: &PortfolioEnv<S>, state: &PolicyState) -> Vec<Choice> {
     let (choices, output) = (policy.architecture().head.choices(), state.output());
     let (names, masked) = (env.simulator().choices(), env.masked());

@@ -1,4 +1,4 @@
-//! Intervals by resampling blocks, since returns that follow one another are not independent.
+//! Confidence intervals by resampling blocks, since consecutive returns are not independent.
 
 use crate::performance::interval_95;
 use stages_numerics::random::Random;

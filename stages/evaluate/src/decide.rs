@@ -58,7 +58,7 @@ pub struct DecideConfig {
 }
 
 impl DecideConfig {
-    /// The configuration of these options.
+    /// The configuration that corresponds to the given options.
     pub fn new(options: &ActingOptions) -> Self {
         let (account, holdings) = match &options.account {
             ActingAccount::Played => (AccountKind::Played, None),
@@ -91,14 +91,14 @@ impl DecideConfig {
     }
 }
 
-/// A decision as the artifact has it: a function of the policy, the environment and the settings.
+/// A decision as stored in the artifact: a function of the policy, the environment and the settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The policy.
+    /// The digest of the policy.
     pub policy: ArtifactDigest,
-    /// The stage kind that trained it.
+    /// The stage kind that trained the policy.
     pub kind: String,
-    /// The environment.
+    /// The digest of the environment.
     pub environment: ArtifactDigest,
     /// The decision.
     #[serde(flatten)]
@@ -106,10 +106,10 @@ pub struct Decided {
 }
 
 impl Decided {
-    /// Reads the artifact.
+    /// Reads a decision from its artifact.
     ///
     /// # Errors
-    /// When it is not a decision, or damaged.
+    /// Fails when the artifact is not a decision, or is damaged.
     pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let entry = artifact
             .entry(DOCUMENT)
@@ -203,7 +203,7 @@ impl StageKind for Decide {
     }
 }
 
-/// The orders as a table.
+/// The orders as a CSV table.
 fn csv(orders: &[ActingOrder]) -> String {
     let mut out =
         "instrument,symbol,expiry,strike,right,side,quantity,multiplier,bid,ask,mid,limit,cost,why\n"

@@ -16,8 +16,8 @@ const EPSILON: f32 = 1e-6;
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f32 = 0.918_938_5;
 
-/// Scales actions within -1 and 1, `[_, A]`, to the bounds of the space; actions of spaces without bounds
-/// stay as they are.
+/// Scales actions within -1 and 1, `[_, A]`, to the bounds of a continuous space; leaves the actions of other
+/// spaces unchanged.
 pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
     if let ActionSpace::Continuous { bounds, .. } = space {
         for row in actions.chunks_exact_mut(bounds.low.len()) {

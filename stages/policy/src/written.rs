@@ -9,7 +9,7 @@ use stages_core::typed_output::{FileType, WrittenFile};
 use stages_core::{PortType, StageError};
 use std::collections::BTreeSet;
 
-/// The type `policy` as programs write it.
+/// The file type `policy`, for policies that other programs write.
 pub const FILE_TYPE: FileType = FileType {
     ty: PortType::Policy,
     write,
@@ -19,7 +19,8 @@ pub const FILE_TYPE: FileType = FileType {
 ///
 /// # Errors
 /// When there is not one file, it is no policy's, it has tensors that its architecture has not, or a
-/// parameter is not finite.
+/// Fails when there is not exactly one file, when it is not a policy's, when it has tensors that its
+/// architecture lacks, or when a parameter is not finite.
 fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageError> {
     let [file] = files else {
         return Err(StageError::new(format!("it is {} files, and a policy is one", files.len())).hint(HINT));

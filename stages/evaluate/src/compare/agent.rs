@@ -1,4 +1,4 @@
-//! The excess returns of a policy by world, as the trajectory of its backtest tells them.
+//! The excess returns of a policy by world, read from the trajectory of its backtest.
 
 use crate::panel::Sums;
 use crate::performance::{Periods, Returns, ratio, step_return};
@@ -10,11 +10,11 @@ use stages_core::{StageError, table};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The strategy that is compared, and the one whose returns are the risk-free ones.
+/// The names of the strategy that is compared, and of the one whose returns are risk-free.
 const POLICY: &str = "policy";
 const RISK_FREE: &str = "cash";
 
-/// The share of a backtest's steps that the others must have too.
+/// The smallest share of a backtest's steps that the other backtests must have, too.
 const LEAST_COMMON: f64 = 0.9;
 
 /// A backtest of a policy.
@@ -31,19 +31,19 @@ struct Episode {
     steps: Vec<Step>,
 }
 
-/// A step of an account, in simple returns.
+/// A step of an account, with simple returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// The snapshot at which it ends.
+    /// The snapshot at which the step ends.
     pub end: SnapshotTime,
     /// The return of the account.
     pub account: f64,
-    /// That in excess of cash.
+    /// The account's return in excess of cash.
     pub excess: f64,
     /// The return of cash.
     pub cash: f64,
     /// The costs of trades as a fraction of the account's value at the start; NaN where the backtest does not
-    /// tell them.
+    /// record them.
     pub costs: f64,
 }
 
@@ -51,7 +51,7 @@ impl Agent {
     /// Reads the trajectory of a backtest.
     ///
     /// # Errors
-    /// When it is not that of a policy and of cash in worlds.
+    /// Fails when the trajectory is not that of a policy and of cash in worlds.
     pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
@@ -140,17 +140,18 @@ pub(super) struct Common {
     periods: Periods,
     /// The number of common steps.
     pub steps: usize,
-    /// The largest number of steps that a backtest has beside them.
+    /// The largest number of a backtest's steps that are not common.
     pub left_out: usize,
     /// The number of worlds.
     pub worlds: usize,
 }
 
 impl Common {
-    /// The steps that all backtests have: an environment whose features need earlier days begins later.
+    /// The steps that all backtests have in common: an environment whose features need earlier days begins
+    /// later.
     ///
     /// # Errors
-    /// When the backtests are of other worlds or mostly of other dates.
+    /// Fails when the backtests are of different worlds or mostly of different dates.
     pub fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
         let first = agents
             .clone()
@@ -210,7 +211,7 @@ impl Common {
     /// Checks that there is an interval over worlds.
     ///
     /// # Errors
-    /// When there is a single world.
+    /// Fails when there is a single world.
     pub fn check_worlds(&self) -> Result<(), StageError> {
         match self.worlds {
             0 | 1 => Err(StageError::new(
@@ -250,7 +251,7 @@ impl Common {
         common.collect()
     }
 
-    /// Periods a year; NaN of too few observations.
+    /// Periods per year; NaN with too few observations.
     pub fn annual(&self) -> f64 {
         self.periods.annual(self.steps)
     }
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use datasets::Date;
 
-    /// A backtest of a day a step in each world, from a day on, that returns `gain` a step.
+    /// A backtest with one step a day in each world, over `days`, that returns `gain` a step.
     fn agent(worlds: &[&str], days: Range<i32>, gain: f64) -> Agent {
         let first = Date::from_ymd(2020, 1, 1).unwrap();
         let steps: Vec<_> = days

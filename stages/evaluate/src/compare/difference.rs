@@ -1,5 +1,5 @@
-//! The difference of two agents over worlds that both are tested in and seeds that each is trained with, and
-//! its intervals.
+//! The difference between two agents over worlds in which both are tested and seeds with which each is
+//! trained, with its confidence intervals.
 
 use crate::panel::{Estimate, Sums};
 use rayon::prelude::*;
@@ -23,21 +23,21 @@ struct Draw {
     against: Vec<usize>,
 }
 
-/// The figures of two agents.
+/// A figure of two agents, compared.
 #[derive(Debug)]
 pub(super) struct Comparison {
     pub agent: f64,
     pub against: f64,
-    /// The difference, with its interval for other worlds and other seeds.
+    /// The difference, with the interval for other worlds and other seeds.
     pub over_both: Estimate,
-    /// With its interval for other worlds, and these policies.
+    /// The difference, with the interval for other worlds and the same policies.
     pub over_worlds: Estimate,
-    /// The share of the worlds in which it is above 0.
+    /// The share of the worlds in which the difference is above 0.
     pub ahead: f64,
 }
 
 impl Resampling {
-    /// `draws` resamples of so many seeds of the agent and of the other, and of so many worlds.
+    /// `draws` resamples of the given numbers of seeds of the agent, seeds of the other agent, and worlds.
     pub fn new((agent, against, worlds): (usize, usize, usize), draws: usize, seed: u64) -> Self {
         let draw = |draw: usize| {
             let mut random = Random::new(&[seed, 0x636f_6d70, draw as u64]);
@@ -57,7 +57,7 @@ impl Resampling {
     }
 
     /// Compares a figure, given the sums of each seed's excess returns by world, `[seed][world]`. A seed's
-    /// figure is that of all its worlds' returns, an agent's the mean of its seeds'.
+    /// figure is that of the returns of all its worlds; an agent's figure is the mean over its seeds.
     pub fn compare(
         &self,
         agent: &[Vec<Sums>],
@@ -100,8 +100,8 @@ fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &(dyn Fn(&
 mod tests {
     use super::*;
 
-    /// Agents of `seeds` policies in `worlds` worlds whose mean is the world's, plus the policy's, plus the
-    /// pair's own; `step` returns in each world.
+    /// An agent of `seeds` policies in `worlds` worlds: the mean return of a policy in a world is the sum of
+    /// a part of the world, a part of the policy and a part of the pair. `step` returns in each world.
     fn agent(random: &mut Random, worlds: &[f64], seeds: usize, deviations: (f64, f64)) -> Vec<Vec<Sums>> {
         let (of_seed, of_pair) = deviations;
         (0..seeds)
@@ -129,8 +129,8 @@ mod tests {
         assert!(found.over_both.low < -0.75 && found.over_both.high > -0.25, "{found:?}");
     }
 
-    /// Differences from world to world are common to both agents, and widen no interval; those from seed to
-    /// seed widen that for other seeds.
+    /// Differences between worlds are common to both agents and widen no interval; differences between seeds
+    /// widen the interval for other seeds.
     #[test]
     fn worlds_are_paired_and_seeds_are_not() {
         let random = &mut Random::new(&[2]);

@@ -53,21 +53,21 @@ impl VerdictConfig {
     }
 }
 
-/// A verdict.
+/// The verdict on an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Ahead by more than noise, and within all limits.
+    /// The agent is ahead by more than noise, and within all limits.
     Better,
-    /// Behind by more than noise.
+    /// The agent is behind by more than noise.
     Worse,
-    /// Neither.
+    /// The agent is neither better nor worse.
     Noise,
 }
 
 names! { Verdict: Better "better", Worse "worse", Noise "noise" }
 
 impl Verdict {
-    /// The number among metrics.
+    /// The verdict as a number among the metrics.
     fn number(self) -> f64 {
         match self {
             Self::Better => 1.0,
@@ -77,34 +77,34 @@ impl Verdict {
     }
 }
 
-/// The facts that a verdict follows from.
+/// The facts on which a verdict rests.
 #[derive(Debug)]
 pub(super) struct Evidence {
-    /// The differences of log returns by step, of each world.
+    /// The differences of log returns by step, for each world.
     pub differences: Vec<Vec<f64>>,
     /// The excess returns of the agent by step.
     pub excess: Vec<f64>,
-    /// Steps a year; NaN of too few.
+    /// Steps per year; NaN with too few observations.
     pub annual: f64,
     /// The agent's largest drawdown, as a fraction of the highest value.
     pub drawdown: f64,
-    /// The costs a year as a fraction of the value; NaN if unknown.
+    /// The costs per year as a fraction of the account's value; NaN if unknown.
     pub costs: f64,
-    /// True if it is blind by the ablations of its backtest, where they are known.
+    /// True if the policy is blind by the ablations of its backtest; `None` where these are unknown.
     pub blind: Option<bool>,
 }
 
-/// A verdict with what led to it.
+/// A verdict with the figures that led to it.
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub verdict: Verdict,
-    /// The mean difference of log returns a year.
+    /// The mean difference of log returns per year.
     pub log_return: Estimate,
     probabilistic: f64,
     deflated: f64,
     agent_probabilistic: f64,
     agent_deflated: f64,
-    /// A sentence for each test, in order: what was found, and what is asked.
+    /// A sentence for each test, in order: what was found, and what is required.
     pub because: Vec<String>,
 }
 
@@ -191,8 +191,8 @@ pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, s
     }
 }
 
-/// The 95 % interval of the mean difference over other worlds. Of n worlds n - 1 are drawn, which makes the
-/// variance of a mean of few units unbiased (Rao and Wu 1988).
+/// The 95 % interval of the mean difference over other worlds. Out of n worlds, n - 1 are drawn, which makes
+/// the variance of a mean of few units unbiased (Rao and Wu 1988).
 fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) {
     let sums: Vec<(f64, f64)> = differences
         .iter()
@@ -212,7 +212,7 @@ fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) 
 }
 
 impl Judgement {
-    /// The numbers of a verdict.
+    /// Adds the numbers of the verdict to the metrics.
     pub fn add_to(&self, metrics: &mut Metrics, config: &VerdictConfig, evidence: &Evidence) {
         metrics.add("verdict", self.verdict.number());
         metrics.estimate("difference/log_return", self.log_return);
@@ -316,8 +316,8 @@ mod tests {
     }
 
     /// A season of nights: each night a challenger is judged against the champion on the last 250 steps, and
-    /// takes its place if it is better. `edge` is what each challenger from night `from` on earns more a
-    /// step, in standard deviations of its difference to the first champion.
+    /// takes its place if it is better. From night `from` on, each challenger earns `edge` more a step than
+    /// the first champion, in standard deviations of their difference.
     fn season(seed: u64, nights: usize, (from, edge): (usize, f64)) -> Vec<usize> {
         let random = &mut Random::new(&[seed, 0x7365_6173]);
         let config = |trials| VerdictConfig {

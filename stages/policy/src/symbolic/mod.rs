@@ -160,8 +160,8 @@ impl SymbolicModel {
         })
     }
 
-    /// A forward pass over one step, in tasks of a few rows each; `take` gets each row's logits, its value,
-    /// and the outputs of the row.
+    /// A forward pass over one step, in tasks of a few rows each. `take` gets the logits of a task's rows,
+    /// the index where those of each row begin, the rows' values, and the task's element of `outputs`.
     fn run<O: Send>(
         &mut self,
         input: &Observed,

@@ -1,5 +1,5 @@
-//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; the steps that come out
-//! are the last of those that come in.
+//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; a block's output steps
+//! are the last of its input steps.
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
 use super::gru_gate::{Gate, GateTemp};
@@ -32,7 +32,7 @@ impl Norm {
         );
     }
 
-    /// Adds to dx.
+    /// Adds the gradient of the input to dx.
     fn backward(&self, kit: Kit, at: &NormAt, dy: &[f32], dx: &mut [f32], gradient: &mut [f32], d: usize) {
         let weight = &kit.params[at.weight..at.weight + d];
         // The bias follows the weight.
@@ -54,15 +54,15 @@ impl Norm {
 #[derive(Default)]
 pub(super) struct Block {
     norm: Norm,
-    /// `[steps in, b, 2 d]`.
+    /// The keys and values `[steps in, b, 2 d]`.
     pub key_value: Vec<f32>,
-    /// `[steps out, b, d]`.
+    /// The queries `[steps out, b, d]`.
     pub query: Vec<f32>,
-    /// The softmax of scores `[steps out, b, heads, W rounded up to LANES]`.
+    /// The softmax of the scores `[steps out, b, heads, W rounded up to LANES]`.
     weights: Vec<f32>,
     /// The output of attention.
     pub read: Vec<f32>,
-    /// Rectified output of attention.
+    /// The rectified output of attention.
     y: Vec<f32>,
     gate: Gate,
     middle: Vec<f32>,
@@ -70,7 +70,7 @@ pub(super) struct Block {
     hidden: Vec<f32>,
     ff_y: Vec<f32>,
     ff_gate: Gate,
-    /// `[steps out, b, d]`.
+    /// The output of the block `[steps out, b, d]`.
     pub out: Vec<f32>,
 }
 
@@ -80,18 +80,18 @@ pub(super) struct Steps<'a> {
     pub columns: usize,
     pub steps_in: usize,
     pub steps_out: usize,
-    /// `[steps out, b]`: the number of steps of the episode that are known up to each, itself among them.
+    /// `[steps out, b]`: the number of known steps of the episode up to each step, including the step itself.
     pub ages: &'a [u32],
 }
 
 impl Steps<'_> {
-    /// Steps that come in and do not come out.
+    /// The number of input steps that have no output step.
     fn dropped(&self) -> usize {
         self.steps_in - self.steps_out
     }
 }
 
-/// Buffers that blocks use one after another.
+/// The buffers that blocks use one after another.
 #[derive(Default)]
 pub(super) struct Temp {
     keys: Vec<f32>,
@@ -118,7 +118,7 @@ pub(super) fn weights_len(window: usize) -> usize {
 }
 
 impl Block {
-    /// Keys and values of all rows, queries of those from `dropped` on.
+    /// Computes the keys and values of all rows, and the queries of the rows from `dropped` on.
     pub fn before(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], dropped: usize, d: usize) {
         self.norm.forward(kit, &weights.at.norm, x, d);
         zeros(&mut self.key_value, 2 * x.len());
@@ -141,7 +141,7 @@ impl Block {
             .forward(kit, &weights.ff_gate, &self.ff_y, &self.middle, &mut self.out, d);
     }
 
-    /// The whole block over sequences.
+    /// The forward pass of the whole block over sequences.
     pub fn forward(
         &mut self,
         kit: Kit,
@@ -174,7 +174,8 @@ impl Block {
         self.after(kit, weights, &x[dropped * d..], d);
     }
 
-    /// From the gradient of the output to dx `[steps in, b, d]`; adds to the gradients of the weights.
+    /// The backward pass, from the gradient of the output to dx `[steps in, b, d]`; adds to the gradients of
+    /// the weights.
     pub fn backward(
         &self,
         kit: Kit,
@@ -242,7 +243,8 @@ impl Block {
         (temp.dy, temp.dmiddle) = (dy, dmiddle);
     }
 
-    /// From `temp.dread` to the gradients of queries, keys and values, and of the vectors of position.
+    /// The backward pass of attention, from `temp.dread` to the gradients of queries, keys, values and
+    /// relative position vectors.
     fn attention_backward(
         &self,
         kit: Kit,
@@ -306,15 +308,15 @@ impl Block {
     }
 }
 
-/// The first of the steps that come in that a step attends to, and how many.
+/// The first of the input steps that a step attends to, and their number.
 fn reach(shape: &Transformer, steps: Steps, step: usize, row: usize) -> (usize, usize) {
     let len = (steps.ages[row] as usize).min(shape.window);
     (step + steps.dropped() + 1 - len, len)
 }
 
 impl Temp {
-    /// Gathers the keys and values of a column; for the backward pass, also the transpose of each. Returns
-    /// the stride of the transposed.
+    /// Gathers the keys and values of a column; for the backward pass, also their transposes. Returns the
+    /// stride of the transposes.
     fn gather(&mut self, key_value: &[f32], steps: Steps, column: usize, d: usize, back: bool) -> usize {
         let n = steps.steps_in;
         let stride = n.next_multiple_of(LANES) + LANES;

@@ -1,4 +1,4 @@
-//! Weights packed for products, and layers of them.
+//! Weights packed for products, and the layers that consist of them.
 
 use super::shape::{BlockAt, GateAt};
 use crate::Architecture;
@@ -12,7 +12,7 @@ use crate::kernels::{elementwise, gradient};
 use crate::tensors::Dense;
 use stages_numerics::dispatch::InstructionSet;
 
-/// The operands of every layer: the instruction set and the flat vector of parameters.
+/// The context of every layer's products: the instruction set and the flat vector of parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Kit<'a> {
     pub instructions: InstructionSet,
@@ -99,13 +99,13 @@ impl Layer {
     }
 }
 
-/// Sets `buffer` to a given number of zeros.
+/// Resizes `buffer` to `len` zeros.
 pub(super) fn zeros(buffer: &mut Vec<f32>, len: usize) {
     buffer.clear();
     buffer.resize(len, 0.0);
 }
 
-/// The weights of a gate.
+/// The weights of a GRU gate.
 pub(super) struct GateWeights {
     pub at: GateAt,
     pub rz_y: Matrix,
@@ -188,7 +188,7 @@ impl BlockWeights {
     }
 }
 
-/// Columns of [`BlockWeights::positions_across`], padded for reads of whole vectors.
+/// The number of columns of [`BlockWeights::positions_across`], padded for reads of whole vectors.
 pub(super) fn position_stride(window: usize) -> usize {
     window.next_multiple_of(LANES) + LANES
 }
@@ -201,14 +201,14 @@ pub(super) struct Weights {
     /// The trunks of the actor and of the critic, which lie one after the other, and their packed weights.
     pub trunks: Tower,
     trunk_weights: TrunkWeights,
-    /// The offset of the logarithms of standard deviations, if actions are continuous.
+    /// The offset of the logarithms of the standard deviations, if actions are continuous.
     pub log_std: Option<usize>,
     d: usize,
     back_ready: bool,
 }
 
 impl Weights {
-    /// `None` when the architecture has no transformer.
+    /// The weights of an architecture's network, without parameters yet; `None` when it has no transformer.
     pub fn new(architecture: &Architecture) -> Option<Self> {
         let (layout, window) = (architecture.layout(), architecture.transformer?.window);
         let at = layout.transformer.as_ref()?;

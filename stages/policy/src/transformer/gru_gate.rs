@@ -6,14 +6,14 @@ use crate::kernels::{elementwise, gru_gate};
 /// The results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct Gate {
-    /// r and z `[rows, 2 d]`.
+    /// The gates r and z `[rows, 2 d]`.
     rz: Vec<f32>,
-    /// r x.
+    /// The product r x.
     rx: Vec<f32>,
     h: Vec<f32>,
 }
 
-/// Buffers of the backward pass, used by one gate after another.
+/// The buffers of the backward pass, which gates use one after another.
 #[derive(Default)]
 pub(super) struct GateTemp {
     dh: Vec<f32>,
@@ -46,7 +46,7 @@ impl Gate {
         gru_gate::mix(kit.instructions, &self.rz, &mut self.h, x, out, d);
     }
 
-    /// dy and dx := the gradients of y and x; adds to those of the weights.
+    /// The backward pass: writes the gradients of y and x to dy and dx, and adds to those of the weights.
     pub fn backward(
         &self,
         kit: Kit,

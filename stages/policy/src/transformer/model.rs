@@ -1,5 +1,5 @@
-//! The model that training uses for transformers, on own kernels; checked against [`crate::CandleModel`] and
-//! finite differences.
+//! The model that training uses for transformers, on kernels of this crate; the tests check it against
+//! [`crate::CandleModel`] and finite differences.
 //!
 //! A minibatch is split by whole columns into shards, each with its own gradient, which are added up in
 //! order. Their number depends on the minibatch alone, so that any number of threads gives the same bytes.
@@ -15,14 +15,14 @@ use crate::{Architecture, categorical};
 use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
 
-/// The most shards a minibatch is split into.
+/// The largest number of shards into which a minibatch is split.
 const MAX_SHARDS: usize = 8;
 
-/// Samples that take the forward and the backward pass together, so that the backward pass finds its operands
-/// in the cache.
+/// The number of samples that take the forward and the backward pass together, so that the backward pass
+/// finds its operands in the cache.
 const TOGETHER: usize = 512;
 
-/// A transformer on own kernels.
+/// A transformer on kernels of this crate.
 pub struct TransformerModel {
     architecture: Architecture,
     shape: Transformer,
@@ -71,7 +71,7 @@ impl TransformerModel {
         }
     }
 
-    /// The number of tasks in which `rows` environments are stepped. A row's result does not depend on it.
+    /// The number of tasks over which `rows` environments are stepped. A row's result does not depend on it.
     fn num_parts(&self, rows: usize, steps: usize) -> usize {
         if (rows * steps).saturating_mul(self.weights.params.len()) < 1 << 21 {
             1
@@ -80,7 +80,7 @@ impl TransformerModel {
         }
     }
 
-    /// The first `count` shards, and the network that they run.
+    /// Prepares the first `count` shards, and returns them with the network that they run.
     fn prepare(&mut self, count: usize) -> (&mut [Shard], Network<'_>) {
         if self.shards.len() < count {
             self.shards.resize_with(count, Shard::default);
@@ -222,7 +222,7 @@ impl Model for TransformerModel {
 }
 
 impl Shard {
-    /// A forward and a backward pass: leaves the gradient and the sums.
+    /// Runs a forward and a backward pass, and leaves the gradient and the sums.
     fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let mut gradient = std::mem::take(&mut self.gradient);
         super::dense::zeros(&mut gradient, network.weights.params.len());
@@ -250,8 +250,8 @@ impl Shard {
         self.gradient = gradient;
     }
 
-    /// Reads the columns' observations from where they lie: those of the rollout, and in the states those of
-    /// the steps before it.
+    /// Reads the observations of the shard's columns: those of the rollout, and in the recurrent states those
+    /// of the steps before it.
     fn gather(&mut self, network: &Network, minibatch: &Minibatch) {
         let (d, indices) = (network.architecture.obs_dim, minibatch.indices);
         self.samples.clear();

@@ -1,4 +1,4 @@
-//! The forward and the backward pass of some columns of a rollout, in buffers that are used again.
+//! The forward and the backward pass of a few columns of a rollout, in buffers that are reused.
 
 use super::block::{Block, Steps, Temp};
 use super::dense::{Kit, Weights};
@@ -23,12 +23,12 @@ pub(super) struct Network<'a> {
 #[derive(Default)]
 pub(super) struct Pass {
     columns: usize,
-    /// Steps before the first that are computed again.
+    /// The number of steps before the rollout that are computed again.
     history: usize,
-    /// The steps of the rollout.
+    /// The number of steps of the rollout.
     steps: usize,
-    /// `[history + steps, b]`: the number of steps of the episode that are known up to each, itself among
-    /// them.
+    /// `[history + steps, b]`: the number of known steps of the episode up to each step, including the step
+    /// itself.
     ages: Vec<u32>,
     /// Observations `[history + steps, b, D]`.
     x: Vec<f32>,
@@ -39,12 +39,12 @@ pub(super) struct Pass {
     temp: Temp,
     above: Vec<f32>,
     dlatent: Vec<f32>,
-    /// Weights of one step's attention.
+    /// The softmax weights of one step's attention.
     scores: Vec<f32>,
 }
 
 impl Pass {
-    /// Begins with the steps before the rollout, from the states `[_, S]`, column i from row `row(i)`.
+    /// Begins with the steps before the rollout, from the states `[_, S]`; column i starts from row `row(i)`.
     pub fn begin(&mut self, network: &Network, states: &[f32], columns: usize, row: impl Fn(usize) -> usize) {
         let (state, stride) = (network.state, network.state.len());
         let states = |column: usize| &states[row(column) * stride..(row(column) + 1) * stride];
@@ -64,7 +64,7 @@ impl Pass {
         }
     }
 
-    /// Adds a step of a column: steps first to last, and of each the columns first to last.
+    /// Adds a step of one column. Steps come first to last, and within each step the columns first to last.
     pub fn step(&mut self, network: &Network, states: &[f32], row: usize, obs: &[f32], episode_start: bool) {
         let index = self.ages.len();
         let before = if self.steps_so_far() > 0 {
@@ -77,13 +77,13 @@ impl Pass {
         self.x.extend_from_slice(obs);
     }
 
-    /// Whole steps of the rollout that have been added.
+    /// The number of whole steps of the rollout that have been added.
     fn steps_so_far(&self) -> usize {
         self.ages.len() / self.columns.max(1) - self.history
     }
 
-    /// Steps that come into block i: those of the rollout and as many before it as the later blocks reach
-    /// back to.
+    /// The number of input steps of block i: those of the rollout, and as many before it as the later blocks
+    /// reach back to.
     fn steps_in(&self, shape: &Transformer, i: usize) -> usize {
         self.steps + self.history.min((shape.n_layers - i) * shape.memory())
     }
@@ -135,8 +135,8 @@ impl Pass {
         self.run_trunks(network);
     }
 
-    /// The backward pass from the gradients of logits and values, which the trunks hold in place of these;
-    /// adds to the gradients of the weights.
+    /// The backward pass from the gradients of logits and values, which the trunks hold in place of the
+    /// outputs; adds to the gradients of the weights.
     pub fn backward(&mut self, network: &Network, gradient: &mut [f32]) {
         let Network {
             shape, weights, kit, ..
@@ -171,7 +171,7 @@ impl Pass {
         (self.temp, self.above, self.dlatent) = (temp, above, dlatent);
     }
 
-    /// Computes the keys and values in `states` `[b, S]` again, from the observations in them.
+    /// Recomputes the keys and values in `states` `[b, S]` from the observations in the states.
     pub fn refresh(&mut self, network: &Network, states: &mut [f32]) {
         let (shape, state, stride) = (network.shape, network.state, network.state.len());
         let columns = states.len() / stride;
@@ -192,8 +192,8 @@ impl Pass {
         }
     }
 
-    /// One step of environments whose keys and values are current: leaves logits and values as
-    /// [`Pass::forward`] does, and advances the states `[b, S]`.
+    /// Steps environments whose keys and values are current: leaves logits and values as [`Pass::forward`]
+    /// does, and advances the states `[b, S]`.
     pub fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
         let Network {
             shape,

@@ -3,7 +3,7 @@
 use crate::tensors::{Dense, Tensors};
 use serde::{Deserialize, Serialize};
 
-/// The bias of a gate at the start of training, by which it lets its input through (the paper's b_g).
+/// The bias of a gate at the start of training, at which the gate lets its input through (the paper's b_g).
 pub(crate) const GATE_BIAS: f32 = 2.0;
 
 /// The sizes of a transformer.
@@ -22,32 +22,33 @@ pub struct Transformer {
     pub d_ff: usize,
 }
 
-/// A layer norm: scale and offset, `[d]` each.
+/// The offsets of a layer norm's scale and offset, `[d]` each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NormAt {
     pub weight: usize,
     pub bias: usize,
 }
 
-/// A gate's weights: x is the input, y is mixed into it. r and z are contiguous.
+/// The offsets of a gate's weights; the gate mixes y into its input x. r and z are contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateAt {
     pub rz_y: usize,
     pub rz_x: usize,
     pub h_y: usize,
     pub h_x: usize,
-    /// Subtracted from the input of z.
+    /// The offset of the bias that is subtracted from the input of z.
     pub bias: usize,
 }
 
-/// A block's weights.
+/// The offsets of a block's weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockAt {
     pub norm: NormAt,
     pub query: Dense,
-    /// `[d, 2 d]`, keys then values; no bias, which would change nothing that the output's does not.
+    /// The offset of `[d, 2 d]`, keys then values. A bias would change nothing that the output's bias does
+    /// not.
     pub key_value: usize,
-    /// `[W, d]`, row j for the step j steps ago.
+    /// The offset of the relative position vectors `[W, d]`, row j for the step j steps ago.
     pub position: usize,
     pub output: Dense,
     pub gate: GateAt,
@@ -57,7 +58,7 @@ pub(crate) struct BlockAt {
     pub ff_gate: GateAt,
 }
 
-/// A transformer's weights.
+/// The offsets of a transformer's weights.
 #[derive(Clone, Debug)]
 pub(crate) struct TransformerAt {
     pub embed: Dense,
@@ -65,17 +66,17 @@ pub(crate) struct TransformerAt {
 }
 
 impl Transformer {
-    /// Steps before the present one that a block attends to.
+    /// The number of steps before the present one that a block attends to.
     pub(crate) fn memory(&self) -> usize {
         self.window - 1
     }
 
-    /// Past observations that the present output depends on.
+    /// The number of past observations on which the present output depends.
     pub(crate) fn history(&self) -> usize {
         self.n_layers * self.memory()
     }
 
-    /// The first mistake in its sizes, if there is one.
+    /// A description of the first invalid size, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         let sizes = [
             ("window", self.window),

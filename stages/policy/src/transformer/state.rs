@@ -14,23 +14,23 @@ pub struct State {
     obs_dim: usize,
     d: usize,
     window: usize,
-    /// Observations in the ring.
+    /// The number of observations in the ring.
     pub(crate) history: usize,
     layers: usize,
 }
 
 impl Transformer {
-    /// The layout of its state for environments whose observations have `obs_dim` elements.
+    /// The layout of the recurrent state for environments whose observations have `obs_dim` elements.
     pub fn state(&self, obs_dim: usize) -> State {
         State::new(self, obs_dim)
     }
 }
 
-/// The steps of this episode that are in the ring.
+/// The counter of this episode's steps in the ring.
 const AGE: usize = 0;
-/// The index in the ring of the next observation.
+/// The counter that holds the index in the ring of the next observation.
 const HEAD: usize = 1;
-/// The index in the buffers of the next key and value.
+/// The counter that holds the index in the buffers of the next key and value.
 const AT: usize = 2;
 const COUNTERS: usize = 3;
 
@@ -45,17 +45,17 @@ impl State {
         }
     }
 
-    /// S.
+    /// S, the number of floats in a state.
     pub fn len(&self) -> usize {
         COUNTERS + self.history * self.obs_dim + self.layers * self.block_len()
     }
 
-    /// Never: the counters are always there.
+    /// Always false: a state has at least its counters.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Columns of a buffer of keys, padded for reads of whole vectors.
+    /// The number of columns of a buffer of keys, padded for reads of whole vectors.
     pub(crate) fn key_stride(&self) -> usize {
         (2 * self.window).next_multiple_of(LANES) + LANES
     }
@@ -69,7 +69,7 @@ impl State {
         (row[AGE] as usize).min(self.history)
     }
 
-    /// The observation `ago` steps before the next, 1 for the last.
+    /// The observation `ago` steps before the next one; 1 is the last.
     pub(crate) fn past<'a>(&self, row: &'a [f32], ago: usize) -> &'a [f32] {
         let slot = (row[HEAD] as usize + self.history - ago) % self.history;
         &row[COUNTERS + slot * self.obs_dim..][..self.obs_dim]
@@ -80,13 +80,13 @@ impl State {
         row[AGE] = 0.0;
     }
 
-    /// Keys `[d, key_stride]` and values `[2 W, d]` of a block.
+    /// The keys `[d, key_stride]` and values `[2 W, d]` of a block.
     pub(crate) fn buffers<'a>(&self, row: &'a mut [f32], block: usize) -> (&'a mut [f32], &'a mut [f32]) {
         let from = COUNTERS + self.history * self.obs_dim + block * self.block_len();
         row[from..from + self.block_len()].split_at_mut(self.d * self.key_stride())
     }
 
-    /// Makes room for another step; returns the index of its keys and values.
+    /// Makes room for another step, and returns the index of its keys and values.
     pub(crate) fn room(&self, row: &mut [f32]) -> usize {
         let at = row[AT] as usize;
         if at < 2 * self.window {
@@ -126,12 +126,12 @@ impl State {
         row[AGE] = (self.age(row) + 1).min(self.history) as f32;
     }
 
-    /// Notes that the buffers hold the last W - 1 steps, at their front, and nothing else.
+    /// Records that the buffers hold the last W - 1 steps, at their front, and nothing else.
     pub(crate) fn refilled(&self, row: &mut [f32]) {
         row[AT] = (self.window - 1) as f32;
     }
 
-    /// The index at which [`State::refilled`] expects the step of `ago` steps before the next.
+    /// The index at which [`State::refilled`] expects the step that lies `ago` steps before the next.
     pub(crate) fn refill_at(&self, ago: usize) -> usize {
         self.window - 1 - ago
     }
