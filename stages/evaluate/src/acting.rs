@@ -126,7 +126,7 @@ pub struct Acted {
     pub orders: ActingOrders,
 }
 
-/// Runs an expression on the market of an environment.
+/// Calls a function for the market family of an environment.
 macro_rules! in_market {
     ($artifact:expr, $function:ident($($argument:expr),*)) => {
         match $artifact.meta.get("family").and_then(serde_json::Value::as_str) {
@@ -169,7 +169,6 @@ fn dates_of<S: ActingSimulator>(
 /// Decides at the last snapshot up to `options.until`.
 ///
 /// # Errors
-/// When the policy does not fit the environment, the environment has no such world or snapshot, it does not
 /// Fails when the policy does not fit the environment, the environment has no such world or snapshot or does
 /// not know a position, or the played account is ruined.
 pub fn act(

@@ -1,4 +1,4 @@
-//! Evaluation where an episode is the unit: the return of each of a number of episodes.
+//! Evaluation by episode: the return of each of a number of episodes.
 
 use crate::output::Metrics;
 use crate::performance::mean_and_deviation;
@@ -8,12 +8,12 @@ use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
 use stages_policy::Policy;
 
-/// An episode that ended.
+/// The result of an episode that ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Episode {
-    /// The sum of its rewards.
+    /// The sum of the episode's rewards.
     pub episodic_return: f64,
-    /// The number of steps.
+    /// The number of the episode's steps.
     pub length: u64,
 }
 
@@ -43,8 +43,8 @@ pub fn play<E: BatchEnv + ?Sized>(
     play_first(context, env, act, |_, _, _| ())
 }
 
-/// Plays the first episode of each environment of `env`; `act` steps them all, at the given number of steps,
-/// and `each` is called after every step of an episode that is played.
+/// Plays the first episode of each environment of `env`. `act` steps all environments and is given the number
+/// of steps taken so far; `each` is called after every step of an episode in progress.
 pub(crate) fn play_first<E: BatchEnv + ?Sized>(
     context: &Context,
     env: &mut E,
@@ -85,7 +85,7 @@ pub(crate) fn columns(played: &[Episode]) -> Vec<(&'static str, Vec<f64>)> {
     ]
 }
 
-/// The measures of episodes of any environment.
+/// The measures of episodes that any environment has.
 pub(crate) fn measure(played: &[Episode]) -> Metrics {
     let returns: Vec<f64> = played.iter().map(|e| e.episodic_return).collect();
     let lengths: Vec<f64> = played.iter().map(|e| e.length as f64).collect();
@@ -111,7 +111,7 @@ mod tests {
     use stages_policy::{ActionHead, Activation, Architecture};
     use std::sync::Arc;
 
-    /// Environment i ends its episodes after i + 1 steps, with a reward of 1 a step.
+    /// Environment i ends its episodes after i + 1 steps, with a reward of 1 per step.
     struct Counting(EnvSpec, Vec<u32>);
 
     impl BatchEnv for Counting {

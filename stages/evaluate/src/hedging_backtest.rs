@@ -1,4 +1,4 @@
-//! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, and the
+//! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, with the
 //! residual risk of each, on the same paths.
 
 use crate::episodes::{self, Episode};
@@ -11,7 +11,7 @@ use stages_env::hedging::HedgingEnv;
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
 
-/// One decision.
+/// One hedging decision.
 struct Decision {
     episode: usize,
     step: usize,
@@ -20,10 +20,10 @@ struct Decision {
     hedge: f64,
 }
 
-/// The outcome of one way of hedging every path.
+/// The outcome of one way to hedge every path.
 struct Hedged {
     episodes: Vec<Episode>,
-    /// Profit of each hedged position from sale to expiry, in per cent of the first price.
+    /// The profit of each hedged position from sale to expiry, in per cent of the initial price.
     profit: Vec<f64>,
     decisions: Vec<Decision>,
 }
@@ -89,7 +89,7 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     output::store(context, metrics, &table, serde_json::json!({ "of": "hedging" }))
 }
 
-/// Hedges the first episode of each environment; `choose` fills in the ratios.
+/// Hedges the first episode of each environment; `choose` fills in the hedge ratios.
 fn hedge(
     context: &Context,
     env: &mut HedgingEnv,
@@ -120,7 +120,7 @@ fn hedge(
     })
 }
 
-/// Between hedge ratios and deltas; NaN where one of them never changes.
+/// The correlation between hedge ratios and deltas; NaN where one of them never changes.
 fn correlation(decisions: &[Decision]) -> f64 {
     let n = decisions.len() as f64;
     let mean = |of: &dyn Fn(&Decision) -> f64| decisions.iter().map(of).sum::<f64>() / n;

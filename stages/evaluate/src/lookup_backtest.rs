@@ -1,4 +1,4 @@
-//! Evaluation on `env/lookup`: the policy beside the optimal one, in the same episodes.
+//! Evaluation on `env/lookup`: the policy beside the optimal policy, in the same episodes.
 
 use crate::market_backtest::Evaluation;
 use crate::policy_input::check_fits;

@@ -1,15 +1,14 @@
-//! The facts that an evaluation asks of a market beyond those of every [`Simulator`]: measures of accounts,
-//! baselines, and columns.
+//! What an evaluation needs of a market beyond [`Simulator`]: measures of accounts, baselines and columns.
 
 use crate::performance::{Returns, step_return};
 use datasets::SnapshotTime;
 use stages_env::{PortfolioEnv, Simulator};
 use std::ops::Range;
 
-/// An account at a snapshot. Sums run from the start of the episode.
+/// The statement of an account at a snapshot. Sums run from the start of the episode.
 pub(crate) struct Statement {
     pub time: SnapshotTime,
-    /// Steps taken in the episode.
+    /// The number of steps taken in the episode.
     pub step: usize,
     /// The net asset value.
     pub nav: f64,
@@ -19,22 +18,22 @@ pub(crate) struct Statement {
     pub costs: f64,
     /// The sum of the values of trades.
     pub traded_value: f64,
-    /// Liquidations forced by margin.
+    /// The number of liquidations forced by margin.
     pub liquidations: f64,
 }
 
-/// The elements of an observation that show the market: [`Simulator::market_row`] has them first.
+/// The elements of an observation that show the market, which come first in [`Simulator::market_row`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
-    /// The elements that another world's can stand for.
+    /// The market features, which another world's features can replace.
     pub market: Range<usize>,
-    /// The elements of instruments one after the other, each as many.
+    /// The elements of the instruments, one instrument after another, each of the same width.
     pub instruments: Range<usize>,
-    /// Elements of an instrument.
+    /// The number of elements of an instrument.
     pub width: usize,
 }
 
-/// A column of numbers by its name.
+/// The name of a column of numbers, and the number for an account.
 pub(crate) type Column<S> = (&'static str, fn(&<S as Simulator>::Ledger) -> f64);
 
 /// A market that is evaluated: what its accounts are measured by, and what a policy is compared with.
@@ -42,8 +41,8 @@ pub(crate) trait Market: Simulator {
     /// The record of a step that is kept beside the accounts before and after it.
     type Record;
 
-    /// The causes of profit, which add up to the change of the net asset value. The last ones may be those of
-    /// some environments alone.
+    /// The causes of profit, whose profits add up to the change of the net asset value. The last ones may
+    /// occur in some environments only.
     const PROFITS: &'static [&'static str];
     /// The name of the ablation that shuffles the instruments.
     const SHUFFLED: &'static str;
@@ -52,17 +51,18 @@ pub(crate) trait Market: Simulator {
     fn statement(ledger: &Self::Ledger) -> Statement;
     /// Prepares for [`Market::record`]; called before the first step.
     fn begin_records(_env: &mut PortfolioEnv<Self>) {}
-    /// The record of the step that environment `i` has taken, after the account `before`; `ended` if it ended
-    /// the episode.
+    /// The record of the step that environment `i` has taken; `before` is the account before the step, and
+    /// `ended` is true if the step ended the episode.
     fn record(env: &PortfolioEnv<Self>, i: usize, before: &Self::Ledger, ended: bool) -> Self::Record;
-    /// The change of the net asset value of a step by its causes.
+    /// The change of the net asset value over a step, by cause.
     fn profit(before: &Self::Ledger, after: &Self::Ledger, record: &Self::Record) -> Vec<f64>;
-    /// The size of what is held over a step, and of what was opened before it, in any one unit: their sums'
-    /// quotient is the mean holding time.
+    /// The size of what is held over a step, and of what was opened before the step, in the same unit: the
+    /// quotient of their sums is the mean holding time.
     fn held(before: &Self::Ledger, after: &Self::Ledger, record: &Self::Record) -> (f64, f64);
-    /// Measures of the policy's runs that other environments do not have.
+    /// Measures of the policy's runs that only this market has.
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)>;
-    /// The names of the regimes, where the environment knows them, in the order of their numbers.
+    /// The names of the regimes in the order of their numbers; empty where the environment does not know
+    /// them.
     fn regimes(_env: &PortfolioEnv<Self>) -> Vec<String> {
         Vec::new()
     }
@@ -70,7 +70,7 @@ pub(crate) trait Market: Simulator {
     fn regime(_env: &PortfolioEnv<Self>, _i: usize) -> Option<usize> {
         None
     }
-    /// The elements of the part of the observation at a snapshot that is the same for every account.
+    /// The layout of those observed elements that are the same for every account at a snapshot.
     fn layout(env: &PortfolioEnv<Self>) -> Layout;
 
     /// The description of the trajectory in its artifact.
@@ -81,14 +81,14 @@ pub(crate) trait Market: Simulator {
     const TABLE: Table<Self>;
 }
 
-/// The columns of a trajectory, beside those of every market.
+/// The columns of a trajectory beyond those of every market.
 pub(crate) struct Table<S: Market> {
-    /// True if it has the actions.
+    /// True if the trajectory has the actions.
     pub actions: bool,
-    /// True if it has the profits by cause.
+    /// True if the trajectory has the profits by cause.
     pub profits: bool,
-    /// True if it has the level of the underlying, 1 at the start of an episode; accounts of the others know
-    /// its price.
+    /// True if the trajectory has the level of the underlying, 1 at the start of an episode; in other
+    /// markets, the accounts know its price.
     pub levels: bool,
     /// The names of the policy's weights, and their values after a step.
     pub weights: fn(&PortfolioEnv<S>) -> Vec<String>,
@@ -107,18 +107,19 @@ pub(crate) struct Span {
 pub(crate) struct Run<S: Market> {
     /// The number of the evaluation episode.
     pub episode: usize,
-    /// The number of the run among those of the same strategy and episode.
+    /// The number of the run among the runs of the same strategy and episode.
     pub path: usize,
     pub world: String,
     /// The account at each snapshot, the first before any trade.
     pub statements: Vec<S::Ledger>,
-    /// The action at each snapshot but the last; empty where it is none of the action space.
+    /// The action at each snapshot but the last; empty where the decision is not in the action space.
     pub actions: Vec<String>,
     /// The record of each step.
     pub records: Vec<S::Record>,
     /// The regime at the start of each step, where regimes are known.
     pub regimes: Vec<usize>,
-    /// Returns of cash and of the underlying at each step of the episode, whenever the run ends.
+    /// The returns of cash and of the underlying at each step of the whole episode, even if the run ends
+    /// earlier.
     risk_free: Vec<f64>,
     underlying: Vec<f64>,
 }
@@ -139,7 +140,7 @@ impl<S: Market> Run<S> {
         }
     }
 
-    /// Numbers the run anew among those of its strategy and episode.
+    /// The run with another number among the runs of its strategy and episode.
     pub(crate) fn of_path(self, path: usize) -> Self {
         Self { path, ..self }
     }
@@ -152,7 +153,7 @@ impl<S: Market> Run<S> {
         &self.statements[self.statements.len() - 1]
     }
 
-    /// Returns of the net asset value, where trades cost `spread` times their spread.
+    /// The returns of the net asset value if trades cost `spread` times their spread.
     pub(crate) fn returns(&self, spread: f64) -> Returns {
         let account: Vec<f64> = self
             .statements
@@ -175,7 +176,7 @@ impl<S: Market> Run<S> {
         }))
     }
 
-    /// Returns of an account by step, beside those of another underlying.
+    /// The returns of an account by step, beside those of cash and of another underlying.
     pub(crate) fn beside(&self, account: Vec<f64>, mut underlying: Vec<f64>) -> Returns {
         underlying.resize(self.risk_free.len(), 0.0);
         Returns::of_account(account, &self.risk_free, &underlying)
@@ -187,14 +188,14 @@ impl<S: Market> Run<S> {
         pairs.map(|(pair, record)| (&pair[0], &pair[1], record))
     }
 
-    /// The change of the net asset value of each step by its causes, [`Market::PROFITS`].
+    /// The change of the net asset value over each step by cause, in the order of [`Market::PROFITS`].
     pub(crate) fn profits(&self) -> impl Iterator<Item = Vec<f64>> {
         self.steps()
             .map(|(before, after, record)| S::profit(before, after, record))
     }
 }
 
-/// The part of a strategy in the comparison.
+/// The role of a strategy in the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The policy as configured.
@@ -203,11 +204,11 @@ pub(crate) enum Role {
     Mode,
     /// A rule that the policy is compared with.
     Baseline,
-    /// The policy, shown something else.
+    /// The policy with an ablation of what it observes.
     Ablation,
 }
 
-/// A strategy and its runs: as many of each evaluation episode.
+/// A strategy and its runs, of which each evaluation episode has the same number.
 pub(crate) struct Strategy<S: Market> {
     pub name: String,
     pub role: Role,
@@ -215,7 +216,7 @@ pub(crate) struct Strategy<S: Market> {
 }
 
 impl<S: Market> Strategy<S> {
-    /// The beginning of the names of its metrics.
+    /// The prefix of the names of the strategy's metrics.
     pub(crate) fn prefix(&self) -> String {
         match self.role {
             Role::Policy => String::new(),

@@ -1,5 +1,5 @@
-//! Evaluation over market data: the policy, changes of what it sees, and baselines over every evaluation
-//! episode of the test data, each from its first date to its last.
+//! Evaluation over market data: the policy, its ablations and the baselines, over every evaluation episode of
+//! the test data, each from its first date to its last.
 
 use crate::ablation::Ablation;
 use crate::config::BacktestConfig;
@@ -15,9 +15,9 @@ use stages_core::{Context, Outputs, StageError, StageEvent};
 use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
 use stages_policy::Policy;
 
-/// A market with what a policy is compared with.
+/// A market with the strategies that a policy is compared with.
 pub(crate) trait Compared: Market {
-    /// Runs what the policy is compared with.
+    /// Runs the strategies with which the policy is compared.
     ///
     /// # Errors
     /// When an environment fails, or the stage is cancelled.
@@ -34,7 +34,7 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Opens so many environments over the test data, as the policy expects them.
+    /// Opens `num_envs` environments over the test data, set up as the policy expects them.
     pub(crate) fn open<S: Market>(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
         let options = OpenOptions {
             normalise_as: self.policy.spec().normalisation.clone(),
@@ -47,7 +47,7 @@ impl Evaluation<'_> {
 /// The evaluation of a policy on the test data of a market.
 pub(crate) struct Backtest<'a, S: Market> {
     pub of: Evaluation<'a>,
-    /// One environment.
+    /// The test data as a single environment.
     pub one: PortfolioEnv<S>,
     /// The evaluation episodes.
     spans: Vec<Span>,
@@ -57,7 +57,7 @@ pub(crate) struct Backtest<'a, S: Market> {
 /// Evaluates a policy.
 ///
 /// # Errors
-/// When it does not fit the environment, an environment fails, or the stage is cancelled.
+/// Fails when the policy does not fit the environment, an environment fails, or the stage is cancelled.
 pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let one: PortfolioEnv<S> = of.open(1)?;
     check_fits(of.policy.spec(), one.spec())?;
@@ -89,7 +89,7 @@ impl<S: Market> Backtest<'_, S> {
         self.of.open(episodes * paths.div_ceil(episodes))
     }
 
-    /// Runs the policy: as configured, with each ablation, and in its other mode.
+    /// Runs the policy: as configured, with each ablation, and in the other mode of choosing actions.
     fn policy(&mut self) -> Result<(), StageError> {
         let (config, context, policy) = (self.of.config, self.of.context, self.of.policy);
         let episodes = self.spans.len();
@@ -117,7 +117,7 @@ impl<S: Market> Backtest<'_, S> {
         Ok(())
     }
 
-    /// Runs a baseline; drawn ones several times. `act` chooses, names its choices, and steps.
+    /// Runs a baseline, several times if it is random. `act` chooses the actions, names them, and steps.
     pub(crate) fn baseline(
         &mut self,
         name: impl Into<String>,

@@ -8,17 +8,17 @@ use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
 use crate::regression::regress;
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 
-/// The spreads at which the policy's trades are priced again.
+/// The factors of the spread with which the policy's trades are priced again.
 const SPREADS: [(&str, f64); 3] = [("half_spread", 0.5), ("double_spread", 2.0), ("triple_spread", 3.0)];
 
-/// The known facts of the test data.
+/// Facts about the test data that are known.
 pub(crate) struct Known {
     pub periods: Periods,
     /// The names of the regimes, in the order of their numbers.
     pub regimes: Vec<String>,
 }
 
-/// All measures. The policy is the first strategy.
+/// All measures. The first strategy is the policy.
 pub(crate) fn measure<S: Market>(
     config: &BacktestConfig,
     strategies: &[Strategy<S>],
@@ -100,8 +100,8 @@ fn episodes<'a, S: Market>(strategies: &'a [Strategy<S>], returns: &'a [Vec<Retu
         .collect()
 }
 
-/// The mean time that a position is held, in steps, at least 1: by Little's law what is held over what is
-/// opened.
+/// The mean time for which a position is held, in steps, at least 1: by Little's law, what is held divided by
+/// what is opened.
 fn holding_period<S: Market>(runs: &[Run<S>]) -> f64 {
     let steps = runs.iter().flat_map(Run::steps);
     let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, record)| {
@@ -121,7 +121,7 @@ struct Measures<'a, S: Market> {
     strategies: &'a [Strategy<S>],
     returns: &'a [Vec<Returns>],
     panel: &'a Panel,
-    /// Periods a year; NaN of too few observations.
+    /// Periods per year; NaN with too few observations.
     annual: f64,
 }
 
@@ -176,7 +176,7 @@ impl<S: Market> Measures<'_, S> {
         }
     }
 
-    /// The mean over worlds, with the interval over worlds.
+    /// Adds the mean over worlds, with the interval over worlds.
     fn worlds(&self, metrics: &mut Metrics) {
         let (draws, seed) = (self.config.bootstrap_draws, self.config.seed);
         let of_worlds = |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
@@ -184,7 +184,7 @@ impl<S: Market> Measures<'_, S> {
         metrics.estimate("per_world/sharpe", of_worlds(&|s| self.sharpe(s)));
     }
 
-    /// The policy less a baseline, paired.
+    /// Adds the difference between the policy and a baseline, paired.
     fn versus(&self, at: usize, metrics: &mut Metrics) {
         let name = &self.strategies[at].name;
         let total = |of: usize| Performance::of(&self.returns[of], self.known.periods).total_return;
@@ -205,7 +205,7 @@ impl<S: Market> Measures<'_, S> {
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
     }
 
-    /// The excess return over equal weights as a share of the oracle's, paired; where both are among the
+    /// Adds the excess return over equal weights as a share of the oracle's, paired, where both are among the
     /// baselines.
     fn share_of_oracle(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
@@ -219,8 +219,7 @@ impl<S: Market> Measures<'_, S> {
         metrics.estimate("share_of_oracle", self.panel.estimate(|s| over(s, 0) / over(s, oracle)));
     }
 
-    /// The cost of not seeing something, paired. The policy is blind if other markets' features cost it
-    /// nothing.
+    /// Adds the cost of an ablation, paired. The policy is blind if other markets' features cost it nothing.
     fn loss(&self, at: usize, metrics: &mut Metrics) {
         let name = &self.strategies[at].name;
         let of = |of: &dyn Fn(&Sums) -> f64| self.panel.estimate(|s| of(&s[0]) - of(&s[at]));
@@ -241,7 +240,7 @@ impl<S: Market> Measures<'_, S> {
         }
     }
 
-    /// The policy's trades, priced at other spreads.
+    /// Adds the results of the policy's trades at other spreads.
     fn spreads(&self, metrics: &mut Metrics) {
         for (name, spread) in SPREADS {
             let returns: Vec<Returns> =
@@ -257,7 +256,7 @@ impl<S: Market> Measures<'_, S> {
         }
     }
 
-    /// The policy's profit by cause, as a fraction of its capital; the mean over runs.
+    /// Adds the policy's profit by cause as a fraction of its capital, as the mean over runs.
     fn profits(&self, metrics: &mut Metrics) {
         let runs = &self.strategies[0].runs;
         let causes = runs[0].profits().next().map_or(S::PROFITS.len(), |by| by.len());
@@ -274,7 +273,7 @@ impl<S: Market> Measures<'_, S> {
         metrics.add("profit/total", total.iter().sum());
     }
 
-    /// The excess returns by the regime at the start of each step, where regimes are known.
+    /// Adds the excess returns by the regime at the start of each step, where regimes are known.
     fn by_regime(&self, metrics: &mut Metrics) {
         for (number, name) in self.known.regimes.iter().enumerate() {
             let mut of_regime = Vec::new();

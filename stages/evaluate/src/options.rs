@@ -7,14 +7,14 @@ use stages_core::StageError;
 use stages_env::options::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
 use stages_env::{BaselineName, BatchEnv as _, Simulator as _};
 
-/// The prefix of the hidden features that say which regime a snapshot is in.
+/// The prefix of the hidden features that tell the regime of a snapshot.
 const REGIME: &str = "regime_";
 
 fn costs(ledger: &Ledger) -> f64 {
     ledger.spread_cost + ledger.commission
 }
 
-/// The profit of a step by Greek, and the position lines that it opened.
+/// The record of a step: the profit by Greek, and the number of position lines that it opened.
 pub(crate) struct Opened {
     explained: Explained,
     opened: usize,
@@ -75,7 +75,7 @@ impl Market for OptionsSimulator {
             .collect()
     }
 
-    /// The regime of the largest feature.
+    /// The regime whose hidden feature is the largest.
     fn regime(env: &OptionsEnv, i: usize) -> Option<usize> {
         let names = env.hidden_names().iter().zip(env.hidden(i));
         let of_regimes = names

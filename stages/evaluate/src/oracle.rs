@@ -20,7 +20,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// The oracle of an environment; none without the hidden column.
+    /// The oracle of an environment; `None` without the hidden column.
     pub(crate) fn new(env: &StocksEnv) -> Option<Self> {
         env.hidden(EXPECTED, 0, 0)?;
         let (actions, fills) = (&env.config().actions, &env.config().fills);
@@ -46,7 +46,7 @@ impl Oracle {
         })
     }
 
-    /// The weights `[N]` that environment `i` trades to; `None` to hold what it has.
+    /// The target weights `[N]` of environment `i`; `None` to hold its positions.
     pub(crate) fn weights(&self, env: &StocksEnv, i: usize) -> Option<Vec<f64>> {
         let now = env.snapshot(i);
         let mut weights = vec![0.0; env.num_symbols()];

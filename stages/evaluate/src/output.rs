@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use stages_core::{Context, Outputs, PortType, StageError, table};
 use std::sync::Arc;
 
-/// Figures by name, in the order they were added.
+/// Figures by name, in the order in which they were added.
 #[derive(Default)]
 pub struct Metrics(Vec<(String, f64)>);
 
@@ -35,7 +35,7 @@ impl Metrics {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// `null` stands for a ratio without a denominator.
+    /// A figure as JSON; `null` stands for a ratio without a denominator.
     fn value(value: f64) -> Value {
         serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
     }
@@ -103,7 +103,7 @@ pub(crate) fn store_judged(
 /// Stores and reports the metrics, with files beside them.
 ///
 /// # Errors
-/// When the store cannot be written.
+/// Fails when the store cannot be written.
 pub fn store_metrics_with(
     context: &Context,
     metrics: Metrics,

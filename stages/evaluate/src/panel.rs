@@ -1,5 +1,5 @@
-//! Excess returns of several strategies over the same steps of the same worlds, and intervals of what is
-//! computed from them, paired.
+//! The excess returns of several strategies over the same steps of the same worlds, and paired intervals of
+//! statistics of them.
 
 use crate::bootstrap::blocks;
 use crate::performance::{interval_95, ratio};
@@ -44,7 +44,7 @@ impl Sums {
             .sqrt()
     }
 
-    /// Mean over standard deviation; 0 of what never moves.
+    /// Mean over standard deviation; 0 where the return never changes.
     pub(crate) fn sharpe(&self) -> f64 {
         if self.deviation() == 0.0 {
             0.0
@@ -58,7 +58,7 @@ impl Sums {
         self.mean() - 0.5 * risk_aversion * self.squares / self.n
     }
 
-    /// The factor that brings the volatility to that of `other`; 1 of what never moves.
+    /// The factor that brings the volatility to that of `other`; 1 where the return never changes.
     pub(crate) fn leverage_to(&self, other: &Self) -> f64 {
         if self.deviation() == 0.0 {
             1.0
@@ -68,7 +68,8 @@ impl Sums {
     }
 }
 
-/// The excess returns of each strategy in an evaluation episode: `[strategy][path][step]`, all as many steps.
+/// The excess returns of each strategy in an evaluation episode: `[strategy][path][step]`, each with the same
+/// number of steps.
 pub(crate) struct Episode<'a> {
     pub(crate) world: &'a str,
     pub(crate) strategies: Vec<Vec<&'a [f64]>>,
@@ -86,7 +87,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure with the interval of its values in resamples; one of NaN where the figure has no value.
+    /// A figure with the interval of its values over resamples; the ends are NaN where the figure has no
+    /// value.
     pub(crate) fn of(value: f64, drawn: &[f64]) -> Self {
         let (low, high) = match value.is_finite() {
             true => interval_95(drawn),
@@ -96,7 +98,7 @@ impl Estimate {
     }
 }
 
-/// The sums of each strategy over all data, by world, and in each resample.
+/// The sums of each strategy's excess returns over all data, by world, and in each resample.
 pub(crate) struct Panel {
     whole: Vec<Sums>,
     worlds: Vec<Vec<Sums>>,
@@ -104,8 +106,8 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    /// Resamples worlds where there are several, else blocks of the steps of each episode; all strategies by
-    /// the same choice.
+    /// Resamples worlds where there are several, else blocks of the steps of each episode; all strategies
+    /// share each resample.
     pub(crate) fn new(episodes: &[Episode], mean_block: f64, draws: usize, seed: u64) -> Self {
         let strategies = episodes.first().map_or(0, |episode| episode.strategies.len());
         let none = || vec![Sums::default(); strategies];
@@ -153,8 +155,8 @@ impl Panel {
         }
     }
 
-    /// A statistic of the strategies' sums, with the 2.5 % and 97.5 % quantiles of it over the resamples
-    /// where it has a value.
+    /// A statistic of the strategies' sums, with its 2.5 % and 97.5 % quantiles over the resamples in which
+    /// it has a value.
     pub(crate) fn estimate(&self, statistic: impl Fn(&[Sums]) -> f64) -> Estimate {
         let value = statistic(&self.whole);
         let drawn: Vec<f64> = self
@@ -166,7 +168,7 @@ impl Panel {
         Estimate::of(value, &drawn)
     }
 
-    /// The mean over worlds of a statistic of each world, with its interval over worlds; an interval of NaN
+    /// The mean over worlds of a statistic of each world, with its interval over worlds; the ends are NaN
     /// where there is one world.
     pub(crate) fn mean_of_worlds(
         &self,
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(Sums::of(&[0.0; 9]).sharpe(), 0.0);
     }
 
-    /// Two strategies that move together differ by little with certainty, although each by itself is
+    /// Two strategies that move together have a difference with a narrow interval, although each alone is
     /// uncertain.
     #[test]
     fn paired_differences_are_narrower_than_either() {
@@ -243,8 +245,8 @@ mod tests {
         assert!(paired.low > 0.0 && paired.high < 0.001, "{paired:?}");
     }
 
-    /// The interval over worlds is that of their means, not of as many independent steps: worlds with a drift
-    /// of their own are what differs.
+    /// The interval over worlds is that of the worlds' means, not of as many independent steps, where worlds
+    /// have a drift of their own.
     #[test]
     fn several_worlds_are_resampled_as_worlds() {
         let names: Vec<String> = (0..40).map(|i| format!("W{i}")).collect();

@@ -1,35 +1,35 @@
-//! Measures of performance over series of simple returns per period, in excess of the risk-free rate.
-//! Definitions are those that empyrical and the literature agree on; each gives its formula, and
-//! docs/evaluation.md its source.
+//! Measures of performance over series of simple returns per period, in excess of the risk-free rate. The
+//! definitions are those on which empyrical and the literature agree; each item gives its formula, and
+//! docs/evaluation.md the source.
 
 use datasets::Date;
 use stages_numerics::fields;
 
-/// Trading days a year, by which figures are annualised.
+/// Trading days per year, by which figures are annualised.
 pub const DAYS_PER_YEAR: f64 = 252.0;
 
-/// The fewest returns whose figures are annualised: of fewer, a year is not a figure but a guess.
+/// The fewest returns from which figures are annualised: with fewer, an annual figure is a guess.
 pub const LEAST_OBSERVATIONS: usize = 60;
 
-/// Excess returns nearer to 0 than this are 0: the quotient of two values of an account rounds.
+/// The size below which an excess return counts as 0: the quotient of two values of an account is rounded.
 const ROUNDING: f64 = 1e-13;
 
-/// The periods of a series of returns: so many a year.
+/// The length of the periods of a series of returns, by their number in a year.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Periods {
-    /// Periods a year: 252 of daily returns.
+    /// Periods per year: 252 for daily returns.
     pub per_year: f64,
 }
 
 impl Periods {
-    /// One a trading day.
+    /// One period per trading day.
     pub const DAILY: Self = Self {
         per_year: DAYS_PER_YEAR,
     };
 
-    /// Those between snapshots on these dates, in order: as many a day as there are snapshots a date, and a
-    /// day of 252 a year for each weekday between one date and the next (the median): 252 a year of daily
-    /// snapshots, 50.4 of weekly ones, 630 where days have two and three in turn.
+    /// The periods between consecutive snapshots on these dates. A date has as many periods as snapshots, and
+    /// the weekdays from one date to the next (the median) count for 1/252 of a year each: 252 a year for
+    /// daily snapshots, 50.4 for weekly ones, 630 where days have two and three snapshots in turn.
     pub fn between(dates: &[Date]) -> Self {
         let mut days = dates.to_vec();
         days.dedup();
@@ -44,8 +44,7 @@ impl Periods {
         }
     }
 
-    /// The factor that a sum over `count` periods is multiplied by for a year; NaN of fewer than
-    /// [`LEAST_OBSERVATIONS`].
+    /// The factor that annualises a sum over `count` periods; NaN for fewer than [`LEAST_OBSERVATIONS`].
     pub fn annual(self, count: usize) -> f64 {
         if count < LEAST_OBSERVATIONS {
             f64::NAN
@@ -55,20 +54,20 @@ impl Periods {
     }
 }
 
-/// Weekdays from 1969-12-29, a Monday, to a date.
+/// The number of weekdays from 1969-12-29, a Monday, to a date.
 fn weekdays(date: Date) -> i32 {
     let days = date.0 + 3;
     5 * days.div_euclid(7) + days.rem_euclid(7).min(5)
 }
 
-/// The returns of a run, and those of cash and of the underlying in the same periods.
+/// The returns of a run, and the returns of cash and of the underlying in the same periods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Returns {
-    /// Simple returns of the account.
+    /// The simple returns of the account.
     pub account: Vec<f64>,
-    /// Those in excess of the risk-free rate.
+    /// The account's returns in excess of the risk-free rate.
     pub excess: Vec<f64>,
-    /// Excess returns of the underlying.
+    /// The underlying's returns in excess of the risk-free rate.
     pub underlying: Vec<f64>,
 }
 
@@ -82,8 +81,8 @@ pub fn step_return(before: f64, after: f64) -> f64 {
 }
 
 impl Returns {
-    /// Returns of an account that may have ended before the market's last period, in ruin: from there on it
-    /// has neither returns nor excess returns.
+    /// The returns of an account that may have ended in ruin before the market's last period: from then on,
+    /// it has neither returns nor excess returns.
     pub fn of_account(mut account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let ended = account.len();
         account.resize(risk_free.len(), 0.0);
@@ -92,7 +91,7 @@ impl Returns {
         returns
     }
 
-    /// Returns of an account beside those of cash and of the underlying, as many of each.
+    /// The returns of an account beside those of cash and of the underlying, the same number of each.
     pub fn new(account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let excess = |(r, free): (&f64, &f64)| {
             let excess = r - free;
@@ -106,13 +105,13 @@ impl Returns {
     }
 }
 
-/// The measures of one strategy. All in decimals (0.1 is 10 %), annual where noted.
+/// The measures of one strategy, all in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
-    /// prod(1 + r) - 1 of the account, interest included; the mean over runs.
+    /// prod(1 + r) - 1 for the account, interest included; the mean over runs.
     pub total_return: f64,
-    /// prod(1 + r)^(p / n) - 1 of the account, interest included, p being the periods in a year; -1 after
-    /// ruin.
+    /// prod(1 + r)^(p / n) - 1 for the account, interest included, where p is the number of periods per year;
+    /// -1 after ruin.
     pub annual_return: f64,
     /// Mean excess return, times p.
     pub excess_return: f64,
@@ -127,7 +126,7 @@ pub struct Performance {
     pub max_drawdown: f64,
     /// The share of periods that end below an earlier peak of the equity.
     pub time_under_water: f64,
-    /// The most periods in a row that end below an earlier peak; the mean over runs.
+    /// The largest number of consecutive periods that end below an earlier peak; the mean over runs.
     pub longest_under_water: f64,
     /// prod(1 + e)^(p / n) - 1 over the size of the maximum drawdown.
     pub calmar: f64,
@@ -135,7 +134,7 @@ pub struct Performance {
     pub var_95: f64,
     /// The mean of excess returns at or below `var_95`.
     pub cvar_95: f64,
-    /// Share of the excess returns that are not 0 that are above 0.
+    /// The share of positive ones among the excess returns that are not 0.
     pub hit_rate: f64,
     /// The third standardised moment of excess returns (n).
     pub skew: f64,
@@ -154,14 +153,14 @@ fields! {
 }
 
 impl Performance {
-    /// The measures by name, in the order they are shown.
+    /// The measures by name, in the order in which they are shown.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
         Self::NAMES.into_iter().zip(self.to_array())
     }
 
-    /// Measures the runs of a strategy: their excess returns pooled, what follows from a path (total return,
-    /// drawdowns) as the mean over runs. Ratios whose denominator is 0 are NaN, and so are all annual figures
-    /// of fewer than [`LEAST_OBSERVATIONS`] returns.
+    /// Measures the runs of a strategy: excess returns are pooled over the runs, and measures of a path
+    /// (total return, drawdowns) are means over the runs. Ratios whose denominator is 0 are NaN, and so are
+    /// all annual figures from fewer than [`LEAST_OBSERVATIONS`] returns.
     pub fn of(runs: &[Returns], periods: Periods) -> Self {
         let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
         let (account, excess) = (pooled(|r| &r.account), pooled(|r| &r.excess));
@@ -221,7 +220,7 @@ fn growth(returns: &[f64]) -> f64 {
     returns.iter().fold(1.0, |equity, r| equity * (1.0 + r))
 }
 
-/// A growth over a number of years given as its reciprocal, as a return a year; -1 after ruin.
+/// A growth as a return per year, where `per_year` is 1 over the number of years; -1 after ruin.
 fn compound(growth: f64, per_year: f64) -> f64 {
     if per_year.is_nan() {
         f64::NAN
@@ -232,7 +231,7 @@ fn compound(growth: f64, per_year: f64) -> f64 {
     }
 }
 
-/// The third and fourth standardised moments (n), the latter less 3; NaN of equal values.
+/// The third and fourth standardised moments (n), the latter less 3; NaN if all values are equal.
 pub fn skew_and_kurtosis(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let (mean, deviation) = mean_and_deviation(values);
@@ -260,7 +259,7 @@ pub fn drawdowns(returns: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The quantile by linear interpolation between order statistics (numpy's default); NaN of nothing.
+/// The quantile by linear interpolation between order statistics (numpy's default); NaN for no values.
 pub fn quantile(values: &[f64], q: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -298,7 +297,7 @@ pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Returns of the reference, and of its benchmark.
+    /// The returns of the reference series, and those of its benchmark.
     pub(crate) fn reference_returns() -> (Vec<f64>, Vec<f64>) {
         let column = |at: usize| {
             include_str!("../../../tests/reference/returns.csv")
@@ -310,7 +309,7 @@ pub(crate) mod tests {
         (column(1), column(2))
     }
 
-    /// The reference beside cash that yields 0.5, 1 and 1.5 basis points a day in turn.
+    /// The reference series beside cash that yields 0.5, 1 and 1.5 basis points a day in turn.
     pub(crate) fn reference_in_excess() -> Returns {
         let (returns, benchmark) = reference_returns();
         let free: Vec<f64> = (0..returns.len()).map(|t| 5e-5 * (1 + t % 3) as f64).collect();
@@ -327,7 +326,7 @@ pub(crate) mod tests {
         Performance::of(&[without_interest(returns)], periods)
     }
 
-    /// The reference table, by library and metric; the first where there are several.
+    /// The reference table, by library and metric; the first value where there are several.
     fn reference() -> BTreeMap<String, Option<f64>> {
         let text = include_str!("../../../tests/reference/performance.csv");
         let mut reference = BTreeMap::new();
@@ -425,7 +424,7 @@ pub(crate) mod tests {
         assert!(p.sharpe.is_nan() && p.skew.is_nan() && p.omega.is_nan());
     }
 
-    /// Returns of two runs are pooled, their drawdowns are not: the second starts at its own peak.
+    /// The returns of two runs are pooled but their drawdowns are not: the second run starts at its own peak.
     #[test]
     fn runs_are_pooled() {
         let (a, b) = ([0.1, -0.5].repeat(30), [0.02, -0.01].repeat(30));
@@ -469,8 +468,8 @@ pub(crate) mod tests {
         assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
     }
 
-    /// Four returns of a day are, for a year, like one return a day of twice the deviation and four times the
-    /// mean.
+    /// Four returns per day are annualised like one return per day with twice the deviation and four times
+    /// the mean.
     #[test]
     fn several_returns_a_day_are_annualised_by_days() {
         let returns = [0.004, -0.002, 0.001, -0.001].repeat(25);

@@ -4,16 +4,16 @@
 use stages_env::stocks::StocksEnv;
 use stages_numerics::covariance::shrunk_covariance;
 
-/// The dates of returns that they look at, and those that they need.
+/// The number of dates of returns that the rules look at, and the number that they need.
 const WINDOW: usize = 252;
 const LEAST: usize = 60;
-/// The dates between rebalances, which are also those that momentum leaves out (Jegadeesh and Titman 1993
-/// skip a month).
+/// The number of dates between rebalances, which is also the number of latest dates that momentum leaves out
+/// (Jegadeesh and Titman 1993 skip a month).
 const EVERY: usize = 21;
 /// One over the share of symbols that momentum holds.
 const BEST: usize = 3;
 
-/// A rule.
+/// A rule by which a baseline sets its weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortfolioRule {
     /// The long-only weights of least variance.
@@ -23,8 +23,8 @@ pub(crate) enum PortfolioRule {
 }
 
 impl PortfolioRule {
-    /// The weights `[N]` that environment `i` rebalances to after `step` steps; `None` between rebalances,
-    /// and of too short a history.
+    /// The weights `[N]` to which environment `i` rebalances after `step` steps; `None` between rebalances,
+    /// and while the history is too short.
     pub(crate) fn weights(self, env: &StocksEnv, i: usize, step: usize) -> Option<Vec<f64>> {
         if !step.is_multiple_of(EVERY) {
             return None;
@@ -59,7 +59,7 @@ impl PortfolioRule {
     }
 }
 
-/// Equal weights of the best third by the return of all dates but the last [`EVERY`].
+/// Equal weights for the third of the symbols with the best return over all dates but the last [`EVERY`].
 fn momentum(returns: &[Vec<f64>]) -> Vec<f64> {
     let past: Vec<f64> = returns
         .iter()

@@ -1,5 +1,5 @@
-//! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and of
-//! changing variance.
+//! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and
+//! heteroscedastic.
 
 use crate::panel;
 use crate::performance::Returns;

@@ -30,29 +30,29 @@ use stages_env::{BatchEnv, OpenOptions, Split, Step};
 /// A run of a rule over an episode of options.
 type OptionsRun = Run<OptionsSimulator>;
 
-/// The environments in which candidates are compared, and the seed of their episodes.
+/// The number of environments in which candidates are compared, and the seed of their episodes.
 const ENVIRONMENTS: usize = 64;
 const SEED: u64 = 0x7275_6c65;
-/// The actions of the menu before its strategies.
+/// The actions of the menu that precede its strategies.
 const HOLD: u32 = 0;
 const CLOSE_ALL: u32 = 1;
 const FIRST_OPEN: u32 = 3;
-/// Holding times that are tried, in steps; the last is to expiry.
+/// The holding times that are tried, in steps; the last holds to expiry.
 const HOLDS: [u32; 4] = [5, 10, 21, u32::MAX];
-/// Probabilities from which on the filter believes in a regime.
+/// The probabilities that are tried as the threshold at which the filter believes in a regime.
 const THRESHOLDS: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
-/// The steps of each environment by which candidates are compared.
+/// The number of steps of each environment over which candidates are compared.
 const STEPS: usize = 512;
 
-/// The classes of states that a rule tells apart.
+/// The classes of states that a rule distinguishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Classes {
-    /// One.
+    /// A single class.
     Constant,
-    /// The classes of hidden features that are 1 in their class.
+    /// Classes by hidden features that are 1 in their class.
     Oracle(Vec<usize>),
-    /// The classes of hidden features that are probabilities, from a threshold on.
+    /// Classes by hidden features that are probabilities, from a threshold on.
     Filter(Vec<usize>, f32),
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Rule {
     pub classes: Classes,
     /// The strategy of each class by its number in the menu; `None` to hold nothing.
     pub targets: Vec<Option<u32>>,
-    /// The steps after which a position is closed and opened anew.
+    /// The number of steps after which a position is closed and opened anew.
     pub hold: u32,
     /// The mean reward of a step on the training worlds.
     pub reward: f64,
@@ -77,7 +77,7 @@ struct Held {
     age: u32,
 }
 
-/// A rule at work in a batch of environments.
+/// A rule in use in a batch of environments.
 struct RuleRun<'a> {
     rule: &'a Rule,
     held: Vec<Held>,
@@ -91,7 +91,7 @@ impl<'a> RuleRun<'a> {
         }
     }
 
-    /// The decisions in the states that `env` is in; an episode begins where `start` is true.
+    /// The decisions in the present states of `env`; an episode begins where `start` is true.
     fn decide(&mut self, env: &OptionsEnv, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
         out.clear();
         for (i, held) in self.held.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl<'a> RuleRun<'a> {
 }
 
 impl Rule {
-    /// The rule in words.
+    /// The rule, in words.
     pub fn describe(&self, env: &OptionsEnv) -> String {
         let names = env.menu();
         let target = |target: &Option<u32>| match target {
@@ -130,7 +130,7 @@ impl Rule {
         )
     }
 
-    /// The class of a state, from that of the state before.
+    /// The class of a state, given the class of the previous state.
     fn class(&self, hidden: &[f32], before: usize) -> usize {
         match &self.classes {
             Classes::Constant => 0,
@@ -145,7 +145,7 @@ impl Rule {
         }
     }
 
-    /// Steps environments over evaluation episodes.
+    /// A function that steps environments over evaluation episodes by the rule.
     pub(crate) fn decider(
         &self,
     ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[OptionsRun], &mut [String]) -> Result<(), StageError> {
@@ -187,7 +187,7 @@ impl Rule {
 /// The rules of an environment; none where it has no training data. They are found once for each environment.
 ///
 /// # Errors
-/// When the environment cannot be opened, or the stage is cancelled.
+/// Fails when the environment cannot be opened, or the stage is cancelled.
 pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>, StageError> {
     let trained = stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?;
     if trained.is_none_or(|ranges| ranges == 0) {
@@ -209,7 +209,7 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
 }
 
-/// Training episodes on which candidates are compared.
+/// The training episodes on which candidates are compared.
 struct Search<'a> {
     context: &'a Context,
     env: &'a mut OptionsEnv,
@@ -220,7 +220,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The mean reward of a step under a rule.
+    /// The mean reward per step under a rule.
     fn evaluate(&mut self, rule: &Rule) -> Result<f64, StageError> {
         self.context.check_cancelled()?;
         self.env.restore(&self.start).map_err(StageError::new)?;
@@ -238,13 +238,13 @@ impl Search<'_> {
         Ok(sum / (STEPS * batch) as f64)
     }
 
-    /// The rule with its reward.
+    /// The rule with its mean reward.
     fn measured(&mut self, rule: Rule) -> Result<Rule, StageError> {
         let reward = self.evaluate(&rule)?;
         Ok(Rule { reward, ..rule })
     }
 
-    /// Every target.
+    /// Every target: each strategy, or nothing.
     fn targets(&self) -> impl Iterator<Item = Option<u32>> + use<> {
         std::iter::once(None).chain((0..self.strategies).map(Some))
     }
@@ -309,11 +309,11 @@ impl Search<'_> {
     }
 }
 
-/// The best constant rule and, where the environment has hidden regimes, those of the oracle and of the
-/// filter. `env` is of training worlds.
+/// The best constant rule and, where the environment has hidden regimes, the best rules of the oracle and of
+/// the filter. `env` must be over the training worlds.
 ///
 /// # Errors
-/// When an environment fails.
+/// Fails when an environment fails.
 fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
     let columns = |prefix: &str| -> Vec<usize> {
         let names = env.hidden_names().iter().enumerate();

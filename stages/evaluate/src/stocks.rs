@@ -11,7 +11,7 @@ use stages_core::StageError;
 use stages_env::stocks::{BASELINES, HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
 use stages_env::{BaselineName, BatchEnv as _, Simulator as _, Step};
 
-/// The profit of a step by the lines of the hedge; none without one.
+/// The profit of a step by the lines of the hedge; `None` without a hedge.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
     let (before, after) = before.hedge.zip(after.hedge)?;
     Some([
@@ -24,7 +24,7 @@ fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
 }
 
 /// The exposure to the instrument without and with the hedge, by the environment's estimate and by regression
-/// of the account's returns on the instrument's; nothing without a hedge.
+/// of the account's returns on the instrument's; empty without a hedge.
 fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
     let mut sums = [0.0; 3];
     let mut count = 0.0;
@@ -67,19 +67,19 @@ fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
     out
 }
 
-/// The record of a step.
+/// The record of a step: what is held after it.
 pub(crate) struct Held {
-    /// The weights of the positions after it `[N]`.
+    /// The weights of the positions after the step `[N]`.
     pub weights: Vec<f64>,
-    /// The return of the instrument that hedges over it; 0 without one.
+    /// The return over the step of the instrument that hedges; 0 without one.
     instrument: f64,
 }
 
 impl Market for StocksSimulator {
     type Record = Held;
 
-    /// Prices are gains and losses of what is held; the others are lines of the account, the last ones of a
-    /// hedge.
+    /// `prices` are gains and losses of what is held; the other causes are lines of the account, the last
+    /// ones those of a hedge.
     const PROFITS: &'static [&'static str] = &[
         "prices",
         "dividends",
@@ -142,7 +142,7 @@ impl Market for StocksSimulator {
         std::iter::once(prices).chain(lines).collect()
     }
 
-    /// By value: what is held, and half of what is traded.
+    /// What is held, and half of what is traded, by value.
     fn held(before: &Ledger, after: &Ledger, _: &Held) -> (f64, f64) {
         (after.gross, 0.5 * (after.traded_value - before.traded_value))
     }
@@ -171,7 +171,7 @@ impl Market for StocksSimulator {
         .collect()
     }
 
-    /// Under FinRL's rules there is none: its observation is raw, prices and account in one.
+    /// The layout is empty under FinRL's rules: their observation is raw, with prices and account in one.
     fn layout(env: &StocksEnv) -> Layout {
         if env.config().rules == Rules::Finrl {
             return Layout::default();
@@ -247,12 +247,12 @@ impl Market for StocksSimulator {
     }
 }
 
-/// A line of the hedge; 0 without one.
+/// A line of the hedge; 0 without a hedge.
 fn hedge(ledger: &Ledger, of: fn(&HedgeLedger) -> f64) -> f64 {
     ledger.hedge.as_ref().map_or(0.0, of)
 }
 
-/// Trades to the weights that `weights` gives environment i; holds where it gives none.
+/// Trades to the weights that `weights` gives for environment i; holds where it gives none.
 fn step_weights(
     env: &mut StocksEnv,
     step: &mut Step,

@@ -1,4 +1,4 @@
-//! Evaluation on `env/table`: with a price as over any market, with columns of rewards by episodes.
+//! Evaluation on `env/table`: with a price, like that over any market; with columns of rewards, by episodes.
 
 use crate::market::{Column, Layout, Market, Run, Statement, Table};
 use crate::market_backtest::{self, Backtest, Compared, Evaluation};
@@ -46,7 +46,7 @@ impl Market for TableSimulator {
         vec![after.nav - before.nav - costs, costs]
     }
 
-    /// By value: what is held, and half of what is traded.
+    /// What is held, and half of what is traded, by value.
     fn held(before: &Ledger, after: &Ledger, _: &Positions) -> (f64, f64) {
         (after.gross * after.nav, 0.5 * (after.turnover - before.turnover))
     }

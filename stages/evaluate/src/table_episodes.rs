@@ -1,5 +1,5 @@
 //! Evaluation on `env/table` with columns of rewards, where no account compounds: the sum of rewards over
-//! each evaluation episode, beside that of constant actions and random ones.
+//! each evaluation episode, beside the sums of constant and of random actions.
 
 use crate::episodes::{self, Episode};
 use crate::market_backtest::Evaluation;
@@ -15,12 +15,12 @@ use stages_env::{BatchEnv as _, Step};
 use stages_numerics::random::Random;
 use std::sync::Arc;
 
-/// A step of a strategy.
+/// A row of the table of steps: a step of a strategy.
 struct Row {
     strategy: usize,
     world: String,
     episode: usize,
-    /// The instant of the row that the step led to.
+    /// The instant of the row to which the step led.
     time: SnapshotTime,
     reward: f64,
     total: f64,
@@ -67,7 +67,8 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
     output::store(context, metrics, &trajectory(&names, &rows)?, about)
 }
 
-/// Plays the evaluation episode of each environment; `act` steps them all, at the given number of steps.
+/// Plays the evaluation episode of each environment; `act` steps all environments and is given the number of
+/// steps taken so far.
 fn play(
     context: &Context,
     env: &mut TableEnv,

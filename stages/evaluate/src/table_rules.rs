@@ -1,4 +1,4 @@
-//! The rules that a policy over a table is compared with.
+//! The rules with which a policy over a table is compared.
 
 use crate::config::BacktestConfig;
 use arrow_array::ArrayRef;
@@ -8,12 +8,12 @@ use stages_env::table::{TableEnv, Target};
 use stages_env::{ActionBuffer, ActionSpace, BaselineName, BatchEnv as _};
 use stages_numerics::random::Random;
 
-/// The most choices that are each compared with.
+/// The largest number of choices that are compared one by one.
 const MOST_CHOICES: usize = 16;
 /// The random stream of the random baseline.
 const RANDOM: u64 = 0x7461_626c;
 
-/// The number of choices that are each compared with; 0 for none.
+/// The number of choices that are compared one by one; 0 for none.
 pub(crate) fn choices(config: &BacktestConfig, env: &TableEnv) -> usize {
     match &env.spec().action_space {
         ActionSpace::Discrete { names, .. } if config.rules && names.len() <= MOST_CHOICES => names.len(),
@@ -24,15 +24,15 @@ pub(crate) fn choices(config: &BacktestConfig, env: &TableEnv) -> usize {
 /// A rule that needs no training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Rule {
-    /// No position.
+    /// Holds no position.
     Cash,
-    /// A position of 1 in the only symbol.
+    /// Holds a position of 1 in the only symbol.
     Underlying,
-    /// An equal value of every symbol, once or at each step.
+    /// Holds an equal value of every symbol, set once or at each step.
     EqualWeight { held: bool },
-    /// One choice always.
+    /// Always takes the same choice.
     Always(u32),
-    /// A random action.
+    /// Takes random actions.
     Random,
 }
 
@@ -53,7 +53,7 @@ impl Rule {
         named.chain((0..choices as u32).map(Self::Always)).collect()
     }
 
-    /// The name in metrics.
+    /// The rule's name in metrics.
     pub(crate) fn name(self, env: &TableEnv) -> String {
         match self {
             Self::Cash => "cash".to_owned(),
@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// Takes its decision in every environment, at a step of their episodes.
+    /// Takes the rule's decision in every environment, at a step of their episodes.
     pub(crate) fn step(
         self,
         seed: u64,
@@ -98,7 +98,7 @@ impl Rule {
     }
 }
 
-/// Random actions, of environment i by (seed, i, step) alone.
+/// Random actions; those of environment i depend on (seed, i, step) alone.
 fn random(seed: u64, steps: u64, space: &ActionSpace, num_envs: usize) -> ActionBuffer {
     let mut actions = ActionBuffer::new(space, num_envs);
     let width = space.num_components();

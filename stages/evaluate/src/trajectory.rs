@@ -7,14 +7,14 @@ use stages_core::{StageError, table};
 use stages_env::{PortfolioEnv, Simulator};
 use std::sync::Arc;
 
-/// The file of a trajectory.
+/// The file name of a trajectory.
 pub(crate) const FILE: &str = "trajectory.parquet";
 
-/// A text of each row.
+/// The text of a row for a column.
 type TextOf<'a, S> = dyn Fn(&Strategy<S>, &Run<S>, &<S as Simulator>::Ledger) -> Option<String> + 'a;
 
-/// The table of strategies: a row for each snapshot of each run. Profits are those of the step that ends at
-/// the row's snapshot, weights those that it led to, of the policy alone.
+/// The table of the strategies' accounts: a row for each snapshot of each run. Profits are those of the step
+/// that ends at the row's snapshot; weights, for the policy alone, are those to which that step led.
 pub(crate) fn trajectory<S: Market>(
     strategies: &[Strategy<S>],
     env: &PortfolioEnv<S>,
@@ -86,7 +86,7 @@ pub(crate) fn trajectory<S: Market>(
 /// The table of a backtest's trajectory.
 ///
 /// # Errors
-/// When it has none.
+/// Fails when the backtest has no trajectory.
 pub(crate) fn read(store: &Store, artifact: &Artifact) -> Result<RecordBatch, StageError> {
     let entry = artifact
         .entry(FILE)

@@ -19,10 +19,10 @@ pub fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
     cdf((s - benchmark) * (excess.len() as f64 - 1.0).sqrt() / variance.sqrt())
 }
 
-/// The deflated Sharpe ratio (Bailey and Lopez de Prado 2014): the probabilistic one above the maximum that
-/// is expected of `trials` strategies without skill. As the Sharpe ratios of the other trials are not known
-/// here, their variance is taken as that of the estimate without skill, 1 / (n - 1). Of one trial it is the
-/// probabilistic Sharpe ratio above 0.
+/// The deflated Sharpe ratio (Bailey and Lopez de Prado 2014): the probabilistic Sharpe ratio above the
+/// expected maximum of `trials` strategies without skill. As the Sharpe ratios of the other trials are not
+/// known here, their variance is taken as that of the estimate without skill, 1 / (n - 1). For one trial, it
+/// is the probabilistic Sharpe ratio above 0.
 pub fn deflated_sharpe(excess: &[f64], trials: usize) -> f64 {
     probabilistic_sharpe(excess, expected_maximum(excess.len(), trials))
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::performance::tests::reference_in_excess;
 
-    /// scipy 1.17: `norm.ppf`.
+    /// The quantiles are those of scipy 1.17's `norm.ppf`.
     #[test]
     fn quantiles_as_scipy_says() {
         for (p, theirs) in [

@@ -18,7 +18,6 @@ pub const FILE_TYPE: FileType = FileType {
 /// Checks and stores a policy; the same tensors and description are the same bytes, whatever wrote them.
 ///
 /// # Errors
-/// When there is not one file, it is no policy's, it has tensors that its architecture has not, or a
 /// Fails when there is not exactly one file, when it is not a policy's, when it has tensors that its
 /// architecture lacks, or when a parameter is not finite.
 fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageError> {

@@ -100,8 +100,8 @@ fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &(dyn Fn(&
 mod tests {
     use super::*;
 
-    /// An agent of `seeds` policies in `worlds` worlds: the mean return of a policy in a world is the sum of
-    /// a part of the world, a part of the policy and a part of the pair. `step` returns in each world.
+    /// An agent of `seeds` policies in the given worlds. Each policy's return in a world is the world's mean
+    /// plus a draw for the policy plus a draw for the pair, whose standard deviations are `deviations`.
     fn agent(random: &mut Random, worlds: &[f64], seeds: usize, deviations: (f64, f64)) -> Vec<Vec<Sums>> {
         let (of_seed, of_pair) = deviations;
         (0..seeds)

@@ -17,7 +17,7 @@ const TABLES: [(&str, &str); 3] = [
 /// The action of a finding about days, not rows.
 const NOTED: &str = "noted";
 
-/// The rows that break a rule, among all that were read.
+/// The number of rows that break a rule, and the number of all rows read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
     pub broken: u64,
@@ -25,13 +25,13 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// The share of the rows that break it.
+    /// The share of the rows that break the rule.
     pub fn share(self) -> f64 {
         self.broken as f64 / self.rows as f64
     }
 }
 
-/// A rule with its counts before and now.
+/// A rule with its counts in the data before and in the data now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     pub before: Counts,
@@ -78,8 +78,8 @@ impl Table {
         })
     }
 
-    /// The rows that this table has more than another, of the same source up to an earlier date; `None` if it
-    /// does not go on from it.
+    /// The rows that this table has beyond those of an earlier table, of the same source up to an earlier
+    /// date; `None` if this table does not continue that one.
     fn less(&self, before: &Self) -> Option<Self> {
         let broken = self.broken.iter().map(|(rule, rows)| {
             let more = rows.checked_sub(before.broken.get(rule).copied().unwrap_or_default());
@@ -118,7 +118,7 @@ fn dates(context: &Context, input: &Input) -> Result<Option<(Date, Date)>, Stage
 /// The rules that rows break, before or now, by sample name: `quality/PORT/rule/NAME`.
 ///
 /// # Errors
-/// If an input has no table of data quality, or does not go on from that before.
+/// Fails if an input has no table of data quality, or does not continue the input of the data before.
 pub(super) fn broken(context: &Context) -> Result<BTreeMap<String, Broken>, StageError> {
     let mut all = BTreeMap::new();
     for (port, port_before) in TABLES {
@@ -179,7 +179,7 @@ pub(super) fn is_connected(context: &Context) -> bool {
         .any(|(port, before)| context.optional(port).is_some() && context.optional(before).is_some())
 }
 
-/// The first input of data before without that of the data now, and the one that is missing.
+/// The first input of earlier data without its counterpart in the data now, and the name of the missing one.
 pub(super) fn alone<T>(inputs: &BTreeMap<String, Vec<T>>) -> Option<(&'static str, &'static str)> {
     let is_there = |port: &str| inputs.get(port).is_some_and(|all| !all.is_empty());
     let pairs = TABLES.into_iter();

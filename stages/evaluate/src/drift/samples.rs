@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A sample's values with their dates.
 pub(super) type Dated = Vec<(Date, f64)>;
 
-/// A sample of the reference, and one of the latest dates.
+/// A sample of the reference, and the same sample of the latest dates.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub reference: Vec<f64>,
     pub current: Vec<f64>,
 }
 
-/// The columns that are keys and no numbers of their own.
+/// The columns that are keys rather than numbers to compare.
 const KEYS: [&str; 6] = ["symbol", "date", "snapshot", "expiry", "strike", "right"];
 
 /// All samples, by name: `feature/NAME`, `quality/PORT/…`, `fill/…`.
@@ -40,14 +40,14 @@ pub(super) fn samples(context: &Context) -> Result<BTreeMap<String, Dated>, Stag
     Ok(all)
 }
 
-/// The numbers of a column, NaN where there is none; `None` where it holds no floats.
+/// The numbers of a column, NaN where one is missing; `None` where the column holds no floats.
 fn numbers(batch: &RecordBatch, name: &str) -> Option<Vec<f64>> {
     let column = batch.column_by_name(name)?.as_any().downcast_ref::<Float64Array>()?;
     let value = |i: usize| if column.is_null(i) { f64::NAN } else { column.value(i) };
     Some((0..column.len()).map(value).collect())
 }
 
-/// The values of each feature, and the share of them that is missing on each date.
+/// The values of each feature, and the share of missing values on each date.
 fn features(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) -> Result<(), StageError> {
     let mut missing: BTreeMap<(String, Date), (f64, f64)> = BTreeMap::new();
     for batch in DataSet::open(input)?.read_all(&context.store)? {
@@ -75,7 +75,7 @@ fn features(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>)
     Ok(())
 }
 
-/// The rows of each date, the share of missing values of each of their columns, and the relative spread of
+/// The number of rows on each date, the share of missing values in each column, and the relative spread of
 /// quotes.
 fn quality(
     context: &Context,
@@ -126,8 +126,8 @@ fn quality(
     Ok(())
 }
 
-/// The fills of a backtest's policy by step: what it trades of its value, and what a trade costs of what it
-/// trades.
+/// The fills of a backtest's policy by step: the traded share of the account's value, and the cost of trades
+/// per value traded.
 fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) -> Result<(), StageError> {
     let missing = |what: &str| {
         StageError::new(format!("the trajectory has no {what}"))
@@ -173,7 +173,7 @@ fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) ->
 /// Splits samples into those of the reference and of the latest dates.
 ///
 /// # Errors
-/// When no input has a date, or none is left for the reference.
+/// Fails when no input has a date, or when none is left for the reference.
 pub(super) fn split(
     config: &DriftConfig,
     all: BTreeMap<String, Dated>,

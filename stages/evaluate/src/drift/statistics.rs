@@ -1,8 +1,8 @@
-//! Distances between two samples, and how large they are by chance.
+//! Distances between two samples, and the sizes that they reach by chance.
 
 use crate::performance::quantile;
 
-/// The bins of the population stability index: deciles of the reference.
+/// The number of bins of the population stability index: deciles of the reference.
 const BINS: usize = 10;
 
 /// The least share of a bin, so that an empty one has a logarithm.
@@ -11,7 +11,7 @@ const LEAST_SHARE: f64 = 1e-4;
 /// The normal quantile of 0.999, the confidence with which a distance must exceed chance.
 const Z: f64 = 3.090_232_306_167_813;
 
-/// The probability of a distance by chance from which on it counts.
+/// The probability of a distance by chance below which the distance counts as drift.
 pub(super) const CHANCE: f64 = 1e-3;
 
 /// A distance, and the value that it exceeds once in a thousand pairs of samples of one distribution.
@@ -40,10 +40,11 @@ fn shares(values: &[f64], edges: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The population stability index, sum of (q - p) ln(q / p) over the deciles of the reference, p its shares
-/// and q those of the current sample. Two samples of n and m values of one distribution have (1/n + 1/m)
-/// times a chi-squared variable with bins - 1 degrees of freedom (Yurdakul and Naranjo, "Statistical
-/// properties of the population stability index", Journal of Risk Model Validation 14, 2020).
+/// The population stability index, the sum of (q - p) ln(q / p) over the deciles of the reference, where p
+/// are the reference's shares and q those of the current sample. For two samples of n and m values from one
+/// distribution, it is (1/n + 1/m) times a chi-squared variable with bins - 1 degrees of freedom (Yurdakul
+/// and Naranjo, "Statistical properties of the population stability index", Journal of Risk Model Validation
+/// 14, 2020).
 pub(super) fn population_stability(reference: &[f64], current: &[f64]) -> Distance {
     let edges = edges(reference);
     let pairs = shares(reference, &edges).into_iter().zip(shares(current, &edges));
@@ -55,9 +56,9 @@ pub(super) fn population_stability(reference: &[f64], current: &[f64]) -> Distan
     }
 }
 
-/// The population stability index of samples of which so many of so many values have a property: over two
-/// bins, by chance as above with one degree of freedom, whose quantile of 0.999 is the square of the normal
-/// one of 0.9995.
+/// The population stability index of two samples, each given as the number of its values with a property and
+/// the number of all its values: over two bins, with one degree of freedom by chance, whose quantile of 0.999
+/// is the square of the normal quantile of 0.9995.
 pub(super) fn stability_of_share(reference: (u64, u64), current: (u64, u64)) -> Distance {
     let bins = |(count, all): (u64, u64)| {
         let share = count as f64 / all as f64;
@@ -70,9 +71,9 @@ pub(super) fn stability_of_share(reference: (u64, u64), current: (u64, u64)) -> 
     }
 }
 
-/// The probability that samples of one distribution are as far apart in the count of a property, or farther:
-/// twice the smaller tail of the hypergeometric distribution (Fisher's exact test), at most 1. Each sample is
-/// a count among all of its values.
+/// The probability that samples of one distribution differ at least as much in the count of a property: twice
+/// the smaller tail of the hypergeometric distribution (Fisher's exact test), at most 1. Each sample is a
+/// count and the number of all its values.
 pub(super) fn exact_probability((count_a, all_a): (u64, u64), (count_b, all_b): (u64, u64)) -> f64 {
     // Of all values, `marked` have the property, and `count_b` of them are in the second sample.
     let (marked, all) = (count_a + count_b, all_a + all_b);
@@ -111,7 +112,8 @@ pub(super) fn exact_probability((count_a, all_a): (u64, u64), (count_b, all_b): 
     (2.0 * tail).min(1.0)
 }
 
-/// The quantile of 0.999 of the chi-squared distribution, by the cube of Wilson and Hilferty (1931).
+/// The quantile of 0.999 of the chi-squared distribution, by the cube-root approximation of Wilson and
+/// Hilferty (1931).
 fn chi_squared_quantile(degrees: f64) -> f64 {
     let of = 2.0 / (9.0 * degrees);
     degrees * (1.0 - of + Z * of.sqrt()).powi(3)

@@ -1,4 +1,4 @@
-//! The runs of folds, as their backtests tell them, and as one in order of time.
+//! The runs of folds, read from their backtests and joined in order of time.
 
 use crate::performance::step_return;
 use crate::trajectory;
@@ -36,7 +36,7 @@ pub(super) struct Strategy {
 }
 
 impl Run {
-    /// Simple returns of the net asset value, from snapshot to snapshot.
+    /// The simple returns of the net asset value, from snapshot to snapshot.
     pub fn returns(&self) -> Vec<f64> {
         self.nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
     }
@@ -57,10 +57,10 @@ impl Run {
 }
 
 impl FoldRuns {
-    /// Reads the trajectory of a backtest.
+    /// Reads the runs from the trajectory of a backtest.
     ///
     /// # Errors
-    /// When it is not that of a market's account.
+    /// Fails when the trajectory is not that of a market's account.
     pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
@@ -117,10 +117,10 @@ impl FoldRuns {
     }
 }
 
-/// The folds in order of time, and the strategies of all, each path joined.
+/// The folds in order of time, and the strategies of all folds with each path joined.
 ///
 /// # Errors
-/// When dates overlap, or the folds have other strategies.
+/// Fails when dates overlap, or when folds have different strategies.
 pub(super) fn joined(mut folds: Vec<FoldRuns>) -> Result<(Vec<Fold>, Vec<Strategy>), StageError> {
     folds.sort_by_key(|fold| fold.ends().0);
     if let Some(pair) = folds.windows(2).find(|pair| pair[1].ends().0 <= pair[0].ends().1) {
@@ -180,7 +180,7 @@ fn uneven(strategy: &str) -> StageError {
         .hint("backtest all folds with the same `baselines` and `random_paths`")
 }
 
-/// The runs as a table: a fold's account begins with the net asset value at which the one before ended.
+/// The runs as a table: a fold's account begins with the net asset value at which the previous fold ended.
 pub(super) fn table(folds: &[Fold], strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
     let (mut strategy, mut path, mut fold) = (Vec::new(), Vec::new(), Vec::new());
     let (mut times, mut action) = (Vec::new(), Vec::new());

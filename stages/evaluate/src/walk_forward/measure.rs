@@ -1,4 +1,4 @@
-//! The measures of a walk-forward: over all test dates with intervals, against each baseline, and of each
+//! The measures of a walk-forward: over all test dates with intervals, against each baseline, and for each
 //! fold.
 
 use super::WalkForwardConfig;
@@ -12,7 +12,7 @@ use stages_core::StageError;
 /// The baseline whose returns are the risk-free ones.
 const RISK_FREE: &str = "cash";
 
-/// The returns of a strategy's path over some runs, as many as those of cash.
+/// The returns of a strategy's path over several runs, as many as those of cash.
 fn returns(runs: &[Run], cash: &[Run]) -> Returns {
     let mut all = Returns::default();
     for (run, cash) in runs.iter().zip(cash) {
@@ -24,11 +24,11 @@ fn returns(runs: &[Run], cash: &[Run]) -> Returns {
     all
 }
 
-/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the policy's excess
-/// over one as `versus/NAME/excess_return`, and of each fold below `fold/DATE/`.
+/// The policy's measures under their plain names, those of a baseline under `baseline/NAME/`, the policy's
+/// excess over a baseline as `versus/NAME/excess_return`, and those of each fold under `fold/DATE/`.
 ///
 /// # Errors
-/// When there is no policy, or no baseline of cash.
+/// Fails when there is no policy, or no baseline of cash.
 pub(super) fn measure(
     config: &WalkForwardConfig,
     folds: &[Fold],
