@@ -1,6 +1,6 @@
-//! `cargo bench --workspace --bench features`: every indicator and estimator as `runner bench features` times
-//! it, one symbol on one thread, beside a copy of the column that it writes. `cargo test --benches` runs each
-//! once.
+//! `cargo bench --workspace --bench features`: times every indicator and estimator as `runner bench features`
+//! does, one symbol on one thread, beside a copy of the column that each writes. `cargo test --benches` runs
+//! each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use stages_features::bench::{cases, sample_bars};

@@ -1,4 +1,4 @@
-//! The speed of indicators and estimators, beside a plain copy of their output.
+//! The speed of indicators and estimators, compared with a plain copy of their output.
 
 use crate::numerics::indicators::{Convention, Indicator};
 use crate::numerics::realised::{Estimator, Realised};
@@ -13,26 +13,26 @@ use std::time::Instant;
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
-    /// The indicator as configurations write it, or `all` of them together.
+    /// The indicator as configurations write it, or `all` for all indicators together.
     pub what: String,
-    /// The number of columns it writes.
+    /// The number of output columns.
     pub columns: usize,
     /// The number of threads.
     pub threads: usize,
-    /// Bars a second.
+    /// Bars per second.
     pub per_second: f64,
-    /// Nanoseconds for each bar and column it writes.
+    /// Nanoseconds per bar and output column.
     pub nanoseconds: f64,
-    /// Nanoseconds for each bar and column of copying the output; NaN for a stage, which stores it.
+    /// Nanoseconds per bar and column for copying the output; NaN for a stage, which stores it.
     pub floor: f64,
 }
 
-/// The measurements of [`bench`].
+/// The results of [`bench`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Bench {
     /// The number of symbols.
     pub symbols: usize,
-    /// The number of bars of each.
+    /// The number of bars of each symbol.
     pub bars: usize,
     /// One row for each feature and number of threads.
     pub rows: Vec<BenchRow>,
@@ -55,7 +55,7 @@ pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
     out
 }
 
-/// Every indicator with its usual settings.
+/// The configuration of every indicator, with usual settings.
 fn indicators() -> Vec<Value> {
     json!([
         { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "dema": 30 }, { "tema": 30 }, { "trima": 30 },
@@ -91,8 +91,8 @@ const ESTIMATORS: [Estimator; 6] = [
 /// A feature with its name.
 pub type Named = (String, Box<dyn Feature<Bars>>);
 
-/// The features to measure: every indicator with its usual settings by TA-Lib's definitions, and every
-/// estimator of volatility over 20 bars.
+/// The features to measure: every indicator with usual settings and TA-Lib's definitions, and every estimator
+/// of realised volatility over 20 bars.
 pub fn cases() -> Vec<Named> {
     let mut features: Vec<Named> = indicators()
         .into_iter()
@@ -114,8 +114,8 @@ pub fn cases() -> Vec<Named> {
     features
 }
 
-/// FinRL's eight indicators, by the definitions of stockstats; MACD with its signal and histogram,
-/// Bollinger's bands with their middle.
+/// FinRL's eight indicators with stockstats' definitions. MACD includes its signal line and histogram,
+/// Bollinger's bands their middle.
 fn finrl() -> Vec<Named> {
     let settings = json!([{ "macd": [12, 26, 9] }, { "bollinger": { "period": 20 } }, { "rsi": 30 },
         { "cci": 30 }, { "dx": 30 }, { "sma": 30 }, { "sma": 60 }]);
@@ -134,7 +134,7 @@ pub fn bench_finrl() -> Vec<BenchRow> {
     Panel::new(30, 2_520).rows("FinRL's eight, 30 symbols x 2,520", &finrl())
 }
 
-/// The least seconds of several.
+/// The shortest of several run times, in seconds.
 fn least(mut once: impl FnMut()) -> f64 {
     (0..5)
         .map(|_| {
@@ -145,10 +145,10 @@ fn least(mut once: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The bars of a panel, and the time of copying a column of it.
+/// The bars of a panel, and the time of copying one of its columns.
 struct Panel {
     data: Vec<Bars>,
-    /// Nanoseconds a bar.
+    /// The time of the copy in nanoseconds per bar.
     copy: f64,
 }
 
@@ -166,7 +166,7 @@ impl Panel {
         }
     }
 
-    /// Measures features together with rayon's current pool.
+    /// Measures the given features together, on rayon's current pool.
     fn row(&self, what: &str, features: &[Named]) -> BenchRow {
         let tasks: Vec<(usize, usize)> = (0..self.data.len())
             .flat_map(|symbol| (0..features.len()).map(move |feature| (symbol, feature)))
@@ -189,7 +189,7 @@ impl Panel {
         }
     }
 
-    /// Measures features together with one thread, and with all of rayon's current pool.
+    /// Measures the given features together, on one thread and on all threads of rayon's current pool.
     fn rows(&self, what: &str, features: &[Named]) -> Vec<BenchRow> {
         let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
         let mut rows: Vec<BenchRow> = single
@@ -203,9 +203,9 @@ impl Panel {
     }
 }
 
-/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and
-/// all together with one thread and with all of rayon's current pool, parallel over symbols and features as
-/// the stages are.
+/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each on one thread, and all
+/// together on one thread and on rayon's current pool, in parallel over symbols and features as in the
+/// stages.
 pub fn bench(symbols: usize, bars: usize) -> Bench {
     let panel = Panel::new(symbols, bars);
     let features = cases();

@@ -1,4 +1,4 @@
-//! The stage over partitions of bars, with its memos and tables.
+//! The speed of a stage over partitions of bars, including memos and tables.
 
 use super::columns::{BenchRow, sample_bars};
 use crate::numerics::Bars;
@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Fifteen years.
+/// The number of trading days in fifteen years.
 const DAYS: usize = 15 * 252;
 
-/// Measures `features/technical` with its defaults over the bars of symbols in an empty store: with
-/// partitions of one symbol each, and of many.
+/// Measures `features/technical` with default settings over bars in an empty store, once with partitions of
+/// one symbol each, and once with partitions of many.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -68,7 +68,7 @@ pub fn bench_stage(store: &Store, symbols: usize) -> Result<Vec<BenchRow>, Stage
 fn bars(symbols: usize) -> Result<RecordBatch, StageError> {
     let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, DAYS)).collect();
     let first = Date::from_ymd(2009, 1, 1).unwrap_or_default().0;
-    // 252 of 365 days, near enough to a calendar.
+    // A year has 252 trading days of 365: near enough to a calendar.
     let date = |day: usize| first + (day * 365 / 252) as i32;
     let names = (0..symbols).flat_map(|symbol| std::iter::repeat_n(format!("S{symbol:03}"), DAYS));
     let dates = (0..symbols).flat_map(|_| (0..DAYS).map(date));

@@ -1,25 +1,25 @@
-//! Aggregates of rolling windows: sums, means and deviations, lines of least squares, extremes.
+//! Aggregates over rolling windows: sums, means and deviations, least-squares lines, extremes.
 //!
-//! The aggregate of `2 k` values is joined from those of its halves, that of `2 k + 1` with one value more:
-//! the windows of `n` values of all rows take `log2 n` vectorised passes. Nothing is subtracted, so that no
-//! rounding errors accumulate, and a window's aggregate depends on its values alone, wherever the rows were
-//! cut.
+//! The aggregate of `2 k` values joins the aggregates of the two halves; that of `2 k + 1` values adds one
+//! more value. The windows of `n` values at all rows thus take `log2 n` vectorised passes. Nothing is
+//! subtracted, so rounding errors do not accumulate, and the aggregate of a window depends on its values
+//! alone, wherever the rows are cut into blocks.
 
 use super::kernel::Kernel;
 use super::lookback::Lookback;
 use super::state::state;
 use std::marker::PhantomData;
 
-/// An associative aggregate of `V` series, in `T` numbers.
+/// An associative aggregate of the values of `V` series, held in `T` numbers.
 pub trait Aggregate<const V: usize, const T: usize> {
     /// Sets `total` to the aggregate of one row.
     fn of(values: &[f64; V], total: &mut [f64; T]);
-    /// Joins to `total`, of `n` rows, the aggregate `later` of the next `m` rows. In place: a loop that
-    /// returns a small array is not vectorised.
+    /// Appends the aggregate `later` of the next `m` rows to `total`, the aggregate of `n` rows. In place,
+    /// since a loop that returns a small array is not vectorised.
     fn join(total: &mut [f64; T], n: f64, later: &[f64; T], m: f64);
 }
 
-/// The aggregates of the last `n` rows, for each row.
+/// The aggregates of the last `n` rows at each row.
 #[derive(Clone, Debug)]
 pub struct RollingAggregate<K, const V: usize, const T: usize> {
     lookbacks: [Lookback; V],
@@ -42,7 +42,8 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         }
     }
 
-    /// Takes a block of rows. Returns the aggregates at its last rows, as many as have `n` rows up to them.
+    /// Processes a block of rows. Returns the aggregates at the last rows of the block: at all those with at
+    /// least `n` rows up to and including them.
     #[inline(always)]
     pub fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
         let mut k = 0;
@@ -91,8 +92,8 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
     }
 }
 
-/// A function of the aggregate of the last `n` rows and of the last row itself: `K` columns, the first `V` of
-/// which are aggregated.
+/// A function of the aggregate of the last `n` rows and of the last row itself. Rows have `K` columns, the
+/// first `V` of which are aggregated.
 pub struct Windowed<A, F, const V: usize, const T: usize> {
     window: RollingAggregate<A, V, T>,
     map: F,
@@ -100,7 +101,7 @@ pub struct Windowed<A, F, const V: usize, const T: usize> {
 
 state!([A, F, const V: usize, const T: usize] Windowed<A, F, V, T> { window });
 
-/// Computes `map(aggregate, row)` over windows of `n` rows.
+/// A kernel that computes `map(aggregate, row)` over windows of `n` rows.
 pub fn windowed<A: Aggregate<V, T>, F, const V: usize, const T: usize>(
     n: usize,
     map: F,
@@ -134,8 +135,8 @@ where
     }
 }
 
-/// The aggregates of `2 have` rows, or of one more, from those of `have`; in the first pass from the rows
-/// themselves.
+/// Computes the aggregates of `2 have` rows, or of one more, from those of `have` rows; in the first pass,
+/// from the rows themselves.
 #[inline(always)]
 fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
     values: [&[f64]; V],
@@ -168,7 +169,7 @@ fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, c
     }
 }
 
-/// A row of columns.
+/// Row `i` of the given columns.
 #[inline(always)]
 fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
     let mut row = [0.0; N];
@@ -176,7 +177,7 @@ fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
     row
 }
 
-/// Sums.
+/// The aggregate for sums.
 #[derive(Clone, Debug)]
 pub struct Sum;
 
@@ -192,8 +193,8 @@ impl<const V: usize> Aggregate<V, V> for Sum {
     }
 }
 
-/// The mean and the sum of squared deviations from it, without cancellation where the deviations are small
-/// beside the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
+/// The aggregate for variances: the mean and the sum of squared deviations from it. Free of cancellation
+/// where the deviations are small beside the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Debug)]
 pub struct Deviations;
 
@@ -212,8 +213,8 @@ impl Aggregate<1, 2> for Deviations {
     }
 }
 
-/// The means of two series, the sums of squared deviations from them, and the sum of the products of the
-/// deviations.
+/// The aggregate for covariances: the means of two series, the sums of squared deviations from them, and the
+/// sum of the products of the deviations.
 #[derive(Clone, Debug)]
 pub struct CoDeviations;
 
@@ -237,7 +238,8 @@ impl Aggregate<2, 5> for CoDeviations {
     }
 }
 
-/// The sum, and the sum of values times their positions, from 0 on.
+/// The aggregate for least-squares lines: the sum of the values, and the sum of the values times their
+/// positions, counted from 0.
 #[derive(Clone, Debug)]
 pub struct LinearFit;
 
@@ -254,19 +256,19 @@ impl Aggregate<1, 2> for LinearFit {
     }
 }
 
-/// The greater value, the later of equals.
+/// The greater of two values; of equal ones, the later.
 #[inline(always)]
 fn greater(a: f64, later: f64) -> f64 {
     if a > later { a } else { later }
 }
 
-/// The lesser value, the later of equals.
+/// The lesser of two values; of equal ones, the later.
 #[inline(always)]
 fn less(a: f64, later: f64) -> f64 {
     if a < later { a } else { later }
 }
 
-/// The greatest value.
+/// The aggregate for the maximum.
 #[derive(Clone, Debug)]
 pub struct Maximum;
 
@@ -282,7 +284,7 @@ impl Aggregate<1, 1> for Maximum {
     }
 }
 
-/// The least value.
+/// The aggregate for the minimum.
 #[derive(Clone, Debug)]
 pub struct Minimum;
 
@@ -298,7 +300,7 @@ impl Aggregate<1, 1> for Minimum {
     }
 }
 
-/// The greatest value of the first series and the least of the second.
+/// The aggregate for the maximum of the first series and the minimum of the second.
 #[derive(Clone, Debug)]
 pub struct Extremes;
 
@@ -315,7 +317,8 @@ impl Aggregate<2, 2> for Extremes {
     }
 }
 
-/// As [`Extremes`], with the position of each, from 0 on, the latest of equals.
+/// The aggregate for the maximum of the first series and the minimum of the second, with the position of
+/// each, counted from 0; of equal values, the latest position.
 #[derive(Clone, Debug)]
 pub struct ExtremePositions;
 

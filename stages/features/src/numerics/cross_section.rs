@@ -1,10 +1,10 @@
-//! Features of a symbol among the others of a date, and against an index.
+//! Features of a symbol relative to the other symbols on a date, or to an index.
 
 use super::panel::Prices;
 use std::collections::BTreeMap;
 
-/// The ranks of a date's values as shares of their number, within (0, 1]: equal values have the mean of their
-/// ranks, NaN stays NaN (pandas' `rank(pct=True)`).
+/// Replaces the values on a date by their ranks as shares of their number, within (0, 1]. Ties get their mean
+/// rank, and NaN stays NaN (pandas' `rank(pct=True)`).
 pub(crate) fn rank(values: &mut [f64]) {
     let mut order: Vec<usize> = (0..values.len()).filter(|&i| !values[i].is_nan()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -20,8 +20,8 @@ pub(crate) fn rank(values: &mut [f64]) {
     values.copy_from_slice(&ranks);
 }
 
-/// The values of a date less their mean, by their sample standard deviation, within `clip` of 0; NaN where
-/// fewer than two differ.
+/// Replaces the values on a date by z-scores (mean and sample standard deviation), clipped to [-`clip`,
+/// `clip`]; NaN unless at least two values differ.
 pub(crate) fn zscore(values: &mut [f64], clip: f64) {
     let known: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
     let n = known.len() as f64;
@@ -37,7 +37,7 @@ pub(crate) fn zscore(values: &mut [f64], clip: f64) {
     }
 }
 
-/// Takes from the values of a date the mean of their sector's; a symbol without a sector (NaN) has no value.
+/// Subtracts the mean of its sector from each value on a date; a symbol without a sector (NaN) becomes NaN.
 pub(crate) fn neutralise(values: &mut [f64], sectors: &[f64]) {
     let mut totals: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
     for (value, sector) in values.iter().zip(sectors).filter(|(value, _)| !value.is_nan()) {
@@ -50,7 +50,8 @@ pub(crate) fn neutralise(values: &mut [f64], sectors: &[f64]) {
     }
 }
 
-/// The returns of an index on each date: those of a symbol, or the mean of all that have one.
+/// The returns of an index on each date: those of one symbol, or the mean return of all symbols that have
+/// one.
 pub(crate) fn index_changes(prices: &Prices, symbol: Option<usize>) -> Vec<f64> {
     let of = |date| match symbol {
         Some(symbol) => prices.change(date, symbol),
@@ -65,8 +66,8 @@ pub(crate) fn index_changes(prices: &Prices, symbol: Option<usize>) -> Vec<f64> 
     (0..prices.dates()).map(of).collect()
 }
 
-/// Beta and correlation of a symbol's last `window` returns, up to a date, with those of an index; NaN where
-/// one is missing.
+/// The beta and correlation of a symbol's last `window` returns up to a date with those of an index; NaN if
+/// any return is missing.
 pub(crate) fn beta_and_correlation(
     prices: &Prices,
     index: &[f64],
@@ -138,7 +139,7 @@ mod tests {
         assert!((beta - 2.0).abs() < 1e-12 && (correlation - 1.0).abs() < 1e-12);
         assert!(beta_and_correlation(&prices, &index, 1, 9, 10).0.is_nan());
         assert!(beta_and_correlation(&prices, &index, 2, 15, 10).0.is_nan());
-        // The mean of the two that have prices.
+        // The mean return of the two symbols that have prices.
         assert!((index_changes(&prices, None)[7] - 1.5 * index[7]).abs() < 1e-12);
     }
 }

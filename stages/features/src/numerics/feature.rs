@@ -1,4 +1,4 @@
-//! Features: groups of columns computed row after row.
+//! Features: groups of columns computed row by row.
 
 use super::over_splits::Scale;
 use super::state::State;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 /// A group of columns computed together from rows in the form `R`.
 pub trait Feature<R>: Send + Sync {
-    /// The names of its columns.
+    /// The names of the feature's columns.
     fn columns(&self) -> Vec<String>;
 
-    /// The columns of the source that it reads.
+    /// The source columns that the feature reads.
     fn inputs(&self) -> Vec<&'static str>;
 
-    /// The change of its values with the scale of prices.
+    /// How the feature's values change with the scale of prices.
     fn scale(&self) -> Scale {
         Scale::Power(0)
     }
@@ -21,27 +21,27 @@ pub trait Feature<R>: Send + Sync {
     /// The state before the first row.
     fn start(&self) -> State;
 
-    /// Its values over rows, column by column, from `state` on, which becomes the state after them; NaN in
-    /// the warm-up. A row that lacks an input gives NaN and leaves the state as it is. Any cut of the rows
-    /// gives the same bits.
+    /// The feature's values over `rows`, column by column; NaN during the warm-up. Starts from `state`, and
+    /// leaves the state after the last row in it. A row with a missing input gives NaN and does not change
+    /// the state. The values are bit for bit the same however the rows are cut into calls.
     fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
 }
 
 /// Daily bars, column by column; NaN where a value is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// First prices.
+    /// The opening prices.
     pub open: Vec<f64>,
-    /// Highest prices.
+    /// The highest prices.
     pub high: Vec<f64>,
-    /// Lowest prices.
+    /// The lowest prices.
     pub low: Vec<f64>,
-    /// Last prices.
+    /// The closing prices.
     pub close: Vec<f64>,
-    /// Volumes.
+    /// The volumes.
     pub volume: Vec<f64>,
-    /// Shares now for one before all splits, by which prices are multiplied and volumes divided; empty where
-    /// prices are as they are.
+    /// The number of shares now for each share before all splits, by which prices are multiplied and volumes
+    /// divided; empty if prices are left unadjusted.
     pub shares: Vec<f64>,
 }
 
@@ -62,7 +62,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// Its name.
+    /// The column's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -73,7 +73,7 @@ impl Column {
         }
     }
 
-    /// It, of `bars`.
+    /// The values of this column in `bars`.
     pub fn of(self, bars: &Bars) -> &[f64] {
         match self {
             Self::Open => &bars.open,
@@ -85,7 +85,7 @@ impl Column {
     }
 }
 
-/// Columns by a function that takes one row after the other and writes its values over NaN.
+/// Builds columns by calling `update` on one row after another; values that it does not write are NaN.
 pub fn row_by_row<R, const N: usize>(rows: &[R], mut update: impl FnMut(&R, &mut [f64; N])) -> Vec<Vec<f64>> {
     let mut columns = vec![Vec::with_capacity(rows.len()); N];
     for row in rows {

@@ -1,38 +1,40 @@
-//! Incremental kernels: they take one block of rows after the other and carry their state from block to
+//! Incremental kernels, which process one block of rows after another and carry their state from block to
 //! block.
 
 use super::state::{State, StateVisitor, Stateful, state};
 use stages_numerics::dispatch::{self, InstructionSet};
 
-/// The number of rows that a kernel takes at a time: its intermediate columns stay in the L1 cache.
+/// The number of rows in a block, small enough for a kernel's intermediate columns to stay in the L1 cache.
 pub const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
 pub trait Kernel<const K: usize, const N: usize>: Stateful {
-    /// Computes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the
-    /// first rows have none: their output is unspecified. Any split of the rows gives the same bits.
+    /// Processes the next rows, at most [`BLOCK`] of them, and writes their values. Returns the number of
+    /// leading rows without values, whose output is unspecified. The values are bit for bit the same however
+    /// the rows are split into blocks.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
 }
 
-/// A recurrence: the values of a row depend on the state after the row before.
+/// A recurrence: the values of a row depend on the row and on the state after the previous row.
 pub trait Recurrence<const K: usize, const N: usize>: Clone + Stateful {
-    /// Takes the next row. Returns its values, or `None` during the warm-up.
+    /// Processes the next row. Returns its values, or `None` during the warm-up.
     fn next(&mut self, row: [f64; K]) -> Option<[f64; N]>;
 
-    /// Returns whether the warm-up is over: every further row has values, and [`step`](Self::step) may be
-    /// called.
+    /// Returns whether the warm-up is over, so that every further row has values and [`step`](Self::step) may
+    /// be called.
     fn is_warm(&self) -> bool {
         true
     }
 
-    /// As [`next`](Self::next), without its branches for the warm-up.
+    /// Processes the next row after the warm-up and returns its values, without the branches of
+    /// [`next`](Self::next).
     #[inline(always)]
     fn step(&mut self, row: [f64; K]) -> [f64; N] {
         self.next(row).unwrap_or([f64::NAN; N])
     }
 }
 
-/// A recurrence whose values are a function of those of another, `M` numbers.
+/// A recurrence whose values are a function of the `M` values of another recurrence.
 #[derive(Clone, Debug)]
 pub struct Map<R, F, const M: usize> {
     inner: R,
@@ -68,7 +70,7 @@ where
     }
 }
 
-/// A recurrence by a function of its state and a row.
+/// A recurrence defined by a function of its state and a row.
 #[derive(Clone, Debug)]
 pub struct Scan<S, F> {
     state: S,
@@ -77,7 +79,8 @@ pub struct Scan<S, F> {
 
 state!([S: Stateful, F] Scan<S, F> { state });
 
-/// A recurrence that begins with `state`; `next` returns the values of a row, or `None` during the warm-up.
+/// A recurrence with the initial state `state`; `next` returns the values of a row, or `None` during the
+/// warm-up.
 pub fn scan<S, F, const K: usize, const N: usize>(state: S, next: F) -> Scan<S, F>
 where
     F: Fn(&mut S, [f64; K]) -> Option<[f64; N]>,
@@ -133,7 +136,8 @@ pub fn initial_state<const K: usize, const N: usize>(mut kernel: impl Kernel<K, 
     state
 }
 
-/// [`Kernel::rows`], compiled for each instruction set; `None`, with nothing done, where a value is invalid.
+/// [`Kernel::rows`], compiled for each instruction set. Gives `None`, and leaves the kernel unchanged, if a
+/// value is invalid.
 struct Rows<'a, M, F, const K: usize, const N: usize> {
     kernel: &'a mut M,
     inputs: [&'a [f64]; K],
@@ -148,7 +152,7 @@ impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatc
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> Option<usize> {
-        // Without an early exit and as wide as the values, so that the loop is vectorised.
+        // Without an early exit and in integers as wide as the values, so that the loop is vectorised.
         let mut defects = 0;
         for input in self.inputs {
             for value in input {
@@ -159,15 +163,15 @@ impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatc
     }
 }
 
-/// 0 for a finite value: its difference from itself is 0, or NaN.
+/// Returns 0 for a finite value, whose difference from itself is 0 rather than NaN.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "the difference is NaN for a value that is not finite")]
 pub fn not_finite(value: f64) -> u64 {
     (value - value).to_bits()
 }
 
-/// Runs a kernel over rows from `state` on, and leaves the state after them. A row with a value for which
-/// `invalid` is not 0 gives NaN and leaves the state as it is.
+/// Runs a kernel over rows, starting from `state` and leaving the state after the last row in it. A row with
+/// a value for which `invalid` is not 0 gives NaN and does not change the state.
 pub fn run_kernel<const K: usize, const N: usize>(
     mut kernel: impl Kernel<K, N>,
     state: &mut State,
@@ -221,7 +225,7 @@ pub fn run_kernel<const K: usize, const N: usize>(
     columns.into()
 }
 
-/// Moves the first values to the ascending positions `places`, with NaN between them.
+/// Moves the leading values to the ascending positions `places`, with NaN in between.
 fn spread(block: &mut [f64], places: &[usize]) {
     let mut left = places.len();
     for i in (0..block.len()).rev() {

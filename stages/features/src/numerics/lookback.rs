@@ -1,9 +1,9 @@
-//! Lookback: the values before those of a block of rows.
+//! Access to the values that precede a block of rows.
 
 use super::state::{StateVisitor, Stateful, state};
 
-/// A block of values after the last `length` values before it, contiguous, so that windows over both are
-/// slices.
+/// A block of values with the `length` values before it, contiguous in memory, so that windows across both
+/// are slices.
 #[derive(Clone, Debug)]
 pub struct Lookback {
     values: Vec<f64>,
@@ -24,7 +24,7 @@ impl Lookback {
         }
     }
 
-    /// Takes the next block. Returns the values before it, fewer than `length` at the beginning, and the
+    /// Appends the next block. Returns the `length` values before it (fewer at the start), followed by the
     /// block.
     #[inline(always)]
     pub fn take(&mut self, block: &[f64]) -> &[f64] {
@@ -38,7 +38,7 @@ impl Lookback {
 /// The values `n` rows before those of a block.
 #[derive(Clone, Debug)]
 pub struct Lag {
-    /// The last `n` values before the block, or as many as there are.
+    /// The last `n` values before the block, or as many as there are so far.
     values: Vec<f64>,
     n: usize,
 }
@@ -54,7 +54,7 @@ impl Lag {
         Self { values: Vec::new(), n }
     }
 
-    /// Takes the block, once its [`pieces`](Self::pieces) are no longer needed.
+    /// Appends a block, once its [`pieces`](Self::pieces) are no longer needed.
     #[inline(always)]
     pub fn take(&mut self, block: &[f64]) {
         let new = &block[block.len().saturating_sub(self.n)..];
@@ -79,7 +79,7 @@ impl Lag {
     }
 }
 
-/// Saves or restores the last `n` values, or as many as there are.
+/// Saves or restores the last `n` values, or as many as there are so far.
 fn visit_last(values: &mut Vec<f64>, n: usize, visitor: &mut StateVisitor<'_>) {
     let mut kept = values.len().min(n);
     let mut last = vec![0.0; n];
@@ -89,7 +89,7 @@ fn visit_last(values: &mut Vec<f64>, n: usize, visitor: &mut StateVisitor<'_>) {
     *values = last.split_off(n - kept);
 }
 
-/// The value of the row before.
+/// The value of the previous row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Previous {
     value: f64,
@@ -99,7 +99,7 @@ pub struct Previous {
 state!(Previous { value, known });
 
 impl Previous {
-    /// Takes a value. Returns the one before it, if there is one.
+    /// Stores a value. Returns the previous one, if there is one.
     #[inline(always)]
     pub fn next(&mut self, value: f64) -> Option<f64> {
         let known = std::mem::replace(&mut self.known, true);
@@ -107,13 +107,13 @@ impl Previous {
         known.then_some(before)
     }
 
-    /// Returns whether there is a value before the next.
+    /// Returns whether a previous value is stored.
     #[inline(always)]
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// As [`next`](Self::next), once there is one.
+    /// Stores a value and returns the previous one, which must exist.
     #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         std::mem::replace(&mut self.value, value)

@@ -1,6 +1,6 @@
-//! Features as incremental computations: each reads one row after the other and computes its values from the
-//! rows so far, so that it can't look ahead; and those of many symbols together, from a panel of prices.
-//! Nothing here depends on stages or the cache.
+//! Features as incremental computations: each processes one row after another and computes its values from
+//! the rows so far, so it cannot look ahead. Cross-sectional features of many symbols are computed from a
+//! panel of prices. Nothing here depends on stages or the cache.
 
 mod aggregate;
 pub(crate) mod cross_section;

@@ -1,4 +1,4 @@
-//! Features that one kernel computes from columns of bars.
+//! Features that a single kernel computes from columns of bars.
 
 use super::feature::{Bars, Column, Feature};
 use super::kernel::{Kernel, initial_state, run_kernel};
@@ -7,7 +7,7 @@ use super::state::State;
 use stages_numerics::dispatch::InstructionSet;
 use std::marker::PhantomData;
 
-/// A visitor of the kernel of a feature.
+/// A visitor of a feature's kernel, whose type differs by feature.
 pub trait KernelVisitor {
     type Result;
 
@@ -19,17 +19,17 @@ pub trait KernelVisitor {
     ) -> Self::Result;
 }
 
-/// A feature that one kernel computes.
+/// A feature that a single kernel computes.
 pub trait OverBars: Send + Sync {
     /// The names of the kernel's columns.
     fn names(&self) -> Vec<String>;
 
-    /// The change of the values with the scale of prices.
+    /// How the feature's values change with the scale of prices.
     fn price_scale(&self) -> Scale {
         Scale::Power(0)
     }
 
-    /// Returns a number other than 0 for a value that the kernel does not take.
+    /// Returns a number other than 0 if the kernel cannot take the value.
     fn invalid(value: f64) -> u64;
 
     /// Passes the kernel to `visitor`.

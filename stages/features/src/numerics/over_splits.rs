@@ -1,26 +1,26 @@
 //! Features over bars that are not adjusted for splits.
 //!
-//! Prices after a split are read times its ratio and volumes over it, so that no change is that of the split;
-//! a level is then divided again, so that it is in the prices of its own day, as if the prices before had
-//! been adjusted backwards. A value depends on the splits up to its day alone.
+//! Prices after a split are multiplied by the split ratio and volumes divided by it, so that no split looks
+//! like a price change. The resulting values are then scaled back to the prices of their own day, as if
+//! earlier prices had been adjusted backwards. A value depends only on splits up to its day.
 
 use super::{Bars, Feature, State};
 
 /// The name of [`Bars::shares`] among a feature's inputs.
 pub const SHARES: &str = "shares";
 
-/// The change of a value where all prices are multiplied by a number, and volumes divided by it.
+/// How a feature's value changes if all prices are multiplied by a number, and volumes divided by it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// It is multiplied by this power of the number: 0 for ratios, 1 for prices, 2 for their variance, -1 for
-    /// volumes.
+    /// The value is multiplied by this power of the number: 0 for ratios, 1 for prices, 2 for variances of
+    /// prices, -1 for volumes.
     Power(i32),
-    /// It is the angle, in degrees, of a slope that is multiplied by the number.
+    /// The value is the angle, in degrees, of a slope that is multiplied by the number.
     Angle,
 }
 
 impl Scale {
-    /// The value in the prices of a day, from one whose prices are multiplied by `shares`.
+    /// Converts a value computed from prices times `shares` to the prices of its own day.
     fn of_the_day(self, value: f64, shares: f64) -> f64 {
         match self {
             _ if shares == 1.0 => value,
@@ -30,7 +30,7 @@ impl Scale {
     }
 }
 
-/// A feature over the splits of its bars.
+/// A feature that is insensitive to splits in its bars.
 pub struct OverSplits<'a>(pub &'a dyn Feature<Bars>);
 
 impl Feature<Bars> for OverSplits<'_> {

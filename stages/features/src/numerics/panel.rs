@@ -1,6 +1,6 @@
 //! Prices of many symbols by date.
 
-/// Prices `[dates, symbols]`, row by row; NaN where a symbol has none.
+/// The prices of a panel, `[dates, symbols]` in row-major order; NaN where a symbol has none.
 #[derive(Clone, Debug)]
 pub(crate) struct Prices {
     close: Vec<f64>,
@@ -24,7 +24,8 @@ impl Prices {
         self.close[date * self.symbols + symbol]
     }
 
-    /// The return from the panel's last date; NaN where a price is missing, and on the first date.
+    /// The simple return of a symbol since the panel's previous date; NaN if a price is missing, and on the
+    /// first date.
     pub fn change(&self, date: usize, symbol: usize) -> f64 {
         if date == 0 {
             return f64::NAN;

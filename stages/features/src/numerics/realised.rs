@@ -1,7 +1,7 @@
-//! Realised volatility of daily bars, annual and decimal.
+//! Realised volatility from daily bars, annualised, as a decimal.
 //!
-//! With u, d, c the logarithms of high, low and close over the open, o that of the open over the close
-//! before, and r that of the close over the close before; means over the window:
+//! With u, d, c the logarithms of high, low and close over the open, o the logarithm of the open over the
+//! previous close, and r the logarithm of the close over the previous close; means are over the window:
 //!
 //! | estimator | variance a day | source |
 //! | --- | --- | --- |
@@ -45,14 +45,14 @@ pub enum Estimator {
 pub struct Realised {
     /// The estimator.
     pub estimator: Estimator,
-    /// Days.
+    /// The window in trading days.
     pub window: usize,
-    /// Trading days a year.
+    /// The number of trading days in a year.
     pub days_a_year: f64,
 }
 
 impl Estimator {
-    /// Its name in columns and configurations.
+    /// The estimator's name in columns and configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::CloseClose => "close_close",
@@ -70,7 +70,7 @@ impl OverBars for Realised {
         vec![format!("{}_{}", self.estimator.name(), self.window)]
     }
 
-    /// A price that is none, or not positive, has no logarithm.
+    /// A missing or nonpositive price has no logarithm.
     #[inline(always)]
     fn invalid(value: f64) -> u64 {
         u64::from(!(value > 0.0 && value.is_finite()))
@@ -101,13 +101,14 @@ impl OverBars for Realised {
 }
 
 impl Realised {
-    /// Annual and decimal, from the variance of a day.
+    /// The annualised volatility, as a decimal, for a daily variance.
     #[inline(always)]
     fn annual(&self, variance: f64) -> f64 {
         (self.days_a_year * variance.max(0.0)).sqrt()
     }
 
-    /// The mean over the window of a day's variance, which is `day` of the day's own values.
+    /// A kernel for the annualised volatility whose daily variance is the mean of `day` over the window;
+    /// `day` is a function of the values of one day.
     fn mean<const K: usize>(self, day: impl Fn([f64; K]) -> f64 + Send) -> impl Kernel<K, 1> {
         let annual = move |[sum]: [f64; 1], [_]: [f64; 1]| [self.annual(sum / self.window as f64)];
         Mapped {
@@ -117,7 +118,7 @@ impl Realised {
     }
 }
 
-/// A kernel over `map` of each row.
+/// A kernel over rows transformed by `map`.
 struct Mapped<F, T> {
     map: F,
     then: T,
@@ -137,7 +138,7 @@ impl<F: Fn([f64; K]) -> f64, T: Kernel<1, 1>, const K: usize> Kernel<K, 1> for M
     }
 }
 
-/// A kernel over logarithmic returns.
+/// A kernel over the logarithmic returns of a series.
 struct LogReturns<T> {
     before: Lag,
     then: T,
@@ -162,7 +163,7 @@ impl<T: Kernel<1, 1>> Kernel<1, 1> for LogReturns<T> {
     }
 }
 
-/// The logarithms of values over those before.
+/// The logarithms of the values of `of` over the values of `values` in the previous row.
 #[inline(always)]
 fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mut Scratch) -> &'a mut [f64] {
     let (missing, pieces) = before.pieces(values);
@@ -196,7 +197,7 @@ fn rogers_satchell([open, high, low, close]: [f64; 4]) -> f64 {
 struct YangZhang {
     realised: Realised,
     before: Lag,
-    /// Windows over the logarithms of open over the previous close, and of close over open.
+    /// Windows of the logarithms of open over previous close, and of close over open.
     moves: [RollingAggregate<Deviations, 1, 2>; 2],
     days: RollingAggregate<Sum, 1, 1>,
 }
@@ -221,7 +222,7 @@ impl Kernel<4, 1> for YangZhang {
         let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
         let [overnight, within, days] = &mut scratch;
         let overnight = log_returns(&mut self.before, close, open, overnight);
-        // The first bar of all has no close before it, and does not count.
+        // The very first bar has no previous close, and does not count.
         let first = out.len() - overnight.len();
         let (within, days) = (&mut within[first..out.len()], &mut days[first..out.len()]);
         for (i, (within, day)) in (first..).zip(within.iter_mut().zip(days.iter_mut())) {

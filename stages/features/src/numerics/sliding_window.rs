@@ -1,5 +1,5 @@
-//! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their
-//! extremes.
+//! Sliding windows that are used before they are full, as in stockstats: the last values, their sums and
+//! their extremes.
 
 use super::state::{StateVisitor, Stateful};
 
@@ -18,7 +18,7 @@ impl Stateful for RingBuffer {
 }
 
 impl RingBuffer {
-    /// Zeros.
+    /// A buffer of `n` zeros.
     pub fn new(n: usize) -> Self {
         Self {
             values: vec![0.0; n.max(1)],
@@ -26,7 +26,7 @@ impl RingBuffer {
         }
     }
 
-    /// Takes a value. Returns the one that it replaces, of `n` values ago.
+    /// Stores a value. Returns the one that it replaces, from `n` values ago.
     #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         let old = std::mem::replace(&mut self.values[self.at], value);
@@ -43,7 +43,7 @@ impl RingBuffer {
         self.values[self.at]
     }
 
-    /// The values; their order is not that of time.
+    /// The values, in an order that is not chronological.
     #[inline(always)]
     pub fn values(&self) -> &[f64] {
         &self.values
@@ -54,9 +54,9 @@ impl RingBuffer {
 pub trait Monoid: Copy {
     /// The values: `[f64; 1]` or `[f64; 2]`.
     type Value: Copy + AsMut<[f64]>;
-    /// Zeros.
+    /// A value of zeros.
     const ZERO: Self::Value;
-    /// The aggregate of no value.
+    /// The aggregate of no values.
     const NONE: Self;
     /// The aggregate of one value.
     fn of(value: Self::Value) -> Self;
@@ -64,22 +64,23 @@ pub trait Monoid: Copy {
     fn and(self, later: Self) -> Self;
 }
 
-/// The aggregate of the last `n` values without subtraction, so that no rounding errors accumulate: values
-/// come in blocks of `n`, and each window is a suffix of one block and a prefix of the next.
+/// The aggregate of the last `n` values, computed without subtraction so that rounding errors do not
+/// accumulate: values are grouped into blocks of `n`, and each window is a suffix of one block and a prefix
+/// of the next.
 #[derive(Clone, Debug)]
 pub struct SlidingWindow<T: Monoid> {
     values: Vec<T::Value>,
-    /// The aggregates of the suffixes of the block before.
+    /// The aggregates of the suffixes of the previous block.
     suffixes: Vec<T>,
-    /// The aggregate of this block so far.
+    /// The aggregate of the current block so far.
     prefix: T,
     at: usize,
     full: bool,
 }
 
 impl<T: Monoid> Stateful for SlidingWindow<T> {
-    /// The state is the values alone: before `at` those of this block, from there on those of the block
-    /// before that are still in the window.
+    /// The state consists of the values alone: those before index `at` belong to the current block, the
+    /// others to the previous block and are still in the window.
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         for value in &mut self.values {
             visitor.numbers(value.as_mut());
@@ -107,7 +108,7 @@ impl<T: Monoid> SlidingWindow<T> {
         }
     }
 
-    /// Takes a value. Returns the aggregate of the last `n`, or of as many as there are.
+    /// Adds a value. Returns the aggregate of the last `n` values, or of as many as there are.
     #[inline(always)]
     pub fn partial(&mut self, value: T::Value) -> T {
         self.values[self.at] = value;
@@ -124,7 +125,7 @@ impl<T: Monoid> SlidingWindow<T> {
     }
 }
 
-/// The aggregates of the suffixes of values.
+/// Computes the aggregates of all suffixes of the values.
 fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
     let mut total = T::NONE;
     for (suffix, &value) in suffixes[..values.len()].iter_mut().zip(values).rev() {
@@ -133,7 +134,7 @@ fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
     }
 }
 
-/// The sum.
+/// The sum and the number of values.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
     pub count: f64,
@@ -170,7 +171,7 @@ impl Sum {
     }
 }
 
-/// The mean and the sum of squared deviations, without cancellation where the deviations are small beside the
+/// The mean and the sum of squared deviations, free of cancellation where the deviations are small beside the
 /// mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Copy, Debug)]
 pub struct Deviations {
@@ -215,14 +216,14 @@ impl Monoid for Deviations {
 }
 
 impl Deviations {
-    /// The sample variance, of two values or more.
+    /// The sample variance; `None` for fewer than two values.
     #[inline(always)]
     pub fn variance(self) -> Option<f64> {
         (self.count > 1.0).then(|| self.squares / (self.count - 1.0))
     }
 }
 
-/// The highest and the lowest of bars.
+/// The highest high and the lowest low of bars.
 #[derive(Clone, Copy, Debug)]
 pub struct Extremes {
     pub high: f64,

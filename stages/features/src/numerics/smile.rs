@@ -1,45 +1,45 @@
-//! The smiles of one day's option quotes: for each expiry the implied volatility at the money and the skew.
+//! The volatility smiles in option quotes of one day: at-the-money implied volatility and skew at each
+//! expiry.
 
 use datasets::Date;
 
-/// One option with an implied volatility.
+/// An option with an implied volatility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Strike.
+    /// The strike, in currency.
     pub strike: f64,
     /// True for a call.
     pub call: bool,
-    /// Implied volatility, annual, decimal.
+    /// The implied volatility, annualised, as a decimal.
     pub volatility: f64,
-    /// dV/dS; NaN where there is none.
+    /// The delta, dV/dS; NaN if unknown.
     pub delta: f64,
 }
 
-/// One expiry's smile in two numbers.
+/// The smile at one expiry, summarised in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Smile {
-    /// Years to expiry.
+    /// The years to expiry.
     pub years: f64,
-    /// Implied volatility at the forward.
+    /// The implied volatility at the forward.
     pub at_the_money: f64,
-    /// Implied volatility of the put less that of the call at a given absolute delta; NaN where one is not
-    /// quoted.
+    /// The implied volatility of the put less that of the call at a given absolute delta; NaN if either is
+    /// not quoted.
     pub skew: f64,
 }
 
-/// One day, or one of several snapshots of a day.
+/// A day, or one of several snapshots of a day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Day {
-    /// The day of a snapshot where there are several a day; `None` of the only one.
+    /// The date of the snapshot, if there are several a day; `None` otherwise.
     pub date: Option<Date>,
     /// The underlying's price; NaN where unknown.
     pub underlying: f64,
-    /// Its smiles, by years.
+    /// The smiles, in order of years to expiry.
     pub smiles: Vec<Smile>,
 }
 
-/// Linear interpolation of y at `x` between the two neighbours around it; NaN outside. `points` is sorted by
-/// x.
+/// Interpolates y linearly at `x` between the two neighbouring points; NaN outside. `points` is sorted by x.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let after = points.partition_point(|&(at, _)| at < x);
     match (after.checked_sub(1).and_then(|i| points.get(i)), points.get(after)) {
@@ -49,8 +49,8 @@ fn between(points: &[(f64, f64)], x: f64) -> f64 {
     }
 }
 
-/// The smile of one expiry from its options out of the money. Volatility is linear in the logarithm of the
-/// strike between the two strikes around the forward, and linear in delta between the two deltas around
+/// The smile at one expiry, from its out-of-the-money options. Volatility is interpolated linearly in log
+/// strike between the two strikes around the forward, and linearly in delta between the two deltas around
 /// `delta` (such as 0.25); it is not extrapolated.
 pub fn smile(points: &[Point], forward: f64, years: f64, delta: f64) -> Smile {
     let mut by_strike = Vec::new();
@@ -75,8 +75,8 @@ pub fn smile(points: &[Point], forward: f64, years: f64, delta: f64) -> Smile {
 }
 
 impl Day {
-    /// Implied volatility at the money for a maturity: total variance is linear in time between the two
-    /// expiries around it.
+    /// The at-the-money implied volatility at a maturity of `years`. Total variance is interpolated linearly
+    /// in time between the two neighbouring expiries.
     pub fn at_the_money(&self, years: f64) -> f64 {
         let total = self.at(
             years,
@@ -86,14 +86,15 @@ impl Day {
         (total / years).sqrt()
     }
 
-    /// Skew for a maturity, linear in time between the two expiries around it.
+    /// The skew at a maturity of `years`, interpolated linearly in time between the two neighbouring
+    /// expiries.
     pub fn skew(&self, years: f64) -> f64 {
         self.at(years, |smile| smile.skew, false)
     }
 
-    /// A value for a maturity. Before the first and after the last expiry it is constant (a total: a
-    /// volatility is constant) as far as half or twice their time, and NaN beyond. Expiries at the same time
-    /// are averaged.
+    /// Interpolates a value at a maturity of `years`. Before the first and after the last expiry the value
+    /// (for total variance, the volatility) is constant down to half, or up to twice, their time, and NaN
+    /// beyond. Expiries at the same time are averaged.
     fn at(&self, years: f64, value: impl Fn(&Smile) -> f64, total: bool) -> f64 {
         let mut points: Vec<(f64, f64, f64)> = Vec::new();
         for smile in &self.smiles {
@@ -153,7 +154,7 @@ mod tests {
         let found = smile(&points, 101.0, 0.25, 0.25);
         let line = |strike: f64| 0.2 - 0.1 * libm::log(strike / 100.0);
         assert!((found.at_the_money - line(101.0)).abs() < 1e-12);
-        // The put's delta is -0.25 at 87.5, the call's 0.25 at 112.5.
+        // The put has a delta of -0.25 at 87.5, the call one of 0.25 at 112.5.
         assert!((found.skew - (line(87.5) - line(112.5))).abs() < 1e-4);
         assert!(smile(&points, 200.0, 0.25, 0.25).at_the_money.is_nan());
     }

@@ -3,11 +3,11 @@
 /// The state of a feature: a few numbers, stored and restored bit for bit.
 pub type State = Vec<f64>;
 
-/// Saves the numbers of a state, or restores them: one function visits them in both directions.
+/// Saves or restores the numbers of a state: a single function visits them in both directions.
 pub enum StateVisitor<'a> {
     /// Appends the numbers to a state.
     Save(&'a mut State),
-    /// Takes the numbers from the front of a state.
+    /// Reads the numbers from the front of a state.
     Load(&'a [f64]),
 }
 
@@ -24,34 +24,34 @@ impl StateVisitor<'_> {
         }
     }
 
-    /// Saves or restores some numbers.
+    /// Saves or restores several numbers.
     pub fn numbers(&mut self, values: &mut [f64]) {
         for value in values {
             self.number(value);
         }
     }
 
-    /// Saves or restores a count, at most `most`.
+    /// Saves or restores a count, which is at most `most`.
     pub fn count(&mut self, count: &mut usize, most: usize) {
         let mut value = *count as f64;
         self.number(&mut value);
         *count = (value as usize).min(most);
     }
 
-    /// Saves or restores a truth value.
+    /// Saves or restores a boolean.
     pub fn flag(&mut self, flag: &mut bool) {
         let mut value = f64::from(u8::from(*flag));
         self.number(&mut value);
         *flag = value != 0.0;
     }
 
-    /// Returns whether numbers are restored.
+    /// Returns whether numbers are being restored.
     pub fn is_load(&self) -> bool {
         matches!(self, Self::Load(_))
     }
 }
 
-/// Declares the fields that are the state of a struct, in order; of counts also the most that they may be.
+/// Declares the fields that form the state of a struct, in order; a count is followed by its maximum.
 macro_rules! state {
     ([$($generics:tt)*] $name:ty { $($field:tt $(<= $($most:tt).+ $(+ $more:literal)?)?),* }) => {
         impl<$($generics)*> $crate::numerics::state::Stateful for $name {
@@ -120,7 +120,7 @@ tuple!(A 0, B 1);
 tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
-/// The rows that are missing until a window is full.
+/// A countdown of the rows that are missing until a window is full.
 #[derive(Clone, Debug)]
 pub struct Missing {
     rows: usize,
@@ -132,7 +132,7 @@ impl Missing {
         Self { rows, most }
     }
 
-    /// Takes a row; whether it was missing.
+    /// Counts a row. Returns whether it was missing.
     #[inline(always)]
     pub fn next(&mut self) -> bool {
         let is_missing = self.rows > 0;
@@ -140,7 +140,7 @@ impl Missing {
         is_missing
     }
 
-    /// Whether no more are missing.
+    /// Returns whether no more rows are missing.
     #[inline(always)]
     pub fn is_over(&self) -> bool {
         self.rows == 0

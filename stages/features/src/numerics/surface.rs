@@ -1,4 +1,4 @@
-//! Features of the volatility surface, day by day.
+//! Features of the implied volatility surface, day by day.
 
 use super::feature::{Feature, row_by_row};
 use super::smile::Day;
@@ -7,7 +7,7 @@ use super::state::State;
 /// A feature of the surface. Maturities are in calendar days of 1/365 year.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Surface {
-    /// Implied volatility at the money, annual, decimal: `atm_iv_30`.
+    /// At-the-money implied volatility, annualised, as a decimal: `atm_iv_30`.
     AtTheMoney {
         /// Maturity in days.
         days: u32,
@@ -92,8 +92,8 @@ impl Surface {
                 let closes = 1 + size(window);
                 let close = match day.date {
                     None => Some(day.underlying),
-                    // After the window: the day of the last snapshot, and its price, which is the day's once
-                    // another day begins.
+                    // Two numbers follow the window: the date of the last snapshot, and its price, which
+                    // becomes the day's price once another day begins.
                     Some(date) => {
                         state.resize(closes + 2, f64::NAN);
                         let today = f64::from(date.0);
@@ -119,12 +119,12 @@ impl Surface {
     }
 }
 
-/// The length of a window of `n` values in a state.
+/// The number of state values for a window of `n` values.
 const fn size(n: usize) -> usize {
     n + 1
 }
 
-/// Adds a value to a window (`[count, values…]`, the newest last), dropping the oldest when it is full.
+/// Appends a value to a window (`[count, values…]`, newest last), dropping the oldest.
 fn push(window: &mut [f64], value: f64) {
     let n = window.len() - 1;
     window.copy_within(2.., 1);
@@ -132,7 +132,7 @@ fn push(window: &mut [f64], value: f64) {
     window[0] = (window[0] + 1.0).min(n as f64);
 }
 
-/// Its values, oldest first; `None` until it is full.
+/// The values of a window, oldest first; `None` until it is full.
 fn full(window: &[f64]) -> Option<&[f64]> {
     let values = &window[1..];
     (window[0] == values.len() as f64).then_some(values)

@@ -1,4 +1,4 @@
-//! Turbulence: the squared Mahalanobis distance of a date's returns from those of a window before it (M.
+//! Turbulence: the squared Mahalanobis distance of a date's returns from those in a window before it (M.
 //! Kritzman and Y. Li, "Skulls, financial turbulence, and risk management", Financial Analysts Journal 66,
 //! 2010).
 
@@ -6,13 +6,14 @@ use super::panel::Prices;
 use stages_numerics::covariance::{inverse_form, shrunk_covariance};
 use stages_numerics::eigen::pseudo_inverse_form;
 
-/// The first dates whose distance FinRL replaces by 0.
+/// The number of leading distances that FinRL replaces by 0.
 const SUPPRESSED: usize = 2;
 
-/// FinRL's distance of a date, of the symbols whose returns of the window are complete, by the pseudo-inverse
-/// of the sample covariance: 0 for the first `window` dates of the panel and where it is not positive.
+/// FinRL's distance on a date, over the symbols with complete returns in the window, using the pseudo-inverse
+/// of the sample covariance. It is 0 on the first `window` dates of the panel, and where it would not be
+/// positive.
 ///
-/// FinRL leaves out as many of the window's first dates as the most complete symbol lacks returns.
+/// FinRL drops as many of the window's first dates as the most complete symbol lacks returns.
 pub(crate) fn finrl_distance(prices: &Prices, date: usize, window: usize) -> f64 {
     if date < window {
         return 0.0;
@@ -55,21 +56,23 @@ pub(crate) fn finrl_distance(prices: &Prices, date: usize, window: usize) -> f64
         .map(|(&symbol, mean)| prices.change(date, symbol) - mean)
         .collect();
     let distance = pseudo_inverse_form(&covariance, &now);
-    // NaN, where a symbol has no return on the date, is no turbulence either.
+    // NaN, where a symbol has no return on the date, becomes 0 too.
     if distance > 0.0 { distance } else { 0.0 }
 }
 
-/// The first date whose distance FinRL shows: the third that is positive.
+/// The first date whose distance FinRL does not suppress: that of the third positive distance.
 pub(crate) fn finrl_shown_from(prices: &Prices, window: usize) -> usize {
     let mut positive = (window..prices.dates()).filter(|&date| finrl_distance(prices, date, window) > 0.0);
     positive.nth(SUPPRESSED).unwrap_or(prices.dates())
 }
 
-/// The distance of a date per symbol, of the symbols that have a return on the date and lack at most the
-/// share `max_missing` of those of the window (which count as their mean), by the covariance shrunk towards a
-/// multiple of the identity. NaN where the panel has no such window, or no symbol does.
+/// The squared distance on a date divided by the number of symbols, using the covariance shrunk towards a
+/// multiple of the identity. A symbol counts if it has a return on the date and lacks at most the share
+/// `max_missing` of those in the window; missing returns are replaced by their mean. NaN if the panel has no
+/// complete window before the date, or no symbol counts.
 ///
-/// Returns like those of the window have a distance of 1 on average, however many symbols there are.
+/// Returns distributed like those in the window have an expected distance of 1, whatever the number of
+/// symbols.
 pub(crate) fn shrunk_distance(prices: &Prices, date: usize, window: usize, max_missing: f64) -> f64 {
     if date <= window {
         return f64::NAN;
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
     use stages_numerics::random::Random;
 
-    /// Symbols of one factor; the last is listed in the middle.
+    /// Prices of symbols driven by a single factor; the last symbol is listed midway.
     fn prices(dates: usize, symbols: usize) -> Prices {
         let mut random = Random::new(&[6]);
         let mut close = vec![100.0; dates * symbols];
@@ -128,7 +131,7 @@ mod tests {
             let mean = mean(dates.clone());
             assert!((0.8..1.4).contains(&mean), "{dates:?}: {mean}");
         }
-        // A crash of one symbol shows.
+        // A crash of a single symbol is visible.
         let mut crash = prices.clone();
         crash.scale(300, 2, 0.9);
         assert!(shrunk_distance(&crash, 300, 60, 0.05) > 3.0 * shrunk_distance(&prices, 300, 60, 0.05));

@@ -1,4 +1,4 @@
-//! The bars that features read, and features run over them.
+//! Reads bars for features, and runs features over them.
 
 use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use super::price::{ACTIONS_IN, Price};
@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The input port of bars.
 pub(super) const BARS_IN: InputPort = InputPort::one("bars", PortType::Bars).doc("daily bars");
 
-/// Checks the features of a stage and returns what it provides; item i of `field` makes the features from
-/// `each` i on.
+/// Checks the features of a stage, and returns what its output provides. Item i of the setting `field` makes
+/// the features from index `each` * i on.
 pub(super) fn check_features<F: Feature<Bars>>(
     field: &str,
     features: &[F],
@@ -36,7 +36,8 @@ pub(super) fn check_features<F: Feature<Bars>>(
     Ok([("features".to_owned(), engine::provided(&names))].into())
 }
 
-/// Features with their keys: the kind and its version, and what `settings` gives of each.
+/// Features with their keys, which consist of the kind and its version and of the result of `settings` for
+/// each feature.
 pub(super) fn named<'a, F: Feature<Bars>, S: Serialize>(
     kind: &str,
     features: &'a [F],
@@ -49,7 +50,7 @@ pub(super) fn named<'a, F: Feature<Bars>, S: Serialize>(
     features.iter().map(named).collect()
 }
 
-/// Refuses a feature whose inputs the bars lack.
+/// Refuses features whose inputs the bars lack.
 fn check_inputs(
     plan: &PlanContext,
     field: &str,
@@ -124,7 +125,7 @@ pub(super) fn run_over_bars(
     Ok(Outputs::from([("features".to_owned(), digest)]))
 }
 
-/// Features over splits, with keys of their own.
+/// Features made insensitive to splits, with keys of their own.
 fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> Vec<Named<'a, Bars>> {
     let of = features.iter().zip(over);
     of.map(|(named, over)| Named {
@@ -134,9 +135,9 @@ fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> 
     .collect()
 }
 
-/// Refuses a feature one of whose inputs has no value in any partition of a symbol: the plan may not have
-/// known. How the bars are partitioned decides nothing: a month without volume is a warm-up or a gap, as it
-/// is within a year.
+/// Refuses a feature if one of its inputs has no value in any partition of a symbol, which the plan may not
+/// have known. The partitioning of the bars does not matter: a month without volume counts as a warm-up or a
+/// gap, as it would within a year.
 fn check_values<'s>(
     features: &[Named<'_, Bars>],
     price: Price,
@@ -162,7 +163,7 @@ fn check_values<'s>(
     Ok(())
 }
 
-/// The share of features over the bars at the port `bars` that is cached.
+/// The cached share of the features over the bars at the port `bars`.
 pub(super) fn share_over_bars(
     given: &Given<'_>,
     features: &[Named<'_, Bars>],
@@ -207,7 +208,7 @@ fn contents_memo(partition: &Partition, price: Price, splits: Option<&Splits>) -
 /// The columns of bars that features read.
 const READ: [Column; 5] = [Column::Open, Column::High, Column::Low, Column::Close, Column::Volume];
 
-/// The contents of a partition of bars.
+/// The digests of the contents of a partition of bars.
 #[derive(Serialize, Deserialize)]
 struct BarContents {
     symbols: Vec<SymbolContents>,
@@ -215,12 +216,12 @@ struct BarContents {
     dates: BlobDigest,
     /// The digests of the columns [`READ`].
     columns: Vec<BlobDigest>,
-    /// That of [`Bars::shares`], where splits are known.
+    /// The digest of [`Bars::shares`], if splits are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shares: Option<BlobDigest>,
 }
 
-/// The contents of one symbol.
+/// What is known of one symbol's bars.
 #[derive(Serialize, Deserialize)]
 struct SymbolContents {
     symbol: String,
@@ -278,7 +279,7 @@ impl BarContents {
     }
 }
 
-/// The digest of the values of each symbol, with their number.
+/// The digest of each symbol's values, including their number.
 fn digest<'s, T: Copy + 's, const N: usize>(
     symbols: impl Iterator<Item = &'s [T]>,
     bytes_of: impl Fn(T) -> [u8; N],
@@ -291,7 +292,7 @@ fn digest<'s, T: Copy + 's, const N: usize>(
     BlobRef::of(&bytes).blob
 }
 
-/// The bars of a table, by symbol.
+/// The bars in a table, one series for each symbol.
 pub(super) fn read_bars(
     batch: &RecordBatch,
     price: Price,

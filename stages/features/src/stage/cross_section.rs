@@ -1,4 +1,4 @@
-//! `features/cross_section`.
+//! The stage `features/cross_section`.
 
 use super::bars::BARS_IN;
 use super::engine;
@@ -81,12 +81,12 @@ impl CrossSectionConfig {
         Ok(names)
     }
 
-    /// The dates before a period that its values depend on.
+    /// The number of earlier dates that the values of a period depend on.
     fn lookback(&self) -> usize {
         self.beta.iter().chain(&self.correlation).copied().max().unwrap_or(0)
     }
 
-    /// The columns that are read.
+    /// The feature columns that are read.
     fn read(&self) -> Vec<String> {
         let all: BTreeSet<&String> = self.columns.iter().chain(&self.sector_column).collect();
         all.into_iter().cloned().collect()
@@ -96,7 +96,7 @@ impl CrossSectionConfig {
 const FEATURES_IN: InputPort =
     InputPort::optional_list("features", PortType::Features).doc("daily features of the bars' symbols");
 
-/// Features of each symbol among the others of a date.
+/// The stage `features/cross_section`: features of each symbol relative to the others on the same date.
 pub struct CrossSection;
 
 impl StageKind for CrossSection {
@@ -189,7 +189,7 @@ impl StageKind for CrossSection {
     }
 }
 
-/// The number of the index among a world's symbols, with or without the world's name before it.
+/// The index, among a world's symbols, of the symbol `index`, with or without the world's name before it.
 fn index_of(panel: &Panel, index: &str) -> Result<usize, StageError> {
     let is_it = |symbol: &String| {
         symbol == index
@@ -203,7 +203,7 @@ fn index_of(panel: &Panel, index: &str) -> Result<usize, StageError> {
     })
 }
 
-/// The rows of a period: symbol by symbol, those of its bars.
+/// The rows of a period, symbol by symbol, one for each of the symbol's bars.
 fn cross_section(
     config: &CrossSectionConfig,
     panel: &Panel,
@@ -213,7 +213,7 @@ fn cross_section(
 ) -> Rows {
     let (width, dates) = (panel.symbols.len(), slice.rows.clone());
     let has_bar = |date: usize, symbol: usize| !panel.prices.close(date, symbol).is_nan();
-    // By column, [dates of the period, symbols].
+    // For each column, values as [dates of the period, symbols].
     let mut all: Vec<Vec<f64>> = Vec::new();
     for name in &config.columns {
         for transform in &config.transforms {
@@ -267,7 +267,8 @@ fn cross_section(
     rows
 }
 
-/// The sector of each symbol on a date, as a number; NaN where it has none. `None` if no sectors are given.
+/// The sector of each symbol on a date, as a number; NaN for a symbol without one. `None` if no sectors are
+/// given.
 fn sectors(config: &CrossSectionConfig, panel: &Panel, columns: &Columns, date: usize) -> Option<Vec<f64>> {
     if let Some(column) = &config.sector_column {
         let width = panel.symbols.len();

@@ -1,5 +1,5 @@
-//! Runs features over partitions, memoised by (feature, partition, states before it), in parallel over
-//! features, partitions and symbols.
+//! Runs features over partitions, in parallel over features, partitions and symbols. Results are memoised by
+//! feature, partition and the states before the partition.
 
 use super::values::{self, Values};
 use crate::numerics::{Feature, State};
@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rows of one symbol in a partition, one for each date or, of several a day, for each snapshot.
+/// The rows of one symbol in a partition: one for each date or, with several snapshots a day, for each
+/// snapshot.
 pub struct Series<R> {
     /// The symbol.
     pub symbol: String,
@@ -26,20 +27,20 @@ pub struct Series<R> {
     pub rows: R,
 }
 
-/// The digests of a partition's contents, column by column, so that a value that no feature reads changes no
-/// key.
+/// The digests of a partition's contents, column by column, so that values which a feature does not read do
+/// not affect its key.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Its symbols, in order.
+    /// The symbols of the partition, in order.
     pub symbols: Vec<String>,
-    /// The digest of the dates of each symbol.
+    /// The digests of the dates, symbol by symbol.
     pub dates: Vec<u8>,
-    /// The digest of each input, symbol by symbol, by its name ([`Feature::inputs`]).
+    /// The digests of each input, symbol by symbol, keyed by the input's name ([`Feature::inputs`]).
     pub inputs: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl Contents {
-    /// The digests of the inputs of a feature.
+    /// The digests of the inputs that a feature reads.
     fn read_by<R>(&self, feature: &dyn Feature<R>) -> Vec<u8> {
         let names: BTreeSet<&str> = feature.inputs().into_iter().collect();
         names
@@ -51,11 +52,11 @@ impl Contents {
     }
 }
 
-/// A partition of the source. Its rows are read when the first feature needs them.
+/// A partition of the source data set. The rows are read when the first feature needs them.
 pub struct SourcePartition<R> {
-    /// Its symbols and dates.
+    /// The symbols and dates of the partition.
     pub key: PartitionKey,
-    /// The digests of its contents.
+    /// The digests of the partition's contents.
     pub contents: Contents,
     rows: OnceRows<R>,
 }
@@ -70,8 +71,8 @@ impl<R> Default for OnceRows<R> {
 }
 
 impl<R> OnceRows<R> {
-    /// Returns the rows, which `load` reads. It must not run tasks of the thread pool: one that waits for
-    /// these rows would never end.
+    /// The rows, read by `load` if necessary. `load` must not run tasks on the thread pool: such a task may
+    /// wait for these very rows, which would be a deadlock.
     pub fn get(
         &self,
         load: impl FnOnce() -> Result<Vec<Series<R>>, StageError>,
@@ -92,15 +93,15 @@ impl<R> SourcePartition<R> {
     }
 }
 
-/// A feature with the text that stands for its settings and version in keys.
+/// A feature with its key, a text that stands for its settings and version.
 pub struct Named<'a, R> {
     pub key: String,
     pub feature: &'a dyn Feature<R>,
 }
 
 impl<R> Named<'_, R> {
-    /// The memo of its values in a partition and its states after it, from the states of the partition's
-    /// symbols before it.
+    /// The memo of the feature's values in a partition and its states at the end, given the states of the
+    /// partition's symbols at the beginning.
     fn memo(&self, partition: &SourcePartition<R>, states: &[State]) -> Memo {
         let states: Vec<u8> = states.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
         let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &states];
@@ -109,7 +110,7 @@ impl<R> Named<'_, R> {
     }
 }
 
-/// The memo of a partition's table, from the values of its features.
+/// The memo of a partition's table, keyed by the values of its features.
 fn table_memo<R>(partition: &SourcePartition<R>, features: &[Named<'_, R>], values: &[BlobRef]) -> Memo {
     let mut parts: Vec<&[u8]> = vec![&partition.contents.dates];
     parts.extend(partition.contents.symbols.iter().map(String::as_bytes));
@@ -120,7 +121,7 @@ fn table_memo<R>(partition: &SourcePartition<R>, features: &[Named<'_, R>], valu
     Memo::new("features table v3", &parts, format!("{} table", partition.key.name()))
 }
 
-/// The indices of partitions by their first date: those of one date have no symbol in common.
+/// The indices of partitions, grouped by first date; partitions of the same date have no symbol in common.
 fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> {
     let mut dates: BTreeMap<Date, Vec<usize>> = BTreeMap::new();
     for (i, key) in keys.enumerate() {
@@ -129,8 +130,8 @@ fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> 
     dates.into_values().collect()
 }
 
-/// The share of the features that is cached: columns by partition, those of a symbol for as long as the
-/// states before them are cached. `None` stands for a partition whose contents are not.
+/// The cached share of the features, counted as columns by partition. A symbol's columns count as long as the
+/// states before them are cached. `None` stands for a partition whose contents are not cached.
 pub fn share<R>(
     given: &Given<'_>,
     features: &[Named<'_, R>],
@@ -139,7 +140,7 @@ pub fn share<R>(
     let mut share = Share::new("columns", 0, (partitions.len() * features.len()) as u64);
     let order: Vec<usize> = by_date(partitions.iter().map(|(key, _)| key)).concat();
     for named in features {
-        // `None` where a symbol's state is not cached.
+        // `None` if the state of a symbol is not cached.
         let mut states: HashMap<&str, Option<State>> = HashMap::new();
         for &i in &order {
             let (key, partition) = &partitions[i];
@@ -177,9 +178,10 @@ pub fn share<R>(
     Ok(share)
 }
 
-/// Runs every feature over every partition and stores the table of features: partitions as the source's.
+/// Runs all features over all partitions, and stores the feature table in the same partitions as the source.
 ///
-/// The partitions of a symbol are ordered by date; `load` reads the rows of the partition of an index.
+/// The partitions of a symbol must be in order of date; `load` reads the rows of the partition with a given
+/// index.
 pub fn run<R: Send + Sync>(
     context: &Context,
     features: &[Named<'_, R>],
@@ -189,7 +191,7 @@ pub fn run<R: Send + Sync>(
 ) -> Result<ArtifactDigest, StageError> {
     let dates = by_date(partitions.iter().map(|partition| &partition.key));
     let (done, total) = (AtomicU64::new(0), (partitions.len() * features.len()) as u64);
-    // The values of each feature, by partition.
+    // The values of each feature, by index of the partition.
     let blobs: Vec<BTreeMap<usize, BlobRef>> = features
         .par_iter()
         .map(|named| {
@@ -245,8 +247,8 @@ pub fn run<R: Send + Sync>(
     dataset::write(&context.store, PortType::Features, meta, tables)
 }
 
-/// Runs a feature over a partition, from the states of its symbols before it. Returns the blob of its values,
-/// and the states after it.
+/// Runs a feature over a partition, starting from the states of the partition's symbols. Returns the blob of
+/// the values, and the states afterwards.
 fn advance<R: Send + Sync>(
     context: &Context,
     named: &Named<'_, R>,
@@ -311,20 +313,20 @@ pub fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, St
     Ok(format!("{version} {}", cache::canonical_json(&settings)))
 }
 
-/// Refuses a window of fewer than `least` rows, or of too many; `unit` is what they are.
+/// Refuses a window of fewer than `least` rows, or of too many; `unit` names the rows in the message.
 pub fn check_window(field: String, window: usize, least: usize, unit: &str) -> Result<(), ConfigProblem> {
     let message = format!("a window has from {least} to 10000 {unit}, not {window}");
     ConfigProblem::new(field, message).when(!(least..=10_000).contains(&window))
 }
 
-/// Refuses what cannot be the number of trading days a year.
+/// Refuses an impossible number of trading days in a year.
 pub fn check_days_a_year(days: f64) -> Result<(), ConfigProblem> {
     let message = format!("{days} is not a number of trading days a year");
     let problem = ConfigProblem::new("days_a_year", message).hint("252 is usual");
     problem.when(!(days > 0.0 && days <= 366.0))
 }
 
-/// Refuses two features with one name.
+/// Refuses features with the same name.
 pub fn check_names(
     field: &str,
     names: impl IntoIterator<Item = Vec<String>>,
@@ -342,13 +344,13 @@ pub fn check_names(
     Ok(all)
 }
 
-/// The columns of the feature table, known before it runs.
+/// The columns of the feature table, which are known before the run.
 pub fn provided(names: &[String]) -> Provided {
     let fixed = FEATURES.iter().map(|column| column.name.to_owned());
     Provided::columns(PortType::Features, fixed.chain(names.iter().cloned()))
 }
 
-/// The artifact's description of its columns.
+/// The metadata of the artifact: the names of its features.
 pub fn meta(names: &[String]) -> Value {
     json!({ "features": names })
 }

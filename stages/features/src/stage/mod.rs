@@ -1,5 +1,5 @@
-//! The stages: they run features over the partitions of a data set, each partition going on from the state at
-//! the end of the one before.
+//! The stages, which run features over the partitions of a data set; each partition continues from the state
+//! at the end of the previous one.
 
 mod bars;
 mod cross_section;

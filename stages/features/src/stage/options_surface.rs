@@ -1,4 +1,4 @@
-//! `features/options_surface`.
+//! The stage `features/options_surface`.
 
 use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use crate::numerics::Feature;
@@ -64,8 +64,8 @@ impl OptionsSurfaceConfig {
     }
 }
 
-/// Features of the implied volatility surface of each underlying, one row a snapshot of the chain; null where
-/// its quotes do not determine it.
+/// Features of the implied volatility surface of each underlying, one row for each snapshot of the chain;
+/// null where the quotes do not determine them.
 pub struct OptionsSurface;
 
 impl StageKind for OptionsSurface {
@@ -220,7 +220,7 @@ impl StageKind for OptionsSurface {
     }
 }
 
-/// The partitions of chain and Greeks, paired.
+/// The partitions of chain and Greeks, in pairs.
 fn pairs(given: &Given<'_>) -> Result<Vec<(Partition, Partition)>, StageError> {
     let chain = DataSet::open(given.input("chain")?)?.partitions;
     let greeks = DataSet::open(given.input("greeks")?)?.partitions;
@@ -232,7 +232,7 @@ fn pairs(given: &Given<'_>) -> Result<Vec<(Partition, Partition)>, StageError> {
     }
 }
 
-/// The smiles of a partition are a memo of their own: no maturity is in their key.
+/// The memo of a partition's smiles, which are independent of the maturities of features.
 fn smiles_memo(
     chain: &Partition,
     greeks: &Partition,
@@ -248,7 +248,8 @@ fn smiles_memo(
     Ok(Memo::new("features/options_surface smiles v1", &parts, label))
 }
 
-/// The partition of the smiles in a blob, which holds dates and underlying too: all that features read.
+/// The source partition with the smiles in a blob, which also holds dates and the underlying's price: all
+/// that features read.
 fn source(chain: &Partition, smiles: BlobRef) -> Result<SourcePartition<Vec<Day>>, StageError> {
     let digest = smiles.blob.as_bytes().to_vec();
     let contents = Contents {
@@ -354,8 +355,8 @@ fn smiles(
     Ok((days, rows))
 }
 
-/// Snapshots as bytes: for each its date (and instant, where there are several a day), the number of smiles,
-/// the underlying, and the three numbers of each smile.
+/// Serialises snapshots: for each, its date (and instant, if there are several a day), the number of smiles,
+/// the underlying's price, and the three numbers of each smile.
 fn encode((times, days): &(Vec<SnapshotTime>, Vec<Day>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (time, day) in times.iter().zip(days) {

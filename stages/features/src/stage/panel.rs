@@ -1,4 +1,4 @@
-//! Bars and features of many symbols as panels, and features over them, memoised by period.
+//! Panels of many symbols: reads bars and features into them, and memoises features over them by period.
 
 use super::bars::read_bars;
 use super::price::Price;
@@ -14,30 +14,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The symbols of one market, and their prices.
+/// The symbols of one market, with their prices.
 pub(super) struct Panel {
     /// The market's name; empty if there is only one.
     pub world: String,
-    /// In the order of their bytes.
+    /// The symbols, in byte order.
     pub symbols: Vec<String>,
     pub dates: Vec<Date>,
     pub prices: Prices,
 }
 
-/// The bars at the port `bars`, and the periods that they are partitioned by.
+/// The bars at the port `bars` as panels, and the periods of their partitions.
 pub(super) struct Panels {
     pub panels: Vec<Panel>,
-    /// By their first date.
+    /// The periods, in order of first date.
     pub periods: Vec<DateRange>,
 }
 
 /// The closes of a symbol by date.
 type Closes = Vec<(Date, f64)>;
 
-/// Values `[dates, symbols]` of the features of a panel, by name; NaN where there is none.
+/// The feature values of a panel by name, `[dates, symbols]` in row-major order; NaN where missing.
 pub(super) type Columns = BTreeMap<String, Vec<f64>>;
 
-/// Reads the bars; symbols with the separator are of the world before it, if it is not empty.
+/// Reads the bars. A symbol that contains the nonempty `separator` belongs to the world named before it.
 pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<Panels, StageError> {
     let data = DataSet::open(context.input("bars")?)?;
     let splits = Splits::open(&context.given(), price)?;
@@ -91,10 +91,10 @@ pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<P
     })
 }
 
-/// Reads the tables of features.
+/// Reads tables of features.
 ///
 /// # Errors
-/// When they cannot be read, or are of several times a day.
+/// When a table cannot be read, or has several rows a day.
 pub(super) fn read_features(context: &Context, inputs: &[Input]) -> Result<Vec<RecordBatch>, StageError> {
     let mut batches = Vec::new();
     for input in inputs {
@@ -149,10 +149,10 @@ pub(super) fn columns_of(
     }
 }
 
-/// The rows of a panel in a period, and those that its features read: `lookback` before it.
+/// The rows of a panel in a period, and the `lookback` earlier rows that features also read.
 pub(super) struct Slice {
     pub rows: Range<usize>,
-    /// The first row of all that are read.
+    /// The first row that is read.
     pub first: usize,
 }
 
@@ -166,7 +166,7 @@ impl Panel {
         }
     }
 
-    /// The symbols that have a bar in a slice's period.
+    /// The symbols with a bar in a slice's period.
     pub fn symbols_in(&self, slice: &Slice) -> Vec<&str> {
         let has_bar = |i: usize| slice.rows.clone().any(|t| !self.prices.close(t, i).is_nan());
         let symbols = self.symbols.iter().enumerate();
@@ -176,7 +176,7 @@ impl Panel {
             .collect()
     }
 
-    /// The bytes of what a slice reads: symbols, dates and prices.
+    /// The bytes of everything that a slice reads: symbols, dates and prices.
     pub fn bytes(&self, slice: &Slice) -> Vec<u8> {
         let mut bytes = Vec::new();
         for symbol in &self.symbols {
@@ -202,7 +202,7 @@ impl Panel {
     }
 }
 
-/// The rows of a table of features: symbols and dates in order, and columns.
+/// The rows of a feature table: symbols and dates in order, and columns.
 pub(super) struct Rows {
     pub symbols: Vec<String>,
     pub dates: Vec<Date>,
@@ -221,7 +221,7 @@ impl Rows {
     }
 }
 
-/// The partition of a period, from the memo of all that it depends on.
+/// The partition of a period, from a memo keyed by everything that it depends on.
 pub(super) fn partition(
     context: &Context,
     (memo, names): (&Memo, &[String]),

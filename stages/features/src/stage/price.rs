@@ -1,4 +1,4 @@
-//! The price that indicators read, and the input of what it is adjusted for.
+//! The price that indicators use, and the input port for its adjustment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -11,10 +11,10 @@ use stages_core::{Given, StageError, corporate_actions};
 pub(super) struct Splits(Vec<CorporateAction>);
 
 impl Splits {
-    /// The splits at the port; `None` where nothing is connected.
+    /// The splits at the port; `None` if nothing is connected.
     ///
     /// # Errors
-    /// When they cannot be read, one has no ratio above 0, or `price` is adjusted for them already.
+    /// When the splits cannot be read, one has no ratio above 0, or `price` is already adjusted for them.
     pub fn open(given: &Given<'_>, price: Price) -> Result<Option<Self>, StageError> {
         if given.optional(ACTIONS_IN.name).is_none() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl Splits {
         }
     }
 
-    /// The splits that the values of a partition depend on, as text.
+    /// The splits that the values of a partition depend on, as text for keys.
     pub fn text(&self, partition: &Partition) -> String {
         let last = partition.key.range.to;
         let of = self.0.iter().filter(|split| split.date <= last);
@@ -44,7 +44,7 @@ impl Splits {
             .collect()
     }
 
-    /// Multiplies prices after splits, and divides volumes.
+    /// Multiplies prices after splits by the split ratios, and divides volumes by them.
     pub fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
         let splits: Vec<&CorporateAction> = self.0.iter().filter(|split| split.symbol == symbol).collect();
         let shares = |date: &Date| {

@@ -1,4 +1,4 @@
-//! `features/technical`.
+//! The stage `features/technical`.
 
 use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
 use super::price::{ACTIONS_IN, Price};
@@ -46,7 +46,7 @@ impl TechnicalConfig {
 
 const KEY: &str = "technical v3";
 
-/// Technical indicators of each symbol, with TA-Lib's definitions; null in the warm-up.
+/// The stage `features/technical`: technical indicators of each symbol; null during the warm-up.
 pub struct Technical;
 
 impl StageKind for Technical {

@@ -1,4 +1,4 @@
-//! `features/turbulence`.
+//! The stage `features/turbulence`.
 
 use super::bars::BARS_IN;
 use super::engine;
@@ -48,7 +48,7 @@ stages_core::settings! {
     }
 }
 
-/// The turbulence of a market: by date.
+/// The stage `features/turbulence`: the turbulence of a market by date.
 pub struct Turbulence;
 
 impl StageKind for Turbulence {

@@ -1,10 +1,10 @@
-//! The values of a feature in a partition as bytes: for each symbol its state after the partition, and its
-//! columns.
+//! Serialisation of a feature's values in a partition: for each symbol, the state at the end of the partition
+//! and the columns.
 
 use crate::numerics::{Feature, State};
 use stages_core::StageError;
 
-/// The values of one symbol, within the bytes of a memo.
+/// The values of one symbol, borrowed from the bytes of a memo.
 pub struct Values<'a> {
     state: &'a [[u8; 8]],
     columns: &'a [[u8; 8]],
@@ -16,19 +16,19 @@ fn numbers(bytes: &[[u8; 8]]) -> impl Iterator<Item = f64> {
 }
 
 impl<'a> Values<'a> {
-    /// The state after the partition.
+    /// The state at the end of the partition.
     pub fn state(&self) -> State {
         numbers(self.state).collect()
     }
 
-    /// A column.
+    /// The values of column `k`.
     pub fn column(&self, k: usize) -> impl Iterator<Item = f64> + use<'a> {
         numbers(&self.columns[k * self.rows..][..self.rows])
     }
 }
 
-/// The states and columns of each symbol as bytes: the length of the state, the number of rows, the state,
-/// and the columns one after the other.
+/// Serialises the states and columns of each symbol: the length of the state, the number of rows, the state,
+/// and the columns one after another.
 pub fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (state, columns) in states.iter().zip(columns) {
@@ -43,10 +43,10 @@ pub fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
     bytes
 }
 
-/// The values of each symbol.
+/// Decodes the output of [`encode`]: the values of each symbol.
 ///
 /// # Errors
-/// When the bytes are not those of [`encode`].
+/// When the bytes are not an output of [`encode`].
 pub fn decode<'a, R>(bytes: &'a [u8], feature: &dyn Feature<R>) -> Result<Vec<Values<'a>>, StageError> {
     let width = feature.columns().len();
     let mut rest = match bytes.as_chunks::<8>() {

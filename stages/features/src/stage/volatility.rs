@@ -1,4 +1,4 @@
-//! `features/volatility`.
+//! The stage `features/volatility`.
 
 use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
 use super::engine;
@@ -46,7 +46,7 @@ impl VolatilityConfig {
 
 const KEY: &str = "volatility v3";
 
-/// Realised volatility of each symbol; null in the warm-up.
+/// The stage `features/volatility`: realised volatility of each symbol; null during the warm-up.
 pub struct Volatility;
 
 impl StageKind for Volatility {

@@ -54,7 +54,7 @@ impl Default for TableConfig {
 }
 
 impl TableConfig {
-    /// Refuses columns that are named twice, or as a key, and a time zone that there is not.
+    /// Refuses columns that are named twice or like a key, and unknown time zones.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         let mut seen = BTreeSet::new();
         for (i, column) in self.columns.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
 
-/// The simple average.
+/// The simple moving average.
 #[derive(Clone, Debug)]
 pub struct Simple {
     sums: RollingAggregate<Sum, 1, 1>,
@@ -35,8 +35,8 @@ impl Kernel<1, 1> for Simple {
     }
 }
 
-/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins
-/// with the mean of the first `n`.
+/// The exponential moving average `k v + (1 - k) a` with `k = 2 / (n + 1)`, or Wilder's with `k = 1 / n`. The
+/// seed is the mean of the first `n` values.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     average: f64,
@@ -67,7 +67,7 @@ impl Exponential {
         }
     }
 
-    /// Takes a value. Returns the average, or `None` during the warm-up.
+    /// Adds a value. Returns the average, or `None` during the warm-up.
     #[inline(always)]
     pub fn begin(&mut self, value: f64) -> Option<f64> {
         if self.missing == 0 {
@@ -82,8 +82,8 @@ impl Exponential {
         Some(self.average)
     }
 
-    /// As [`begin`](Self::begin), once there is an average. Fused, for a dependency chain of one operation a
-    /// row.
+    /// Adds a value after the warm-up, and returns the average. A fused multiply-add makes the dependency
+    /// chain one operation per row.
     #[inline(always)]
     pub fn update(&mut self, value: f64) -> f64 {
         self.average = self.keep.mul_add(self.average, self.take * value);
@@ -113,7 +113,7 @@ impl Recurrence<1, 1> for Exponential {
     }
 }
 
-/// `N` exponential averages, each of the one before.
+/// A cascade of `N` exponential averages, each over the output of the previous one.
 #[derive(Clone, Debug)]
 struct Cascade<const N: usize>([Exponential; N]);
 
@@ -152,19 +152,19 @@ impl<const N: usize> Recurrence<1, N> for Cascade<N> {
     }
 }
 
-/// The average of averages that lag less (P. G. Mulloy, 1994): `2 a - a(a)`.
+/// The double exponential moving average (P. G. Mulloy, 1994), which lags less than `a`: `2 a - a(a)`.
 pub fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
     Map::new(Cascade::<2>::new(n), |[first, second]: [f64; 2]| [2.0 * first - second])
 }
 
-/// `3 a - 3 a(a) + a(a(a))`.
+/// The triple exponential moving average: `3 a - 3 a(a) + a(a(a))`.
 pub fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
     Map::new(Cascade::<3>::new(n), |[first, second, third]: [f64; 3]| {
         [third + (3.0 * first - 3.0 * second)]
     })
 }
 
-/// T3 (T. Tillson, 1998): a sum of six exponential averages, each of the one before, that lags less.
+/// T3 (T. Tillson, 1998): a weighted sum of a cascade of six exponential averages, with a reduced lag.
 pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     let (v, v2) = (factor, factor * factor);
     let c1 = -(v2 * v);
@@ -179,7 +179,7 @@ pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     )
 }
 
-/// The rate of change, in percent, of an exponential average taken three times.
+/// TRIX: the rate of change, in percent, of a triply smoothed exponential average.
 #[derive(Clone, Debug)]
 pub struct Trix {
     averages: Cascade<3>,
@@ -226,7 +226,7 @@ impl Recurrence<1, 1> for Trix {
     }
 }
 
-/// The average with weights 1 to `n`, the newest the heaviest.
+/// The linearly weighted moving average: weights 1 to `n`, the newest value with the largest.
 #[derive(Clone, Debug)]
 pub struct Weighted {
     old: Lag,
@@ -234,11 +234,11 @@ pub struct Weighted {
     sum: f64,
     /// The sum of the values times their weights.
     weighted: f64,
-    /// The sum of `n` values, by which the weighted sum falls with the next value.
+    /// The sum of `n` values, which is subtracted from the weighted sum with the next value.
     full: f64,
     /// The value that leaves the sum with the next value.
     trailing: f64,
-    /// Values seen, at most `n - 1`.
+    /// The number of values seen, at most `n - 1`.
     seen: usize,
     n: usize,
 }
@@ -275,7 +275,7 @@ impl Kernel<1, 1> for Weighted {
         for (from, olds) in pieces {
             let rows = values[from..].iter().zip(olds);
             for (average, (value, old)) in averages[from..].iter_mut().zip(rows) {
-                // In this order each sum has a dependency chain of one addition a row.
+                // This order gives each sum a dependency chain of one addition per row.
                 weighted += value * n - full;
                 sum += value - trailing;
                 *average = weighted * share;
@@ -289,7 +289,7 @@ impl Kernel<1, 1> for Weighted {
     }
 }
 
-/// The triangular average: a simple average of simple averages, over `n` values together.
+/// The triangular moving average: a simple average of simple averages, spanning `n` values in total.
 #[derive(Clone, Debug)]
 pub struct Triangular([Simple; 2]);
 
@@ -313,11 +313,12 @@ impl Kernel<1, 1> for Triangular {
     }
 }
 
-/// The adaptive average (P. J. Kaufman, 1995): the smoother the less the path of `n` bars was a straight one.
+/// Kaufman's adaptive moving average (P. J. Kaufman, 1995), which smooths more the less straight the path of
+/// the last `n` bars was.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     values: Lookback,
-    /// The sum of the absolute changes of `n` bars.
+    /// The sum of the absolute changes over `n` bars.
     path: f64,
     average: f64,
     begun: bool,
@@ -356,7 +357,7 @@ impl Kernel<1, 1> for Adaptive {
             return rows;
         }
         if !self.begun {
-            // It begins at the price of the bar before.
+            // The average starts at the price of the previous bar.
             (self.begun, self.average) = (true, values[n - 1]);
             self.path = (1..n).map(|i| (values[i] - values[i - 1]).abs()).sum();
         }
@@ -379,15 +380,16 @@ impl Kernel<1, 1> for Adaptive {
     }
 }
 
-/// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's
+/// Returns whether `value`, a difference of numbers of magnitude `scale`, is a rounding error, by TA-Lib's
 /// tolerance.
 #[inline(always)]
 pub fn rounding(value: f64, scale: f64) -> bool {
     value.abs() <= 1e-14 * scale
 }
 
-/// Fast less slow exponential average, its own average and their difference. Fast and slow have their first
-/// value at the same bar: the fast one's seed ends where the slow one's does.
+/// MACD: the fast less the slow exponential average, its own exponential average (the signal) and the
+/// difference of the two. The fast and the slow average both start at the same bar, where the slow one's seed
+/// is complete.
 #[derive(Clone, Debug)]
 pub struct Macd {
     fast: Exponential,
@@ -438,7 +440,7 @@ impl Recurrence<1, 3> for Macd {
     }
 }
 
-/// Fast less slow average: in currency, or in percent of the slow one.
+/// The difference of a fast and a slow average: in currency, or in percent of the slow one.
 #[derive(Clone, Debug)]
 pub struct Difference<A> {
     fast: A,

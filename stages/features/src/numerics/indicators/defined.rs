@@ -1,4 +1,4 @@
-//! Indicators as features, and the kernel that computes each.
+//! Indicators as features, and the choice of the kernel that computes each.
 
 use super::indicator::{Average, Bollinger, Convention, Indicator, Oscillator, Sar, T3, Two};
 use super::momentum::ChangeKind;
@@ -11,7 +11,7 @@ use crate::numerics::kernel::not_finite;
 use crate::numerics::over_bars::{KernelVisitor, OverBars};
 use serde::Serialize;
 
-/// An indicator by the definition of a convention.
+/// An indicator with the definition of a convention.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Defined {
     indicator: Indicator,
@@ -19,10 +19,10 @@ pub struct Defined {
 }
 
 impl Indicator {
-    /// The indicator by `convention`.
+    /// The indicator as defined by `convention`.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// The reason why the convention does not define it with these settings.
     pub fn by(&self, convention: Convention) -> Result<Defined, String> {
         if let Some(problem) = self.problem() {
             return Err(problem);
@@ -44,7 +44,7 @@ impl Indicator {
     }
 }
 
-/// The indicators of stockstats.
+/// The indicators that stockstats defines.
 const STOCKSTATS: [&str; 13] = [
     "sma",
     "ema",
@@ -151,7 +151,7 @@ impl Defined {
             I::Cci(n) => visitor.visit(stockstats::cci(n), HLC),
             I::Willr(n) => visitor.visit(stockstats::williams_r(n), HLC),
             I::Mfi(n) => visitor.visit(stockstats::money_flow(n), HLCV),
-            // `Indicator::by` admits nothing else.
+            // `Indicator::by` lets nothing else through.
             _ => self.with_talib(visitor),
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     use stages_numerics::dispatch::InstructionSet;
     use std::marker::PhantomData;
 
-    /// Some of each kind: windows, running sums, averages, turns.
+    /// Some indicators of each kind: windows, running sums, averages, reversals.
     #[test]
     fn every_instruction_set_gives_the_same_bytes() {
         let wave = |i: usize, step: f64| {

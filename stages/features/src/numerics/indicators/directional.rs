@@ -1,4 +1,4 @@
-//! True range and directional movement (J. W. Wilder, 1978), and his parabolic stop, with TA-Lib's seeds.
+//! True range, directional movement and parabolic stop-and-reverse (J. W. Wilder, 1978), with TA-Lib's seeds.
 
 use super::average::Exponential;
 use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch, scan};
@@ -8,7 +8,7 @@ use crate::numerics::state::{Missing, Stateful, state};
 /// High, low and close of a bar.
 pub type Hlc = [f64; 3];
 
-/// The range of a bar with the close before it.
+/// The true range of a bar, given the previous close.
 #[inline(always)]
 pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
     let mut range = high - low;
@@ -49,7 +49,7 @@ impl Kernel<3, 1> for TrueRange {
     }
 }
 
-/// The average true range: the mean of the first `n` true ranges, then Wilder's average.
+/// The average true range: the mean of the first `n` true ranges, then Wilder's moving average.
 #[derive(Clone, Debug)]
 pub struct Atr<const PERCENT: bool> {
     before: Previous,
@@ -60,12 +60,12 @@ pub struct Atr<const PERCENT: bool> {
 state!([const PERCENT: bool] Atr<PERCENT> { before, average });
 
 impl<const PERCENT: bool> Atr<PERCENT> {
-    /// In currency, or in percent of the close.
+    /// The average true range over `n` bars, in currency or (`PERCENT`) in percent of the close.
     pub fn new(n: usize) -> Self {
         Self {
             before: Previous::default(),
             average: Exponential::wilder(n),
-            // TA-Lib leaves the true range of a single bar as it is.
+            // For a single bar, TA-Lib does not divide the true range by the close.
             percent: PERCENT && n > 1,
         }
     }
@@ -102,7 +102,7 @@ impl<const PERCENT: bool> Recurrence<3, 1> for Atr<PERCENT> {
     }
 }
 
-/// Wilder's sums of movement up, movement down and true range.
+/// Wilder's smoothed sums of upward movement, downward movement and true range.
 #[derive(Clone, Debug)]
 struct Movement {
     before: Hlc,
@@ -130,8 +130,8 @@ impl Movement {
         }
     }
 
-    /// Takes a bar; whether `needed` changes have been summed. The first `n - 1` are added up, and each after
-    /// them is smoothed in.
+    /// Adds a bar. Returns whether `needed` changes have been summed. The first `n - 1` changes are added up,
+    /// and later ones are smoothed in.
     #[inline(always)]
     fn next(&mut self, bar: Hlc, needed: usize) -> bool {
         let [high, low, close] = std::mem::replace(&mut self.before, bar);
@@ -158,13 +158,13 @@ impl Movement {
         self.seen > needed
     }
 
-    /// The directional indices, up and down, percent.
+    /// The plus and minus directional index, in percent.
     #[inline(always)]
     fn indices(&self) -> Option<(f64, f64)> {
         (self.range > 0.0).then(|| (100.0 * (self.up / self.range), 100.0 * (self.down / self.range)))
     }
 
-    /// Their difference in percent of their sum.
+    /// The directional movement index: the difference of the plus and minus index in percent of their sum.
     #[inline(always)]
     fn index(&self) -> Option<f64> {
         let (up, down) = self.indices()?;
@@ -173,17 +173,17 @@ impl Movement {
     }
 }
 
-/// The two directional movements, plus and minus, in currency.
+/// The plus and minus directional movement, in currency.
 pub fn movements(n: usize) -> impl Recurrence<2, 2> {
     let needed = if n <= 1 { 1 } else { n - 1 };
     scan(Movement::new(n), move |movement, [high, low]: [f64; 2]| {
-        // The close is for the true range alone.
+        // The close only matters for the true range, which is not used here.
         let known = movement.next([high, low, 0.0], needed);
         known.then_some([movement.up, movement.down])
     })
 }
 
-/// The two directional indices, plus and minus, percent.
+/// The plus and minus directional index, in percent.
 pub fn indices(n: usize) -> impl Recurrence<3, 2> {
     scan(Movement::new(n), move |movement, bar: Hlc| {
         if !movement.next(bar, n) {
@@ -197,7 +197,7 @@ pub fn indices(n: usize) -> impl Recurrence<3, 2> {
     })
 }
 
-/// The directional index; where nothing moves it keeps its value.
+/// The directional movement index (DX); it keeps its value where nothing moves.
 pub fn dx(n: usize) -> impl Recurrence<3, 1> {
     scan((Movement::new(n), 0.0), move |(movement, value), bar: Hlc| {
         if !movement.next(bar, n) {
@@ -208,7 +208,7 @@ pub fn dx(n: usize) -> impl Recurrence<3, 1> {
     })
 }
 
-/// The average directional index: the mean of the first `n` directional indices, then Wilder's average.
+/// The average directional index (ADX): the mean of the first `n` values of DX, then Wilder's moving average.
 pub fn adx(n: usize) -> impl Recurrence<3, 1> {
     let state = (Movement::new(n), 0.0, Missing::new(n, n));
     scan(state, move |(movement, average, missing), bar: Hlc| {
@@ -230,7 +230,7 @@ pub fn adx(n: usize) -> impl Recurrence<3, 1> {
     })
 }
 
-/// The mean of the average directional index of now and of `n - 1` bars ago.
+/// The average directional index rating (ADXR): the mean of ADX now and `n - 1` bars ago.
 pub fn adxr(n: usize) -> impl Kernel<3, 1> {
     Adxr {
         adx: adx(n),
@@ -263,7 +263,7 @@ impl<A: Kernel<3, 1>> Kernel<3, 1> for Adxr<A> {
     }
 }
 
-/// The parabolic stop and reverse. It begins long, unless the second bar moved down.
+/// The parabolic stop-and-reverse. It starts long unless the second bar moved down.
 #[derive(Clone, Debug)]
 pub struct Sar {
     before: [f64; 2],
@@ -301,13 +301,13 @@ impl Sar {
         } else {
             (low, self.before[0])
         };
-        // TA-Lib takes the second bar for the one before it, too.
+        // TA-Lib uses the second bar as its own predecessor, too.
         self.before = [high, low];
     }
 }
 
 impl Sar {
-    /// Goes on, long or short, until the price reaches the stop: the row where it does.
+    /// Continues, long or short, until the price reaches the stop. Returns the row where it does.
     #[inline(always)]
     fn stretch<const LONG: bool>(&mut self, [high, low]: [&[f64]; 2], out: &mut [f64], from: usize) -> usize {
         let (mut stop, mut extreme, mut factor) = (self.stop, self.extreme, self.factor);
@@ -339,7 +339,7 @@ impl Sar {
         row
     }
 
-    /// Turns at a bar that reaches the stop; the stop there.
+    /// Reverses at a bar that reaches the stop, and returns the stop there.
     #[inline(always)]
     fn turn(&mut self, [high, low]: [f64; 2]) -> f64 {
         let [high_before, low_before] = self.before;

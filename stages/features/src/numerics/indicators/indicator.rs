@@ -1,4 +1,4 @@
-//! The technical indicators: their names, periods, and the columns they give and read.
+//! The technical indicators: their names, periods, and the columns that they produce and read.
 
 use crate::numerics::Scale;
 use crate::numerics::feature::Column;
@@ -205,7 +205,7 @@ pub enum Convention {
 
 const MOST: usize = 10_000;
 
-/// The row of an indicator in the table of [`Indicator::about`].
+/// The row of an indicator in the table that [`Indicator::about`] holds.
 struct About {
     name: &'static str,
     periods: Vec<usize>,
@@ -223,8 +223,8 @@ fn about<const K: usize>(name: &'static str, periods: [usize; K], least: usize, 
 }
 
 impl Indicator {
-    /// Its name in configurations, its periods with the fewest bars that one of them may have, and
-    /// the change of its values with the scale of prices.
+    /// The indicator's name in configurations, its periods, the minimum of each period in bars, and how its
+    /// values change with the scale of prices.
     fn about(&self) -> About {
         const RATIO: Scale = Scale::Power(0);
         const PRICE: Scale = Scale::Power(1);
@@ -287,12 +287,12 @@ impl Indicator {
         }
     }
 
-    /// The name in configurations.
+    /// The indicator's name in configurations.
     pub fn name(&self) -> &'static str {
         self.about().name
     }
 
-    /// The problem of its settings, if there is one.
+    /// The problem with the indicator's settings, if there is one.
     pub fn problem(&self) -> Option<String> {
         let About {
             name, periods, least, ..
@@ -335,15 +335,15 @@ impl Indicator {
         }
     }
 
-    /// The change of its values with the scale of prices.
+    /// How the indicator's values change with the scale of prices.
     pub fn scale(&self) -> Scale {
         self.about().scale
     }
 
-    /// The names of its columns.
+    /// The names of the indicator's columns.
     pub fn columns(&self) -> Vec<String> {
         let About { name, periods, .. } = self.about();
-        // The usual settings go without saying.
+        // Usual settings are not part of the name.
         let suffix = match self {
             Self::Bollinger(Bollinger { period, width }) if *width != 2.0 => format!("_{period}_{width}"),
             Self::T3(T3 { period, factor }) if *factor != 0.7 => format!("_{period}_{factor}"),

@@ -1,6 +1,7 @@
 //! Technical indicators: TA-Lib's definitions with their seeds, warm-up and order of operations, or those of
-//! stockstats. The cost of a bar does not depend on the period (but for the commodity channel index, whose
-//! mean absolute deviation goes over its window), and each goes on from the state after the partition before.
+//! stockstats. The cost per bar does not depend on the period, except for the commodity channel index, whose
+//! mean absolute deviation visits its whole window. Each indicator continues from the state at the end of the
+//! previous partition.
 
 mod average;
 mod defined;

@@ -1,4 +1,4 @@
-//! Change, strength and position of the close, as TA-Lib defines them.
+//! Change, strength and relative position of the close, as TA-Lib defines them.
 
 use super::average::{Exponential, Simple, rounding};
 use super::directional::true_range;
@@ -7,7 +7,7 @@ use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch, scan};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
 
-/// The kinds of change over `n` bars.
+/// The kind of a change from `o` to `v` over `n` bars.
 #[derive(Clone, Copy, Debug)]
 pub enum ChangeKind {
     /// `v - o`.
@@ -58,7 +58,7 @@ impl Kernel<1, 1> for Change {
         let (missing, pieces) = self.old.pieces(values);
         for (from, olds) in pieces {
             let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
-            // One loop for each kind, so that it is vectorised.
+            // A separate loop for each kind, so that it is vectorised.
             match self.kind {
                 ChangeKind::Difference => {
                     pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o))
@@ -77,7 +77,7 @@ impl Kernel<1, 1> for Change {
     }
 }
 
-/// Wilder's averages of gains and of losses.
+/// Wilder's moving averages of gains and of losses.
 #[derive(Clone, Debug)]
 struct GainsAndLosses {
     before: Previous,
@@ -124,7 +124,7 @@ fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
     [gain, gain - change]
 }
 
-/// The relative strength index (J. W. Wilder, 1978).
+/// The relative strength index, RSI (J. W. Wilder, 1978).
 pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
     Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
@@ -132,7 +132,7 @@ pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
     })
 }
 
-/// The momentum oscillator (T. S. Chande), with Wilder's averages as in TA-Lib.
+/// The Chande momentum oscillator, CMO (T. S. Chande), with Wilder's averages as in TA-Lib.
 pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
     Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
@@ -140,7 +140,7 @@ pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
     })
 }
 
-/// The position of the last price in the range of `n` bars, percent from its low.
+/// The position of the close within the range of the last `n` bars, in percent from its low.
 fn position(n: usize) -> impl Kernel<3, 1> {
     windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], [.., close]: [f64; 3]| {
         let range = high - low;
@@ -153,7 +153,8 @@ fn position(n: usize) -> impl Kernel<3, 1> {
     })
 }
 
-/// Williams' %R: the distance of the close from the high of `n` bars, 0 to -100.
+/// Williams' %R: the distance of the close from the highest high of `n` bars in percent of their range, 0 to
+/// -100.
 pub fn williams_r(n: usize) -> impl Kernel<3, 1> {
     windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], [.., close]: [f64; 3]| {
         let range = high - low;
@@ -162,7 +163,7 @@ pub fn williams_r(n: usize) -> impl Kernel<3, 1> {
     })
 }
 
-/// A kernel, %K of its values, and the average %D of those.
+/// A kernel that gives raw %K, with the smoothed %K and its average %D.
 struct Stochastic<P, S> {
     first: P,
     k: S,
@@ -171,8 +172,8 @@ struct Stochastic<P, S> {
 
 state!([P: Stateful, S: Stateful] Stochastic<P, S> { first, k, d });
 
-/// The stochastic oscillator (G. Lane): %K of `k` bars, smoothed over `slow` (1 where it is not), and its
-/// average %D.
+/// The stochastic oscillator (G. Lane): %K over `k` bars, smoothed over `slow` bars (1 for none), and its
+/// average %D over `d` bars.
 pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
     Stochastic {
         first: position(k),
@@ -181,7 +182,7 @@ pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
     }
 }
 
-/// The stochastic oscillator of another indicator.
+/// The stochastic oscillator of another indicator's values.
 pub fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl Kernel<1, 2> {
     Stochastic {
         first: indicator,
@@ -190,7 +191,7 @@ pub fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl K
     }
 }
 
-/// A kernel of high, low and close, of a series that is all three.
+/// Applies a kernel of high, low and close to a single series, used for all three.
 struct Thrice<P>(P);
 
 state!([P: Stateful] Thrice<P> { 0 });
@@ -213,8 +214,8 @@ impl<P: Kernel<K, 1>, S: Kernel<1, 1>, const K: usize> Kernel<K, 2> for Stochast
     }
 }
 
-/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean
-/// absolute deviations of 0.015.
+/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean, in units
+/// of 0.015 mean absolute deviations.
 #[derive(Clone, Debug)]
 pub struct Cci {
     prices: Lookback,
@@ -284,10 +285,11 @@ impl Kernel<3, 1> for Cci {
     }
 }
 
-/// The number of rows whose deviations are added up together, in registers.
+/// The number of rows whose deviations are summed together, in registers.
 const ROWS: usize = 16;
 
-/// Aroon's up, down and up less down: the bars since the high and the low of `n + 1` bars.
+/// Aroon up, Aroon down and their difference, in percent, from the number of bars since the highest high and
+/// the lowest low of the last `n + 1` bars.
 pub fn aroon(n: usize) -> impl Kernel<2, 3> {
     let factor = 100.0 / n as f64;
     windowed::<ExtremePositions, _, 2, 4>(n + 1, move |[_, _, high, low]: [f64; 4], _: [f64; 2]| {
@@ -295,16 +297,16 @@ pub fn aroon(n: usize) -> impl Kernel<2, 3> {
     })
 }
 
-/// The ultimate oscillator (L. Williams, 1985): buying pressure over true range for three periods, weighted
-/// 4, 2 and 1.
+/// The ultimate oscillator (L. Williams, 1985): buying pressure over true range in three periods, weighted 4,
+/// 2 and 1 from the shortest to the longest.
 #[derive(Clone, Debug)]
 pub struct Ultimate {
     before: Lag,
     pressures: Lookback,
     ranges: Lookback,
-    /// Ascending.
+    /// The periods in bars, ascending.
     periods: [usize; 3],
-    /// Running sums of both for each period.
+    /// The running sums of buying pressure and true range for each period.
     sums: [[f64; 2]; 3],
     begun: bool,
 }
@@ -355,7 +357,7 @@ impl Kernel<3, 1> for Ultimate {
             return rows;
         }
         if !self.begun {
-            // Each with the bars before the one that completes the longest window.
+            // Each sum starts with the bars before the one that completes the longest window.
             self.begun = true;
             for (sum, n) in self.sums.iter_mut().zip(self.periods) {
                 for i in most - n..most - 1 {
@@ -391,7 +393,7 @@ impl Kernel<3, 1> for Ultimate {
     }
 }
 
-/// The balance of power: the move from open to close in parts of the bar's range.
+/// The balance of power: the move from open to close as a fraction of the bar's range.
 pub fn balance() -> impl Recurrence<4, 1> {
     scan((), |(), [open, high, low, close]: [f64; 4]| {
         let range = high - low;
@@ -400,12 +402,12 @@ pub fn balance() -> impl Recurrence<4, 1> {
     })
 }
 
-/// The mean of the highest and the lowest of `n` bars.
+/// The midpoint of the highest and the lowest value of `n` bars.
 pub fn middle(n: usize) -> impl Kernel<2, 1> {
     windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], _: [f64; 2]| [(high + low) / 2.0])
 }
 
-/// The greatest of `n` values, or the least.
+/// The greatest or the least of `n` values.
 pub fn extreme<A: Aggregate<1, 1>>(n: usize) -> impl Kernel<1, 1> {
     windowed::<A, _, 1, 1>(n, |found: [f64; 1], _: [f64; 1]| found)
 }

@@ -1,23 +1,25 @@
-//! Statistics over a window: variance, Bollinger bands, straight lines, correlation, as TA-Lib defines them.
+//! Statistics over a window: variance, Bollinger bands, regression lines, correlation, as TA-Lib defines
+//! them.
 
 use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate, windowed};
 use crate::numerics::kernel::{BLOCK, Kernel, Scratch};
 use crate::numerics::lookback::Lag;
 use crate::numerics::state::state;
 
-/// The population variance.
+/// The population variance of `n` values.
 pub fn variance(n: usize) -> impl Kernel<1, 1> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [squares / n_f64])
 }
 
-/// The population standard deviation.
+/// The population standard deviation of `n` values.
 pub fn deviation(n: usize) -> impl Kernel<1, 1> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [(squares / n_f64).sqrt()])
 }
 
-/// Bollinger bands: upper, middle, lower.
+/// Bollinger bands of `n` values: upper, middle, lower, at `width` population standard deviations from the
+/// mean.
 pub fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[mean, squares]: [f64; 2], _: [f64; 1]| {
@@ -26,22 +28,22 @@ pub fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
     })
 }
 
-/// A value of the line of least squares through `n` values.
+/// A quantity of the least-squares line through `n` values.
 #[derive(Clone, Copy, Debug)]
 pub enum Fit {
-    /// Its value at the last of them.
+    /// The value of the line at the last of the `n` values.
     Value,
-    /// Its slope, a bar.
+    /// The slope of the line, per bar.
     Slope,
-    /// Its angle in degrees.
+    /// The angle of the line in degrees.
     Angle,
-    /// Its value at the first of them.
+    /// The value of the line at the first of the `n` values.
     Intercept,
-    /// Its value a bar after the last of them.
+    /// The value of the line one bar after the last of the `n` values.
     Forecast,
 }
 
-/// The line of least squares through `n` values.
+/// A quantity of the least-squares line through the last `n` values.
 #[derive(Clone, Debug)]
 pub struct Regression {
     lines: RollingAggregate<LinearFit, 1, 2>,
@@ -73,7 +75,7 @@ impl Kernel<1, 1> for Regression {
         let (by_place, by_sum) = (n / spread, places / spread);
         let slope = |sum: f64, placed: f64| by_place * placed - by_sum * sum;
         let rows = out.iter_mut().zip(sums.iter().zip(placed));
-        // The position at which the line is evaluated, counted from its first value.
+        // The position at which the line is evaluated, counted from the first value.
         let at = match self.fit {
             Fit::Slope | Fit::Angle => {
                 rows.for_each(|(out, (sum, placed))| *out = slope(*sum, *placed));
@@ -94,7 +96,7 @@ impl Kernel<1, 1> for Regression {
     }
 }
 
-/// Pearson's correlation; 0 where one of the two does not move.
+/// Pearson's correlation over `n` rows; 0 if either series is constant.
 pub fn correlation(n: usize) -> impl Kernel<2, 1> {
     windowed::<CoDeviations, _, 2, 5>(n, |[_, _, xx, yy, xy]: [f64; 5], _: [f64; 2]| {
         let correlation = (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0);
@@ -102,7 +104,7 @@ pub fn correlation(n: usize) -> impl Kernel<2, 1> {
     })
 }
 
-/// The slope of the returns of `y` on those of `x`; 0 where `x` does not move.
+/// The slope of the returns of `y` on those of `x`; 0 if `x` does not move.
 #[derive(Clone, Debug)]
 pub struct Beta {
     before: [Lag; 2],

@@ -1,15 +1,15 @@
-//! The variants of stockstats 0.6.10, which FinRL takes its features from. They differ from TA-Lib's in that
-//! they give values from the first bar on (of as many bars as there are) and in their averages: exponential
-//! weights that are made to sum to one in place of a seed, and the sample deviation in place of that of the
-//! population.
+//! The definitions of stockstats 0.6.10, which FinRL takes its features from. They differ from TA-Lib's in
+//! giving values from the first bar on (over as many bars as there are), in exponential averages whose
+//! weights are normalised to sum to one instead of a seed, and in the sample rather than the population
+//! deviation.
 
 use super::directional::{Hlc, true_range};
 use crate::numerics::kernel::{Map, Recurrence, scan};
 use crate::numerics::sliding_window::{Deviations, Extremes, RingBuffer, SlidingWindow, Sum};
 use crate::numerics::state::{Missing, state};
 
-/// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas'
-/// `ewm(adjust=True)`).
+/// The exponential average with weights `(1 - a)^k`, normalised by the sum of the weights of the bars so far
+/// (pandas' `ewm(adjust=True)`).
 #[derive(Clone, Debug)]
 pub struct Adjusted {
     average: f64,
@@ -25,12 +25,12 @@ impl Adjusted {
         Self { average, weight, keep }
     }
 
-    /// `a = 2 / (n + 1)`.
+    /// The average with `a = 2 / (n + 1)`.
     pub fn span(n: usize) -> Self {
         Self::new(1.0 - 2.0 / (n as f64 + 1.0))
     }
 
-    /// `a = 1 / n`, as Wilder's.
+    /// The average with Wilder's `a = 1 / n`.
     pub fn wilder(n: usize) -> Self {
         Self::new(1.0 - 1.0 / n as f64)
     }
@@ -50,14 +50,14 @@ impl Recurrence<1, 1> for Adjusted {
     }
 }
 
-/// The mean of the last `n` values, or of as many as there are.
+/// The mean of the last `n` values, or of as many as there are so far.
 pub fn mean(n: usize) -> impl Recurrence<1, 1> {
     scan(SlidingWindow::<Sum>::new(n), |window, [value]: [f64; 1]| {
         Some([window.partial([value]).mean()])
     })
 }
 
-/// `macd`, `macds`, `macdh`.
+/// MACD, its signal line and its histogram: `macd`, `macds`, `macdh`.
 pub fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
     scan(
         periods.map(Adjusted::span),
@@ -69,7 +69,7 @@ pub fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
     )
 }
 
-/// `boll_ub`, `boll`, `boll_lb`, with the sample deviation: from the second bar on.
+/// Bollinger bands, from the second bar on, with the sample deviation: `boll_ub`, `boll`, `boll_lb`.
 pub fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
     scan(SlidingWindow::<Deviations>::new(n), move |window, [value]: [f64; 1]| {
         let spread = window.partial([value]);
@@ -78,7 +78,7 @@ pub fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
     })
 }
 
-/// `rsi`: 50 where nothing moved.
+/// The relative strength index `rsi`: 50 while nothing has moved.
 pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
     let averages = [Adjusted::wilder(n), Adjusted::wilder(n)];
     scan((f64::NAN, averages), |(before, [gains, losses]), [value]: [f64; 1]| {
@@ -90,7 +90,7 @@ pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
     })
 }
 
-/// `cci`: 0 in the warm-up.
+/// The commodity channel index `cci`: 0 during the warm-up.
 pub fn cci(n: usize) -> impl Recurrence<3, 1> {
     let state = (RingBuffer::new(n), Missing::new(n - 1, n));
     scan(state, move |(ring, missing), [high, low, close]: Hlc| {
@@ -100,7 +100,7 @@ pub fn cci(n: usize) -> impl Recurrence<3, 1> {
         if missing.next() {
             return Some([0.0]);
         }
-        // About the first value, so that prices which do not move have no deviation but none.
+        // Relative to the oldest value, so that constant prices have a deviation of exactly 0.
         let base = ring.oldest();
         let mean = base + ring.values().iter().map(|value| value - base).sum::<f64>() / n;
         let deviation = ring.values().iter().map(|value| (value - mean).abs()).sum::<f64>() / n;
@@ -112,8 +112,8 @@ pub fn cci(n: usize) -> impl Recurrence<3, 1> {
     })
 }
 
-/// Plus and minus directional index, percent, and the average true range. The first bar has no movement, and
-/// its true range is its range.
+/// The plus and minus directional index, in percent, and the average true range. The first bar has no
+/// directional movement, and its true range is its high less its low.
 fn movement(n: usize) -> impl Recurrence<3, 3> {
     let state = ([0.0; 3], false, [(); 3].map(|()| Adjusted::wilder(n)));
     scan(state, |(before, begun, [up, down, range]), bar: Hlc| {
@@ -129,7 +129,7 @@ fn movement(n: usize) -> impl Recurrence<3, 3> {
     })
 }
 
-/// The directional movement index, percent.
+/// The directional movement index, in percent, from the plus and minus index.
 #[inline(always)]
 fn index([up, down, _]: [f64; 3]) -> f64 {
     let sum = up + down;
@@ -140,31 +140,31 @@ fn index([up, down, _]: [f64; 3]) -> f64 {
     }
 }
 
-/// `atr`.
+/// The average true range `atr`.
 pub fn atr(n: usize) -> impl Recurrence<3, 1> {
     Map::new(movement(n), |[_, _, range]: [f64; 3]| [range])
 }
 
-/// `pdi` and `ndi`.
+/// The plus and minus directional index: `pdi` and `ndi`.
 pub fn indices(n: usize) -> impl Recurrence<3, 2> {
     Map::new(movement(n), |[up, down, _]: [f64; 3]| [up, down])
 }
 
-/// `dx`.
+/// The directional movement index `dx`.
 pub fn dx(n: usize) -> impl Recurrence<3, 1> {
     Map::new(movement(n), |movement: [f64; 3]| [index(movement)])
 }
 
-/// `adx`: the exponential average over 6 bars of `dx`.
+/// The average directional index `adx`: the exponential average of `dx` over 6 bars.
 pub fn adx(n: usize) -> impl Recurrence<3, 1> {
     scan((movement(n), Adjusted::span(6)), |(movement, average), bar: Hlc| {
         let index = index(movement.next(bar)?);
-        // pandas passes a missing value over.
+        // pandas skips missing values.
         Some([if index.is_nan() { f64::NAN } else { average.step(index) }])
     })
 }
 
-/// `wr`.
+/// Williams' %R, `wr`.
 pub fn williams_r(n: usize) -> impl Recurrence<3, 1> {
     scan(SlidingWindow::<Extremes>::new(n), |window, [high, low, close]: Hlc| {
         let Extremes { high, low } = window.partial([high, low]);
@@ -177,8 +177,8 @@ pub fn williams_r(n: usize) -> impl Recurrence<3, 1> {
     })
 }
 
-/// `kdjk` and `kdjd`: a third of the position in the range, percent, is added to two thirds of the previous
-/// value, from 50 on.
+/// The KDJ indicator's `kdjk` and `kdjd`: two thirds of the previous value plus one third of the close's
+/// position within the range (for `kdjd`, of `kdjk`), in percent, starting at 50.
 pub fn kdj(n: usize) -> impl Recurrence<3, 2> {
     let state = (SlidingWindow::<Extremes>::new(n), 50.0, 50.0);
     scan(state, |(window, k, d), [high, low, close]: Hlc| {
@@ -195,7 +195,7 @@ pub fn kdj(n: usize) -> impl Recurrence<3, 2> {
     })
 }
 
-/// `mfi`: a fraction, 0.5 in the warm-up and where nothing moved.
+/// The money flow index `mfi` as a fraction: 0.5 during the warm-up and where nothing moved.
 pub fn money_flow(n: usize) -> impl Recurrence<4, 1> {
     let sums = || SlidingWindow::<Sum>::new(n);
     let state = (f64::NAN, sums(), sums(), Missing::new(n, n));

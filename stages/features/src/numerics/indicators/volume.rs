@@ -6,7 +6,8 @@ use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch, scan};
 use crate::numerics::lookback::Lag;
 use crate::numerics::state::state;
 
-/// The money flow index: typical price by volume of the bars that rose, in percent of that of all that moved.
+/// The money flow index: typical price times volume of rising bars, in percent of that of all bars that
+/// moved.
 #[derive(Clone, Debug)]
 pub struct MoneyFlow {
     before: Lag,
@@ -60,7 +61,7 @@ impl Kernel<4, 1> for MoneyFlow {
     }
 }
 
-/// On-balance volume: added where the close rose, taken away where it fell.
+/// On-balance volume: a running sum of volumes, added where the close rose and subtracted where it fell.
 pub fn on_balance() -> impl Recurrence<2, 1> {
     scan(
         (0.0, 0.0, false),
@@ -68,7 +69,7 @@ pub fn on_balance() -> impl Recurrence<2, 1> {
             if !*begun {
                 (*begun, *balance) = (true, volume);
             } else {
-                // Without a branch, which could not be predicted.
+                // Branchless, since the branch could not be predicted.
                 let sign = f64::from(i8::from(close > *before) - i8::from(close < *before));
                 *balance += sign * volume;
             }
@@ -78,16 +79,16 @@ pub fn on_balance() -> impl Recurrence<2, 1> {
     )
 }
 
-/// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the
-/// bar.
+/// The accumulation/distribution line (M. Chaikin): the running sum of volume times the position of the close
+/// within the bar.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulation(f64);
 
 state!(Accumulation { 0 });
 
 impl Accumulation {
-    /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the
-    /// sum.
+    /// Passes the running sum at each row to `each`. The terms of several bars are computed ahead, off the
+    /// dependency chain of the sum.
     #[inline(always)]
     fn sums([high, low, close, volume]: [&[f64]; 4], mut sum: f64, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = close.len();
@@ -121,8 +122,8 @@ impl Kernel<4, 1> for Accumulation {
     }
 }
 
-/// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with
-/// its first value.
+/// Chaikin's oscillator: the fast less the slow exponential average of the accumulation/distribution line,
+/// both seeded with its first value.
 #[derive(Clone, Debug)]
 pub struct Chaikin {
     line: f64,
@@ -130,7 +131,7 @@ pub struct Chaikin {
     begun: bool,
     /// The weight of a new value in each average.
     take: [f64; 2],
-    /// The rows left of the warm-up.
+    /// The number of rows left of the warm-up.
     missing: usize,
     most: usize,
 }
