@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The formats: a name, the directory below the project, and the end of the file's name.
-const FORMATS: [(&str, &str, &str); 16] = [
+const FORMATS: [(&str, &str, &str); 17] = [
     ("checkpoint", "home/scratch", ""),
     ("action record", "home/actions", ""),
     ("memo record", "home/memos", ""),
@@ -21,6 +21,7 @@ const FORMATS: [(&str, &str, &str); 16] = [
     ("resolved pipeline of a run", "home/runs", "pipeline.json"),
     ("marks", "home/runs", "marks.json"),
     ("index over runs", "home/index", "runs.sqlite"),
+    ("names of runs", "home/index", "names.json"),
     ("saved plan", ".", "plan.json"),
     ("signed action record in a remote", "remote/actions", ""),
     ("signed memo record in a remote", "remote/memos", ""),
@@ -153,7 +154,6 @@ fn one(kept: &Kept, format: (&'static str, &str, &str), chance: &mut Chance) -> 
         "checkpoint" => {
             // Nothing but the checkpoint knows the training now.
             std::fs::remove_file(lab.path(kept.train.to_str().unwrap())).unwrap();
-            std::fs::remove_dir_all(lab.path("home/recent")).unwrap();
             args.push("--no-remote");
         }
         _ if name.starts_with("signed") => {

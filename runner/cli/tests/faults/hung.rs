@@ -55,11 +55,10 @@ const OBSTACLES: [Obstacle; 5] = [
 const SOURCES: [&str; 5] = ["p.yaml", "seed.txt", "data", "data/a.csv", "data/b.csv"];
 
 /// Directories and files of a home.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 13] = [
     "home/blobs",
     "home/actions",
     "home/memos",
-    "home/recent",
     "home/derived",
     "home/stat",
     "home/scratch",
