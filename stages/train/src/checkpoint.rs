@@ -38,12 +38,12 @@ struct About {
     #[serde(rename = "adam_steps")]
     optimiser_steps: u64,
     episodes: u64,
-    /// The weights of the statistics of observations and rewards, as the bits of floats.
+    /// The weights of the statistics of observations and of rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
-    /// The discount of returns, as the bits of a float.
+    /// The discount factor of returns, as the bits of a float.
     return_gamma: u64,
-    /// The best policy in validation, whose tensors are `best.…`, and the validations since.
+    /// The best policy in validation, whose tensors are named `best.…`, and the number of validations since.
     best: Option<AboutBest>,
     since_best: u64,
     /// The checksum of the whole file, in hex, computed with zeros in place of these digits.
@@ -139,7 +139,7 @@ tensors! {
     "metrics": metrics,
 }
 
-/// The header of a file: its length, and as many bytes of JSON.
+/// The header of a file: its length, and a JSON text of that many bytes.
 fn header(bytes: &[u8]) -> Option<&[u8]> {
     let (length, _) = bytes.split_first_chunk()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
@@ -218,7 +218,7 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
     Ok(bytes)
 }
 
-/// Reads a checkpoint; `None` when the bytes are not one, damaged, or of another version.
+/// Reads a checkpoint; `None` when the bytes are no checkpoint, damaged, or of another version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     let about: About = serde_json::from_str(header.metadata().as_ref()?.get(METADATA)?).ok()?;
@@ -341,7 +341,8 @@ pub(crate) fn read(folder: &Path) -> Result<Saved, StageError> {
     }
 }
 
-/// Renames what has the place of a checkpoint and is no file: no checkpoint could replace a directory.
+/// Renames whatever stands at the checkpoint's path without being a file: a checkpoint could not replace a
+/// directory.
 fn make_way(path: &Path) {
     if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
         // If this fails, so does the reading or the writing, which names it.
@@ -352,7 +353,7 @@ fn make_way(path: &Path) {
     }
 }
 
-/// The step of the checkpoint in `folder`; `None` when there is none that is intact.
+/// The step of the checkpoint in `folder`; `None` when no intact one is there.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
     decode(&regular_file::read(&folder.join(FILE)).ok()?).map(|train_state| train_state.step)
 }
@@ -361,7 +362,7 @@ pub(crate) fn step(folder: &Path) -> Option<u64> {
 pub(crate) struct Writer {
     folder: PathBuf,
     sender: Option<SyncSender<Arc<TrainState>>>,
-    /// The step of the last checkpoint that it has written.
+    /// The step of the last checkpoint that the writer has written.
     durable: Arc<AtomicU64>,
     thread: Option<JoinHandle<Result<(), StageError>>>,
 }
@@ -388,7 +389,7 @@ impl Writer {
         })
     }
 
-    /// The step of the last checkpoint that it has written; 0 if there is none.
+    /// The step of the last checkpoint that the writer has written; 0 before the first.
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Relaxed)
     }
@@ -398,7 +399,8 @@ impl Writer {
         self.folder.join(FILE)
     }
 
-    /// Starts to write in the background; `false` when the last one is still being written.
+    /// Starts to write in the background; returns `false` while the previous checkpoint is still being
+    /// written.
     pub fn offer(&self, train_state: &Arc<TrainState>) -> bool {
         self.sender
             .as_ref()

@@ -1,5 +1,5 @@
-//! The choice of the states that become checkpoints: the one at the start of an update, at most once in an
-//! interval, and after a divergence the last good one.
+//! The choice of the states that become checkpoints: the state at the start of an update, at most once per
+//! interval, and after a divergence the last good state.
 
 use crate::checkpoint::Writer;
 use crate::train_state::TrainState;
@@ -9,18 +9,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Snapshots are taken at most this often: one may be as large as the data of an update.
+/// The shortest time between snapshots, since a snapshot may be as large as the data of an update.
 const SNAPSHOT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Checkpointer {
     interval: Duration,
-    /// The state as it was when the running update began, or one shortly before.
+    /// The state when the running update began, or shortly before.
     snapshot: Arc<TrainState>,
     snapshot_at: Instant,
-    /// The last snapshot whose parameters have given a finite loss and gradient: the one before may have
-    /// ended in a step of Adam that spoiled them.
+    /// The last snapshot whose parameters have given a finite loss and gradient: the step of Adam before a
+    /// later snapshot may have spoiled its parameters.
     good: Option<Arc<TrainState>>,
-    /// A snapshot that is not needed any more, whose memory is used again.
+    /// A snapshot that is no longer needed, whose memory is reused.
     spare: Option<Arc<TrainState>>,
     diverged: bool,
     writer: Writer,
@@ -69,14 +69,15 @@ impl Checkpointer {
         }
     }
 
-    /// Notes that the present snapshot's parameters have given a finite loss and gradient.
+    /// Records that the present snapshot's parameters have given a finite loss and gradient.
     pub fn mark_good(&mut self) {
         if !self.good.as_ref().is_some_and(|good| Arc::ptr_eq(good, &self.snapshot)) {
             self.spare = self.good.replace(self.snapshot.clone());
         }
     }
 
-    /// Notes that they have not, and names the checkpoint that will remain.
+    /// Records that the present snapshot's parameters have diverged, and names the checkpoint that will
+    /// remain.
     pub fn mark_diverged(&mut self) -> String {
         self.diverged = true;
         match &self.good {

@@ -2,7 +2,7 @@
 
 use stages_core::{ConfigProblem, Schedule};
 
-/// Checks fields of settings by functions of this module: `check!(settings; share: gamma; count: n_envs;)`.
+/// Checks fields of settings with functions of this module: `check!(settings; share: gamma; count: n_envs;)`.
 macro_rules! check {
     ($settings:expr; $($check:ident: $($field:ident),+;)+) => {
         $($($crate::checks::$check(stringify!($field), $settings.$field)?;)+)+
@@ -10,7 +10,7 @@ macro_rules! check {
 }
 pub(crate) use check;
 
-/// Refuses settings that are given where the configuration has none of that name: `has => fields;`.
+/// Refuses settings that are given although the configuration has none of that name: `has => fields;`.
 macro_rules! refuse_given {
     ($config:ident, $message:literal, $hint:literal; $($has:expr => $($field:ident),+;)+) => {
         $($(if $config.$field.is_some() && !$has {
@@ -50,7 +50,7 @@ pub(crate) fn positive(field: &str, value: impl Into<Option<f64>>) -> Result<(),
     )
 }
 
-/// Refuses what is no share of a whole.
+/// Refuses a number that is not a share of a whole.
 pub(crate) fn share(field: &str, value: f64) -> Result<(), ConfigProblem> {
     require(field, (0.0..=1.0).contains(&value), "must lie within 0 and 1")
 }

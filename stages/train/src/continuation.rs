@@ -13,11 +13,11 @@ use serde_json::Value;
 use stages_core::{Given, StageError};
 use stages_policy::Policy;
 
-/// The name of the train state's entry in the artifact of a policy, and of what its `meta` says of it.
+/// The name of the train state's entry in the artifact of a policy, and of the field of its `meta` about it.
 pub(crate) const ENTRY: &str = "train_state.safetensors";
 pub(crate) const META: &str = "train_state";
 
-/// The name of the entry of the data of training beside it.
+/// The name of the entry of the training data beside the train state.
 pub(crate) const DATA: &str = "replay.bin";
 
 /// The environments and the validation of a train state.
@@ -44,11 +44,11 @@ impl Origin {
 /// The train state of the policy at `init`.
 pub(crate) struct Continuation {
     state: TrainState,
-    /// The data of training that it does not hold, if there is any.
+    /// The training data that the train state does not hold, if there is any.
     data: Option<Vec<u8>>,
-    /// True if it is of these environments, whose episodes go on.
+    /// True if the state is of the same environments, whose episodes go on.
     same_envs: bool,
-    /// True if its best policy was selected there, by these settings.
+    /// True if the state's best policy was selected in the same environments, by the same settings.
     same_validation: bool,
 }
 
@@ -97,9 +97,9 @@ pub(crate) fn read(
 /// The first state of a training that goes on from another.
 pub(crate) struct Begun {
     pub state: TrainState,
-    /// True if the environments go on, too: in others the episodes begin anew.
+    /// True if the environments go on, too; in other environments, episodes begin anew.
     pub go_on: bool,
-    /// The data of training that the state does not hold, if there is any.
+    /// The training data that the state does not hold, if there is any.
     pub data: Option<Vec<u8>>,
 }
 

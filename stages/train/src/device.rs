@@ -9,7 +9,7 @@ use stages_core::{Context, Schedule, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Architecture, Device, Model};
 
-/// The most minibatches that a trial learns from.
+/// The largest number of minibatches that a trial learns from.
 const TRIAL: usize = 2;
 
 /// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one
@@ -65,7 +65,7 @@ fn open(device: Device, common: &Common, architecture: &Architecture) -> Result<
     device.model(architecture, common.precision)
 }
 
-/// Times an update on each, reports the results, and returns the fastest.
+/// Times an update on each device, reports the results, and returns the fastest.
 pub(crate) fn fastest<A: Algorithm>(
     make: impl Fn() -> A,
     spec: &EnvSpec,
@@ -122,7 +122,7 @@ fn seconds_per_update(
     Ok((seconds, learner.model))
 }
 
-/// Makes the steps of a trial so small that the network stays as it is for any rewards.
+/// Makes the steps of a trial so small that the network does not change, whatever the rewards.
 pub(crate) fn without_learning(common: &mut Common) {
     common.learning_rate = Schedule::Constant(1e-9);
 }

@@ -1,5 +1,5 @@
-//! The evaluation of populations: each policy plays some episodes, greedily, all from the same starts, whose
-//! transitions may be kept.
+//! The evaluation of populations: each policy plays several episodes, greedily and from the same starts;
+//! their transitions may be kept.
 
 use crate::progress::Progress;
 use crate::train_state::TrainState;
@@ -16,9 +16,9 @@ pub(crate) type Opener<'a> = dyn Fn() -> Result<Box<dyn BatchEnv>, StageError> +
 
 /// The conditions of an evaluation, the same for all members.
 pub(crate) struct Conditions<'a> {
-    /// The environments' saved state, from which everyone starts.
+    /// The environments' saved state, from which all members start.
     pub starts: &'a [u8],
-    /// The most steps of an episode.
+    /// The largest number of steps of an episode.
     pub episode_length: u64,
     pub normalisation: Option<&'a Normalisation>,
     pub progress: Option<&'a Progress<'a>>,
@@ -46,7 +46,7 @@ impl<'a> Conditions<'a> {
     }
 }
 
-/// Return and length of each episode of one policy.
+/// The return and the length of each episode of one policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Played {
     pub returns: Vec<f64>,
@@ -54,12 +54,12 @@ pub(crate) struct Played {
 }
 
 impl Played {
-    /// The fitness: the mean return.
+    /// The fitness of the policy: its mean return.
     pub fn mean(&self) -> f64 {
         self.returns.iter().sum::<f64>() / self.returns.len() as f64
     }
 
-    /// Environment steps.
+    /// The number of environment steps of all episodes.
     pub fn steps(&self) -> f64 {
         self.lengths.iter().sum()
     }
@@ -73,17 +73,17 @@ pub(crate) struct Episode {
     pub last_obs: Vec<f32>,
     /// The actions as networks read them `[T, A]`.
     pub action: Vec<f32>,
-    /// `[T]`.
+    /// The rewards `[T]`.
     pub reward: Vec<f32>,
     pub terminated: bool,
 }
 
-/// The part of episodes that is kept beside their returns.
+/// The record that is kept of episodes besides their returns.
 pub(crate) enum Record<'a> {
     Nothing,
-    /// The observations of episodes in turn, not normalised.
+    /// The observations of the episodes in turn, not normalised.
     Observations(&'a mut Vec<f32>),
-    /// All of each episode, of actions that are continuous.
+    /// All steps of each episode, where actions are continuous.
     Episodes(&'a mut Vec<Episode>),
 }
 
@@ -92,7 +92,7 @@ pub(crate) trait Actor {
     /// Chooses actions in the live episodes, from their observations `[rows, D]`.
     fn act(&mut self, obs: &[f32], live: &[usize], mask: &[bool], actions: &mut ActionBuffer);
 
-    /// Forgets the episode of row `row`: those after it move up by one.
+    /// Drops the episode of a row: the rows after it move up by one.
     fn end(&mut self, row: usize);
 
     /// The last actions `[rows, A]` as networks read them.
@@ -120,8 +120,8 @@ impl EpisodeLoop {
         }
     }
 
-    /// Leaves the episodes that have begun, and begins the next. A reset alone stays at an episode of which
-    /// no step was taken.
+    /// Leaves the episodes that have begun, and begins the next ones. A reset alone does not leave an episode
+    /// of which no step was taken.
     pub fn skip(&mut self, env: &mut dyn BatchEnv) -> Result<(), StageError> {
         let actions = ActionBuffer::new(&env.spec().action_space, env.num_envs());
         env.step(actions.as_actions(), self.step.buffers())?;
@@ -211,7 +211,7 @@ pub(crate) struct Member {
     network: MemberNetwork,
     head: ActionHead,
     space: ActionSpace,
-    /// Actions as networks read them, where these are not those that environments take.
+    /// The actions in the form that networks read, where environments take another.
     taken: Vec<f32>,
 }
 
@@ -310,7 +310,7 @@ fn observed<'a>(
     buffer
 }
 
-/// The greedy action of each live episode: the largest logit of each component whose choice is allowed, or
+/// The greedy action of each live episode: for each component, the allowed choice with the largest logit; or
 /// the head's mean, which the environment clips to its bounds.
 fn choose(
     head: &ActionHead,
@@ -338,14 +338,14 @@ fn choose(
     }
 }
 
-/// The players of a population, one for each thread that is at work, each with environments of its own.
+/// The players of a population, one for each busy thread, each with environments of its own.
 pub(crate) struct Players<'a> {
     architecture: &'a Architecture,
     open: &'a Opener<'a>,
     idle: &'a Mutex<Vec<Seat>>,
 }
 
-/// A player, its environments, and room for the parameters of a member and its displacement.
+/// A player with its environments, and room for the parameters and the displacement of a member.
 pub(crate) struct Seat {
     player: Player,
     env: Box<dyn BatchEnv>,
@@ -362,7 +362,7 @@ impl<'a> Players<'a> {
         }
     }
 
-    /// Gives `work` a seat that nobody else has.
+    /// Gives `work` a seat that no other thread holds.
     pub fn with<R>(&self, work: impl FnOnce(&mut Seat) -> Result<R, StageError>) -> Result<R, StageError> {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let mut seat = match idle {
@@ -386,7 +386,7 @@ impl<'a> Players<'a> {
 }
 
 impl Seat {
-    /// Plays the member mean + sign x displacement.
+    /// Plays the member whose parameters are mean + sign x displacement.
     pub fn play(&mut self, mean: &[f32], sign: f32, conditions: &Conditions) -> Result<Played, StageError> {
         self.params.clear();
         self.params
@@ -395,7 +395,7 @@ impl Seat {
             .play(&mut *self.env, &self.params, conditions, Record::Nothing)
     }
 
-    /// Plays the policy with these parameters, and keeps its episodes.
+    /// Plays the policy with these parameters, and records its episodes.
     pub fn record(
         &mut self,
         params: &[f32],

@@ -26,7 +26,7 @@ use stages_core::{
 use stages_env::{Normalisation, OpenOptions};
 use stages_policy::Policy;
 
-/// Checked settings, and the algorithm that they are of.
+/// The checked settings of an algorithm.
 pub(crate) trait TrainSettings {
     const INPUTS: &'static [InputPort] = &[ENV, INIT];
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
@@ -35,7 +35,7 @@ pub(crate) trait TrainSettings {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 
-    /// True if steps depend on the length of the training.
+    /// True if the steps of a training depend on its length.
     fn depends_on_total(&self) -> bool {
         self.common().learning_rate.depends_on_total()
     }
@@ -44,7 +44,7 @@ pub(crate) trait TrainSettings {
     fn algorithm<V: Visitor>(&self, means: &Means<'_>, visitor: V) -> Result<V::Result, StageError>;
 }
 
-/// The means of algorithms that need more than their settings.
+/// Resources of algorithms that need more than their settings.
 pub(crate) struct Means<'a> {
     /// Opens environments.
     pub open: &'a Opener<'a>,
@@ -56,7 +56,7 @@ pub(crate) struct Means<'a> {
 pub(crate) trait Visitor {
     type Result;
 
-    /// Visits it.
+    /// Takes a function that makes the algorithm.
     fn visit<A: Algorithm>(self, make: impl Fn() -> A) -> Result<Self::Result, StageError>;
 }
 

@@ -1,5 +1,5 @@
-//! The means of every algorithm: environments, a network, the train state, and the steps of an update that no
-//! algorithm differs in.
+//! What every algorithm works with: environments, a network, the train state, and the steps of an update that
+//! are common to all algorithms.
 
 use crate::checkpointer::Checkpointer;
 use crate::metrics::Metric;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 /// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
-    /// True if it learns from states whose actions are candidates.
+    /// True if the algorithm learns from states whose actions are candidates.
     fn takes_candidates(&self) -> bool {
         false
     }
@@ -26,15 +26,16 @@ pub(crate) trait Algorithm {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 
-    /// Those settings, for trials that change them.
+    /// The settings that every algorithm has, for trials that change them.
     fn common_mut(&mut self) -> &mut Common;
 
-    /// Changes the settings so that a trial of an update measures all that training repeats, in little time.
+    /// Changes the settings so that a trial of an update measures everything that training repeats, in little
+    /// time.
     fn shorten_trial(&mut self) {
         self.common_mut().n_epochs = 1;
     }
 
-    /// The samples that an update learns from, each as often as it is used.
+    /// The number of samples that an update learns from, each counted as often as it is used.
     fn samples_per_update(&self) -> f64 {
         let common = self.common();
         common.rollout() as f64 * common.n_epochs as f64
@@ -50,7 +51,7 @@ pub(crate) trait Algorithm {
     /// Prepares the algorithm's own state at the start of training.
     ///
     /// # Errors
-    /// When the environments are not its.
+    /// Fails when the algorithm cannot learn in the environments.
     fn start(&mut self, _spec: &EnvSpec, _state: &mut TrainState) -> Result<(), StageError> {
         Ok(())
     }
@@ -68,13 +69,14 @@ pub(crate) trait Algorithm {
         Ok(true)
     }
 
-    /// Writes the data that was added since the last call, before a checkpoint that depends on it; the one on
-    /// disk is of the step `durable`.
+    /// Writes the data that was added since the last call, before a checkpoint that depends on it is written;
+    /// the checkpoint on disk is of step `durable`.
     fn keep_data(&mut self, _durable: u64) -> Result<(), StageError> {
         Ok(())
     }
 
-    /// A copy of that data for another training; `None` where there is none.
+    /// A copy of the training data that the train state does not hold, for another training; `None` where
+    /// there is none.
     fn copy_data(&self) -> Option<Vec<u8>> {
         None
     }
@@ -84,12 +86,13 @@ pub(crate) trait Algorithm {
         self.common().rollout()
     }
 
-    /// True if the training comes by a state: it is not that of a longer one.
+    /// True if a training with these settings passes through the state.
     fn reaches(&self, state: &TrainState) -> bool {
         state.step.saturating_sub(self.last_rollout(state)) < self.common().total_timesteps
     }
 
-    /// Policies `[_, P]` besides the learner's that validation judges too, and that may be handed on.
+    /// Parameters `[_, P]` of policies other than the learner's that validation judges, too, and that may be
+    /// handed on.
     fn others<'s>(&self, _state: &'s TrainState) -> &'s [f32] {
         &[]
     }
@@ -98,15 +101,15 @@ pub(crate) trait Algorithm {
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
 }
 
-/// The source of the data of training that the train state does not hold.
+/// The source of the training data that the train state does not hold.
 pub(crate) enum DataFrom {
-    /// The folder of the checkpoint.
+    /// The data in the folder of the checkpoint.
     Checkpoint,
-    /// Another training.
+    /// A copy from another training, if there is one.
     Copy(Option<Vec<u8>>),
 }
 
-/// See the module.
+/// The environments, network and train state with which an algorithm learns.
 pub(crate) struct Learner<'a> {
     pub env: Box<dyn BatchEnv>,
     pub model: Box<dyn Model>,
@@ -115,11 +118,11 @@ pub(crate) struct Learner<'a> {
     /// The gradient of the last minibatch `[P]`, and its Euclidean norm.
     pub gradient: Vec<f32>,
     norm: f64,
-    /// Minibatches that are learned from in each epoch, at most: in trials, a few.
+    /// The largest number of minibatches per epoch; trials use a few.
     pub minibatch_limit: usize,
-    /// Samples that were learned from.
+    /// The number of samples learned from so far.
     pub samples: u64,
-    /// Checkpoints and progress; trials have none.
+    /// The writer of checkpoints; trials have none.
     pub checkpointer: Option<Checkpointer>,
     pub progress: Option<Progress<'a>>,
 }
@@ -143,7 +146,7 @@ impl<'a> Learner<'a> {
         learner
     }
 
-    /// Gives the model the parameters of the present policy.
+    /// Loads the parameters of the present policy into the model.
     pub fn load_policy(&mut self) {
         let params = &self.state.params;
         let len = self.model.architecture().num_params().min(params.len());
@@ -191,7 +194,7 @@ impl<'a> Learner<'a> {
     /// Fails if the loss or its gradient is not finite; `losses` describes the loss.
     ///
     /// # Errors
-    /// That training diverged, with the last good checkpoint.
+    /// Returns the error that training diverged, which names the last good checkpoint.
     pub fn check_finite(
         &mut self,
         loss: f64,
@@ -253,10 +256,10 @@ impl<'a> Learner<'a> {
         self.model.load(&state.params);
     }
 
-    /// Fails if the device has.
+    /// Fails if the model's device has failed.
     ///
     /// # Errors
-    /// The device's first failure.
+    /// Returns the device's first failure.
     pub fn check_device(&self) -> Result<(), StageError> {
         match self.model.fault() {
             None => Ok(()),

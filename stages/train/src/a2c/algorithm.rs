@@ -23,7 +23,7 @@ const ALPHA: f64 = 0.99;
 pub(crate) struct A2c {
     settings: A2cSettings,
     rollout: Ppo,
-    /// The columns of the rollout.
+    /// The indices of all columns of the rollout.
     all: Vec<u32>,
 }
 
@@ -60,7 +60,7 @@ impl A2c {
         }
     }
 
-    /// One step of the optimiser on the whole rollout.
+    /// Takes one step of the optimiser on the whole rollout.
     fn learn(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let settings = &self.settings.rollout;
         let common = self.rollout.common();

@@ -46,13 +46,13 @@ pub struct BenchRow {
     pub threads: usize,
     /// Environment steps per second, of the fastest iteration.
     pub steps_per_second: f64,
-    /// The parts of its time: the environment, and normalising.
+    /// The share of the time spent in the environment and in normalising.
     pub environment: f64,
-    /// The policy, acting, and advantages.
+    /// The share of the time spent in the policy, acting, and in estimating advantages.
     pub acting: f64,
-    /// Losses and gradients.
+    /// The share of the time spent in losses and gradients.
     pub gradient: f64,
-    /// Adam, and packing of weights.
+    /// The share of the time spent in Adam and in packing weights.
     pub adam: f64,
     /// The arithmetic of acting and gradients, in 1e9 operations per second.
     pub gflops: f64,
@@ -121,7 +121,7 @@ impl Trial {
         Ok(Self { algorithm, learner })
     }
 
-    /// One rollout, and the updates from it.
+    /// Collects one rollout, and updates from it.
     pub fn update(&mut self) -> Result<PhaseTimer, StageError> {
         spinning(|| self.algorithm.update(&mut self.learner))?;
         self.learner.state.update += 1;
@@ -257,7 +257,7 @@ fn flop_count(architecture: &Architecture) -> (f64, f64) {
     (forward, backward)
 }
 
-/// The shortest of some repetitions within a third of a second, in seconds.
+/// The time of the fastest of several repetitions within a third of a second, in seconds.
 pub(crate) fn shortest(mut run: impl FnMut()) -> f64 {
     let (began, mut best) = (Instant::now(), f64::INFINITY);
     while began.elapsed() < Duration::from_millis(350) {
@@ -288,7 +288,8 @@ pub(crate) fn product_gflops(device: &Device) -> candle_core::Result<f64> {
     result.map(|()| 2.0 * f64::from(rounds) * (N as f64).powi(3) / 1e9 / seconds)
 }
 
-/// The speed of such a product with all threads of the current pool; 0 where candle fails.
+/// The speed of a plain product of matrices of 1024 x 1024 with all threads of the current pool, in 1e9
+/// operations per second; 0 where candle fails.
 fn peak_gflops(precision: Precision) -> f64 {
     match precision {
         Precision::F32 => product_gflops(&Device::Cpu).unwrap_or(0.0),

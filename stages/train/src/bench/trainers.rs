@@ -41,7 +41,7 @@ pub struct TrainerRow {
     pub floor: f64,
 }
 
-/// The multiply-adds of a perceptron for a row.
+/// The number of multiply-adds of a perceptron for one row.
 fn products(sizes: &[usize]) -> f64 {
     sizes.windows(2).map(|pair| (pair[0] * pair[1]) as f64).sum()
 }
@@ -50,7 +50,7 @@ fn products(sizes: &[usize]) -> f64 {
 struct Made<'a> {
     store: &'a Store,
     env: Input,
-    /// The time of a row.
+    /// The time for which a row is measured.
     least: Duration,
 }
 
@@ -77,7 +77,8 @@ impl<'a> Made<'a> {
         stages_env::open(self.store, &self.env.artifact, &options)
     }
 
-    /// Updates for some seconds, but for the first `skipped`; the steps of the fastest and its seconds.
+    /// Runs updates for some seconds, without counting the first `skipped`; returns the steps of the fastest
+    /// update and its seconds.
     fn fastest(&self, mut algorithm: impl Algorithm, skipped: usize) -> Result<(f64, f64), StageError> {
         let common = algorithm.common().clone();
         let env = self.open(&common)?;
@@ -102,7 +103,7 @@ impl<'a> Made<'a> {
         Ok(best)
     }
 
-    /// A row of an algorithm.
+    /// Measures the row of an algorithm.
     fn row(
         &self,
         name: &str,

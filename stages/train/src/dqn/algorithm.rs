@@ -1,6 +1,6 @@
-//! Deep Q-learning (Mnih and others, 2015): act by the greatest value, or at random, keep transitions, and
-//! after each few steps move the values of actions taken towards the reward and the greatest value after it
-//! by an older network. Double, duelling and prioritised variants are settings.
+//! Deep Q-learning (Mnih and others, 2015): act greedily or at random, keep transitions, and after every few
+//! steps move the values of the actions taken towards the reward plus the discounted greatest value of the
+//! next state by an older network. Double, duelling and prioritised variants are settings.
 
 use super::settings::DqnSettings;
 use crate::learner::Learner;
@@ -19,7 +19,7 @@ use stages_numerics::random::Random;
 use stages_policy::kernels::aligned::Aligned;
 use stages_policy::{Mlp, MlpRun, MlpShape, q_values};
 
-/// Added to the size of an error, so that every transition can be drawn again.
+/// The term added to the size of an error, so that every transition can be drawn again.
 const EPSILON: f64 = 1e-6;
 
 /// DQN. The train state's extra parameters are those of the target network, and after them, where replay is
@@ -28,7 +28,7 @@ const EPSILON: f64 = 1e-6;
 pub struct Dqn {
     pub(crate) dueling: bool,
     pub(crate) target_update_interval: u64,
-    /// The share of random actions at first and at last, and the share of the training in between.
+    /// The share of random actions at the start and at the end, and the share of the training in between.
     pub(crate) exploration: (f64, f64),
     pub(crate) exploration_fraction: f64,
     pub(crate) double_q: bool,
@@ -43,20 +43,20 @@ pub(crate) struct Networks {
     num_params: usize,
     priorities: Option<Priorities>,
     run: MlpRun,
-    /// The values of each choice `[B, A]`, the actions of a step `[B]`, and the same as the replay buffer
-    /// holds them.
+    /// The values of each choice `[B, A]`, the actions of a step `[B]`, and the actions in the replay
+    /// buffer's form.
     q: Vec<f32>,
     choices: Vec<u32>,
     action: Vec<f32>,
     indices: Vec<u32>,
-    /// The weight of each row of a batch, greatest 1.
+    /// The weight of each row of a batch, of which the greatest is 1.
     weights: Vec<f32>,
     shards: Vec<Shard>,
     gradient: Vec<f32>,
     squares: Vec<f64>,
 }
 
-/// Some rows of a batch.
+/// A shard of a batch's rows.
 #[derive(Default)]
 struct Shard {
     obs: Vec<f32>,
@@ -67,7 +67,7 @@ struct Shard {
     q: Vec<f32>,
     best: Vec<usize>,
     target: Vec<f32>,
-    /// The value of the choice taken less its target `[n]`.
+    /// The value of the choice taken minus its target `[n]`.
     errors: Vec<f32>,
     run: MlpRun,
     gradient: Aligned,
@@ -228,8 +228,8 @@ impl OffPolicy for Dqn {
 }
 
 impl Networks {
-    /// Chooses an action in each environment: the allowed one of the greatest value, or, in the share
-    /// `epsilon`, any.
+    /// Chooses an action in each environment: the allowed action with the greatest value or, in a share
+    /// `epsilon` of cases, any allowed action.
     fn act(&mut self, epsilon: f64, dueling: bool, random: &mut Random, learner: &Learner) {
         let state = &learner.state;
         let a = learner.env.spec().action_space.num_outputs();
@@ -252,7 +252,7 @@ impl Networks {
         self.action.extend(self.choices.iter().map(|&choice| choice as f32));
     }
 
-    /// Draws the rows of a batch, and their weights.
+    /// Draws the rows of a batch, and computes their weights.
     fn draw(&mut self, settings: &DqnSettings, replay: &Replay, random: &mut Random) {
         let (Some(priorities), Some((_, beta0))) = (&self.priorities, settings.own.priorities) else {
             replay.sample(random, &mut self.indices);
@@ -273,7 +273,7 @@ impl Networks {
         }
     }
 
-    /// Gives the rows of the last batch priorities by their errors.
+    /// Sets the priorities of the last batch's rows by their errors.
     fn follow_errors(&mut self, settings: &Dqn, state: &mut TrainState) {
         let (Some(priorities), Some((alpha, _))) = (&mut self.priorities, settings.priorities) else {
             return;
@@ -290,7 +290,7 @@ impl Networks {
 }
 
 impl Shard {
-    /// Copies transitions.
+    /// Copies transitions into the shard.
     fn load(&mut self, replay: &Replay, indices: &[u32], settings: &ReplaySettings) {
         self.obs.clear();
         self.next_obs.clear();
@@ -309,7 +309,7 @@ impl Shard {
         }
     }
 
-    /// The gradient of Huber's loss, whose rows have these weights, times `weight`.
+    /// The gradient of Huber's loss over the weighted rows, times `weight`.
     fn learn(&mut self, (online, target): (&Mlp, &Mlp), settings: &Dqn, weights: &[f32], weight: f32) {
         let (dueling, a) = (settings.dueling, self.next_mask.len() / self.choices.len());
         self.losses = Losses::default();

@@ -44,7 +44,7 @@ pub(crate) struct Erl<'a, A: HasActor> {
     episodes: Option<EpisodeLoop>,
     replay: Option<Replay>,
     networks: Option<A::Networks>,
-    /// The learner's extra parameters, and those of an actor.
+    /// The number of the learner's extra parameters, and of an actor's parameters.
     extra_len: usize,
     actor_len: usize,
     tensors: Vec<Tensor>,
@@ -149,7 +149,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         self.replay.as_ref().map(Replay::copy)
     }
 
-    /// The champion of the last iteration, which is the first of the next population.
+    /// The champion of the last iteration, which comes first in the next population.
     fn others<'s>(&self, state: &'s TrainState) -> &'s [f32] {
         match &self.settings.evolution {
             Evolution::ErlGa(settings) if settings.num_elites > 0 => {
@@ -360,8 +360,8 @@ impl<'a, A: HasActor> Erl<'a, A> {
         Ok(iteration)
     }
 
-    /// Plays episodes of the learner's actor in the learner's own environments, from the members' starts,
-    /// which leaves them at new ones.
+    /// Plays episodes of the learner's actor in the learner's own environments, from the members' starts; the
+    /// environments then stand at new starts.
     fn play_learner(
         &mut self,
         networks: &mut A::Networks,
@@ -393,7 +393,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
         Ok(())
     }
 
-    /// Goes on to the starts of the next iteration, where the learner's own environments have not been
+    /// Advances to the starts of the next iteration, where the learner's own environments have not been
     /// played.
     fn skip_starts(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let (spec, n) = (learner.env.spec(), learner.env.num_envs());

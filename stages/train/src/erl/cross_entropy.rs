@@ -11,7 +11,7 @@ pub(super) fn first(settings: &CrossEntropy, len: usize) -> Vec<f32> {
     vec![settings.variance_init as f32; len + 1]
 }
 
-/// Draws a member.
+/// Draws a member from the distribution.
 pub(super) fn draw(mean: &[f32], own: &[f32], random: &mut Random, member: &mut [f32]) {
     for ((x, mean), variance) in member.iter_mut().zip(mean).zip(own) {
         *x = mean + variance.sqrt() * random.normal() as f32;
@@ -55,7 +55,7 @@ pub(super) fn tell(
 mod tests {
     use super::*;
 
-    /// On a quadratic the mean comes to the optimum.
+    /// On a quadratic, the mean reaches the optimum.
     #[test]
     fn a_quadratic_is_maximised() {
         let settings = crate::ErlConfig::default().cross_entropy().unwrap();

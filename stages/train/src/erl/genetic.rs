@@ -6,10 +6,10 @@ use super::settings::Genetic;
 use stages_numerics::random::Random;
 use stages_policy::Tensor;
 
-/// The weights are kept within this bound.
+/// The bound within which weights are kept.
 const MOST: f32 = 1e6;
 
-/// The members from the fittest to the least fit, the first of equals first.
+/// The members from the fittest to the least fit; the first in case of ties.
 pub(super) fn ranking(fitness: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..fitness.len()).collect();
     order.sort_by(|&a, &b| fitness[b].total_cmp(&fitness[a]));

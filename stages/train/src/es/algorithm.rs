@@ -18,11 +18,11 @@ use stages_policy::population::{Noise, searched_len};
 use stages_policy::{Architecture, Policy};
 use std::sync::Mutex;
 
-/// The name of the stream that the noise's key is drawn from.
+/// The name of the stream from which the noise's key is drawn.
 const NOISE: u64 = u64::from_le_bytes(*b"es noise");
 
-/// The logarithm of the standard deviation of a policy whose actions are not drawn: drawn or greedy, they are
-/// the same.
+/// The logarithm of the standard deviation of a policy whose actions are not drawn: so small that drawn and
+/// greedy actions are the same.
 const LOG_STD: f32 = -20.0;
 
 /// An evolution strategy, and the players of its population.
@@ -136,8 +136,8 @@ impl<'a> Es<'a> {
 // Evaluate.
 
 impl Es<'_> {
-    /// Plays the episodes of the mean in the learner's own environments, which leaves them at the next
-    /// generation's starts, and counts what it observes.
+    /// Plays the episodes of the mean in the learner's own environments, which then stand at the next
+    /// generation's starts, and counts its observations in the statistics.
     fn play_mean(&mut self, learner: &mut Learner, starts: &[u8]) -> Result<Played, StageError> {
         let Learner {
             env,
@@ -166,7 +166,8 @@ impl Es<'_> {
         Ok(played)
     }
 
-    /// Plays the episodes of every member, from the same starts, one vector of noise on one thread at a time.
+    /// Plays the episodes of every member from the same starts; each thread takes one vector of noise at a
+    /// time.
     fn play_members(
         &mut self,
         learner: &Learner,
@@ -247,7 +248,8 @@ impl Es<'_> {
     }
 }
 
-/// Counts the episodes: those of the mean in the returns that are shown, those of all in the steps.
+/// Counts the episodes: those of the mean in the returns that are reported, those of all members in the
+/// steps.
 fn record(state: &mut TrainState, mean: &Played, members: &[Played]) {
     for (&value, &length) in mean.returns.iter().zip(&mean.lengths) {
         state.record_episode(value, length);

@@ -33,7 +33,7 @@ pub(crate) struct Imitation {
     teacher: Policy,
     teacher_model: Box<dyn Model>,
     rollout: Rollout,
-    /// Discrete actions `[B, K]` or continuous ones `[B, A]` of one step.
+    /// The actions of one step: discrete `[B, K]` or continuous `[B, A]`.
     actions: Vec<u32>,
     continuous: Vec<f32>,
     /// The teacher's outputs: its action probabilities or means `[T, B, A]`, the logarithms of its standard
@@ -54,7 +54,7 @@ impl Algorithm for Imitation {
         &mut self.settings.common
     }
 
-    /// The student sees observations as the teacher was trained to.
+    /// The student observes what the teacher was trained to observe, with the same normalisation.
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
         let normalisation = self.teacher.observation_normalisation();
         StageError::new("the policies at `init` and `teacher` normalise observations differently")
@@ -115,7 +115,7 @@ impl Imitation {
         }
     }
 
-    /// The share of training that is done.
+    /// The share of the training that is done.
     fn done(&self, learner: &Learner) -> f64 {
         learner.state.step as f64 / self.settings.common.total_timesteps as f64
     }
@@ -237,8 +237,8 @@ impl Objective for Divergence<'_> {
 }
 
 kernel![
-    /// sum p (ln p - ln q) over choices (of independent components, the divergence is the sum), 16 samples at
-    /// a time; its derivative by the logits is q - p.
+    /// The divergence sum p (ln p - ln q) over choices, summed over independent components, 16 samples at a
+    /// time; the derivative with respect to the logits is q - p.
     fn categorical_kl(
         kl: &Divergence<'_>,
         samples: &[u32],
@@ -295,7 +295,7 @@ kernel![
 ];
 
 impl Imitation {
-    /// Learns from the rollout in shuffled minibatches; returns the means of their losses.
+    /// Learns from the rollout in shuffled minibatches; returns the means of the losses.
     fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let (settings, common) = (&self.settings, &self.settings.common);
         let done = self.done(learner);

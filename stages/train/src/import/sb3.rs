@@ -22,10 +22,10 @@ use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Policy};
 use std::collections::HashMap;
 use std::io::{Cursor, Read as _};
 
-/// The most bytes of a state dictionary.
+/// The largest size of a state dictionary, in bytes.
 const MOST: u64 = 4 << 30;
 
-/// The algorithms that are read, for hints.
+/// The algorithms whose files can be read, for hints.
 const READ: &str = "PPO, A2C, MaskablePPO, RecurrentPPO, DQN, SAC, TD3 and DDPG with the policies \
     `MlpPolicy` and `MlpLstmPolicy` are read";
 
@@ -38,7 +38,7 @@ struct Tensor {
     values: Vec<f32>,
 }
 
-/// The settings and the state dictionary of a file.
+/// The contents of a file: the settings and the state dictionary.
 struct File {
     data: Value,
     tensors: HashMap<String, Tensor>,
@@ -94,7 +94,7 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The name of a tensor there, and whether it is a weight, which is transposed.
+/// The name of a tensor in the file, and true if it is a weight, which must be transposed.
 fn theirs(name: &str, architecture: &Architecture) -> Result<(String, bool), StageError> {
     let unknown = || StageError::new(format!("no tensor of such a file stands for `{name}`")).hint(READ);
     if name == "log_std" {
@@ -200,7 +200,7 @@ impl File {
         (0..).map_while(weight).map(|weight| weight.shape[0]).collect()
     }
 
-    /// The stage kind that trains such policies, and the network.
+    /// The stage kind that trains such policies, and the network's architecture.
     fn architecture(&self, env: &EnvSpec) -> Result<(&'static str, Architecture), StageError> {
         let refused = |what: &str| Err(StageError::new(what).hint(READ));
         if self.tensors.keys().any(|name| name.contains("features_extractor.")) {

@@ -4,11 +4,11 @@
 use super::shaping::order;
 use super::{Distribution, Generation, Strategy, optimiser, sums};
 
-/// The share of the pairs that are learned from.
+/// The share of the pairs from which the strategy learns.
 const ELITE_RATIO: f64 = 0.5;
 
-/// The best half of the pairs, weighted by the difference of their costs over the standard deviation of
-/// these, and Adam: `evosax.algorithms.ARS`.
+/// The best half of the pairs, weighted by the difference of their costs over the standard deviation of these
+/// costs, with Adam: `evosax.algorithms.ARS`.
 #[derive(Debug)]
 pub(crate) struct Ars;
 

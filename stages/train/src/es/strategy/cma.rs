@@ -64,7 +64,7 @@ impl Constants {
         }
     }
 
-    /// The weight of each member, by the rank of its cost. Nothing is learned where all costs are no numbers.
+    /// The weight of each member by the rank of its cost. Nothing is learned where no cost is a number.
     pub fn weights(&self, costs: &[f64]) -> Vec<f64> {
         if costs.iter().all(|cost| cost.is_nan()) {
             return vec![0.0; costs.len()];
@@ -77,8 +77,8 @@ impl Constants {
         self.weights.iter().sum()
     }
 
-    /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns its norm's part in
-    /// [`Constants::advance_path`].
+    /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns the indicator
+    /// h_sigma for [`Constants::advance_path`].
     pub fn advance_std(&self, std: &mut f32, path: &mut [f32], whitened: &[f32], generation: u64) -> bool {
         let by = (self.c_std * (2.0 - self.c_std) * self.mu_eff).sqrt();
         let mut squares = 0.0;

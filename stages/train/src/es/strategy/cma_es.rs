@@ -5,8 +5,8 @@ use super::{Distribution, Generation, Strategy};
 use rayon::prelude::*;
 use stages_numerics::eigen::square_root;
 
-/// The most parameters: a covariance of n x n numbers is decomposed in each generation, in some 10 n^3
-/// operations (a second at this size), and checkpoints hold it.
+/// The largest number of parameters n: each generation decomposes a covariance of n x n numbers in some 10
+/// n^3 operations (a second at this size), and checkpoints hold the covariance.
 pub(crate) const MOST: usize = 512;
 
 /// A step size and a covariance: `evosax.algorithms.CMA_ES`. Its own state: the step size, its path `[n]`,
@@ -20,7 +20,7 @@ pub(crate) struct CmaEs {
     pub std_init: f64,
     population: usize,
     constants: Option<Constants>,
-    /// `[n, n]`, with `load` on the diagonal.
+    /// The covariance `[n, n]`, with `load` on the diagonal.
     covariance: Vec<f64>,
     root: Vec<f64>,
 }

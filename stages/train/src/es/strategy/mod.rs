@@ -60,7 +60,7 @@ pub(crate) struct Distribution<'a> {
 
 /// A strategy for a population of a given size.
 pub(crate) trait Strategy: Send + Sync {
-    /// True if members come in pairs, mean + y and mean - y: those of vector k are k and k + half the
+    /// True if members come in pairs, mean + y and mean - y: vector k gives the members k and k + half the
     /// population.
     fn antithetic(&self) -> bool {
         true
@@ -84,7 +84,7 @@ pub(crate) trait Strategy: Send + Sync {
     fn mean_std(&self, generation: &Generation, own: &[f32]) -> f64;
 }
 
-/// Parameters that are summed over the population together, in L1 cache.
+/// The number of parameters that are summed over the population together, in the L1 cache.
 pub(crate) const BLOCK: usize = 1024;
 
 /// Sums over vectors of normal numbers z: those of weight x z and, if there are weights for them, of weight x

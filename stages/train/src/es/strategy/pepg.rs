@@ -3,15 +3,15 @@
 use super::shaping::centred_ranks;
 use super::{Distribution, Generation, Strategy, optimiser, sums};
 
-/// A standard deviation for each parameter, learned too: `evosax.algorithms.PGPE` with Adam. Its own state is
-/// these `[n]`.
+/// A standard deviation for each parameter, which is learned, too: `evosax.algorithms.PGPE` with Adam. The
+/// strategy's own state is these standard deviations `[n]`.
 #[derive(Debug)]
 pub(crate) struct Pepg {
     /// The first standard deviation.
     pub std_init: f64,
     /// The learning rate of standard deviations.
     pub std_lr: f64,
-    /// The most that one changes in a generation, as a share.
+    /// The largest change of a standard deviation in a generation, as a share of it.
     pub std_max_change: f64,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct SepCmaEs {
     pub std_init: f64,
     population: usize,
     constants: Option<Constants>,
-    /// The standard deviations, less the step size.
+    /// The standard deviations of the parameters, without the factor of the step size.
     scale: Vec<f32>,
 }
 

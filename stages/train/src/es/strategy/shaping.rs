@@ -1,7 +1,7 @@
 //! Fitness shaping, as `evosax.core.fitness_shaping` does it.
 
-/// The indices of `costs` from the least to the greatest; equal ones in their order, those that are no number
-/// last.
+/// The indices of `costs` from the least to the greatest; equal costs keep their order, and costs that are no
+/// numbers come last.
 pub(super) fn order(costs: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     let rankable = |i: usize| if costs[i].is_nan() { f64::INFINITY } else { costs[i] };
@@ -28,7 +28,7 @@ pub(super) fn ranks(costs: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Centred ranks (Salimans and others, 2017): from -1/2 of the least cost to 1/2 of the greatest.
+/// Centred ranks (Salimans and others, 2017): from -1/2 for the least cost to 1/2 for the greatest.
 pub(super) fn centred_ranks(costs: &[f64]) -> Vec<f64> {
     let most = (costs.len() - 1).max(1) as f64;
     ranks(costs).into_iter().map(|rank| rank / most - 0.5).collect()
