@@ -1,4 +1,4 @@
-//! Metrics, with cleanrl's names.
+//! Training metrics, under cleanrl's names.
 
 use crate::phase_timer::PhaseTimer;
 use crate::selection::Selected;
@@ -39,8 +39,8 @@ pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
     (total > 0.0).then(|| 1.0 - rest / total)
 }
 
-/// Adds the metrics of an update to those that are stored, and reports them to the listener, if there is one.
-/// No times: those differ from run to run.
+/// Adds the metrics of an update to the stored ones, and reports them to the listener, if there is one. Times
+/// are left out: they differ from run to run.
 pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
     let recent = state.recent_mean();
     let episodes = [
@@ -51,7 +51,7 @@ pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Optio
     add(state, &all, listener);
 }
 
-/// Adds metrics to those that are stored, and reports them to the listener, if there is one.
+/// Adds metrics to the stored ones, and reports them to the listener, if there is one.
 pub(crate) fn add(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
     for &(name, value) in metrics {
         let Some(value) = value.filter(|value| value.is_finite()) else {

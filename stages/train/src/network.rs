@@ -63,7 +63,7 @@ impl NetworkHead {
 }
 
 impl Network {
-    /// Hidden layers alone, of an actor and a critic.
+    /// A network of hidden layers alone, with an actor and a critic.
     fn new(arch: NetArch, activation: Activation, ortho_init: bool) -> Self {
         Self {
             arch,
@@ -76,7 +76,7 @@ impl Network {
         }
     }
 
-    /// The network of a trainer that learns from a replay buffer, with PyTorch's first weights.
+    /// The network of a trainer that learns from a replay buffer, with PyTorch's initial weights.
     pub(crate) fn perceptron(hidden: &[usize], activation: Activation, head: NetworkHead) -> Self {
         let (pi, vf) = (hidden.to_vec(), Vec::new());
         Self {
@@ -85,12 +85,12 @@ impl Network {
         }
     }
 
-    /// True if it has a memory, so that minibatches are made of whole sequences.
+    /// True if the network has a memory, so that minibatches are made of whole sequences.
     pub(crate) fn is_recurrent(&self) -> bool {
         self.lstm.is_some() || self.transformer.is_some()
     }
 
-    /// The number of layers of LSTM.
+    /// The number of LSTM layers.
     pub(crate) fn lstm_layers(&self) -> usize {
         self.lstm.map_or(0, |lstm| lstm.layers)
     }
@@ -98,7 +98,7 @@ impl Network {
     /// The network for an environment.
     ///
     /// # Errors
-    /// When no network has its observations or actions.
+    /// Fails when no network can take the environment's observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
         StageError::new(format!(
             "`policy_kwargs.symbols`: the states of `{}` are not symbolic",
@@ -147,7 +147,7 @@ impl Network {
 
 /// The settings of a network.
 pub(crate) trait PolicyKwargs {
-    /// The network that they describe.
+    /// The network that the settings describe.
     fn network(&self) -> Result<Network, ConfigProblem>;
 }
 

@@ -4,15 +4,15 @@ use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise::{AdamStep, adam, squares};
 
-/// stable-baselines3's, not PyTorch's 1e-8.
+/// The epsilon of stable-baselines3, not PyTorch's 1e-8.
 const EPSILON: f32 = 1e-5;
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
 
-/// The number of parameters of a task.
+/// The number of parameters that one task updates.
 const CHUNK: usize = 1 << 16;
 
-/// The Euclidean norm; the same for any number of threads.
+/// The Euclidean norm of a gradient; the same for any number of threads.
 pub fn norm(gradient: &[f32]) -> f64 {
     let instructions = InstructionSet::detect();
     let part = |chunk: &[f32]| {

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 /// The phases of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Stepping environments, and normalising their observations.
+    /// Stepping the environments, and normalising their observations.
     Environment,
-    /// The forward pass, acting.
+    /// The forward pass and the choice of actions.
     Forward,
     /// Objectives and gradients.
     Backward,
-    /// Adam.
+    /// The steps of the optimiser.
     Optimiser,
     /// Validation.
     Validation,
-    /// Checkpoints and metrics, as far as training waits for them.
+    /// Writing checkpoints and metrics, as far as training waits for it.
     Io,
 }
 
@@ -28,7 +28,7 @@ const PHASES: [(Phase, &str); 6] = [
     (Phase::Io, "time/io"),
 ];
 
-/// Sums of the time of each phase.
+/// The total time of each phase.
 #[derive(Default)]
 pub(crate) struct PhaseTimer {
     spent: [Duration; PHASES.len()],
@@ -61,7 +61,7 @@ impl PhaseTimer {
         index.map_or(0.0, |index| self.spent[index].as_secs_f64())
     }
 
-    /// The name of each phase's metric, and its seconds; without validation where there was none.
+    /// The name of each phase's metric, and the phase's seconds; validation only where there was some.
     pub fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         PHASES
             .iter()

@@ -4,7 +4,7 @@ use crate::train_state::TrainState;
 use stages_core::{Context, StageError};
 use std::time::{Duration, Instant};
 
-/// Progress within a rollout is shown this often.
+/// The interval at which progress within a rollout is shown.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Progress<'a> {
@@ -16,7 +16,7 @@ pub(crate) struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Progress from `state` on.
+    /// The progress of a training that starts from `state` in this process.
     pub fn new(context: &'a Context, total_timesteps: u64, state: &TrainState) -> Self {
         let now = Instant::now();
         Self {
@@ -27,7 +27,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows progress if it is time, `more` steps after the last update.
+    /// Shows progress if the interval has passed; `more` is the number of steps since the last update.
     pub fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
         self.check_cancelled()?;
         if self.shown.elapsed() > INTERVAL {
@@ -44,7 +44,7 @@ impl<'a> Progress<'a> {
         self.context.check_cancelled()
     }
 
-    /// Shows progress, `more` steps after the last update.
+    /// Shows progress; `more` is the number of steps since the last update.
     pub fn show(&mut self, state: &TrainState, more: u64) {
         self.shown = Instant::now();
         let mut message = String::new();
@@ -59,7 +59,7 @@ impl<'a> Progress<'a> {
         self.context.progress(done, Some(self.total_timesteps), message);
     }
 
-    /// Reports steps and updates per second, an update being of `rollout` steps.
+    /// Reports steps and updates per second, for updates of `rollout` steps each.
     pub fn report_speed(&self, state: &TrainState, rollout: u64) {
         let speed = self.speed(state, 0);
         self.context.metric("charts/SPS", state.step, speed);

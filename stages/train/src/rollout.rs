@@ -11,9 +11,10 @@ use stages_policy::{Minibatch, Observed};
 /// The sequences into which a rollout is cut for a network with a memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sequences {
-    /// The steps of each; `n_steps` is a multiple of them.
+    /// The number of steps of each sequence, a divisor of `n_steps`.
     pub length: usize,
-    /// The steps before each from which its first state is computed again, as far as the rollout has them.
+    /// The number of steps before each sequence from which its first state is computed again, as far as the
+    /// rollout has them.
     pub burn_in: usize,
 }
 
@@ -24,14 +25,16 @@ impl Sequences {
     }
 }
 
-/// Buffers, all time-major and used again: after the first rollout, collecting allocates nothing.
-/// Environments write where learning reads.
+/// The buffers of a rollout, all time-major and reused: after the first rollout, collecting allocates
+/// nothing. Environments write where learning reads.
 #[derive(Default)]
 pub(crate) struct Rollout {
-    /// `[N + 1, B, D]`, as are action masks `[N + 1, B, A]`; the last row is after the last step.
+    /// The observations `[N + 1, B, D]` and the action masks `[N + 1, B, A]`; the last row is that after the
+    /// last step.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
-    /// `[N + 1, B]`: the episode begins with that step; the one before ended with the step before.
+    /// `[N + 1, B]`: true where an episode begins with the step; the previous episode ended with the step
+    /// before.
     pub episode_start: Vec<bool>,
     /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are
     /// candidates.
@@ -41,14 +44,14 @@ pub(crate) struct Rollout {
     pub state: Vec<f32>,
     /// The last step of the environments.
     pub step: Step,
-    /// None where whole rollouts are sequences.
+    /// The sequences; `None` where whole rollouts are sequences.
     pub sequences: Option<Sequences>,
     n_steps: usize,
     n_envs: usize,
 }
 
 impl Rollout {
-    /// An empty buffer whose rollouts are cut into sequences.
+    /// An empty buffer whose rollouts are cut into the given sequences.
     pub fn of(sequences: Option<Sequences>) -> Self {
         Self {
             sequences,
@@ -81,7 +84,7 @@ impl Rollout {
         }
     }
 
-    /// Keeps the recurrent states before step t where a sequence, or its burn-in, begins with it.
+    /// Keeps the recurrent states before step t if a sequence, or its burn-in, begins there.
     pub fn keep_state(&mut self, t: usize, states: &[f32]) {
         // Networks without a memory have none.
         let rows = self.state.chunks_exact_mut(states.len().max(1)).enumerate();
@@ -91,7 +94,7 @@ impl Rollout {
         }
     }
 
-    /// The observations of step t.
+    /// The observations of step t, as a policy sees them.
     pub fn observed(&self, t: usize) -> Observed<'_> {
         let b = self.n_envs;
         let (d, a) = self.sizes();
@@ -103,7 +106,7 @@ impl Rollout {
         }
     }
 
-    /// Takes the actions of step t, and the observations of the next.
+    /// Takes the actions of step t, and writes the observations of the next step.
     pub fn step(&mut self, t: usize, actions: Actions, learner: &mut Learner) -> Result<(), StageError> {
         let b = self.n_envs;
         let (d, a) = self.sizes();
@@ -132,7 +135,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// Ends the rollout: the train state has the observations after the last step.
+    /// Ends the rollout: copies the observations after the last step to the train state.
     pub fn end(&self, learner: &mut Learner) {
         let n = self.n_steps * self.n_envs;
         let (d, a) = self.sizes();
@@ -142,7 +145,7 @@ impl Rollout {
         state.episode_start.copy_from_slice(&self.episode_start[n..]);
     }
 
-    /// The length of an observation, and of an action mask.
+    /// The length of an observation, and the length of an action mask.
     fn sizes(&self) -> (usize, usize) {
         let rows = (self.n_steps + 1) * self.n_envs;
         (self.obs.len() / rows, self.mask.len() / rows)

@@ -5,7 +5,7 @@ use stages_env::Normalisation;
 /// Normalised observations and rewards lie in [-CLIP, CLIP].
 pub const CLIP: f32 = 10.0;
 
-/// Added to variances under the root.
+/// The term added to variances under the root.
 const EPSILON: f64 = 1e-8;
 
 /// The number of elements that are counted together, in registers.
@@ -14,11 +14,11 @@ const LANES: usize = 16;
 /// Mean and variance of each of n elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunningMeanStd {
-    /// `[n]`.
+    /// The means `[n]`.
     pub mean: Vec<f64>,
-    /// `[n]`, of the population.
+    /// The variances `[n]`, of the population.
     pub variance: Vec<f64>,
-    /// The number of rows that were counted, and 1e-4.
+    /// The number of rows counted so far, plus 1e-4.
     pub count: f64,
 }
 
@@ -32,7 +32,7 @@ impl RunningMeanStd {
         }
     }
 
-    /// The statistics of a normalisation, with the weight of `count` rows.
+    /// The statistics that correspond to a normalisation, with the weight of `count` rows.
     pub fn of(normalisation: &Normalisation, count: f64) -> Self {
         let variance = |&scale: &f32| f64::from(scale) * f64::from(scale) - EPSILON;
         Self {
@@ -42,7 +42,7 @@ impl RunningMeanStd {
         }
     }
 
-    /// Counts the rows of `[_, n]`, first to last.
+    /// Counts rows `[_, n]`, first to last.
     pub fn update<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         let n = self.mean.len();
         let len = rows.len() / n.max(1);
@@ -86,7 +86,7 @@ impl RunningMeanStd {
         (self.variance[i] + EPSILON).sqrt()
     }
 
-    /// Updates a normalisation.
+    /// Writes the present statistics to a normalisation.
     pub fn normalise(&self, n: &mut Normalisation) {
         for (i, (offset, scale)) in n.offset.iter_mut().zip(&mut n.scale).enumerate() {
             (*offset, *scale) = (self.mean[i] as f32, self.deviation(i) as f32);

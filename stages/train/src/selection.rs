@@ -1,4 +1,4 @@
-//! The policy that a training hands on: of those that were validated the best, else the last.
+//! The policy that a training hands on: the best of the validated ones, or else the last.
 
 use serde::Serialize;
 use stages_env::Normalisation;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The best policy so far; a part of the train state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
-    /// `None` until a validation has given a finite value.
+    /// The best policy; `None` until a validation has given a finite value.
     pub best: Option<Arc<Best>>,
     /// The number of validations since the best one, none of them an improvement.
     pub since: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Judged {
 pub(crate) struct Selected {
     /// Environment steps done when the policy was validated.
     pub step: u64,
-    /// Environment steps of the training.
+    /// The total number of environment steps of the training.
     pub of: u64,
     /// The metric that selects.
     pub by: &'static str,

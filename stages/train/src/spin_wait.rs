@@ -4,7 +4,7 @@ use rayon::Yield;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A thread spins at most this long without finding a task: nothing waits for it longer.
+/// The longest time for which a thread spins without finding a task; nothing waits longer for the thread.
 const SPIN_LIMIT: Duration = Duration::from_millis(1);
 
 /// Runs `work`, during which idle threads of the current pool spin. The tasks of a small minibatch take some

@@ -30,8 +30,8 @@ pub(crate) const OUTPUTS: &[OutputPort] = &[
     OutputPort::new("metrics", PortType::Metrics).doc("returns, losses and learning rate of every update"),
 ];
 
-/// The reason why a training may give other bytes when it is run again, in a program that was built for
-/// several devices.
+/// The reason why a rerun of a training may give other bytes, in a program that was built for several
+/// devices.
 pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || Device::Metal.is_built_in() {
     Some("`device: auto` may choose another device, which gives other bytes")
 } else {
@@ -47,8 +47,8 @@ pub(crate) struct Training<'a, S: StageKind> {
 }
 
 impl<S: StageKind> Training<'_, S> {
-    /// The key of the checkpoint: that of the action, less the length of training where no schedule depends
-    /// on it, so that a longer training resumes from a shorter one.
+    /// The key of the checkpoint: the key of the action, without the length of training where no schedule
+    /// depends on it, so that a longer training resumes from a shorter one.
     fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
         let mut recipe = serde_json::to_value(self.config).map_err(|err| StageError::new(err.to_string()))?;
         if let Value::Object(fields) = &mut recipe {
@@ -89,8 +89,8 @@ impl<S: StageKind> Training<'_, S> {
         Ok(Some(Share::new("steps", done.min(total), total)))
     }
 
-    /// Trains with the algorithm that `make` makes, in environments whose observations are normalised as
-    /// `normalise_as` if it is given.
+    /// Trains with the algorithm that `make` returns, in environments whose observations are normalised as
+    /// `normalise_as`, if it is given.
     pub fn run<A: Algorithm>(
         &self,
         context: &Context,

@@ -5,7 +5,7 @@ use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, StepBuffers};
 use stages_numerics::random::Random;
 
-/// B environments that show the rows of a random table in turn and ignore the actions.
+/// B environments that show the rows of a random table in turn, whatever the actions.
 pub(crate) struct TableEnv {
     spec: EnvSpec,
     table: Vec<f32>,
@@ -28,7 +28,7 @@ impl TableEnv {
         }
     }
 
-    /// Shows the next row; `action` is that of environment i, as a number.
+    /// Shows the next row; `action` returns the action of environment i as a number.
     fn show(&mut self, action: impl Fn(usize) -> f32, out: StepBuffers<'_>) {
         let d = self.spec.obs_dim();
         out.action_mask.fill(true);

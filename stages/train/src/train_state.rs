@@ -9,39 +9,39 @@ use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The number of episodes that the reported return is the mean of, as in stable-baselines3.
+/// The number of last episodes over which the reported return is averaged, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
 
-/// State between updates.
+/// The state of a training between updates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TrainState {
-    /// Environment steps done.
+    /// Environment steps done so far.
     pub step: u64,
-    /// Rollouts learned from.
+    /// The number of rollouts learned from.
     pub update: u64,
-    /// Steps of the optimiser.
+    /// The number of optimiser steps.
     pub optimiser_steps: u64,
-    /// Episodes ended.
+    /// The number of episodes ended.
     pub episodes: u64,
-    /// `[P]`, those of the policy first, then those of critics that it is not acted with; and the optimiser
-    /// state: Adam's moments, of which RMSprop has the second alone.
+    /// The parameters `[P]`, first those of the policy, then those of critics that acting does not need; and
+    /// Adam's moments, of which RMSprop has only the second.
     pub params: Vec<f32>,
     pub first_moment: Vec<f32>,
     pub second_moment: Vec<f32>,
-    /// The environments, as they save themselves; up to date at the start of an update alone.
+    /// The environments' saved state; current only at the start of an update.
     pub env: Vec<u8>,
-    /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the
-    /// recurrent states `[B, S]`.
+    /// The policy's next observations `[B, D]`, normalised; their action masks `[B, A]`; the episode starts
+    /// `[B]`; and the recurrent states `[B, S]`.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
     pub episode_start: Vec<bool>,
     pub state: Vec<f32>,
     /// An algorithm's own state, such as target networks; empty for most.
     pub extra: Vec<f32>,
-    /// Return and length so far of each running episode.
+    /// The return and the length so far of each running episode.
     pub returns: Vec<f64>,
     pub lengths: Vec<f64>,
-    /// Return and length of the last episodes.
+    /// The return and the length of each of the last episodes.
     pub recent: VecDeque<(f64, f64)>,
     /// The statistics of observations and rewards.
     pub statistics: Statistics,
@@ -49,7 +49,7 @@ pub(crate) struct TrainState {
     pub discounted: Vec<f64>,
     /// The metrics so far, as JSON lines.
     pub metrics: String,
-    /// The best policy in validation.
+    /// The best policy in validation so far.
     pub selection: Selection,
 }
 
@@ -115,7 +115,7 @@ impl TrainState {
         }
     }
 
-    /// Adds parameters that are learned, but are not the policy's.
+    /// Adds parameters that are learned but are not the policy's.
     pub fn add_params(&mut self, params: &[f32]) {
         self.params.extend_from_slice(params);
         self.first_moment.resize(self.params.len(), 0.0);
@@ -131,14 +131,14 @@ impl TrainState {
         self.episodes += 1;
     }
 
-    /// Mean return and length of the last episodes, if any has ended.
+    /// The mean return and length of the last episodes, if any has ended.
     pub fn recent_mean(&self) -> Option<(f64, f64)> {
         let n = self.recent.len() as f64;
         let sum = self.recent.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
         (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
     }
 
-    /// Compares policies that were validated with the best one so far. The first is the present one.
+    /// Compares validated policies with the best one so far. The first is the present policy.
     pub fn select(&mut self, judged: Vec<Judged>) {
         self.selection.since += 1;
         for Judged { value, params } in judged {
@@ -176,7 +176,7 @@ impl Statistics {
         }
     }
 
-    /// A reward as training sees it.
+    /// A raw reward, normalised if configured.
     pub fn reward(&self, raw: f32) -> f32 {
         match &self.return_rms {
             None => raw,
@@ -189,7 +189,7 @@ impl Statistics {
 const COPIED: usize = 1 << 16;
 
 impl TrainState {
-    /// Becomes like `from`, in the room that it has.
+    /// Copies `from`, reusing this state's memory.
     pub fn copy_from(&mut self, from: &Self) {
         let Self {
             step,

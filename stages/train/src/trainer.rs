@@ -23,17 +23,17 @@ pub(crate) struct Trained {
     pub policy: Policy,
     /// The metrics of every update, as JSON lines.
     pub metrics: String,
-    /// The train state after the last step, if it was asked for, from which a longer training goes on.
+    /// The train state after the last step, from which a longer training can go on, if it was requested.
     pub train_state: Option<Vec<u8>>,
-    /// With it, the data of training that it does not hold, if there is any.
+    /// The training data that this train state does not hold, if there is any.
     pub data: Option<Vec<u8>>,
-    /// Totals and last values.
+    /// The totals and last values of the training.
     pub summary: serde_json::Value,
-    /// The choice of the policy, if it was made by validation.
+    /// The choice of the policy, if validation made it.
     pub selected: Option<Selected>,
 }
 
-/// The surroundings of a training.
+/// The inputs of a training.
 pub(crate) struct Job<'a> {
     /// The stage kind.
     pub kind: &'a str,
@@ -41,11 +41,11 @@ pub(crate) struct Job<'a> {
     pub validation: Option<Validation>,
     /// The network, without parameters yet.
     pub model: Box<dyn Model>,
-    /// The policy to begin with, if not with first weights.
+    /// The policy to begin with; `None` for initial weights.
     pub init: Option<&'a Policy>,
-    /// The train state to go on from, if it is not only its policy.
+    /// The train state to go on from, if more than its policy is taken over.
     pub continuation: Option<Continuation>,
-    /// The step after which training pauses, if before its end: a part of it is done.
+    /// The step after which training pauses, if that is before the end.
     pub until: Option<u64>,
     /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
@@ -138,7 +138,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     })
 }
 
-/// True if validations in turn without improvement have ended training.
+/// True if a number of consecutive validations without improvement has ended training.
 fn ends_early(learner: &Learner, validation: Option<&Validation>) -> bool {
     validation.is_some_and(|validation| validation.ends_after(learner.state.selection.since))
 }
@@ -156,7 +156,7 @@ fn validate(
     Ok(())
 }
 
-/// The state of the checkpoint, or the first one.
+/// The state of the checkpoint, or else the first state.
 fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>, StageError> {
     let Job {
         mut env,
@@ -244,7 +244,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     Ok(learner)
 }
 
-/// One rollout, and the updates from it.
+/// Collects one rollout, and updates from it.
 fn update(
     algorithm: &mut impl Algorithm,
     learner: &mut Learner,

@@ -1,5 +1,5 @@
-//! Validation during training: every so many steps, the policy plays the episodes that are held out for it,
-//! greedily and drawn.
+//! Validation during training: at intervals, the policy plays the episodes that are held out for it, once
+//! greedily and once with drawn actions.
 
 use crate::learner::Learner;
 use crate::metrics::Metric;
@@ -14,28 +14,28 @@ use stages_env::{ActionSpace, Actions, BatchEnv, Normalisation, OpenOptions, Spl
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Observed, Output, choose};
 
-/// The steps between validations where none are stated.
+/// The number of steps between validations where none is configured.
 const EVERY: u64 = 20_000;
 
-/// The episodes of environments without dates where none are stated.
+/// The number of episodes in environments without dates where none is configured.
 const EPISODES: usize = 16;
 
 /// The name of the stream of random numbers of drawn actions.
 const DRAW: u64 = u64::from_le_bytes(*b"validate");
 
-/// The validation of a training: environments of its own, so that it changes nothing that training depends
+/// The validation of a training, in environments of its own, so that it changes nothing that training depends
 /// on.
 pub(crate) struct Validation {
     pub config: ValidationConfig,
     every: u64,
-    /// Where greedy and where drawn actions are played; the same episodes.
+    /// The environments for greedy and for drawn actions, with the same episodes.
     envs: [Box<dyn BatchEnv>; 2],
-    /// The state in which they play the first one.
+    /// The state in which the environments start the first episode.
     first: Vec<u8>,
     seed: u64,
 }
 
-/// The sums of an episode.
+/// The sums of one episode.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     rewards: f64,
@@ -131,15 +131,15 @@ impl Validation {
         Ok((metrics, judged))
     }
 
-    /// The value by which policies are selected.
+    /// The value by which policies are selected, from the metrics.
     fn value(&self, metrics: &[Metric]) -> f64 {
         let by = self.config.selects_by();
         let found = metrics.iter().find(|(name, _)| *name == by);
         found.and_then(|(_, value)| *value).unwrap_or(f64::NAN)
     }
 
-    /// The episodes that are played greedily, then those with drawn actions: one forward pass a step is of
-    /// both.
+    /// Plays the episodes greedily and with drawn actions, and returns them in this order; each step has one
+    /// forward pass for both.
     fn play(&mut self, learner: &mut Learner) -> Result<Vec<Episode>, StageError> {
         let each = self.envs[0].num_envs();
         let (n, spec) = (2 * each, self.envs[0].spec());
@@ -220,7 +220,7 @@ impl Validation {
     }
 }
 
-/// The metrics of the episodes that were played greedily, and of as many with drawn actions.
+/// The metrics of the first half of the episodes, played greedily, and of the other half, with drawn actions.
 fn metrics(played: &[Episode]) -> Vec<Metric> {
     let mut metrics = Vec::new();
     let names = [
@@ -236,8 +236,8 @@ fn metrics(played: &[Episode]) -> Vec<Metric> {
     metrics
 }
 
-/// The buffers of the first `each` environments, and of the others: observations of `d` elements, masks of
-/// `m`.
+/// The buffers of the first `each` environments and those of the others, for observations of `d` elements and
+/// masks of `m`.
 fn halves(step: &mut Step, each: usize, d: usize, m: usize) -> [StepBuffers<'_>; 2] {
     let all = step.buffers();
     let (obs, reward) = (all.obs.split_at_mut(each * d), all.reward.split_at_mut(each));

@@ -1,16 +1,16 @@
-//! A training that begins with the policy of another: its parameters and the statistics that its observations
-//! are normalised by. The optimiser, the statistics of rewards and all random numbers begin anew.
+//! A training that begins with the policy of another: with its parameters and the statistics that normalise
+//! its observations. The optimiser, the statistics of rewards and all random numbers start anew.
 
 use crate::running_mean_std::RunningMeanStd;
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Architecture, Policy, policy};
 
-/// The port.
+/// The name of the input port.
 pub(crate) const PORT: &str = "init";
 
-/// The weight of the statistics of observations that a training begins with, in rollouts. (A policy does not
-/// tell from how many they are.)
+/// The weight of the statistics of observations with which a training begins, in rollouts. (A policy does not
+/// record how many rows they count.)
 pub(crate) const WEIGHT: f64 = 100.0;
 
 /// The policy at a port, if one is connected.
@@ -25,7 +25,7 @@ pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, St
     Policy::load(&given.store.blob(entry.blob)?).map(Some)
 }
 
-/// Refuses a policy of other observations, actions or another network.
+/// Refuses a policy with other observations, other actions or another network.
 pub(crate) fn check(init: &Policy, env: &EnvSpec, architecture: &Architecture) -> Result<(), StageError> {
     let theirs = init.spec();
     if let Some(difference) = theirs.difference(env) {
@@ -63,8 +63,8 @@ pub(crate) fn check_normalize_obs(init: &Policy, normalize_obs: bool) -> Result<
     Ok(())
 }
 
-/// The statistics of observations at the start, if they are normalised: those of `init`, with a weight in
-/// rows, or none.
+/// The statistics of observations at the start, if observations are normalised: those of `init`, with a
+/// weight in rows, or empty ones.
 pub(crate) fn obs_rms(
     init: Option<&Policy>,
     normalize_obs: bool,

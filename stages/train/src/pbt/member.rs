@@ -35,19 +35,19 @@ impl State {
     }
 }
 
-/// A part of a member's training.
+/// A segment of a member's training.
 pub(crate) struct Segment<'a> {
     pub context: &'a Context,
     pub env: (ArtifactDigest, &'a Artifact),
-    /// The policy that all members begin with.
+    /// The policy with which all members begin.
     pub init: Option<&'a Policy>,
-    /// The state that it goes on from, and the seed of its environments.
+    /// The state from which the segment starts, and the seed of that state's environments.
     pub from: Option<(&'a [u8], u64)>,
-    /// The step at which it ends, or the end of the rollout that reaches it.
+    /// The step at which the segment ends, with the rollout that reaches it.
     pub until: u64,
-    /// Steps between selections, which are those between validations unless others are stated.
+    /// The number of steps between selections, and between validations where none is configured.
     pub interval: u64,
-    /// The name of the folder of its checkpoint.
+    /// The name of the folder of the segment's checkpoint.
     pub scratch: MemoKey,
 }
 
@@ -61,7 +61,7 @@ impl Segment<'_> {
     }
 }
 
-/// Trains with the algorithm that `make` makes; returns the state at the end.
+/// Trains with the algorithm that `make` returns; returns the state at the end.
 pub(super) fn train<A: Algorithm>(
     kind: &'static str,
     make: impl Fn() -> A,

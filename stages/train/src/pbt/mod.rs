@@ -1,5 +1,5 @@
-//! Population-based training: several trainings side by side, the worst of which take over the state of the
-//! best, with changed settings, every so many steps.
+//! Population-based training: several trainings run in parallel, and at intervals the worst take over the
+//! state of the best, with changed settings.
 //!
 //! M. Jaderberg and others, "Population Based Training of Neural Networks" (arXiv:1711.09846): truncation
 //! selection, and settings that are perturbed or drawn anew.

@@ -18,20 +18,20 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The streams of random numbers of first settings, of selection, and of the members' seeds.
+/// The names of the streams of random numbers: of first settings, of selection, and of the members' seeds.
 const FIRST: u64 = u64::from_le_bytes(*b"pbtfirst");
 const SELECT: u64 = u64::from_le_bytes(*b"pbtselec");
 const SEED: u64 = u64::from_le_bytes(*b"pbt_seed");
 
-/// A member in a round, as it is told.
+/// The report of a member in a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Told {
-    /// The member of the round before whose state it went on from, if there was one.
+    /// The member of the previous round whose state this one took over or went on from, if there was one.
     pub parent: Option<usize>,
-    /// The values of what is explored, in this round.
+    /// The values of the explored settings in this round.
     pub settings: Settings,
-    /// The metric by which members are compared, at the end of the round; `None` where there is none, as of a
-    /// member that diverged.
+    /// The metric by which members are compared, at the end of the round; `None` where it has no value, for
+    /// example after divergence.
     pub score: Option<f64>,
 }
 
@@ -41,29 +41,29 @@ struct Individual {
     settings: Settings,
     seed: u64,
     parent: Option<usize>,
-    /// The train state that it goes on from, and the seed of that state's environments.
+    /// The train state from which the member goes on, and the seed of that state's environments.
     from: Option<(BlobRef, u64)>,
 }
 
-/// A population that has been trained.
+/// The result of a population's training.
 pub(crate) struct Trained {
-    /// The rounds, member by member.
+    /// The reports of the rounds, member by member.
     pub rounds: Vec<Vec<Told>>,
-    /// The best member at the end, and its state.
+    /// The best member at the end, and that member's state.
     pub best: usize,
     pub state: TrainState,
     /// The metrics of the population, as JSON lines.
     pub metrics: String,
 }
 
-/// The surroundings of a population.
+/// The inputs of a population's training.
 pub(crate) struct Population<'a> {
     pub config: &'a PbtConfig,
     pub context: &'a Context,
     pub env: (ArtifactDigest, &'a Artifact),
     pub init: Option<&'a Policy>,
-    /// Names all that a member's training depends on, but its settings, seed and state: the trainer, the
-    /// environment, the first policy, the numerics class.
+    /// The names of everything that a member's training depends on besides its settings, seed and state: the
+    /// trainer, the environment, the first policy, the numerics class.
     pub names: Vec<Vec<u8>>,
 }
 
@@ -136,8 +136,9 @@ impl Population<'_> {
         }
     }
 
-    /// Trains every member until a step, side by side within this stage's threads; their train states, `None`
-    /// of those that diverged. What one computes depends neither on the others nor on the threads.
+    /// Trains every member up to a step, in parallel within this stage's threads. Returns the members' train
+    /// states, `None` for those that diverged. A member's result depends neither on the other members nor on
+    /// the threads.
     fn round(
         &self,
         members: &[Individual],
@@ -326,7 +327,7 @@ fn all_diverged() -> StageError {
     StageError::new("every member of the population diverged").hint("lower the upper ends of `search_space`")
 }
 
-/// The members by their scores, the best first; of equal scores the first, and those without one last.
+/// The members by score, the best first; ties keep their order, and members without a score come last.
 fn best_first(told: &[Told]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..told.len()).collect();
     let score = |i: usize| told[i].score.unwrap_or(f64::NEG_INFINITY);
@@ -334,7 +335,7 @@ fn best_first(told: &[Told]) -> Vec<usize> {
     order
 }
 
-/// The last validation by the metric that selects, or else the mean return of the last episodes.
+/// The last validation's value of the metric that selects, or else the mean return of the last episodes.
 fn score(state: &TrainState, by: &str) -> Option<f64> {
     let line = |line: &str| serde_json::from_str::<Line>(line).ok().filter(|line| line.name == by);
     let validated = state.metrics.lines().rev().find_map(line).map(|line| line.value);
@@ -342,7 +343,7 @@ fn score(state: &TrainState, by: &str) -> Option<f64> {
     validated.or_else(mean).filter(|score| score.is_finite())
 }
 
-/// The steps of all members.
+/// The number of steps that all members together have done.
 struct Progress {
     events: Arc<dyn EventSink>,
     done: Vec<AtomicU64>,
@@ -369,7 +370,7 @@ impl Progress {
     }
 }
 
-/// Passes on what a member says, under its name.
+/// Passes on the events of a member, under the member's name.
 struct MemberEvents {
     member: usize,
     parent: Arc<dyn EventSink>,

@@ -52,13 +52,13 @@ impl Range {
     }
 }
 
-/// Settings drawn from their ranges.
+/// Draws settings from their ranges.
 pub(crate) fn draw(space: &SearchSpace, random: &mut Random) -> Settings {
     let draw = |(name, range): (&String, &Range)| (name.clone(), range.draw(random));
     space.iter().map(draw).collect()
 }
 
-/// Settings near those of a better member: each is drawn anew with a probability, or else multiplied or
+/// Settings near those of a better member: each is drawn anew with a given probability, or else multiplied or
 /// divided by a factor, within its range.
 pub(crate) fn explore(
     space: &SearchSpace,

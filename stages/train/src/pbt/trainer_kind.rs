@@ -1,4 +1,4 @@
-//! The stage kinds that a population can train its members by.
+//! The stage kinds with which a population can train its members.
 
 use super::member::{Segment, State, train};
 use crate::kind::{Means, TrainSettings, Visitor};

@@ -1,5 +1,5 @@
 //! Proximal policy optimisation, with and without memory: collect a rollout, estimate advantages, and learn
-//! from the clipped objective in minibatches, again and again.
+//! from the clipped objective in minibatches; repeat.
 
 use super::burn_in::BurnIn;
 use super::objective::{Clipped, Coefficients, Losses};
@@ -18,16 +18,16 @@ use stages_numerics::random::Random;
 use stages_policy::kernels::math::{clamp, exp};
 use stages_policy::{ActionHead, Minibatch, Observed, Output, Policy, Sampled, gaussian};
 
-/// PPO's clipped surrogate of a sample, and what is reported of it.
+/// PPO's clipped surrogate of a sample, with the figures that are reported of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Surrogate {
-    /// min(r A, clip(r, 1 - c, 1 + c) A), to be maximised, of the ratio r, the advantage A and the range c.
+    /// min(r A, clip(r, 1 - c, 1 + c) A), to be maximised, for the ratio r, the advantage A and the range c.
     pub value: f32,
-    /// The gradient of its negative by the logarithm of the action's probability.
+    /// The gradient of the negative surrogate with respect to the logarithm of the action's probability.
     pub grad_log_prob: f32,
     /// (r - 1) - ln r, an estimate of the KL divergence.
     pub kl: f32,
-    /// True if the ratio lies outside the range.
+    /// True if the ratio lies outside the clip range.
     pub is_outside: bool,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Ppo {
     pub actions: Vec<u32>,
     /// Continuous actions `[T, B, A]`, as they were drawn.
     pub continuous: Vec<f32>,
-    /// The log-probabilities of the actions, and the values then `[T, B]`.
+    /// The log-probabilities of the actions, and the values, when the rollout was collected `[T, B]`.
     pub log_prob: Vec<f32>,
     pub value: Vec<f32>,
-    /// The rewards of learning: normalised, and with the value of the last observation where an episode was
-    /// truncated.
+    /// The rewards that are learned from: normalised, and with the discounted value of the last observation
+    /// where an episode was truncated.
     pub reward: Vec<f32>,
     pub advantage: Vec<f32>,
-    /// Returns `[T, B]`, the targets of the values.
+    /// The returns `[T, B]`, which are the targets of the values.
     pub target: Vec<f32>,
     uniform: Vec<f64>,
     output: Output,
@@ -73,7 +73,7 @@ pub(crate) struct Ppo {
     truncated: Truncated,
 }
 
-/// The environments whose episode was cut off in a step.
+/// The environments whose episode was truncated in a step.
 #[derive(Default)]
 struct Truncated {
     which: Vec<usize>,
@@ -232,8 +232,9 @@ impl Ppo {
         Ok(())
     }
 
-    /// Adds, if an episode was cut off, the discounted value of its last observation to the reward, with the
-    /// recurrent state before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
+    /// Adds the discounted value of the last observation to the reward where an episode was truncated, with
+    /// the recurrent state before its reset (Pardo and others, "Time limits in reinforcement learning",
+    /// 2018).
     fn bootstrap(&mut self, learner: &mut Learner, row: usize) {
         let (b, step, state) = (self.settings.common.n_envs, &self.rollout.step, &learner.state);
         let Truncated {
@@ -319,7 +320,7 @@ pub(crate) fn estimate_advantages(
     }
 }
 
-/// Mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as
+/// The mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as
 /// stable-baselines3 normalises them; (0, 1) for a single sample.
 pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f32, f32) {
     let n = minibatch.len() as f64;
@@ -355,7 +356,7 @@ impl Ppo {
         }
     }
 
-    /// Learns from the rollout in shuffled minibatches; returns the means of their losses.
+    /// Learns from the rollout in shuffled minibatches; returns the means of the losses.
     fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let (settings, common) = (&self.settings, &self.settings.common);
         let done = learner.state.step as f64 / common.total_timesteps as f64;

@@ -1,6 +1,6 @@
-//! Burn-in: the recurrent states before sequences, computed again with the present parameters from the steps
-//! before them (Kapturowski and others, "Recurrent experience replay in distributed reinforcement learning",
-//! 2019).
+//! Burn-in: the recurrent states before sequences are computed again with the present parameters, from the
+//! steps before the sequences (Kapturowski and others, "Recurrent experience replay in distributed
+//! reinforcement learning", 2019).
 
 use crate::rollout::Rollout;
 use stages_env::CandidateBatch;
@@ -10,9 +10,9 @@ use stages_policy::{Minibatch, Model, Observed, Output};
 pub(crate) struct BurnIn<'a> {
     rollout: &'a Rollout,
     steps: usize,
-    /// `[N / length, B, S]`, valid for the sequences of the last minibatch.
+    /// The states `[N / length, B, S]`, valid for the sequences of the last minibatch.
     states: Vec<f32>,
-    /// The rows of the sequences that have the step.
+    /// The rows of the sequences whose burn-in includes the current step.
     rows: Vec<usize>,
     obs: Vec<f32>,
     mask: Vec<bool>,
@@ -23,7 +23,7 @@ pub(crate) struct BurnIn<'a> {
 }
 
 impl<'a> BurnIn<'a> {
-    /// The burn-in of a rollout's sequences, if they have one.
+    /// The burn-in of a rollout's sequences; `None` if they have none.
     pub fn new(rollout: &'a Rollout) -> Option<Self> {
         let steps = rollout.sequences.map_or(0, |sequences| sequences.burn_in);
         (steps > 0).then(|| Self {
@@ -40,9 +40,9 @@ impl<'a> BurnIn<'a> {
         })
     }
 
-    /// The states before the sequences of a minibatch `[N / length, B, S]`: those of the rollout, run forward
-    /// without a loss. A sequence with fewer steps before it in the rollout has a shorter burn-in, and the
-    /// first of an environment none.
+    /// The states before the sequences of a minibatch `[N / length, B, S]`: the states of the rollout, run
+    /// forward without a loss. A sequence with fewer steps before it in the rollout has a shorter burn-in,
+    /// and the first sequence of an environment has none.
     pub fn run(&mut self, minibatch: &Minibatch, model: &mut dyn Model) -> &[f32] {
         let (b, d) = (minibatch.columns, model.architecture().obs_dim);
         let (s, a) = (

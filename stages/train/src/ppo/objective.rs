@@ -1,5 +1,5 @@
-//! The clipped objective of proximal policy optimisation (Schulman and others, 2017): its losses, and their
-//! derivatives by the outputs of a network.
+//! The clipped objective of proximal policy optimisation (Schulman and others, 2017): the losses, and their
+//! derivatives with respect to the outputs of a network.
 
 use super::algorithm::{Surrogate, surrogate};
 use stages_numerics::dispatch::InstructionSet;
@@ -9,7 +9,7 @@ use stages_policy::kernels::math::{clamp, exp, ln, mul_add};
 use stages_policy::{Objective, PolicyOutputs, Sums, gaussian};
 
 /// The clipped objective of a minibatch: policy loss - `ent_coef` x entropy + `vf_coef` x value loss, means
-/// over samples. Its arrays are those of the rollout.
+/// over samples. The arrays are those of the rollout.
 pub(crate) struct Clipped<'a> {
     /// Action masks `[T, B, A]`.
     pub mask: &'a [bool],
@@ -21,9 +21,9 @@ pub(crate) struct Clipped<'a> {
     pub old_log_prob: &'a [f32],
     pub old_value: &'a [f32],
     pub advantage: &'a [f32],
-    /// Mean and reciprocal deviation of the minibatch's advantages.
+    /// The mean and the reciprocal standard deviation of the minibatch's advantages.
     pub moments: (f32, f32),
-    /// Returns `[T, B]`.
+    /// The returns `[T, B]`.
     pub target: &'a [f32],
     /// 1 over the number of samples.
     pub weight: f32,
@@ -45,7 +45,7 @@ pub(crate) struct Coefficients {
     pub normalize_advantage: bool,
 }
 
-/// Means over a minibatch.
+/// The means of the losses over a minibatch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Losses {
     /// The clipped surrogate, to be minimised.
@@ -68,7 +68,7 @@ const APPROX_KL: usize = 3;
 const CLIPPED: usize = 4;
 
 impl Losses {
-    /// The means of `n` samples.
+    /// The means over `n` samples.
     pub fn mean(sums: &Sums, n: usize) -> Self {
         let by = 1.0 / n as f64;
         Self {
@@ -88,8 +88,8 @@ impl Losses {
 }
 
 impl Clipped<'_> {
-    /// The surrogate of sample `i`, whose action now has the log-probability `log_prob`; adds it and the
-    /// policy's entropy to the sums.
+    /// The surrogate of sample `i`, whose action now has the log-probability `log_prob`; adds the surrogate
+    /// and the policy's entropy to the sums.
     #[inline(always)]
     fn surrogate<const FMA: bool>(
         &self,
@@ -133,7 +133,7 @@ impl Objective for Clipped<'_> {
     }
 }
 
-/// The element of `of` for each of up to 16 samples; 0 for those that are missing.
+/// The element of `of` for each of up to 16 samples; 0 for missing samples.
 #[inline(always)]
 fn gather(samples: &[u32], of: &[f32]) -> Lanes {
     let mut lanes = [0.0; 16];
@@ -238,7 +238,7 @@ kernel![
         sums[CLIPPED] += total(&outside);
     }
 
-    /// The clipped surrogate and the entropy bonus of candidates, those of sample i from `starts[i]` on.
+    /// The clipped surrogate and the entropy bonus of candidates; those of sample i begin at `starts[i]`.
     fn clipped_candidates(
         ppo: &Clipped<'_>,
         samples: &[u32],

@@ -21,32 +21,32 @@ use std::ops::Range;
 /// The name of the stream of the critics' first parameters.
 const CRITIC: u64 = u64::from_le_bytes(*b"critic\0\0");
 
-/// The networks.
+/// The networks of the actor, the critics and the target critics.
 pub(crate) struct ActorCritic {
     pub actor: Mlp,
     pub critics: Vec<Mlp>,
     pub targets: Vec<Mlp>,
 }
 
-/// The networks, the optimisers' steps, and buffers. `S` is what an algorithm keeps beside actions.
+/// The networks, the steps of their optimisers, and buffers. `S` is what an algorithm keeps besides actions.
 pub(crate) struct ActorCriticLearner<S> {
     pub networks: ActorCritic,
     pub run: MlpRun,
-    /// The actions of a step `[B, A]`, as the critics see them.
+    /// The actions of a step `[B, A]`, scaled as the critics read them.
     pub action: Vec<f32>,
     pub own: S,
-    /// Those actions as the environments see them.
+    /// The same actions, scaled to the environments' bounds.
     scaled: Vec<f32>,
     indices: Vec<u32>,
     shards: Vec<Shard<S>>,
     num_actor: usize,
     num_critics: usize,
     gradient: Vec<f32>,
-    /// The critics' steps before the actor's first one.
+    /// The number of critic steps before the actor's first step.
     began: u64,
 }
 
-/// Some rows of a batch, and the actor's actions for them.
+/// A shard of a batch's rows, and the actor's actions for them.
 #[derive(Default)]
 pub(crate) struct Shard<S> {
     pub rows: Rows,
@@ -55,7 +55,7 @@ pub(crate) struct Shard<S> {
     pub losses: Losses,
 }
 
-/// The first parameters of `n` critics with these hidden layers.
+/// The initial parameters of `n` critics with these hidden layers.
 pub(crate) fn first_critics(architecture: &Architecture, qf: &[usize], n: usize, seed: u64) -> Vec<f32> {
     let shape = MlpShape::critic(architecture, qf);
     (0..n as u64).flat_map(|i| shape.initial(&[seed, CRITIC, i])).collect()
@@ -109,12 +109,12 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         self.num_actor..self.num_actor + self.num_critics
     }
 
-    /// The place of a target actor among the train state's extra parameters.
+    /// The range of a target actor among the train state's extra parameters.
     pub fn target_actor_at(&self) -> Range<usize> {
         self.num_critics..self.num_critics + self.num_actor
     }
 
-    /// Goes on with another actor; if `anew`, its optimiser begins anew.
+    /// Replaces the actor's parameters; if `anew`, its optimiser starts anew.
     pub fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
         let range = 0..self.num_actor;
         state.params[range.clone()].copy_from_slice(params);
@@ -133,7 +133,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
     }
 
-    /// Takes the actions, and keeps the transitions.
+    /// Takes the actions in the environments, and keeps the transitions.
     pub fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
         self.scaled.clone_from(&self.action);
         squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
@@ -141,8 +141,8 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         Ok(())
     }
 
-    /// A step of Adam of the critics, along the gradients that `shard` computes of the shards of a batch;
-    /// `stream` names the random numbers of a shard. Returns the number of the step and the losses.
+    /// Takes a step of Adam for the critics, along the gradients that `shard` computes for the shards of a
+    /// batch; `stream` names a shard's random numbers. Returns the number of the step and the losses.
     pub fn step_critics<A>(
         &mut self,
         settings: &OffPolicySettings<A>,
@@ -188,7 +188,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         Ok((step, losses))
     }
 
-    /// A step of Adam of the actor, which takes one in `delay` of the critics', along the gradients that
+    /// Takes a step of Adam for the actor, once per `delay` steps of the critics, along the gradients that
     /// `shard` computes.
     pub fn step_actor<A>(
         &mut self,
@@ -226,7 +226,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
 }
 
 impl Rows {
-    /// The least of the target critics' values of the next pairs, as targets.
+    /// Sets the targets to the least of the target critics' values of the next observations and actions.
     pub fn least_targets(&mut self, targets: &[Mlp]) {
         self.target.fill(f32::INFINITY);
         self.critics.resize_with(targets.len(), MlpRun::default);
@@ -237,8 +237,8 @@ impl Rows {
         }
     }
 
-    /// The critics' gradients of `share` x the square of their errors, for a batch whose rows have the weight
-    /// `weight`.
+    /// The critics' gradients of `share` x the square of their errors, for a batch in which each row has the
+    /// weight `weight`.
     pub fn critic_gradients(&mut self, critics: &[Mlp], share: f32, weight: f32, losses: &mut Losses) {
         let len = self.critic_gradient.len() / critics.len();
         let gradients = self.critic_gradient.chunks_exact_mut(len);

@@ -7,15 +7,15 @@ use std::io;
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-/// Elements of one column, row by row.
+/// The elements of one column, row by row.
 pub(super) enum Column<T> {
     Memory(Vec<T>),
-    /// A mapped file without a name, which is gone when the training is.
+    /// A mapped file without a name, which disappears with the training.
     Mapped(MmapMut),
 }
 
 impl<T: Pod> Column<T> {
-    /// `len` zeros: in memory, or mapped from a file that is made in `folder`.
+    /// `len` zeros, in memory or mapped from a file that is created in `folder`.
     pub fn new(len: usize, folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder.filter(|_| len > 0) else {
             return Ok(Self::Memory(vec![T::zeroed(); len]));

@@ -1,5 +1,5 @@
-//! The rows of a replay buffer on disk, beside the checkpoint: files that are appended to, so that a
-//! checkpoint costs the rows since the last one.
+//! The rows of a replay buffer on disk, beside the checkpoint: files that are only appended to, so that a
+//! checkpoint costs no more than the rows since the last one.
 //!
 //! A file is a sequence of frames: the index of the first row, the number of rows, the rows, and a checksum.
 //! A checkpoint names the number of rows that it depends on; frames after that are of a training that was
@@ -11,19 +11,19 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The bytes of a frame beside its rows: index, number, checksum.
+/// The bytes of a frame besides its rows: index, number, checksum.
 const HEAD: usize = 16;
 const CHECKSUM: usize = 64;
 
-/// A file takes at least this number of bytes before another is begun.
+/// The size in bytes from which another file is begun.
 const FILE: u64 = 16 << 20;
 
-/// The digits of a row's index in the name of a file.
+/// The number of digits of a row's index in a file name.
 const DIGITS: usize = 20;
 
 pub(super) struct Journal {
     folder: PathBuf,
-    /// Held as long as this training writes.
+    /// The lock that this training holds as long as it writes.
     _lock: File,
     /// The last file, and its length.
     last: Option<(File, u64)>,
@@ -37,7 +37,7 @@ fn failed(what: &str, path: &Path, err: &io::Error) -> StageError {
     error
 }
 
-/// A frame of rows `first..` of `row` bytes each, which `write` appends.
+/// Appends a frame of rows from `first` on, of `row` bytes each, to a buffer; `write` appends the rows.
 pub(super) fn frame(
     first: u64,
     rows: usize,
@@ -62,7 +62,7 @@ fn checksum(bytes: &[u8]) -> String {
 }
 
 /// The first frame of `bytes`: the index of its first row, its rows, and the bytes after it; `None` if there
-/// is none that is intact.
+/// is no intact frame.
 pub(super) fn read_frame(bytes: &[u8], row: usize) -> Option<(u64, &[u8], &[u8])> {
     let (first, rest) = bytes.split_first_chunk::<8>()?;
     let (rows, _) = rest.split_first_chunk::<8>()?;
@@ -74,10 +74,10 @@ pub(super) fn read_frame(bytes: &[u8], row: usize) -> Option<(u64, &[u8], &[u8])
 }
 
 impl Journal {
-    /// The journal in `folder`, for this training alone.
+    /// Opens the journal in `folder` for this training alone.
     ///
     /// # Errors
-    /// When another training holds it, or it cannot be opened.
+    /// Fails when another training holds the journal, or when it cannot be opened.
     pub fn open(folder: &Path) -> Result<Self, StageError> {
         let path = folder.join("replay.lock");
         let lock = File::create(&path).map_err(|err| failed("create", &path, &err))?;
@@ -118,7 +118,7 @@ impl Journal {
     /// Removes all rows.
     ///
     /// # Errors
-    /// When a file cannot be removed.
+    /// Fails when a file cannot be removed.
     pub fn clear(&mut self) -> Result<(), StageError> {
         self.last = None;
         for (_, path) in self.files() {
@@ -127,8 +127,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Gives the rows `from..to`, in their order, to `take`, and cuts off what follows; `false` if they are
-    /// not all there.
+    /// Passes the rows `from..to`, in their order, to `take`, and cuts off what follows; `false` if some are
+    /// missing.
     ///
     /// # Errors
     /// When a file cannot be read or cut.
@@ -180,7 +180,7 @@ impl Journal {
         Ok(from == to || next == Some(to))
     }
 
-    /// Appends rows `first..` of `row` bytes each, which `write` appends to a buffer.
+    /// Appends rows from `first` on, of `row` bytes each, which `write` appends to a buffer.
     pub fn append(
         &mut self,
         first: u64,
@@ -209,8 +209,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes files of rows before `from`, but for the last two of them: after a divergence, the last good
-    /// checkpoint is a little older.
+    /// Removes the files of rows before `from`, except the last two of them: after a divergence, the last
+    /// good checkpoint is a little older.
     pub fn prune(&self, from: u64) {
         let files = self.files();
         let before = files.iter().filter(|(first, _)| *first <= from).count();

@@ -31,30 +31,30 @@ const RUNNING: u8 = 0;
 const TERMINATED: u8 = 1;
 const TRUNCATED: u8 = 2;
 
-/// See the module.
+/// The last transitions of all environments, by column.
 pub(crate) struct Replay {
-    /// D, K (the values of an action) and the length of an action mask.
+    /// D, K (the number of values of an action) and the length of an action mask.
     d: usize,
     k: usize,
     m: usize,
     n_envs: usize,
-    /// Rows, a multiple of the number of environments.
+    /// The number of rows, a multiple of the number of environments.
     capacity: usize,
-    /// Transitions since the start of training.
+    /// The number of transitions since the start of training.
     len: u64,
     obs: Column<f32>,
-    /// The observation after the action; where an episode ended, its last one.
+    /// The observation after the action; where an episode ended, the episode's last observation.
     next_obs: Column<f32>,
     /// The action in the form that networks read: components within -1 and 1, or the number of a choice.
     action: Column<f32>,
     reward: Column<f32>,
     end: Column<u8>,
-    /// The action mask after the action; all choices, where an episode ended.
+    /// The action mask after the action; all true where an episode ended.
     next_mask: Column<u8>,
     /// The last step of the environments.
     step: Step,
     journal: Option<Journal>,
-    /// Transitions that are in the journal.
+    /// The number of transitions that are in the journal.
     kept: u64,
 }
 
@@ -63,9 +63,9 @@ pub(crate) struct Replay {
 pub(crate) struct Outcome {
     /// The discounted sum of rewards.
     pub reward: f32,
-    /// The discount of the value after them; 0 where the episode has terminated.
+    /// The discount factor of the value after those steps; 0 where the episode has terminated.
     pub discount: f32,
-    /// The row of the last of them, whose next observation that value is of.
+    /// The row of the last of those steps, whose next observation has that value.
     pub last: usize,
 }
 
@@ -115,22 +115,22 @@ impl Replay {
         Ok(replay)
     }
 
-    /// The bytes of a transition.
+    /// The number of bytes of a transition.
     fn row_len(&self) -> usize {
         4 * (2 * self.d + self.k + 1) + 1 + self.m
     }
 
-    /// Transitions since the start of training.
+    /// The number of transitions since the start of training.
     pub fn total(&self) -> u64 {
         self.len
     }
 
-    /// K, the values of an action.
+    /// K, the number of values of an action.
     pub fn num_components(&self) -> usize {
         self.k
     }
 
-    /// Rows that hold a transition.
+    /// The number of rows that hold a transition.
     pub fn rows(&self) -> usize {
         self.len.min(self.capacity as u64) as usize
     }
@@ -152,8 +152,8 @@ impl Replay {
         &self.next_mask[row * self.m..(row + 1) * self.m]
     }
 
-    /// Steps the environments, and adds the transitions, whose rows it returns; `actions` are as networks
-    /// read them.
+    /// Steps the environments with `actions` in the form that networks read, adds the transitions, and
+    /// returns their rows.
     pub fn step(
         &mut self,
         learner: &mut Learner,
@@ -223,7 +223,7 @@ impl Replay {
         indices.fill_with(|| random.below(rows) as u32);
     }
 
-    /// The outcome of up to `n` steps from `row` on: fewer, where the episode ends or the transitions do.
+    /// The outcome of up to `n` steps from `row` on: fewer where the episode or the stored transitions end.
     pub fn outcome(&self, row: usize, n: usize, gamma: f64) -> Outcome {
         let newest = ((self.len - self.n_envs as u64) % self.capacity as u64) as usize / self.n_envs;
         let (mut reward, mut discount, mut last) = (0.0, 1.0, row);

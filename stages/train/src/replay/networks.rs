@@ -8,14 +8,14 @@ use stages_policy::Mlp;
 use stages_policy::kernels::elementwise::{AdamStep, adam, add, blend, squares};
 use std::ops::Range;
 
-/// Parameters of one task.
+/// The number of parameters that one task updates.
 const CHUNK: usize = 1 << 14;
 
-/// The rows of a shard of a batch, at least.
+/// The least number of rows of a shard of a batch.
 const ROWS: usize = 128;
 
-/// The rows of each shard of a batch of `n` for such a network: at least two shards where they are worth it.
-/// Depends on nothing else, so that any number of threads gives the same bytes.
+/// The number of rows of each shard of a batch of `n` for a network: at least two shards where they pay off.
+/// It depends on nothing else, so that any number of threads gives the same bytes.
 pub(crate) fn shard_rows(n: usize, network: &Mlp) -> usize {
     let shards = match n {
         32.. if network.takes_shards() => (n / ROWS).clamp(2, 16),
@@ -58,15 +58,15 @@ fn adam_step(step: u64, learning_rate: f64, gradient_scale: f32) -> AdamStep {
     }
 }
 
-/// A bound of a gradient's norm.
+/// A bound on a gradient's norm.
 pub(crate) struct Clip<'a> {
     pub max_norm: f64,
-    /// A buffer: the squares of the gradient's chunks.
+    /// A buffer for the sums of squares of the gradient's chunks.
     pub squares: &'a mut Vec<f64>,
 }
 
-/// Adds up the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, whose
-/// norm is clipped, if a bound is given. `gradient` is a buffer.
+/// Adds the gradients of `shards` shards, in their order, and takes a step of Adam along the sum, with the
+/// norm clipped if a bound is given. `gradient` is a buffer.
 pub(crate) fn learn<'g>(
     (step, learning_rate): (u64, f64),
     shards: usize,
@@ -119,7 +119,7 @@ pub(crate) fn learn<'g>(
     chunks(learned, gradient, adam_step(step, learning_rate, scale as f32), false);
 }
 
-/// Moves target parameters towards the others by the share `tau`.
+/// Moves target parameters towards `params` by the share `tau`.
 pub(crate) fn follow(target: &mut [f32], tau: f64, params: &[f32]) {
     let instructions = InstructionSet::detect();
     if tau == 1.0 {

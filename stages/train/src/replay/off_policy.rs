@@ -19,19 +19,19 @@ use std::path::Path;
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
 const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 
-/// The means of a step of an algorithm.
+/// What an algorithm's step works with.
 pub(crate) struct Turn<'a, 'l> {
     pub replay: &'a mut Replay,
     pub learner: &'a mut Learner<'l>,
     pub random: &'a mut Random,
 }
 
-/// An algorithm that learns from a replay buffer, with the settings that it alone has.
+/// An algorithm that learns from a replay buffer, with the settings of its own.
 pub(crate) trait OffPolicy: Clone + Sized {
-    /// Networks, with the parameters of the train state, and buffers.
+    /// The networks, with the parameters of the train state, and their buffers.
     type Networks;
 
-    /// True if steps depend on the length of the training, but for the learning rate.
+    /// True if steps depend on the length of the training in more than the learning rate.
     fn depends_on_total(&self) -> bool {
         false
     }
@@ -76,7 +76,7 @@ pub(crate) trait HasActor: OffPolicy {
         random: &mut Random,
     ) -> &'n [f32];
 
-    /// Goes on with another actor; if `anew`, its optimiser and its target begin anew.
+    /// Replaces the actor's parameters; if `anew`, its optimiser and its target start anew.
     fn take_actor(networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState);
 }
 
@@ -84,13 +84,13 @@ pub(crate) trait HasActor: OffPolicy {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Losses {
     pub samples: f64,
-    /// The critics' loss, and their values, of all critics together.
+    /// The critics' loss and their values, summed over all critics.
     pub critic: f64,
     pub value: f64,
-    /// The loss of an actor, and the samples that it learned from.
+    /// The actor's loss, and the number of samples that it learned from.
     pub actor: f64,
     pub actor_samples: f64,
-    /// The log-densities of its actions.
+    /// The sum of the log-densities of the actor's actions.
     pub log_prob: f64,
 }
 
@@ -104,7 +104,7 @@ impl Losses {
         self.log_prob += other.log_prob;
     }
 
-    /// A sum divided by the samples; `None` before learning begins.
+    /// A sum divided by the number of samples; `None` before learning begins.
     pub fn mean(&self, sum: f64) -> Option<f64> {
         (self.samples > 0.0).then_some(sum / self.samples)
     }

@@ -1,7 +1,7 @@
 //! A tree of sums over priorities (Schaul and others, "Prioritized experience replay", 2016): drawing and
 //! changing a row take log N steps.
 
-/// The tree: nodes 1.. are sums of their two children, the leaves are at `size..`.
+/// A binary tree: nodes from 1 on are sums of their two children, and the leaves begin at `size`.
 #[derive(Debug, Default)]
 pub(crate) struct Priorities {
     size: usize,
@@ -9,7 +9,8 @@ pub(crate) struct Priorities {
 }
 
 impl Priorities {
-    /// The tree over `leaves`; every sum depends on them alone, not on the order in which they were set.
+    /// The tree over `leaves`; every sum depends on the leaves alone, not on the order in which they were
+    /// set.
     pub fn new(leaves: &[f32]) -> Self {
         let size = leaves.len().next_power_of_two();
         let mut sums = vec![0.0; 2 * size];
@@ -30,7 +31,7 @@ impl Priorities {
         }
     }
 
-    /// The row on which a number in [0, 1) falls, of the first `rows`.
+    /// The row among the first `rows` on which a number in [0, 1) falls.
     pub fn find(&self, uniform: f64, rows: usize) -> usize {
         let mut left = uniform * f64::from(self.total());
         let mut i = 1;
@@ -51,7 +52,7 @@ impl Priorities {
         self.sums[self.size + row]
     }
 
-    /// The sum of all.
+    /// The sum of all priorities.
     pub fn total(&self) -> f32 {
         self.sums.get(1).copied().unwrap_or_default()
     }

@@ -4,24 +4,25 @@ use super::{Outcome, Replay};
 use stages_policy::MlpRun;
 use stages_policy::kernels::aligned::Aligned;
 
-/// Inputs, and buffers of the networks of SAC and TD3, for some rows of a batch.
+/// The inputs of SAC's and TD3's networks for a shard of a batch, and their buffers.
 #[derive(Default)]
 pub(crate) struct Rows {
-    /// Observations `[n, D]`, before and after the action.
+    /// The observations `[n, D]` before and after the action.
     pub obs: Vec<f32>,
     pub next_obs: Vec<f32>,
-    /// Observations and actions `[n, D + A]`: as they were taken, as the policy would take them, and after
-    /// them.
+    /// Pairs of observation and action `[n, D + A]`: as taken, with the policy's present action, and for the
+    /// next step.
     pub taken: Vec<f32>,
     pub own: Vec<f32>,
     pub next: Vec<f32>,
-    /// Rewards and the discounts of the values after them `[n]`.
+    /// The rewards, and the discount factors of the values after them `[n]`.
     pub outcomes: Vec<Outcome>,
     /// The targets of the critics `[n]`.
     pub target: Vec<f32>,
     /// The critics' values `[n]`, one critic after another.
     pub values: Vec<f32>,
-    /// The gradients of the loss by own actions `[n, A]`, and by a critic's input `[n, D + A]`.
+    /// The gradients of the loss with respect to the policy's actions `[n, A]`, and with respect to a
+    /// critic's input `[n, D + A]`.
     pub grad_action: Vec<f32>,
     pub grad_input: Vec<f32>,
     pub actor: MlpRun,
@@ -32,7 +33,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Copies transitions, whose outcomes are of `n_steps` steps.
+    /// Copies transitions, with outcomes over `n_steps` steps.
     pub fn load(&mut self, replay: &Replay, indices: &[u32], n_steps: usize, gamma: f64) {
         for floats in [
             &mut self.obs,
@@ -63,7 +64,7 @@ impl Rows {
     }
 }
 
-/// Writes actions `[n, A]` into pairs `[n, D + A]`.
+/// Writes actions `[n, A]` into the pairs `[n, D + A]`.
 pub(crate) fn put_actions(actions: &[f32], a: usize, pairs: &mut [f32]) {
     let width = pairs.len() * a / actions.len().max(1);
     for (pair, action) in pairs.chunks_exact_mut(width).zip(actions.chunks_exact(a)) {
@@ -71,7 +72,7 @@ pub(crate) fn put_actions(actions: &[f32], a: usize, pairs: &mut [f32]) {
     }
 }
 
-/// Adds the gradients by actions, out of the gradients by pairs.
+/// Adds the actions' part of the gradients with respect to pairs.
 pub(crate) fn add_grad_actions(grad_pairs: &[f32], a: usize, grad_actions: &mut [f32]) {
     let width = grad_pairs.len() * a / grad_actions.len().max(1);
     for (grad_pair, grad_action) in grad_pairs.chunks_exact(width).zip(grad_actions.chunks_exact_mut(a)) {

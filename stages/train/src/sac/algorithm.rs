@@ -1,6 +1,6 @@
 //! Soft actor-critic (Haarnoja and others, 2018): act by a squashed normal distribution, keep transitions,
-//! and after each few steps move critics towards the soft value of a batch, the actor towards actions that
-//! the least of the critics values, and the weight of the entropy towards its target.
+//! and after every few steps move the critics towards the soft value of a batch, the actor towards actions
+//! that the least of the critics values, and the weight of the entropy so that the entropy meets its target.
 
 use super::settings::SacSettings;
 use crate::learner::Learner;
@@ -16,22 +16,22 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use stages_policy::{Mlp, MlpRun, squashed};
 
-/// The name of the stream of the random numbers by which learning draws actions.
+/// The name of the stream of the random numbers with which learning draws actions.
 const DRAW: u64 = u64::from_le_bytes(*b"draw\0\0\0\0");
 
-/// SAC. After the critics' parameters the train state has the logarithm of the entropy's weight.
+/// SAC. In the train state, the logarithm of the entropy's weight follows the critics' parameters.
 #[derive(Clone, Debug)]
 pub struct Sac {
     /// The sizes of each critic's hidden layers, and the number of critics.
     pub(crate) qf: Vec<usize>,
     pub(crate) n_critics: usize,
-    /// The weight of the entropy at the start, and true if it is learned.
+    /// The weight of the entropy at the start, and whether it is learned.
     pub(crate) ent_coef: (f64, bool),
     pub(crate) target_entropy: Option<f64>,
     pub(crate) target_update_interval: u64,
 }
 
-/// The noise by which actions are drawn, and the logarithms of their densities.
+/// The noise with which actions are drawn, and the logarithms of the actions' densities.
 #[derive(Default)]
 pub(crate) struct Draws {
     noise: Vec<f32>,
@@ -160,7 +160,7 @@ impl Draws {
 }
 
 impl Shard<Draws> {
-    /// The critics' gradients. Leaves the actor's own actions, for its gradient.
+    /// The critics' gradients. Leaves the policy's own actions, for the actor's gradient.
     fn critics(&mut self, networks: &ActorCritic, alpha: f32, weight: f32, mut random: Random) {
         let Self { rows, action, own, .. } = self;
         own.draw(&networks.actor, &rows.next_obs, &mut rows.actor, action, &mut random);
@@ -177,8 +177,8 @@ impl Shard<Draws> {
         self.losses.log_prob = own.log_prob.iter().map(|&x| f64::from(x)).sum();
     }
 
-    /// The actor's gradient: of the mean of alpha ln pi(a | s) - min_i Q_i(s, a) by its parameters, through
-    /// the action.
+    /// The actor's gradient: that of the mean of alpha ln pi(a | s) - min_i Q_i(s, a) with respect to the
+    /// actor's parameters, through the action.
     fn actor(&mut self, actor: &Mlp, critics: &[Mlp], alpha: f32, weight: f32) {
         let rows = &mut self.rows;
         let (n, a) = (self.own.log_prob.len(), self.action.len() / self.own.log_prob.len());

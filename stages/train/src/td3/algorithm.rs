@@ -18,7 +18,7 @@ use stages_policy::{Mlp, MlpShape};
 /// The name of the stream of the noise of target actions.
 const SMOOTH: u64 = u64::from_le_bytes(*b"smooth\0\0");
 
-/// TD3. After the target critics' parameters the train state's extra ones are those of the target actor.
+/// TD3. In the train state's extra parameters, those of the target actor follow those of the target critics.
 #[derive(Clone, Debug)]
 pub struct Td3 {
     /// The sizes of each critic's hidden layers, and the number of critics.
@@ -155,7 +155,8 @@ impl Shard<()> {
         rows.critic_gradients(&networks.critics, 1.0, weight, &mut self.losses);
     }
 
-    /// The actor's gradient: of the mean of -Q_1(s, a) by its parameters, through the action.
+    /// The actor's gradient: that of the mean of -Q_1(s, a) with respect to the actor's parameters, through
+    /// the action.
     fn actor(&mut self, actor: &Mlp, critic: &Mlp, weight: f32) {
         let rows = &mut self.rows;
         self.action.clear();
