@@ -34,7 +34,7 @@ impl Date {
         self.weekday() >= 5
     }
 
-    /// This day plus `days`.
+    /// The day that is `days` after this day.
     pub fn plus(self, days: i32) -> Self {
         Self(self.0 + days)
     }

@@ -36,7 +36,8 @@ pub const INTRINSIC_ROUNDING: f64 = 1e-9;
 pub const FEW_CONTRACTS: usize = 10;
 /// The number of missing trading days in a row that make a hole, where the calendar knows holidays.
 pub const HOLE: usize = 5;
-/// The same, where the calendar knows weekends alone: more than any season of holidays has.
+/// The number of missing weekdays in a row that make a hole, where the calendar knows weekends alone: longer
+/// than any season of holidays.
 pub const HOLE_OF_WEEKDAYS: usize = 12;
 /// The factor by which a vendor's volatility may misprice an out-of-the-money option: below half its bid or
 /// above twice its ask.

@@ -68,7 +68,7 @@ macro_rules! terms {
                 stated
             }
 
-            /// These terms, completed by those of `other`.
+            /// Returns these terms, completed by the terms of `other`.
             #[must_use]
             pub fn or(&self, other: &Self) -> Self {
                 Self { $($name: self.$name.clone().or_else(|| other.$name.clone()),)* }
@@ -87,7 +87,7 @@ macro_rules! terms {
         }
 
         impl Facts {
-            /// Takes the terms that are not known yet, as from `origin`.
+            /// Adds the terms that are not known yet, with the origin `origin`.
             pub fn complete(&mut self, terms: &Terms, origin: Origin) {
                 $(if self.terms.$name.is_none() && terms.$name.is_some() {
                     self.terms.$name.clone_from(&terms.$name);
@@ -95,8 +95,8 @@ macro_rules! terms {
                 })*
             }
 
-            /// Takes the terms that are not known yet and that `other` does not assume, each with its origin
-            /// there.
+            /// Adds the terms that are not known yet and that `other` does not merely assume, each with its
+            /// origin in `other`.
             pub fn inherit(&mut self, other: &Self) {
                 $(if self.terms.$name.is_none() && other.terms.$name.is_some()
                     && let Some(&origin) = other.origin.get(stringify!($name))
@@ -145,8 +145,8 @@ terms! {
 }
 
 impl ContractTerms {
-    /// The terms of a class: those of its root, completed by those for all. An adjusted class has the terms
-    /// of its unadjusted root, but for the multiplier.
+    /// The terms of a class: the terms of its root, completed by those for all classes. An adjusted class has
+    /// the terms of its unadjusted root, except for the multiplier.
     pub fn of(&self, root: &str) -> Terms {
         let mut all = self.all();
         if is_adjusted(root) {
@@ -155,7 +155,7 @@ impl ContractTerms {
         self.of_root(root).or(&all)
     }
 
-    /// The terms that are stated for a class alone.
+    /// The terms that are stated for a single class.
     pub fn of_root(&self, root: &str) -> Terms {
         match (self.roots.get(root), root.split_once(ADJUSTED)) {
             (Some(terms), _) => terms.clone(),
@@ -167,7 +167,7 @@ impl ContractTerms {
         }
     }
 
-    /// These terms, completed by those of `base`.
+    /// Returns these terms, completed by the terms of `base`.
     #[must_use]
     pub fn over(self, base: &Self) -> Self {
         let mut merged = Self::from(self.all().or(&base.all()));
@@ -187,7 +187,7 @@ impl ContractTerms {
     /// Checks the values.
     ///
     /// # Errors
-    /// The name of the first invalid term (`multiplier`, `roots.SPX.multiplier`) and what is wrong with it.
+    /// The name of the first invalid term (`multiplier`, `roots.SPX.multiplier`), and what is wrong with it.
     pub fn check(&self) -> Result<(), (String, String)> {
         self.all().check()?;
         for (root, terms) in &self.roots {

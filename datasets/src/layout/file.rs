@@ -118,7 +118,7 @@ impl LayoutFile {
         serde_yaml::from_str_with_options(text, options).map_err(|err| err.to_string().trim().to_owned())
     }
 
-    /// This layout, completed by the keys of another: of maps, by the single entries.
+    /// Returns the layout, completed by the keys of `base`; maps are completed entry by entry.
     #[must_use]
     pub fn over(mut self, base: &Self) -> Self {
         macro_rules! fill {

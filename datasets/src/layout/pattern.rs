@@ -18,7 +18,7 @@ pub struct Pattern {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Piece {
-    /// This text, in lower case.
+    /// A literal text, in lower case.
     Text(String),
     /// Any text without a slash.
     Any,

@@ -1,4 +1,4 @@
-//! The files of `--data`: the stages that read them, and the last moment that they have.
+//! The files of `--data`: the stages that read them, and the last moment in their data.
 
 use super::Stages;
 use super::recorded::Recorded;
@@ -14,19 +14,19 @@ use std::path::PathBuf;
 /// The setting that names the files of stages.
 const PATH: &str = "path";
 
-/// A file, as it is given.
+/// A file given by the user.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// As it was written.
+    /// The path as it was written.
     pub text: String,
     /// The current directory, to which paths are relative.
     pub current: PathBuf,
 }
 
-/// The files by the stage and the setting that they go into.
+/// The files, by the stage and the setting that receive them.
 pub(super) struct Data {
     files: BTreeMap<(usize, String), Vec<PathBuf>>,
-    /// The last moment of all of them.
+    /// The last moment in the data of all files.
     pub until: SnapshotTime,
 }
 
@@ -37,7 +37,7 @@ fn config(node: &Node) -> Option<&Value> {
     }
 }
 
-/// True if a stage reads files and nothing else: it can read others by themselves.
+/// True if a stage has no inputs other than files, so that it can read other files without further stages.
 fn stands_alone(node: &Node) -> bool {
     reads_files(node) && node.needs.is_empty() && node.earlier.is_empty()
 }
@@ -52,7 +52,7 @@ fn reads_files(node: &Node) -> bool {
     config(node).is_some_and(|config| names_files(&config[PATH]))
 }
 
-/// Finds the stage of each file, and reads the files by themselves for their last moment.
+/// Finds the stage of each file, and reads each stage's files on their own to find their last moment.
 pub(super) fn resolve(
     recorded: &Recorded,
     given: &[Given],
@@ -163,7 +163,7 @@ fn named<'g>(pipeline: &Pipeline, given: &'g Given) -> Result<Option<(usize, Str
     }
 }
 
-/// The only stage of several that can read a file.
+/// Selects the only stage among several that can read a file.
 fn fitting(
     pipeline: &Pipeline,
     sources: &[usize],
@@ -203,7 +203,8 @@ struct Refused {
     hint: Option<String>,
 }
 
-/// Runs source stages on these files alone: the outputs of each, or the reason why it failed.
+/// Runs source stages on these files alone, and returns the outputs of each stage, or the reason why it
+/// failed.
 fn probe(
     pipeline: &Pipeline,
     probes: &[(usize, Vec<PathBuf>)],
@@ -249,7 +250,7 @@ fn all_dates(config: &mut Value) {
     }
 }
 
-/// The last moment of the rows of data sets.
+/// The last moment in the rows of data sets.
 fn last_moment(store: &Store, (_, outputs): &Made) -> Result<Option<SnapshotTime>, Failure> {
     let mut last = None;
     for &digest in outputs.values() {

@@ -1,11 +1,11 @@
-//! Requests to web servers that are told of runs: short ones, whose failures name no address, since that may
-//! be a secret.
+//! Short requests to web servers that are notified of runs. Failures name no address, since an address may be
+//! a secret.
 
 use reqwest::{Client, Method, StatusCode, redirect};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// The most redirects that are followed.
+/// The maximum number of redirects that are followed.
 const REDIRECTS: usize = 3;
 
 /// The reason why a request failed.
@@ -13,14 +13,14 @@ const REDIRECTS: usize = 3;
 pub(crate) enum Trouble {
     /// Another try may succeed.
     Passing(String),
-    /// It would not.
+    /// Another try would fail too.
     Final(String),
-    /// There is no such thing.
+    /// The requested resource does not exist.
     Missing,
 }
 
 impl Trouble {
-    /// In words.
+    /// The reason in words.
     pub fn text(self) -> String {
         match self {
             Self::Passing(why) | Self::Final(why) => why,
@@ -29,7 +29,7 @@ impl Trouble {
     }
 }
 
-/// A client that waits for each answer.
+/// A client that blocks until each answer arrives.
 pub(crate) struct Web {
     runtime: Runtime,
     client: Client,
@@ -44,7 +44,7 @@ pub(crate) enum Body {
 }
 
 impl Web {
-    /// A client whose requests take at most `timeout`.
+    /// Creates a client whose requests take at most `timeout`.
     pub fn new(timeout: Duration) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -62,7 +62,7 @@ impl Web {
         })
     }
 
-    /// The answer to a request.
+    /// Sends a request, and returns its answer.
     pub fn send(
         &self,
         method: Method,
@@ -101,7 +101,7 @@ fn answered(status: StatusCode) -> String {
     format!("the server answered {status}")
 }
 
-/// The innermost cause, without the address.
+/// The innermost cause of an error, without the address.
 fn told(err: reqwest::Error) -> String {
     if err.is_timeout() {
         return "no answer in time".to_owned();

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// The maximum number of supervisors that wait for their next program.
+/// The maximum number of idle supervisors, which wait for their next program.
 const IDLE: usize = 64;
 
 /// The path of this program, even if its file is replaced meanwhile.
@@ -30,7 +30,7 @@ pub fn this_program() -> io::Result<PathBuf> {
 struct Idle(Mutex<Vec<(Surroundings, UnixStream)>>);
 
 impl Idle {
-    /// Takes one that has prepared these surroundings.
+    /// Takes a supervisor that has prepared these surroundings.
     fn take(&self, surroundings: &Surroundings) -> Option<UnixStream> {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = idle.iter().rposition(|(prepared, _)| prepared == surroundings)?;
@@ -45,7 +45,7 @@ impl Idle {
     }
 }
 
-/// A server of supervisors, for the programs of one engine. Dropped, it ends them all.
+/// A server of supervisors, for the programs of one engine. Dropping the client ends all of them.
 pub struct Client {
     child: Child,
     requests: Option<OwnedFd>,
@@ -53,8 +53,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts the server, which is the program `program`: this one. Of the engine's environment, which may
-    /// hold credentials, it has nothing but the name of its `home`.
+    /// Starts the server, which is the executable `program`: this program. From the engine's environment,
+    /// which may hold credentials, the server inherits nothing; it is only passed the path of its `home`.
     pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
         let (ours, theirs) = pair()?;
         let child = Command::new(program)
@@ -83,7 +83,7 @@ impl Client {
         };
         let control = loop {
             match self.idle.take(&spec.surroundings) {
-                // One that was killed meanwhile is forgotten.
+                // A supervisor that was killed meanwhile is discarded.
                 Some(mut control) => {
                     if submit(&mut control).is_ok() {
                         break control;
@@ -105,7 +105,7 @@ impl Client {
         })
     }
 
-    /// Has the server fork a supervisor, and returns its control socket.
+    /// Asks the server to fork a supervisor, and returns the supervisor's control socket.
     fn supervisor(&self) -> io::Result<UnixStream> {
         let (control, theirs) = pair()?;
         let requests = self.requests.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -121,11 +121,11 @@ impl Drop for Client {
     }
 }
 
-/// A running program. Dropped, it is killed with its family, unless that has ended.
+/// A running program. Dropping it kills the program and its family, unless they have ended.
 pub struct Running {
     control: Option<UnixStream>,
     surroundings: Surroundings,
-    /// True once a command was sent. The supervisor may read it after the program's end.
+    /// True once a command was sent, which the supervisor may read after the program's end.
     is_commanded: bool,
     has_ended: bool,
     idle: Weak<Idle>,
@@ -164,7 +164,7 @@ impl Running {
     fn command(&mut self, command: u8) {
         self.is_commanded = true;
         if let Some(control) = &mut self.control {
-            // A supervisor that is gone is noticed by its silence.
+            // A supervisor that has exited is noticed by the end of its messages.
             let _ = control.write_all(&[command]);
         }
     }

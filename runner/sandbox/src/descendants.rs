@@ -1,15 +1,16 @@
 //! The descendants of a program without a PID namespace.
 //!
 //! The supervisor is a child subreaper: a process whose parent exits becomes its child, whatever session or
-//! group it is in. So every process of the family is below the supervisor. Where there are no subreapers, the
-//! family is the program's process group.
+//! group the process is in. So every process of the family is a descendant of the supervisor. On systems
+//! without subreapers, the family is the program's process group.
 
 use super::usage::descendants;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
 use std::time::{Duration, Instant};
 
-/// The longest wait for killed processes to exit: one that the kernel does not let go may take for ever.
+/// The longest wait for killed processes to exit: a process that the kernel does not release may take
+/// forever.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Sends a signal to every process of the family, whose first process is `first`.
@@ -24,7 +25,7 @@ fn raw(pid: u32) -> Option<Pid> {
     Pid::from_raw(pid.cast_signed())
 }
 
-/// Kills what is left of the family after its first process, and waits until it is gone.
+/// Kills the processes of the family that are left after its first process, and waits until they are gone.
 pub(super) fn kill_all(first: Pid) {
     let began = Instant::now();
     loop {

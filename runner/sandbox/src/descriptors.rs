@@ -9,7 +9,7 @@ use rustix::net::{
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
-/// Two connected sockets that are closed on `exec`.
+/// Creates two connected sockets that are closed on `exec`.
 #[cfg(target_os = "linux")]
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -21,7 +21,8 @@ pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// Two connected sockets; the standard library creates pairs that are closed on `exec` everywhere.
+/// Creates two connected sockets; on all systems, the standard library creates pairs that are closed on
+/// `exec`.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -38,8 +39,8 @@ pub(super) fn send(to: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result
     Ok(())
 }
 
-/// Receives the next bytes, as many as fit into `buffer`, and the descriptor that came with them. No bytes
-/// are the end of the stream.
+/// Receives the next bytes, as many as fit into `buffer`, and the descriptor that came with them. Zero bytes
+/// mean the end of the stream.
 pub(super) fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,4 +1,4 @@
-//! The programs that a family executes, by the paths of its calls.
+//! The programs that a family executes, taken from the paths of its `execve` calls.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 /// The maximum number of programs in a record.
 const MOST: usize = 1000;
 
-/// The length of a path or a first line that is read.
+/// The maximum length of a path or a first line that is read, in bytes.
 const LONGEST: usize = 4096;
 
-/// The number of interpreters of interpreters that are followed.
+/// The maximum depth of interpreters of interpreters that are followed.
 const INTERPRETERS: usize = 4;
 
 /// The executed programs of a family.
 pub(super) struct Executed {
     programs: BTreeSet<PathBuf>,
-    /// True before its first call.
+    /// True before the family's first call.
     is_first: bool,
 }
 
 impl Executed {
-    /// The first program of the family is known: its call is made by a process whose memory the supervisor
-    /// cannot read.
+    /// Starts the record. The family's first program is given, because the process that executes it does not
+    /// let the supervisor read its memory.
     pub fn new(first: &Path) -> Self {
         Self {
             programs: BTreeSet::from([first.to_owned()]),
@@ -44,7 +44,7 @@ impl Executed {
         }
     }
 
-    /// All of them.
+    /// The executed programs.
     pub fn into_programs(self) -> BTreeSet<PathBuf> {
         self.programs
     }
@@ -67,7 +67,7 @@ impl Executed {
     }
 }
 
-/// The path that a call is about to execute, absolute.
+/// The absolute path that a call is about to execute.
 fn executed_path(request: &libc::seccomp_notif) -> Option<PathBuf> {
     let process = Path::new("/proc").join(request.pid.to_string());
     let is_at = i64::from(request.data.nr) == libc::SYS_execveat;
@@ -82,15 +82,15 @@ fn executed_path(request: &libc::seccomp_notif) -> Option<PathBuf> {
     } else {
         fs::read_link(process.join("cwd")).ok()?
     };
-    // Without the `.` of `./script`; an empty path is the descriptor's file itself.
+    // Removes the `.` of `./script`; an empty path denotes the descriptor's file itself.
     Some(base.join(path).components().collect())
 }
 
-/// A text in the memory of a process.
+/// Reads a text from the memory of a process.
 fn read_text(process: &Path, address: u64) -> Option<PathBuf> {
     let memory = File::open(process.join("mem")).ok()?;
     let mut text = vec![0; LONGEST];
-    // A text may end just before memory that cannot be read: page by page.
+    // The text may end just before unreadable memory, so it is read page by page.
     let mut length = 0;
     while length < LONGEST && !text[..length].contains(&0) {
         let at = address + length as u64;

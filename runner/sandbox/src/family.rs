@@ -18,7 +18,7 @@ use std::path::PathBuf;
 pub(super) struct Family {
     /// The process whose exit ends the program: init of its PID namespace, or the shell.
     pub first: Pid,
-    /// A descriptor that is readable when it has exited.
+    /// A descriptor that becomes readable when the first process has exited.
     pub ended: Option<OwnedFd>,
     /// The link to a family in namespaces, which the kernel kills with its first process.
     #[cfg(target_os = "linux")]
@@ -26,7 +26,7 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// The descriptors that announce something, when they are readable.
+    /// The descriptors that are readable when the family has something to report.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let ended = self.ended.iter().map(OwnedFd::as_fd);
         #[cfg(target_os = "linux")]
@@ -40,7 +40,7 @@ impl Family {
         self.link.is_some()
     }
 
-    /// False: there are no namespaces.
+    /// Always false: this system has no namespaces.
     #[cfg(not(target_os = "linux"))]
     pub fn is_isolated(&self) -> bool {
         false
@@ -49,7 +49,7 @@ impl Family {
 
 /// Starts a program without namespaces. `entrance` is the file of its control group.
 pub(super) fn plain(spec: &Spec, entrance: Option<PathBuf>, log: OwnedFd) -> Result<Family, String> {
-    // To change groups takes the system some milliseconds.
+    // Changing control groups takes the system some milliseconds.
     let entrance = entrance.filter(|_| spec.memory.is_some());
     #[cfg(target_os = "linux")]
     let rules = match spec.surroundings.isolated {
@@ -79,7 +79,7 @@ pub(super) fn plain(spec: &Spec, entrance: Option<PathBuf>, log: OwnedFd) -> Res
     })
 }
 
-/// Starts the program as a child in its own session, which calls `last` before it executes it.
+/// Starts the program as a child in its own session; the child calls `last` before it executes the program.
 pub(super) fn become_program(
     spec: &Spec,
     log: &OwnedFd,

@@ -1,8 +1,9 @@
-//! The seccomp filter of a family: it stops every `execve` until the supervisor has read its path, and
-//! refuses keyrings, which belong to the user and not to the stage.
+//! The seccomp filter of a family: it suspends every `execve` until the supervisor has read its path, and
+//! blocks keyrings, which belong to the user rather than the stage.
 //!
-//! The supervisor always lets an `execve` continue: that is a record, not a barrier. A program that changes
-//! the path between the look and the execution escapes it, and so does one of another architecture.
+//! The supervisor always lets an `execve` continue: the filter keeps a record and is no barrier. A program
+//! that changes the path between the check and the execution escapes the record, and so does a program of
+//! another architecture.
 
 use super::descriptors::send;
 use super::system::check;
@@ -19,8 +20,8 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Installs the filter for this process and all that it starts, and hands its listener to the supervisor.
-/// Without it the program runs all the same.
+/// Installs the filter for this process and all that it starts, and passes the filter's listener to the
+/// supervisor. If that fails, the program runs without the filter.
 pub(super) fn install(link: BorrowedFd<'_>) {
     if let Some(listener) = filter() {
         let _ = send(link, listener.as_fd());
@@ -76,7 +77,7 @@ fn operation(code: u32, if_true: u8, if_false: u8, k: u32) -> libc::sock_filter 
     }
 }
 
-/// Receives a call that waits for its answer; `None` if it was withdrawn.
+/// Receives a call that waits for its answer; `None` if the call was withdrawn.
 ///
 /// # Errors
 /// If the family is gone.
@@ -125,5 +126,5 @@ fn control(listener: &OwnedFd, request: libc::Ioctl, argument: *mut libc::c_void
     check(result.into()).map(|_| ())
 }
 
-/// The structures have the sizes that the requests encode.
+/// The structures must have the sizes that the requests encode.
 const _: () = assert!(size_of::<libc::seccomp_notif>() == 80 && size_of::<libc::seccomp_notif_resp>() == 24);

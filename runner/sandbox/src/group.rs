@@ -1,7 +1,7 @@
 //! Control groups (version 2): the limits of a family's memory and processes.
 //!
-//! A supervisor has a group for its programs, one after the other, below a group that is delegated to this
-//! user: one that the user may create others in, and that hands the controllers on.
+//! A supervisor has one group, in which its programs run one after the other. The group is below a group that
+//! is delegated to this user: the user may create groups in it, and it passes its controllers on to them.
 
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::fs::{self, File};
@@ -9,17 +9,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The maximum number of processes and threads of a family: more than a program of many threads on a large
-/// machine has, less than the system.
+/// The maximum number of processes and threads of a family: more than a multi-threaded program has on a large
+/// machine, but less than the system's limit.
 pub(super) const PROCESSES: u64 = 16 << 10;
 
-/// The remedy where there is no delegated group.
+/// The hint if there is no delegated group.
 const REMEDY: &str = "`systemd-run --user --scope runner …` starts it in one";
 
-/// The closest group above this process in which groups with limits can be created.
+/// The nearest ancestor of this process's group in which groups with limits can be created.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why there is no such group.
 pub(super) fn parent() -> Result<PathBuf, String> {
     let mounts =
         fs::read_to_string("/proc/self/mountinfo").map_err(|err| format!("cannot read mounts: {err}"))?;
@@ -60,27 +60,27 @@ fn own_group(mounts: &str, groups: &str) -> Option<(PathBuf, PathBuf)> {
     })
 }
 
-/// True if groups below this one have limits of memory and processes.
+/// True if groups below the group `dir` can limit memory and processes.
 fn hands_on(dir: &Path) -> bool {
     let controllers = fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap_or_default();
     let has = |name: &str| controllers.split_whitespace().any(|known| known == name);
     has("memory") && has("pids")
 }
 
-/// A control group. Dropped, it is removed; its processes have ended by then.
+/// A control group. Dropping it removes the group, whose processes must have ended.
 pub(super) struct Group {
     path: PathBuf,
     dir: OwnedFd,
     limit: Option<u64>,
-    /// The number of processes killed for memory before the current program.
+    /// The number of processes killed for memory before the current program started.
     killed: u64,
 }
 
 impl Group {
-    /// Creates a group of this process's below `parent`.
+    /// Creates a control group for this process below `parent`.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses to create the group.
     pub fn new(parent: &Path) -> Result<Self, String> {
         let path = parent.join(format!("runner-{}", std::process::id()));
         let failed = |err: io::Error| format!("create the control group `{}`: {err}", path.display());
@@ -93,7 +93,7 @@ impl Group {
         });
         let group = group.map_err(failed)?;
         group.set("pids.max", &PROCESSES.to_string())?;
-        // Where one process exceeds the limit, its whole family ends.
+        // If one process exceeds the limit, its whole family is killed.
         group.set("memory.oom.group", "1")?;
         Ok(group)
     }
@@ -103,10 +103,10 @@ impl Group {
         fs::write(&file, value).map_err(|err| format!("write `{}`: {err}", file.display()))
     }
 
-    /// Prepares the group for a program with this limit of its memory in bytes.
+    /// Prepares the group for a program with the memory limit `memory`, in bytes.
     ///
     /// # Errors
-    /// If the system refuses it.
+    /// If the system refuses a setting.
     pub fn begin(&mut self, memory: Option<u64>) -> Result<(), String> {
         if self.limit != memory {
             self.set(
@@ -132,12 +132,12 @@ impl Group {
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
-    /// Its directory.
+    /// A descriptor of the group's directory.
     pub fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
-    /// The file by which a process enters it.
+    /// The file through which a process enters the group.
     pub fn entrance(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
@@ -145,7 +145,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A killed process may take a moment to leave.
+        // A killed process may take a moment to leave the group.
         for _ in 0..50 {
             match fs::remove_dir(&self.path) {
                 Err(err) if err.kind() == io::ErrorKind::ResourceBusy => {

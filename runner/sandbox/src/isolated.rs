@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal, WaitOptions};
 use std::os::fd::AsFd as _;
 
-/// Starts init, in the control group whose directory is `group`, which starts the program.
+/// Starts init, which starts the program, in the control group whose directory is `group`.
 pub(super) fn start(
     spec: &Spec,
     namespaces: &Namespaces,
@@ -35,7 +35,7 @@ pub(super) fn start(
     }
 }
 
-/// Completes the tree, drops every privilege, starts the program, and exits with it.
+/// Completes the tree, drops every privilege, starts the program, and exits with the program's status.
 fn init(spec: &Spec, namespaces: &Namespaces, own: &Own, log: OwnedFd, link: OwnedFd) -> i32 {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if is_orphan(link.as_fd()) {

@@ -1,19 +1,19 @@
-//! The isolation of a program in force.
+//! The isolation in force for a program.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The isolation in force.
+/// The isolation in force for a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolated {
-    /// Namespaces of its own for users, mounts, processes, IPC, the host's name and the network.
+    /// The program has its own namespaces for users, mounts, processes, IPC, the host name and the network.
     Namespaces,
-    /// Limits of file access, and of the network as far as the system has them.
+    /// Landlock limits access to files, and to the network as far as the system supports that.
     Landlock,
-    /// A container.
+    /// The program runs in a container.
     Container,
-    /// None.
+    /// The program is not isolated.
     #[default]
     None,
 }
@@ -25,7 +25,7 @@ impl Isolated {
         matches!(self, Self::Namespaces | Self::Container)
     }
 
-    /// Its name in events and records.
+    /// The isolation's name in events and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",

@@ -8,9 +8,9 @@
 //! | `/proc` | reading |
 //! | everything else | none |
 //!
-//! It limits the opening of files: their names and metadata stay visible, as do other processes. TCP is
-//! refused from version 4 on, abstract sockets and signals to other processes from version 6 on; UDP never
-//! is.
+//! Landlock limits the opening of files: their names and metadata stay visible, as do other processes. TCP is
+//! refused from version 4 on, abstract sockets and signals to other processes from version 6 on; UDP is never
+//! refused.
 
 use super::protocol::Spec;
 use super::system::check;
@@ -28,16 +28,16 @@ const READ_DIR: u64 = 1 << 3;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
 
-/// The accesses that a file can have; the others are of directories.
+/// The accesses that apply to files; the others apply to directories.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// The first version that refuses TCP.
 const NETWORK: u32 = 4;
 
-/// The version of Landlock of this system.
+/// The system's version of Landlock.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why Landlock is unavailable.
 pub(super) fn version() -> Result<u32, String> {
     /// `LANDLOCK_CREATE_RULESET_VERSION`.
     const VERSION: u32 = 1;
@@ -55,7 +55,7 @@ pub(super) fn version() -> Result<u32, String> {
     u32::try_from(version).map_err(|_| "Landlock has no version".to_owned())
 }
 
-/// All accesses to files that a version knows.
+/// All file accesses that a version of Landlock knows.
 fn all(version: u32) -> u64 {
     let count = match version {
         0 | 1 => 13,
@@ -66,7 +66,7 @@ fn all(version: u32) -> u64 {
     (1 << count) - 1
 }
 
-/// `struct landlock_ruleset_attr`; a version reads its beginning.
+/// The structure `struct landlock_ruleset_attr`; older versions read only its beginning.
 #[repr(C)]
 struct Handled {
     files: u64,
@@ -74,7 +74,7 @@ struct Handled {
     scoped: u64,
 }
 
-/// `struct landlock_path_beneath_attr`.
+/// The structure `struct landlock_path_beneath_attr`.
 #[repr(C, packed)]
 struct Beneath {
     allowed: u64,
@@ -133,7 +133,7 @@ pub(super) fn rules(spec: &Spec) -> Result<OwnedFd, String> {
     Ok(rules)
 }
 
-/// Adds a rule for a path and all that is below it; none if there is no such path.
+/// Adds a rule for a path and everything below it; no rule if the path does not exist.
 fn allow(rules: &OwnedFd, path: &Path, access: u64) -> Result<(), String> {
     let what = |err: Errno| format!("allow `{}` by Landlock: {err}", path.display());
     let opened = match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
@@ -162,7 +162,8 @@ fn allow(rules: &OwnedFd, path: &Path, access: u64) -> Result<(), String> {
     check(result).map(|_| ()).map_err(what)
 }
 
-/// Applies rules to this process and all that it starts, which get no privilege by executing a file.
+/// Applies rules to this process and all that it starts; none of them can gain privileges by executing a
+/// file.
 pub(super) fn restrict(rules: &OwnedFd) -> Result<(), String> {
     let what = |err: Errno| format!("apply the rules of Landlock: {err}");
     rustix::thread::set_no_new_privs(true).map_err(what)?;

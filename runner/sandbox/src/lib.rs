@@ -1,5 +1,5 @@
-//! The sandbox in which external programs run: who starts them, what they see, and how the whole family of
-//! processes ends. It knows no pipeline and no store.
+//! The sandbox in which external programs run: how they are started, what they see, and how the whole family
+//! of processes ends. The sandbox does not know pipelines or stores.
 //!
 //! ```text
 //! engine ── server ── supervisor ── init (PID 1) ── shell ── …      namespaces

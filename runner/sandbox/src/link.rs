@@ -1,5 +1,5 @@
-//! The link between a supervisor and its family in namespaces: the listener of the family's filter arrives
-//! over it, and what became of the program.
+//! The link between a supervisor and its family in namespaces: it carries the listener of the family's
+//! filter, and the report of the program's end.
 
 use super::descriptors::receive;
 use super::executed::Executed;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
-/// The longest report: an error has one path.
+/// The maximum length of a report, in bytes: an error contains one path.
 const LONGEST: usize = 16 << 10;
 
 /// The end of a program: its status, or the reason why it did not start.
@@ -27,7 +27,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A link to the family of the program `first`, and the family's end.
+    /// Creates a link to the family of the program `first`, and returns it with the family's end.
     pub fn new(first: &Path) -> Result<(Self, OwnedFd), String> {
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = pair.map_err(|err| format!("create a pair of sockets: {err}"))?;
@@ -46,7 +46,7 @@ impl Link {
         [&self.socket, &self.listener].into_iter().flatten().map(OwnedFd::as_fd)
     }
 
-    /// Receives what has come, without waiting.
+    /// Receives the messages that have arrived, without waiting.
     pub fn hear(&mut self) {
         if self.socket.as_ref().is_some_and(is_readable) {
             self.receive();
@@ -54,7 +54,7 @@ impl Link {
         let Some(listener) = self.listener.take() else { return };
         let ready = ready(&listener.as_fd(), PollFlags::IN);
         if !ready.contains(PollFlags::IN) {
-            // Without processes nothing more is reported, and older systems would wait for it for ever.
+            // Without processes, nothing more is reported, and older systems would wait forever.
             self.listener = ready.is_empty().then_some(listener);
             return;
         }
@@ -82,8 +82,8 @@ impl Link {
         }
     }
 
-    /// The end of the program, once its family is gone, and the programs that it executed; `None` if they
-    /// could not be observed.
+    /// Returns the end of the program, once its family is gone, and the programs that it executed; `None` if
+    /// they could not be observed.
     pub fn finish(mut self) -> (Option<Report>, Option<BTreeSet<PathBuf>>) {
         while self.socket.is_some() {
             self.receive();
@@ -93,15 +93,15 @@ impl Link {
     }
 }
 
-/// Reports from the family's end.
+/// Sends a report from the family's end of the link.
 pub(super) fn report(link: BorrowedFd<'_>, report: &Report) {
     let mut text = serde_json::to_vec(report).unwrap_or_default();
     text.truncate(LONGEST);
-    // A supervisor that is gone needs no report.
+    // A supervisor that has exited needs no report.
     let _ = send(link, &text, SendFlags::NOSIGNAL);
 }
 
-/// True if the supervisor is gone.
+/// True if the supervisor has exited.
 pub(super) fn is_orphan(link: BorrowedFd<'_>) -> bool {
     ready(&link, PollFlags::empty()).contains(PollFlags::HUP)
 }

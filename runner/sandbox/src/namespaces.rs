@@ -10,21 +10,21 @@ use std::fs;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-/// The namespaces of a supervisor and of all programs that it starts: of users, the host's name, the network,
-/// and mounts. A program has namespaces of processes, IPC and mounts of its own besides.
+/// The namespaces of a supervisor and of all programs that it starts: for users, the host name, the network,
+/// and mounts. In addition, each program has its own namespaces for processes, IPC and mounts.
 ///
-/// The network and the host's name keep nothing of a program that has ended: changing them takes
+/// The network and the host name keep no traces of a program that has ended: changing them takes
 /// capabilities, which programs do not have, and sockets end with their processes.
 pub(super) struct Namespaces {
-    /// The mount namespace with the prepared tree, which each program gets a copy of.
+    /// The mount namespace with the prepared tree, of which each program gets a copy.
     tree: OwnedFd,
 }
 
 impl Namespaces {
-    /// Moves this process to a user namespace with the same user and group, to one of the host's name, to one
-    /// of mounts with the host's files, and (unless programs use the network) to an empty one of the network;
-    /// prepares the tree of `surroundings`, on the directory `place`. Programs started from here on get no
-    /// privilege by executing a file.
+    /// Moves this process to new namespaces: a user namespace with the same user and group, one for the host
+    /// name, one for mounts with the host's files, and (unless programs use the network) an empty network
+    /// namespace. Prepares the tree of `surroundings` on the directory `place`. Programs started from here on
+    /// gain no privileges by executing a file.
     ///
     /// # Errors
     /// If the system refuses one of the steps.
@@ -35,13 +35,13 @@ impl Namespaces {
         unshare(flags).map_err(Refused::at("create namespaces"))?;
         let map =
             |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
-        // A process without privileges has to give up changing groups first.
+        // An unprivileged process must first give up changing groups.
         map("/proc/self/setgroups", "deny".to_owned())?;
         map("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
         map("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))?;
         rustix::system::sethostname(b"stage").map_err(Refused::at("set the host's name"))?;
         privileges::forgo()?;
-        // The host's later mounts arrive here, and none of these there.
+        // Later mounts of the host propagate here, but mounts made here do not propagate back.
         rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
             .map_err(Refused::at("separate the mounts"))?;
         let host = mounts()?;

@@ -11,10 +11,10 @@ use super::namespaces::Namespaces;
 use super::protocol::{Spec, Surroundings};
 use rustix::fd::OwnedFd;
 
-/// The surroundings of programs, as far as they are prepared once.
+/// The surroundings of programs, as far as they are prepared only once.
 pub(super) struct Prepared {
     pub surroundings: Surroundings,
-    /// The namespaces of programs that are isolated.
+    /// The namespaces of isolated programs.
     #[cfg(target_os = "linux")]
     namespaces: Option<Namespaces>,
     #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ impl Prepared {
     #[cfg(target_os = "linux")]
     pub fn new(spec: &Spec) -> Result<Self, String> {
         let wanted = &spec.surroundings;
-        // Its files belong to this user, and not to the one of the namespaces.
+        // The group's files belong to this user, not to the user of the namespaces.
         let group = wanted.group.as_deref().map(Group::new).transpose()?;
         let namespaces = if wanted.isolated == Isolated::Namespaces {
             Some(Namespaces::enter(wanted, &spec.stage).map_err(|err| err.to_string())?)
@@ -45,7 +45,7 @@ impl Prepared {
         })
     }
 
-    /// Prepares the surroundings of a program: there are none but the host's.
+    /// Prepares the surroundings of a program: this system has none but the host's.
     #[cfg(not(target_os = "linux"))]
     pub fn new(spec: &Spec) -> Result<Self, String> {
         if spec.surroundings.isolated != Isolated::None {
@@ -81,7 +81,7 @@ impl Prepared {
         self.group.as_ref().is_some_and(Group::was_out_of_memory)
     }
 
-    /// False: there are no control groups.
+    /// Always false: this system has no control groups.
     #[cfg(not(target_os = "linux"))]
     pub fn was_out_of_memory(&self) -> bool {
         false

@@ -1,14 +1,14 @@
-//! Dropping every privilege, root's too: nothing in the sandbox can mount, or get a privilege by executing a
-//! file.
+//! Drops every privilege, even those of root: nothing in the sandbox can mount, or gain privileges by
+//! executing a file.
 
 use super::refused::Refused;
 use super::system;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// Prevents that this process or any child of it gets a privilege by executing a file.
+/// Prevents this process and all its children from gaining privileges by executing a file.
 pub(super) fn forgo() -> Result<(), Refused> {
     rustix::thread::set_no_new_privs(true).map_err(Refused::at("set no_new_privs"))?;
-    // Root gets what is in the bounding set with every program that it executes.
+    // Root gains the capabilities in the bounding set with every program that it executes.
     system::empty_bounding_set().map_err(Refused::at("empty the bounding set of capabilities"))?;
     rustix::thread::clear_ambient_capability_set().map_err(Refused::at("clear the ambient capabilities"))
 }

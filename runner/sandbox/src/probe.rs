@@ -1,4 +1,4 @@
-//! The isolation that a system has, and the reason why it has no more.
+//! The isolation that a system supports, and the reason why it supports no more.
 
 use super::client::{Client, this_program};
 use super::isolated_by::Isolated;
@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The longest time that the attempt may take.
+/// The maximum duration of the probe.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Probed {
-    /// The strongest isolation of programs without a container.
+    /// The strongest isolation available to programs without a container.
     pub fn strongest(&self) -> Isolated {
         match (&self.namespaces, &self.landlock) {
             (Ok(()), _) => Isolated::Namespaces,
@@ -23,19 +23,20 @@ impl Probed {
 
     /// True if isolated programs without `network: true` cannot open a TCP connection.
     pub fn refuses_network(&self) -> bool {
-        /// The first version of Landlock that does.
+        /// The first version of Landlock that refuses TCP.
         const NETWORK: u32 = 4;
         self.namespaces.is_ok() || self.landlock.as_ref().is_ok_and(|version| *version >= NETWORK)
     }
 }
 
-/// The isolation and the limits that a system has.
+/// The isolation and the limits that a system supports.
 pub struct Probed {
-    /// The reason and the remedy, if programs cannot be isolated.
+    /// The reason and a hint, if programs cannot be isolated.
     pub namespaces: Result<(), String>,
-    /// The version of Landlock; the reason, if there is none.
+    /// The version of Landlock; the reason, if it is unavailable.
     pub landlock: Result<u32, String>,
-    /// The control group in which those of programs are created; the reason and the remedy, if there is none.
+    /// The control group in which the groups of programs are created; the reason and a hint, if there is
+    /// none.
     pub limits: Result<PathBuf, String>,
 }
 
@@ -55,7 +56,7 @@ pub fn probe() -> Probed {
 }
 
 impl Probed {
-    /// Tries the same as [`probe`] with a server that runs already and an empty directory.
+    /// Probes as [`probe`] does, with a server that is already running and an empty directory.
     pub fn with(client: &Client, dir: &Path) -> Self {
         #[cfg(target_os = "linux")]
         let mut limits = super::group::parent();
@@ -72,7 +73,7 @@ impl Probed {
         #[cfg(target_os = "linux")]
         if let (Err(reason), Ok(_)) = (&namespaces, &limits) {
             let without = attempt(client, dir, None);
-            // It was the group that the system refused.
+            // The control group was what the system refused.
             if without.is_ok() {
                 limits = Err(reason.clone());
             }
@@ -115,7 +116,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
     let until = Instant::now() + LONGEST;
     while Instant::now() < until {
         match running.said(Duration::from_secs(1)).map_err(failed)? {
-            // Everything else went well: a directory is no program.
+            // Everything else succeeded: a directory cannot be executed.
             Some(Said::Failed { message }) if message.starts_with("execute") => return Ok(()),
             Some(Said::Failed { message } | Said::Unprepared { message }) => return Err(message),
             Some(Said::Ended { status, .. }) => return Err(format!("init ended with status {status}")),
@@ -125,7 +126,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
     Err("the attempt took too long".to_owned())
 }
 
-/// The setting that forbids user namespaces, if it is one of the usual ones.
+/// The setting that forbids user namespaces, if it is one of the usual settings.
 fn remedy() -> Option<String> {
     let setting = |name: &str| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/")));
     let is = |name: &str, value: &str| setting(name).is_ok_and(|text| text.trim() == value);

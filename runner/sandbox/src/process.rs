@@ -1,6 +1,6 @@
 //! Processes: the system calls that no library offers as safe functions.
 //!
-//! They are made by the server, its supervisors and their children only, all of which have one thread.
+//! Only the server, its supervisors and their children make these calls; each of them has a single thread.
 
 #[cfg(target_os = "linux")]
 use super::system::check;
@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A half of a `fork`.
+/// The two sides of a `fork`.
 pub(super) enum Fork {
     #[cfg_attr(
         target_os = "linux",
@@ -25,7 +25,7 @@ pub(super) enum Fork {
     Child,
 }
 
-/// Forks this process, which must have one thread.
+/// Forks this process, which must have a single thread.
 pub(super) fn fork() -> io::Result<Fork> {
     #[expect(unsafe_code, reason = "no safe function forks")]
     // SAFETY: this process has one thread, so that no lock is held by a thread that the child lacks.
@@ -39,7 +39,7 @@ pub(super) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Ends this process without running anything else.
+/// Ends this process without running any exit handlers.
 pub(super) fn exit(code: i32) -> ! {
     #[expect(unsafe_code, reason = "no safe function exits without running handlers")]
     // SAFETY: it has no preconditions.
@@ -48,7 +48,7 @@ pub(super) fn exit(code: i32) -> ! {
     }
 }
 
-/// A program in the form that the system takes, so that nothing is allocated between `fork` and `exec`.
+/// A program in the form that the system expects, so that nothing is allocated between `fork` and `exec`.
 pub(super) struct Executable {
     program: CString,
     arguments: Vec<CString>,
@@ -57,7 +57,7 @@ pub(super) struct Executable {
 
 impl Executable {
     /// # Errors
-    /// If one of the texts has a null character.
+    /// If one of the texts contains a null character.
     pub fn new(program: &Path, arguments: &[String], env: &BTreeMap<String, String>) -> io::Result<Self> {
         let text = |text: &OsStr| CString::new(text.as_bytes());
         let arguments: Result<Vec<_>, _> = arguments.iter().map(|argument| text(argument.as_ref())).collect();
@@ -72,8 +72,8 @@ impl Executable {
         })
     }
 
-    /// Prepares the lists of pointers, and returns a function that replaces this process by the program. It
-    /// returns the error if that fails.
+    /// Prepares the lists of pointers, and returns a function that replaces this process by the program; the
+    /// function returns only an error.
     pub fn ready(&self) -> impl Fn() -> io::Error {
         let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
             let pointers = texts.iter().map(|text| text.as_ptr());
@@ -94,11 +94,11 @@ impl Executable {
     }
 }
 
-/// Starts a child by `fork` that runs `child`, which replaces it by a program or else returns the reason why
-/// it did not. This process waits until one of them has happened.
+/// Starts a child by `fork` that runs `child`, which replaces the child process by a program or else returns
+/// the reason why it could not. This process waits until one of them has happened.
 ///
 /// # Errors
-/// If there is no child, or with the reason of the child.
+/// If no child can be started, or with the child's reason.
 #[cfg(target_os = "linux")]
 pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     /// The size of the child's stack in units of 16 bytes.
@@ -140,7 +140,8 @@ pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     }
 }
 
-/// As on Linux; the child sends the reason through a pipe that `exec` closes.
+/// Starts a child by `fork` that runs `child`, as on Linux; the child sends the reason of a failure through a
+/// pipe that `exec` closes.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     use std::io::{Read as _, Write as _};
@@ -164,9 +165,9 @@ pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     }
 }
 
-/// Forks this process, which must have one thread: the child is in new namespaces (`CLONE_NEW…`), and in the
-/// control group whose directory is `group`. Returns the child with a descriptor that is readable when it has
-/// exited.
+/// Forks this process, which must have a single thread: the child is in new namespaces (`CLONE_NEW…`), and in
+/// the control group whose directory is `group`. Returns the child with a descriptor that becomes readable
+/// when the child has exited.
 #[cfg(target_os = "linux")]
 pub(super) fn fork_into(
     namespaces: libc::c_int,
@@ -198,11 +199,11 @@ pub(super) fn fork_into(
     Ok(Some((pid, descriptor)))
 }
 
-/// `CLONE_INTO_CGROUP` of `clone3(2)`.
+/// The flag `CLONE_INTO_CGROUP` of `clone3(2)`.
 #[cfg(target_os = "linux")]
 const INTO_CGROUP: u64 = 1 << 33;
 
-/// `struct clone_args` of `clone3(2)`.
+/// The structure `struct clone_args` of `clone3(2)`.
 #[cfg(target_os = "linux")]
 #[repr(C)]
 #[derive(Default)]
@@ -225,12 +226,13 @@ pub(super) fn default_signal(signal: Signal) {
     set_signal(signal, libc::SIG_DFL);
 }
 
-/// Has the system reap children when they exit.
+/// Tells the system to reap children when they exit.
 pub(super) fn reap_automatically() {
     set_signal(Signal::CHILD, libc::SIG_IGN);
 }
 
-/// As the first process of a PID namespace: passes SIGTERM on to every other process of it.
+/// Installs a handler for the first process of a PID namespace that forwards SIGTERM to all other processes
+/// of the namespace.
 pub(super) fn forward_terminate() {
     extern "C" fn forward(signal: libc::c_int) {
         #[expect(unsafe_code, reason = "a signal handler")]

@@ -12,7 +12,7 @@ pub fn sandbox() -> u8 {
     let Ok(requests) = std::io::stdin().as_fd().try_clone_to_owned() else {
         return 1;
     };
-    // Standard input of every process below is the null device.
+    // The null device is standard input of all processes that the server forks.
     let null = std::fs::File::open("/dev/null");
     if null.is_ok_and(|null| rustix::stdio::dup2_stdin(&null).is_ok()) {
         serve(requests);
@@ -35,7 +35,7 @@ fn serve(requests: OwnedFd) {
                 supervise(control);
                 process::exit(0);
             }
-            // The engine sees the end of the control socket if there is no process to supervise.
+            // Without a supervisor, the engine sees the end of the control socket.
             Ok(Fork::Parent(_)) | Err(_) => {}
         }
     }

@@ -17,14 +17,14 @@ use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The wait between looks at what no descriptor announces.
+/// The interval between checks for events that no descriptor announces.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The time after which the engine is told of a running program. Most of the trivial ones have ended by then.
+/// The time after which the engine is told of a running program. Most trivial programs have ended by then.
 const SOON: Duration = Duration::from_millis(5);
 
-/// Starts the programs that the control socket asks for, and returns when it is closed and the family of the
-/// last one has ended.
+/// Starts the programs that the control socket requests, and returns when the socket is closed and the family
+/// of the last program has ended.
 pub(super) fn supervise(control: OwnedFd) {
     let mut supervisor = Supervisor {
         control: File::from(control),
@@ -43,7 +43,7 @@ pub(super) fn supervise(control: OwnedFd) {
             Err(message) if supervisor.prepared.is_some() => Said::Failed { message },
             Err(message) => Said::Unprepared { message },
         };
-        // An engine that is gone needs no answer.
+        // An engine that has exited needs no answer.
         let _ = protocol::write(&mut supervisor.control, &said);
         if supervisor.prepared.is_none() {
             return;
@@ -53,14 +53,15 @@ pub(super) fn supervise(control: OwnedFd) {
 
 struct Supervisor {
     control: File,
-    /// True if the engine is gone.
+    /// True if the engine has exited.
     is_alone: bool,
-    /// The preparation for its programs, made when the first one asks for it.
+    /// The prepared surroundings of the programs, created when the first program is requested.
     prepared: Option<Prepared>,
 }
 
 impl Supervisor {
-    /// Prepares the surroundings of the first program. The engine sends programs with the same ones only.
+    /// Prepares the surroundings of the first program. The engine only sends programs with the same
+    /// surroundings.
     fn prepare(&mut self, spec: &Spec) -> Result<&mut Prepared, String> {
         let wanted = &spec.surroundings;
         let prepared = match self.prepared.take() {
@@ -71,7 +72,7 @@ impl Supervisor {
         Ok(self.prepared.insert(prepared))
     }
 
-    /// The message of a program that has ended.
+    /// The message about a program that has ended.
     fn ended(&self, status: i32, executed: Option<BTreeSet<PathBuf>>) -> Said {
         Said::Ended {
             status,
@@ -80,7 +81,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits until the family is gone, and passes on the engine's commands meanwhile.
+    /// Waits until the family is gone, and obeys the engine's commands meanwhile.
     fn watch(&mut self, mut family: Family) -> Said {
         let started = Instant::now();
         let mut is_told = false;
@@ -98,7 +99,7 @@ impl Supervisor {
                     };
                 }
             }
-            // If no descriptor tells of the exit, it is looked for at intervals.
+            // If no descriptor announces the exit, it is polled for.
             let pause = match (is_told, &family.ended) {
                 (false, _) => Timespec::try_from(SOON).ok(),
                 (true, Some(_)) => None,
@@ -129,7 +130,7 @@ impl Supervisor {
             let (report, executed) = link.finish();
             return match report {
                 Some(Err(message)) => Said::Failed { message },
-                // An init that was killed has the program's status.
+                // If init was killed, its status is reported as the program's.
                 report => self.ended(report.and_then(Result::ok).unwrap_or(status), executed),
             };
         }

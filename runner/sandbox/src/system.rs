@@ -12,17 +12,17 @@ pub(super) fn check(result: libc::c_long) -> Result<libc::c_long, Errno> {
     Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL))
 }
 
-/// Adds flags (`MOUNT_ATTR_…`) to a mount, or to all that is mounted below it, too.
+/// Adds flags (`MOUNT_ATTR_…`) to a mount and, if `recursive`, to everything mounted below it.
 pub(super) fn add_mount_flags(path: &std::ffi::CStr, flags: u64, recursive: bool) -> Result<(), Errno> {
     let how = if recursive { libc::AT_RECURSIVE } else { 0 };
     set_mount_attributes(libc::AT_FDCWD, path, how, flags, 0)
 }
 
-/// `MS_PRIVATE` of `mount(2)`.
+/// The flag `MS_PRIVATE` of `mount(2)`.
 const PRIVATE: u64 = 1 << 18;
 
-/// Adds flags to a mount that is attached nowhere, or to all that is mounted below it, too. No mount of the
-/// host propagates to it any more.
+/// Adds flags to a detached mount and, if `recursive`, to everything mounted below it. Mounts of the host no
+/// longer propagate to it.
 pub(super) fn add_flags_of_detached(mount: BorrowedFd<'_>, flags: u64, recursive: bool) -> Result<(), Errno> {
     let how = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     set_mount_attributes(mount.as_raw_fd(), c"", how, flags, PRIVATE)
@@ -35,7 +35,7 @@ fn set_mount_attributes(
     flags: u64,
     propagation: u64,
 ) -> Result<(), Errno> {
-    /// `struct mount_attr` of `mount_setattr(2)`.
+    /// The structure `struct mount_attr` of `mount_setattr(2)`.
     #[repr(C)]
     struct Attributes {
         set: u64,
@@ -71,7 +71,7 @@ pub(super) fn empty_bounding_set() -> Result<(), Errno> {
         // SAFETY: it takes numbers only.
         let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
         match check(result.into()) {
-            // The first number that the kernel does not know.
+            // The capability is the first number that the kernel does not know.
             Err(Errno::INVAL) if capability > 0 => break,
             result => result?,
         };

@@ -30,8 +30,8 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the tree of these surroundings on the directory `place`, as far as it is the same for all programs,
-/// and makes it the root of this process and of its mount namespace, which is its own.
+/// Mounts the tree of these surroundings on the directory `place`, as far as the tree is the same for all
+/// programs, and makes it the root of this process and of this process's mount namespace.
 pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), Refused> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
@@ -41,7 +41,7 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
         show(path)?;
     }
     if surroundings.network {
-        // The resolver's configuration often is a link to a file that a service writes.
+        // The resolver's configuration is often a link to a file that a service writes.
         let resolver = fs::canonicalize("/etc/resolv.conf").ok();
         resolver
             .filter(|path| !is_shown(path))
@@ -52,8 +52,8 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
         make_dir(Path::new(name))?;
     }
     devices()?;
-    // The system lets a program's own be mounted only where one is mounted already; where it does not, as in
-    // containers that hide a part of theirs, this one has to do: programs need `/proc/self`.
+    // The system lets a program mount its own `/proc` only where one is mounted already. Where it refuses
+    // that, as in containers that hide a part of theirs, this `/proc` remains: programs need `/proc/self`.
     make_dir(Path::new("proc"))?;
     bind(Path::new("/proc"), Path::new("proc"), HARMLESS | READ_ONLY)?;
     for path in shown(surroundings).filter(|path| !is_below_own(path)) {
@@ -65,11 +65,11 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
     rustix::process::chdir("/").map_err(Refused::at("enter the root"))
 }
 
-/// The mounts of one program, for [`complete`]; they are attached nowhere yet.
+/// The mounts of a single program, for [`complete`]; they are not attached yet.
 pub(super) struct Own {
     /// The stage's directory.
     stage: OwnedFd,
-    /// The paths that are visible below directories of the program's own, which cover the prepared tree.
+    /// The visible paths below directories of the program's own, which cover the prepared tree.
     visible: Vec<(PathBuf, Shown)>,
 }
 
@@ -81,7 +81,7 @@ enum Shown {
 }
 
 impl Own {
-    /// The mounts of the program of `spec`.
+    /// Creates the mounts of the program of `spec`.
     pub fn of(spec: &Spec) -> Result<Self, Refused> {
         let mut own = Self {
             stage: detached(&spec.stage, false, HARMLESS)?,
@@ -109,8 +109,7 @@ impl Own {
     }
 }
 
-/// A mount of a file or directory that is attached nowhere, with all that is mounted below it if it is
-/// recursive.
+/// Creates a detached mount of a file or directory; with everything mounted below it if `recursive`.
 fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, Refused> {
     let what = || format!("mount `{}`", path.display());
     let mut how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -126,7 +125,7 @@ fn attach(mount: &OwnedFd, path: &Path) -> Result<(), Refused> {
         .map_err(Refused::at(format!("mount `{}`", path.display())))
 }
 
-/// Mounts what is a program's own, in a copy of the prepared tree.
+/// Mounts the directories of a program's own in a copy of the prepared tree.
 pub(super) fn complete(own: &Own) -> Result<(), Refused> {
     attach(&own.stage, Path::new("/stage"))?;
     for path in ["/stage/needs", "/stage/tools"].map(Path::new) {
@@ -155,7 +154,7 @@ pub(super) fn complete(own: &Own) -> Result<(), Refused> {
     processes()
 }
 
-/// The visible files and directories that are not below another or a directory of the system.
+/// The visible files and directories that are not below another visible path or a directory of the system.
 fn shown(surroundings: &Surroundings) -> impl Iterator<Item = &PathBuf> {
     let visible = &surroundings.visible;
     let is_below = move |path: &PathBuf| visible.iter().any(|above| path != above && path.starts_with(above));
@@ -163,12 +162,12 @@ fn shown(surroundings: &Surroundings) -> impl Iterator<Item = &PathBuf> {
     outermost.into_iter().filter(|path| !is_shown(path))
 }
 
-/// True for paths below the directories of a program's own.
+/// True if a path is below the directories of a program's own.
 fn is_below_own(path: &Path) -> bool {
     ["/stage", "/tmp", "/dev/shm"].iter().any(|own| path.starts_with(own))
 }
 
-/// True for paths below the system's own directories.
+/// True if a path is below the system's own directories.
 fn is_shown(path: &Path) -> bool {
     SYSTEM
         .iter()
@@ -180,8 +179,8 @@ fn inside(path: &Path) -> PathBuf {
     path.strip_prefix("/").unwrap_or(path).to_owned()
 }
 
-/// Shows a file or directory of the host at its own path, read-only; a link as a link. Nothing if there is
-/// none.
+/// Shows a file or directory of the host at its own path, read-only; a link is shown as a link. Does nothing
+/// if the path does not exist.
 fn show(path: &Path) -> Result<(), Refused> {
     let to = inside(path);
     let what = || format!("show `{}`", path.display());
@@ -223,7 +222,7 @@ fn make_file(path: &Path) -> Result<(), Refused> {
     made.map_err(Refused::io(format!("create `/{}`", path.display())))
 }
 
-/// Binds a file or directory, with all that is mounted below it, and adds flags to all of it.
+/// Binds a file or directory, with everything mounted below it, and adds flags to all of these mounts.
 fn bind(from: &Path, to: &Path, flags: u64) -> Result<(), Refused> {
     let what = || format!("mount `{}`", from.display());
     rustix::mount::mount_bind_recursive(from, to).map_err(Refused::at(what()))?;
@@ -267,7 +266,7 @@ fn processes() -> Result<(), Refused> {
     if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok()
         && rustix::process::geteuid().is_root()
     {
-        // Their files are root's, who needs no capability to write to them.
+        // These files belong to root, who needs no capability to write to them.
         for path in ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"].map(Path::new) {
             if path.exists() {
                 bind(path, path, HARMLESS | READ_ONLY)?;

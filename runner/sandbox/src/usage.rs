@@ -16,12 +16,12 @@ pub fn peak_memory_of(pid: u32) -> Option<u64> {
     status_field(&pid.to_string(), "VmHWM:")
 }
 
-/// The resident memory of a process and all its descendants.
+/// The resident memory of a process and all its descendants, in bytes.
 pub fn tree_memory(pid: u32) -> u64 {
     memory(tree(pid))
 }
 
-/// The resident memory of all descendants of a process.
+/// The resident memory of all descendants of a process, in bytes.
 pub fn family_memory(pid: u32) -> u64 {
     memory(descendants(pid))
 }

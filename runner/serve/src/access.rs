@@ -1,9 +1,9 @@
-//! Who may connect.
+//! Access control: which requests are accepted.
 //!
-//! On the loopback interface, requests must name it as their host, so that a page of another site whose name
-//! resolves to it (DNS rebinding) reads nothing. On other interfaces every request needs the token. Requests
-//! that change something must come from a page of this server: they name it as their origin, and hold a
-//! secret that only its pages have.
+//! On the loopback interface, requests must name that interface as their host, so that a page of another site
+//! whose name resolves to it (DNS rebinding) reads nothing. On other interfaces, every request needs the
+//! token. Requests that change something must come from a page of this server: they name the server as their
+//! origin, and contain a secret that only its pages have.
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Uri};
@@ -12,29 +12,29 @@ use std::net::IpAddr;
 /// The name of the cookie with the token.
 const TOKEN_COOKIE: &str = "runner_token";
 
-/// The rules of access of a server.
+/// A server's rules of access.
 pub(crate) struct Access {
-    /// The digest of the token, if one is needed.
+    /// The digest of the token, if a token is required.
     token: Option<blake3::Hash>,
-    /// True if only the loopback interface is listened on.
+    /// True if the server listens on the loopback interface only.
     is_loopback: bool,
-    /// The secret of the forms of this process.
+    /// The secret in the forms of this server process.
     pub form_secret: String,
 }
 
 /// A refused request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It names another host.
+    /// The request names another host.
     Host,
-    /// It has no token, or a wrong one.
+    /// The request has no token, or a wrong token.
     Token,
-    /// It changes something and does not come from a page of this server.
+    /// The request changes something and does not come from a page of this server.
     Origin,
 }
 
 impl Refused {
-    /// The text for the reader.
+    /// The message for the reader.
     pub fn message(self) -> &'static str {
         match self {
             Self::Host => {
@@ -53,7 +53,7 @@ impl Refused {
 }
 
 impl Access {
-    /// The rules of a server that listens on `address`.
+    /// Creates the rules of a server that listens on `address`.
     pub fn new(address: IpAddr, token: Option<&str>) -> std::io::Result<Self> {
         Ok(Self {
             token: token.map(|token| blake3::hash(token.as_bytes())),
@@ -62,7 +62,7 @@ impl Access {
         })
     }
 
-    /// Checks a request. Returns true if the token is in the address, which should be replaced by a cookie.
+    /// Checks a request. Returns true if the token is in the URL, where it should be replaced by a cookie.
     pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refused> {
         if self.is_loopback && !names_loopback(headers) {
             return Err(Refused::Host);
@@ -91,7 +91,7 @@ impl Access {
         }
     }
 
-    /// Checks a request that changes something, whose form has this secret.
+    /// Checks a request that changes something; `secret` is the secret in its form.
     pub fn check_form(&self, headers: &HeaderMap, secret: &str) -> Result<(), Refused> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let is_same_site = text("sec-fetch-site").is_none_or(|site| site == "same-origin");
@@ -106,7 +106,7 @@ impl Access {
     }
 }
 
-/// The value of the cookie that stands for the token in later requests.
+/// The value of the cookie that represents the token in later requests.
 pub(crate) fn token_cookie(token: &str) -> String {
     format!("{TOKEN_COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict")
 }
@@ -119,7 +119,7 @@ pub(crate) fn random_text() -> std::io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A value of the address's query, decoded.
+/// A decoded value of the URL's query.
 pub(crate) fn query_value(uri: &Uri, name: &str) -> Option<String> {
     let query = uri.query()?;
     let pairs = url::form_urlencoded::parse(query.as_bytes());
@@ -129,7 +129,7 @@ pub(crate) fn query_value(uri: &Uri, name: &str) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-/// True if the host that the request names is the loopback interface.
+/// True if the host named by the request is the loopback interface.
 fn names_loopback(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST).and_then(|value| value.to_str().ok()) else {
         return false;

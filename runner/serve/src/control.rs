@@ -14,18 +14,18 @@ use std::time::Duration;
 /// The longest wait for a new run's first event.
 const BEGIN: Duration = Duration::from_secs(30);
 
-/// The longest text of a run that did not begin.
+/// The maximum length of the output shown of a run that did not begin, in bytes.
 const ERRORS: u64 = 16 << 10;
 
-/// The process of a running run.
+/// The process of a run in progress.
 pub(crate) fn process(runs: &Path, id: &str) -> Option<Pid> {
     Pid::from_raw(i32::try_from(history::process(runs, id)?).ok()?)
 }
 
-/// Asks a run to stop, as Ctrl-C does.
+/// Asks a run to stop, like a Ctrl-C in its terminal.
 ///
 /// # Errors
-/// If it is not running, or belongs to another user or machine.
+/// If the run is not in progress, or belongs to another user or machine.
 pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
     let Some(process) = process(runs, id) else {
         return Err(
@@ -44,7 +44,7 @@ pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
 /// Starts `runner exec` of a pipeline as a process of its own, and returns the run's id.
 ///
 /// # Errors
-/// If the run does not begin: the pipeline is wrong, say.
+/// If the run does not begin, for example because the pipeline is invalid.
 pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
     let mut command = Command::new(&site.program);
     command.arg("exec").arg(pipeline).args(["--json", "--quiet"]);
@@ -57,7 +57,7 @@ pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<Stri
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Not stopped by a Ctrl-C that ends the server.
+    // A Ctrl-C that ends the server must not stop the run.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command
         .spawn()
@@ -72,7 +72,7 @@ pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<Stri
             .next()
             .and_then(|line| serde_json::from_str::<serde_json::Value>(&line).ok());
         drop(sender.send(first.and_then(|event| Some(event["run"].as_str()?.to_owned()))));
-        // Read to the end: a full pipe would stop the run.
+        // The output is read to its end: a full pipe would block the run.
         lines.for_each(drop);
     });
     let errors = thread::spawn(move || {
@@ -84,7 +84,7 @@ pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<Stri
     });
     match begun.recv_timeout(BEGIN) {
         Ok(Some(run)) => {
-            // Reaped when it ends.
+            // Waits for the child process, so that it is reaped.
             thread::spawn(move || child.wait());
             Ok(run)
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Output;
 
-/// The outputs of stages, by stage.
+/// The digests of stages' outputs, by stage.
 pub type Digests = BTreeMap<String, String>;
 
 /// The exit code and the output of a command.
@@ -12,9 +12,9 @@ pub type Digests = BTreeMap<String, String>;
 pub struct Ended {
     /// The exit code; -1 if the command was killed.
     pub code: i32,
-    /// Its standard output.
+    /// The command's standard output.
     pub stdout: String,
-    /// Its standard error.
+    /// The command's standard error.
     pub stderr: String,
 }
 
@@ -29,15 +29,15 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// Its standard output and standard error.
+    /// The command's standard output followed by its standard error.
     pub fn text(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The events on its standard output, one a line; a kill or a full disk may truncate the last line.
+    /// The events on standard output, one per line; a kill or a full disk may truncate the last line.
     ///
     /// # Panics
-    /// When another line is not an event.
+    /// When a line other than the last is not an event.
     pub fn events(&self) -> Vec<Value> {
         let lines: Vec<&str> = self.stdout.lines().collect();
         let mut events = Vec::new();
@@ -57,7 +57,7 @@ impl Ended {
         events
     }
 
-    /// The final status of each stage, in the order in which they ended.
+    /// The final status of each stage, in the order in which the stages ended.
     pub fn log(&self) -> String {
         let mut log = Vec::new();
         for event in self.events() {
@@ -85,7 +85,7 @@ impl Ended {
         .collect()
     }
 
-    /// The stages with this final status.
+    /// The stages with the final status `status`.
     pub fn stages(&self, status: &str) -> Vec<String> {
         let finished = self.finished().into_iter();
         let so = finished.filter(|event| event["status"] == status);

@@ -1,5 +1,5 @@
-//! The harness of integration tests: [`Project`]s in temporary directories, in which the binary `runner`
-//! runs, and its outcome, [`Ended`].
+//! The harness of integration tests: a [`Project`] is a temporary directory in which the binary `runner`
+//! runs, and [`Ended`] is the outcome of a run of the binary.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

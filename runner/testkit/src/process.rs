@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The command lines of the processes whose environment holds `mark`.
+/// The command lines of the processes whose environment contains `mark`.
 pub fn marked(mark: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -18,10 +18,10 @@ pub fn marked(mark: &str) -> Vec<String> {
     found
 }
 
-/// Waits until `ready` returns true, ten seconds at most.
+/// Waits until `ready` returns true, for at most ten seconds.
 ///
 /// # Panics
-/// When the time is over.
+/// When the ten seconds are over.
 pub fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
     for _ in 0..500 {
         if ready() {

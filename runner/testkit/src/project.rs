@@ -1,4 +1,4 @@
-//! A directory with pipelines and its own home.
+//! A directory with pipelines and a home of its own.
 
 use crate::Ended;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The binary, which Cargo builds beside the tests of its package.
+/// The path of the binary, which Cargo builds beside the tests of its package.
 pub fn runner() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/release/deps/TEST
@@ -21,7 +21,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// A project with this pipeline.
+    /// Creates a project with the pipeline `pipeline`.
     pub fn new(pipeline: &str) -> Self {
         let project = Self {
             dir: tempfile::tempdir().unwrap(),
@@ -30,12 +30,12 @@ impl Project {
         project
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the project.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The directory of its store and its runs.
+    /// The directory of the project's store and runs.
     pub fn home(&self) -> PathBuf {
         self.path("home")
     }
@@ -57,7 +57,7 @@ impl Project {
             .stdin(Stdio::null())
     }
 
-    /// The binary, with these arguments.
+    /// A command that runs the binary with these arguments.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(runner());
         self.at_home(&mut command).args(args);
@@ -69,10 +69,10 @@ impl Project {
         self.command(args).output().unwrap().into()
     }
 
-    /// Runs the binary until it exits, at most for `limit`.
+    /// Runs the binary until it exits, for at most `limit`.
     ///
     /// # Panics
-    /// When it runs for longer; it is killed then.
+    /// When the binary runs for longer than `limit`; it is then killed.
     pub fn run_within(&self, limit: Duration, args: &[&str]) -> Ended {
         within(limit, &mut self.command(args))
     }
@@ -95,10 +95,10 @@ impl Project {
     }
 }
 
-/// Runs a command until it exits, at most for `limit`.
+/// Runs a command until it exits, for at most `limit`.
 ///
 /// # Panics
-/// When it runs for longer; it is killed then.
+/// When the command runs for longer than `limit`; it is then killed.
 pub fn within(limit: Duration, command: &mut Command) -> Ended {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let (id, (over, ended)) = (child.id().to_string(), channel::<()>());
@@ -116,7 +116,7 @@ pub fn within(limit: Duration, command: &mut Command) -> Ended {
     ended
 }
 
-/// All files below a directory, sorted; empty if there is none.
+/// All files below a directory, sorted; empty if the directory does not exist.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten() {

@@ -124,9 +124,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
 
 /// The caller of a run.
 pub(crate) struct Caller<'a> {
-    /// Its cancellation; by signals if it has none of its own.
+    /// The run's cancellation; if `None`, signals cancel the run.
     pub control: Option<Control>,
-    /// Is given the run's id before the first stage.
+    /// Called with the run's id before the first stage.
     pub started: &'a mut dyn FnMut(&str) -> Result<(), Failure>,
     /// True to print the results on standard output.
     pub is_shown: bool,

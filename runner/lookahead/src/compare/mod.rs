@@ -1,5 +1,5 @@
-//! Compares the tables of an output before and after the data changed: rows that were known by then must be
-//! the same.
+//! Compares the tables of an output before and after the data changed: rows that were known by the date of
+//! the change must be the same.
 
 mod cells;
 mod known;
@@ -16,26 +16,26 @@ use known::Known;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// The circumstances of a comparison.
+/// The settings of a comparison.
 pub struct Compare<'a> {
     pub until: i64,
     pub change: Change,
-    /// True if floats must be the same bits; else up to rounding.
+    /// True if floats must be bitwise equal; otherwise they may differ by rounding.
     pub exact: bool,
     /// The dates of the rows of inputs, for tables without dates of their own.
     pub aligned: &'a [Vec<Stamp>],
 }
 
-/// The comparison of a table.
+/// The result of comparing a table.
 #[derive(Debug)]
 pub struct Compared {
-    /// The table.
+    /// The name of the table.
     pub name: String,
     pub result: Result<Same, Reason>,
     pub rounded: u64,
 }
 
-/// The number of rows that are the same.
+/// The number of rows that were compared and are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Same(pub u64);
 
@@ -43,15 +43,15 @@ pub struct Same(pub u64);
 #[derive(Debug)]
 pub enum Reason {
     Moved(Vec<Difference>),
-    /// It could not be compared.
+    /// The table could not be compared, for the given reason.
     Unchecked(String),
 }
 
-/// A column that differs.
+/// A column whose values differ.
 #[derive(Debug)]
 pub struct Difference {
     pub column: String,
-    /// The first row, within the file.
+    /// The index within the file of the first row that differs.
     pub row: usize,
     pub date: Option<Stamp>,
     pub about: String,
@@ -59,7 +59,7 @@ pub struct Difference {
     pub became: String,
     /// The number of rows that differ.
     pub rows: usize,
-    /// True if most of the known rows do.
+    /// True if most of the known rows differ.
     pub most: bool,
 }
 
@@ -75,7 +75,7 @@ impl Compare<'_> {
         let (a, b) = (by_name(was), by_name(became));
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let mut results = Vec::new();
-        // Tables whose names are in one version only, by their schema.
+        // Tables whose names exist in one version only, grouped by their schema.
         let mut alone: BTreeMap<String, [Vec<(&String, &Table)>; 2]> = BTreeMap::new();
         for name in names {
             let reason = match (a.get(name), b.get(name)) {
@@ -97,8 +97,8 @@ impl Compare<'_> {
                 rounded: 0,
             });
         }
-        // Those of one schema are one table: a symbol that first appears after the date changes the names of
-        // partitions, but not the order of the earlier rows.
+        // Tables of one schema are compared as one: a symbol that first appears after the date changes the
+        // names of partitions, but not the order of the earlier rows.
         for [was, became] in alone.values() {
             let (name, any) = was.first().unwrap_or_else(|| &became[0]);
             let whole = |tables: &[(&String, &Table)]| {
@@ -142,7 +142,7 @@ impl Compare<'_> {
     }
 
     fn tables(&self, was: &Table, became: &Table, rounded: &mut u64) -> Result<Same, Reason> {
-        // A table without rows has the dates of its other version.
+        // A table without rows takes its dates from its other version.
         let stamps = |table: &Table, other: &Table| match &table.stamps {
             Some(stamps) => Some(stamps.clone()),
             None if table.batch.num_rows() == 0 && other.stamps.is_some() => Some(Vec::new()),
@@ -167,7 +167,7 @@ impl Compare<'_> {
         self.by_rows(was, became, rounded)
     }
 
-    /// Compares tables without dates whose rows are those of an input.
+    /// Compares tables without dates whose rows correspond to the rows of an input.
     fn by_rows(&self, was: &Table, became: &Table, rounded: &mut u64) -> Result<Same, Reason> {
         let undated = || Reason::Unchecked("has no dates, and differs".to_owned());
         let n = was.batch.num_rows();
@@ -198,14 +198,14 @@ impl Compare<'_> {
     }
 }
 
-/// The dates of a table as its other version has them, where their text may be read in several ways: of
-/// `02.01.2024` the first days of a year do not tell which number is the month.
+/// The dates of a table, read as in its other version, if their text is ambiguous: in `02.01.2024`, the first
+/// days of a year do not tell which number is the month.
 fn reread(was: &Table, became: &Table) -> Option<Vec<Stamp>> {
     let column = was.date.filter(|column| became.date == Some(*column))?;
     let (a, b) = (texts(was, column)?, texts(became, column)?);
     let is_plain = b.first().is_none_or(|cell| !moment::named_in(cell).is_empty());
     let (known, own) = (was.stamps.as_ref()?, became.stamps.as_ref()?);
-    // A time in another column is part of what a row says.
+    // A time of day in another column is part of a row's date.
     if is_plain || known.iter().chain(own).any(|stamp| stamp.start == stamp.end) {
         return None;
     }

@@ -15,34 +15,34 @@ use runner_pipeline::{Node, Pipeline, Work};
 use stages_core::Source as File;
 use std::collections::BTreeMap;
 
-/// The most bytes of files that are held as tables; others are read again for each version.
+/// The maximum number of bytes of files that are held as tables; other files are read again for each version.
 const HELD: u64 = 512 << 20;
 
 /// A source.
 pub struct Source {
-    /// `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
+    /// The source's name: `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
     pub name: String,
-    /// The stage.
+    /// The index of the stage's node.
     pub node: usize,
     what: What,
-    /// The dates and symbols of its rows.
+    /// The dates and symbols of the source's rows.
     pub scan: Scan,
-    /// The files as they were read, in the order of their use.
+    /// The files as they were read, in the order in which they are used.
     held: Vec<Held>,
 }
 
 /// A file as it was read.
 enum Held {
     Dated(Box<Packed>),
-    /// It has no dates.
+    /// The file has no dates.
     Fixed,
-    /// It is read again for each version, since there are too many to hold.
+    /// The file is read again for each version, since there are too many bytes to hold.
     Released,
 }
 
 enum What {
-    /// The dated files of a stage, by their place among all of its files. A program names its files: none of
-    /// them may be dropped.
+    /// The dated files of a stage, by their index among all of its files. A program names its files, so none
+    /// of them may be dropped.
     Files { files: Vec<(usize, File)>, may_drop: bool },
     /// An output of a stage that reads no files and needs no other stage.
     Output { name: String, digest: ArtifactDigest },
@@ -54,13 +54,13 @@ enum What {
     },
 }
 
-/// The sources, the inputs that cannot be changed, and those without dates.
+/// The sources, the inputs that cannot be changed, and the inputs without dates.
 #[derive(Default)]
 pub struct Found {
     pub sources: Vec<Source>,
     pub unchecked: Vec<Unchecked>,
     pub fixed: Vec<String>,
-    /// The bytes of the files that are held.
+    /// The number of bytes of the files that are held.
     held: u64,
 }
 
@@ -70,7 +70,7 @@ pub fn files(node: &Node) -> Result<Vec<File>, Failure> {
         .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message)))
 }
 
-/// The sources of some stages.
+/// Finds the sources of the given stages.
 pub fn find(
     pipeline: &Pipeline,
     chosen: &[usize],
@@ -91,7 +91,7 @@ pub fn find(
                 found.artifact(i, &earlier.name, what, &store.artifact(earlier.digest)?, store)?;
             }
         }
-        // The outputs of a stage with a changed input are compared, and not changed themselves.
+        // The outputs of a stage with a changed input are compared rather than changed.
         if !node.needs.is_empty() || !node.earlier.is_empty() || by_file {
             continue;
         }
@@ -107,7 +107,7 @@ pub fn find(
 }
 
 impl Found {
-    /// Adds the dated files of a stage. Returns whether there are any, all of which can be changed.
+    /// Adds the dated files of a stage. Returns true if there are any, and all of them can be changed.
     fn files(&mut self, i: usize, node: &Node) -> Result<bool, Failure> {
         let (mut dated, mut held, mut scan) = (Vec::new(), Vec::new(), Scan::default());
         let mut failed = false;
@@ -131,7 +131,8 @@ impl Found {
                 }
             }
         }
-        // The outputs of a kind of ours are changed instead, so that the stages after it are checked.
+        // The outputs of a built-in kind are changed instead, so that the stages downstream of it are
+        // checked.
         if dated.is_empty() || failed && kind {
             return Ok(false);
         }
@@ -197,7 +198,7 @@ impl Found {
         Ok(())
     }
 
-    /// A file to be held, unless there are too many.
+    /// Holds a file, unless too many bytes are held already.
     fn hold(&mut self, packed: Packed, size: u64) -> Held {
         self.held += size;
         match self.held <= HELD {
@@ -219,12 +220,12 @@ fn shown(node: &Node, file: &File) -> String {
 }
 
 impl Source {
-    /// True if it is this output.
+    /// True if the source is the given output.
     pub fn is(&self, node: usize, output: &str) -> bool {
         self.node == node && matches!(&self.what, What::Output { name, .. } if name == output)
     }
 
-    /// True if its own stage depends on it.
+    /// True if the stage itself depends on the source.
     pub fn is_input(&self) -> bool {
         !matches!(self.what, What::Output { .. })
     }

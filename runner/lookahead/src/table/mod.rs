@@ -1,4 +1,5 @@
-//! Files as tables with dates, and back. The bytes tell the format, the file's name only where they do not.
+//! Files as tables with dates, and back. A file's bytes determine its format; its name counts only where they
+//! are ambiguous.
 
 mod csv;
 mod json;
@@ -18,32 +19,32 @@ use stages_table_file::packing::{self, Packing, Wanted};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A table of a file.
+/// A table in a file.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The name within the file; empty if the file holds one table.
+    /// The table's name within the file; empty if the file holds one table.
     pub name: String,
     /// The columns.
     pub batch: RecordBatch,
-    /// The column of the dates, where there is one.
+    /// The index of the date column, if there is one.
     pub date: Option<usize>,
-    /// The date of each row; `None` if they have none.
+    /// The date of each row; `None` if the rows have no dates.
     pub stamps: Option<Vec<Stamp>>,
 }
 
-/// The form in which a table is written again.
+/// The format in which a table can be written again.
 #[derive(Debug)]
 pub enum Form {
     Csv(Csv),
     Json(json::Style),
     Columns(Container),
     Array(numpy::Header),
-    /// It cannot be written with other rows.
+    /// The table cannot be written with other rows.
     Fixed,
 }
 
 impl Table {
-    /// A table with the dates that a column of it holds.
+    /// Creates a table whose dates are in one of its columns.
     pub fn new(batch: RecordBatch) -> Self {
         let dated = moment::table_dates(&batch);
         let (date, stamps) = dated.map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
@@ -54,7 +55,7 @@ impl Table {
         }
     }
 
-    /// A table without dates, or that has them only by chance, such as a column of a vector.
+    /// Creates a table without dates, or with dates only by chance, such as a column of a vector.
     fn undated(batch: RecordBatch) -> Self {
         Self {
             name: String::new(),
@@ -64,7 +65,7 @@ impl Table {
         }
     }
 
-    /// A table whose first column is the date.
+    /// Creates a table whose first column is the date.
     pub fn named(name: &str, batch: RecordBatch, stamps: Vec<Stamp>) -> Self {
         Self {
             name: name.to_owned(),
@@ -74,7 +75,7 @@ impl Table {
         }
     }
 
-    /// The table of an array: the first column of a matrix may hold its dates.
+    /// Creates the table of an array: the first column of a matrix may hold its dates.
     fn array(header: &numpy::Header, batch: RecordBatch) -> Self {
         let mut table = Self::new(batch);
         let is_plain = header.fields.len() == 1 && header.fields[0].0.is_empty();
@@ -100,10 +101,10 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
     (is_time && stamps.is_sorted() && stamps.first() < stamps.last()).then_some(stamps)
 }
 
-/// The packing of a file, and the named files in it.
+/// The packing of a file, and the files in it by name.
 ///
 /// # Errors
-/// The reason why it cannot be unpacked.
+/// The reason why the file cannot be unpacked.
 pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entries<'a>), String> {
     let (packing, mut files) =
         packing::unpack(bytes, packing::UNPACKED_LIMIT, Wanted::All).map_err(|fault| match &fault.entry {
@@ -117,10 +118,10 @@ pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entr
     Ok((packing, files))
 }
 
-/// Reads the tables of the unpacked files of `path`, each with its form.
+/// Reads the tables of the unpacked files of `path`, each with its format.
 ///
 /// # Errors
-/// The reason why one cannot be read.
+/// The reason why a file cannot be read.
 pub fn read(
     path: &str,
     packing: Packing,
@@ -138,7 +139,7 @@ pub fn read(
         tables.push((form, table));
     }
     share_dates(&mut tables);
-    // A file of each day, without dates in it.
+    // There is one file per day, named by its date, without dates in the file.
     for ((_, table), (name, _)) in tables.iter_mut().zip(files) {
         if let (None, Some(stamp)) = (
             &table.stamps,
@@ -201,7 +202,7 @@ fn read_text(text: &str) -> (Form, Table) {
     )
 }
 
-/// Gives the dates of an array that holds dates alone to the others of an archive that have as many rows.
+/// Copies the dates of an array that holds only dates to the other arrays of the archive with as many rows.
 fn share_dates(tables: &mut [(Form, Table)]) {
     if !tables.iter().all(|(form, _)| matches!(form, Form::Array(_))) {
         return;
@@ -211,7 +212,7 @@ fn share_dates(tables: &mut [(Form, Table)]) {
         .collect();
     alone.sort_by_key(|&i| tables[i].1.name.clone());
     let typed = alone.iter().find(|&&i| tables[i].1.stamps.is_some());
-    // Numbers are dates where the array's name says so.
+    // Numbers are dates if the array's name says so.
     let found = typed.or_else(|| alone.iter().find(|&&i| moment::is_date_name(&tables[i].1.name)));
     let Some(&i) = found else { return };
     let dates = &mut tables[i].1;
@@ -228,7 +229,7 @@ fn share_dates(tables: &mut [(Form, Table)]) {
 }
 
 impl Form {
-    /// Writes rows in this form.
+    /// Writes rows in this format.
     ///
     /// # Errors
     /// When a column's type cannot be written.
@@ -242,7 +243,7 @@ impl Form {
         }
     }
 
-    /// The reason why a table of this form cannot be written with other rows.
+    /// The reason why a table of this format cannot be written with other rows.
     pub fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::Array(header) if !header.is_by_rows() => {
@@ -254,7 +255,7 @@ impl Form {
     }
 }
 
-/// A table whose texts are not dictionaries.
+/// Converts dictionary-encoded texts to plain texts.
 fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
     let columns = batch
         .schema_ref()
@@ -278,15 +279,15 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
     with_rows(Arc::new(schema), arrays, batch.num_rows()).map_err(|err| err.to_string())
 }
 
-/// A table of columns of so many rows.
+/// Creates a table with the given number of rows.
 ///
 /// # Errors
-/// When they are not of the schema.
+/// When the columns do not match the schema.
 pub fn with_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }
 
-/// A table of named columns of one length, which may have missing values.
+/// Creates a table of named columns of equal length, which may have missing values.
 fn batch(columns: Vec<(String, ArrayRef)>, rows: usize) -> RecordBatch {
     let fields = columns
         .iter()

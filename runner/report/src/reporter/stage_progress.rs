@@ -85,7 +85,7 @@ impl StageProgress {
         rate(&self.done, |done| done as f64)
     }
 
-    /// Iterations of a training per second.
+    /// The number of training iterations per second.
     pub fn iterations(&self) -> Option<f64> {
         self.metrics.get(ITERATIONS).copied()
     }

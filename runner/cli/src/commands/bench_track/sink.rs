@@ -1,4 +1,4 @@
-//! A server on the loopback interface that takes what is written to MLflow, counts it and keeps nothing.
+//! A server on the loopback interface that accepts what is written to MLflow, counts it and stores nothing.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Result, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// The server. It lasts as long as the process: a client that comes later is answered, too.
+/// The server. It runs as long as the process, so that late clients are answered, too.
 pub(super) struct Sink {
     address: SocketAddr,
     counts: Arc<Counts>,
@@ -19,7 +19,7 @@ struct Counts {
     metrics: AtomicU64,
 }
 
-/// An address at which nobody listens.
+/// An address on which nothing listens.
 pub(super) fn closed() -> Result<String> {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     Ok(format!("http://{address}"))
@@ -36,7 +36,7 @@ impl Sink {
             for stream in listener.incoming().map_while(Result::ok) {
                 let counts = Arc::clone(&counted);
                 let serve = move || {
-                    // A client that leaves in the middle is not the server's trouble.
+                    // A client that disconnects early is not an error of the server.
                     let _ = serve(stream, delay, &counts);
                 };
                 let _ = Builder::new().name("sink".to_owned()).spawn(serve);
@@ -46,12 +46,12 @@ impl Sink {
         Ok(Self { address, counts })
     }
 
-    /// Its address.
+    /// The address of the server, as a URL.
     pub fn uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The requests, and the values of metrics in them, so far.
+    /// The numbers of requests, and of metric values in them, received so far.
     pub fn counts(&self) -> (u64, u64) {
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
         (count(&self.counts.requests), count(&self.counts.metrics))
@@ -97,7 +97,7 @@ fn serve(stream: TcpStream, delay: Duration, counts: &Counts) -> Result<()> {
     Ok(())
 }
 
-/// The answer of MLflow, as far as it is read.
+/// The answer that MLflow would give, as far as clients read it.
 fn answer(path: &str) -> &'static str {
     match path.rsplit('/').next().unwrap_or_default().split('?').next() {
         Some("get-by-name") => r#"{"experiment":{"experiment_id":"1"}}"#,

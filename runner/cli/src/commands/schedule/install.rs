@@ -253,7 +253,7 @@ fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Fa
     failed.map_or(Ok(()), Err)
 }
 
-/// Asks on the terminal; false where there is none.
+/// Asks for confirmation on the terminal; returns false if there is no terminal.
 fn is_confirmed() -> Result<bool, Failure> {
     let mut input = std::io::stdin().lock();
     if !input.is_terminal() {
