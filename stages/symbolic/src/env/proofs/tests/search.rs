@@ -106,7 +106,7 @@ fn every_proof_of_an_episode_is_one_and_none_is_shorter_than_the_shortest() {
                     continue;
                 };
                 let tree = ProofTree::new(&task, &finished.query, &finished.trace);
-                assert_eq!(is_proof(tree), finished.is_proved);
+                assert_eq!(is_proof(&tree), finished.is_proved);
                 if finished.is_proved && proofs < 200 {
                     check(&task, &tree);
                     let found = shortest(&task, &finished.query, 100_000);
