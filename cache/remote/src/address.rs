@@ -22,8 +22,9 @@ pub(crate) enum Address {
 impl Address {
     /// Parses a URL, or a path relative to `base`.
     ///
-    /// URLs are `object_store`'s ([`ObjectStoreScheme::parse`]), with checks that it lacks: it accepts a
-    /// password, a query and `..`, its errors repeat the URL, and it takes some web servers for buckets.
+    /// URLs have the forms of `object_store` ([`ObjectStoreScheme::parse`]), with checks that it lacks: it
+    /// accepts a password, a query and `..`, its errors repeat the URL, and it mistakes some web servers for
+    /// buckets.
     pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -36,7 +37,7 @@ impl Address {
             return Err("it has a query; credentials come from the environment".to_owned());
         }
         let scheme = scheme.to_ascii_lowercase();
-        // Text that is no scheme may be a misplaced secret, and is not repeated.
+        // A text that is not a scheme may be a misplaced secret, and is not repeated.
         if scheme.len() > 10 || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err("the text before `://` is not a URL scheme".to_owned());
         }
@@ -60,8 +61,8 @@ impl Address {
             }
             .to_owned());
         }
-        // The URL parser may be built without the tables for other names, and panics on some of them in a
-        // debug build.
+        // The URL parser may be built without the tables for other names, and then panics on some of them in
+        // a debug build.
         if !name.is_ascii() {
             return Err("the name of its host or bucket is not ASCII".to_owned());
         }
@@ -81,7 +82,7 @@ impl Address {
         Ok(Self::Object { scheme, url, prefix })
     }
 
-    /// True if it is a web server, which is read-only.
+    /// True if the remote is a web server, which is read-only.
     pub fn is_web_server(&self) -> bool {
         matches!(
             self,
@@ -92,7 +93,7 @@ impl Address {
         )
     }
 
-    /// The URL for messages. [`Address::parse`] refuses one with a user name or a password.
+    /// The URL for messages. [`Address::parse`] refuses a URL with a user name or a password.
     pub fn shown(&self) -> String {
         match self {
             Self::Directory(path) => path.display().to_string(),

@@ -5,13 +5,13 @@ use bytes::Bytes;
 /// The failure of a request.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// No object of that name.
+    /// There is no object with that name.
     NotFound,
-    /// A later request would fail the same way: no permission, for example.
+    /// A later request would fail in the same way: no permission, for example.
     Permanent(String),
     /// A later request may succeed.
     Transient(String),
-    /// The caller stopped it.
+    /// The caller stopped the request.
     Stopped,
     /// The local store failed, not the remote.
     Local(cache::Error),
@@ -20,14 +20,14 @@ pub(crate) enum Fault {
 /// The result of a request.
 pub(crate) type Attempt<T> = Result<T, Fault>;
 
-/// Takes the bytes of an object.
+/// Receives the bytes of an object.
 pub(crate) trait Sink {
-    /// The offset of the bytes that follow, and the object's length. A backend that cannot start at the
-    /// requested offset starts at 0.
+    /// Announces the offset of the bytes that follow, and the object's length, both in bytes. A backend that
+    /// cannot start at the requested offset starts at 0.
     fn begin(&mut self, offset: u64, total: u64) -> cache::Result<()>;
 
-    /// Takes the next bytes. Returns false when no more are needed: the backend stops reading, which is no
-    /// fault.
+    /// Receives the next bytes. Returns false when no more are needed: the backend then stops reading, which
+    /// is not a fault.
     fn take(&mut self, bytes: &[u8]) -> cache::Result<bool>;
 }
 
@@ -39,10 +39,10 @@ pub(crate) trait Backend: Send + Sync {
     /// Reads an object from `offset` to its end.
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()>;
 
-    /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when that
+    /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when it
     /// returns false, the write is abandoned ([`Fault::Stopped`]).
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
-    /// At most `limit` names below a directory.
+    /// Lists at most `limit` names below a directory.
     fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>>;
 }

@@ -1,31 +1,31 @@
 //! The circuit breaker: a remote that does not answer costs one request instead of one timeout per request.
 //!
 //! A request that fails here has used all its retries ([`cloud`](crate::cloud)). When it fails while others
-//! succeed, only that request fails. When none has succeeded since it began, the circuit breaker opens: every
-//! later request fails at once. It closes again after a delay, since a long run outlives most outages; each
-//! delay is longer than the one before. A permanent failure (no permission, another format) opens it
+//! succeed, only that request fails. When no request has succeeded since it began, the circuit breaker opens:
+//! every later request fails at once. It closes again after a delay, since a long run outlives most outages;
+//! each delay is longer than the one before. A permanent failure (no permission, another format) opens it
 //! permanently.
 
 use crate::backend::{Attempt, Fault};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The first delay of the open circuit breaker, and the longest one.
+/// The first delay of the open circuit breaker, and the longest delay.
 const FIRST_REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
 
 /// The failure of a request.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// No object of that name.
+    /// There is no object with that name.
     NotFound,
-    /// The caller stopped it.
+    /// The caller stopped the request.
     Stopped,
     /// The circuit breaker is open.
     CircuitOpen,
-    /// This failure opened the circuit breaker.
+    /// The failure that opened the circuit breaker.
     CircuitOpened(String),
-    /// This request failed, while others succeed.
+    /// The request failed, while others succeed.
     GaveUp(String),
     /// The local store failed.
     Local(cache::Error),
@@ -78,12 +78,12 @@ impl CircuitBreaker {
         self.state().is_open()
     }
 
-    /// Opens until the end of a delay.
+    /// Opens the circuit breaker until the end of a delay.
     pub fn open(&self) {
         self.state().open();
     }
 
-    /// Opens permanently.
+    /// Opens the circuit breaker permanently.
     pub fn open_for_good(&self) {
         self.state().open = Some(Until::Forever);
     }

@@ -18,16 +18,16 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::watch;
 
-/// The layout that is read and written.
+/// The layout version that is read and written.
 const FORMAT: &str = "runner-remote 2";
 /// The number of concurrent look-ups.
 const LOOKUPS: usize = 32;
 
-/// A client of one remote. It sends no request, and starts no thread, before the first look-up.
+/// A client of one remote. The client sends no request, and starts no thread, before the first look-up.
 pub(crate) struct Client {
     pub settings: RemoteSettings,
     address: Address,
-    /// The URL, without credentials.
+    /// The remote's URL, without credentials.
     pub name: String,
     /// The local store.
     pub store: Store,
@@ -39,7 +39,7 @@ pub(crate) struct Client {
     stop_reads: watch::Sender<bool>,
     pub writes: CircuitBreaker,
     known: OnceLock<Mutex<ExistenceCache>>,
-    /// The sizes of blobs according to manifests: no more bytes are taken from a server.
+    /// The sizes of blobs according to manifests: no more bytes than that are accepted from a server.
     expected: Mutex<HashMap<BlobDigest, u64>>,
     redactor: OnceLock<Redactor>,
     pub warnings: Warnings,
@@ -47,7 +47,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client with these settings, for a local store.
+    /// Creates a client with these settings, for a local store.
     pub fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let unusable = |what: &str, reason: String| Error::Remote {
             remote: format!("the {what} of the remote"),
@@ -68,7 +68,7 @@ impl Client {
         Ok(Self::unchecked(settings, address, store))
     }
 
-    /// The client of a worker process, whose engine checked the settings. It has no key to sign with, and
+    /// Creates the client of a worker process, whose engine checked the settings. It has no signing key, and
     /// uploads nothing.
     pub fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let address = Address::parse(&settings.url, store.root()).map_err(|reason| Error::Remote {
@@ -111,12 +111,12 @@ impl Client {
         matches!(self.address, Address::Directory(_))
     }
 
-    /// True if requests are sent: the circuit breaker is closed.
+    /// True if requests are sent, that is, while the circuit breaker is closed.
     pub fn is_available(&self) -> bool {
         !self.reads.is_open()
     }
 
-    /// A message without credentials.
+    /// Removes credentials from a message.
     pub fn redact(&self, message: &str) -> String {
         self.redactor.get_or_init(Redactor::new).clean(message)
     }
@@ -144,7 +144,7 @@ impl Client {
         backend.as_deref().ok_or(Failure::CircuitOpen)
     }
 
-    /// Ends all reads, now and later.
+    /// Ends all current and future reads.
     pub fn stop_reads(&self) {
         self.reads.open_for_good();
         self.stop_reads.send_replace(true);
@@ -174,7 +174,7 @@ impl Client {
         });
     }
 
-    /// Sends a request; `None` when there is no answer, or no such object.
+    /// Sends a request; `None` when there is no answer or no such object.
     pub fn request<T>(&self, request: impl FnOnce(&dyn Backend) -> Attempt<T>) -> Result<Option<T>> {
         let Ok(backend) = self.backend() else { return Ok(None) };
         if !self.has_format(backend) {
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    /// True if the remote was written to, in the supported layout. Requested once.
+    /// True if the remote has been written to in the supported layout. Requested only once.
     fn has_format(&self, backend: &dyn Backend) -> bool {
         let mut format = locked(&self.format);
         if let Some(known) = *format {
@@ -223,7 +223,7 @@ impl Client {
                 false
             }
             other => {
-                // No answer: the next request asks again.
+                // Without an answer, the next request asks again.
                 let _ = self.answer(other);
                 return false;
             }
@@ -261,7 +261,7 @@ impl Client {
         Ok(backend)
     }
 
-    /// A record; `None` when there is none that may be used. `read` is one of the functions of
+    /// Fetches a record; `None` when there is no record that may be used. `read` is one of the functions of
     /// [`signature`](crate::signature).
     pub fn record<T>(
         &self,
@@ -318,7 +318,7 @@ impl Client {
         });
     }
 
-    /// An object of at most [`MAX_LEN`] bytes; `None` when there is none.
+    /// Fetches an object of at most [`MAX_LEN`] bytes; `None` when it does not exist.
     pub fn object(&self, path: &str) -> std::result::Result<Option<Vec<u8>>, Failure> {
         let backend = self.backend()?;
         match self.reads.call(|| read_object(backend, path)) {
@@ -328,13 +328,13 @@ impl Client {
         }
     }
 
-    /// For each of these blobs, true if the remote holds it. Entries of the existence cache are trusted:
-    /// where one is wrong, fetching fails.
+    /// For each blob, true if the remote holds it. Entries of the existence cache are trusted: if an entry is
+    /// wrong, fetching the blob fails.
     pub fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has)
     }
 
-    /// [`Client::contains`] that trusts only the entries of this process.
+    /// Looks blobs up as [`Client::contains`] does, but trusts only entries of this process.
     pub fn contains_current(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has_current)
     }
@@ -385,8 +385,8 @@ impl Client {
         self.request(|backend| backend.size(&path))
     }
 
-    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there
-    /// is no answer.
+    /// Lists at most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when
+    /// there is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {
@@ -419,7 +419,7 @@ impl Sink for Buffer {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        // A longer object is no record, and fails its checksum.
+        // A longer object is not a record, and fails its checksum.
         let room = (MAX_LEN as usize).saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         Ok(bytes.len() < room)

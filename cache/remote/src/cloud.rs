@@ -1,8 +1,8 @@
 //! Remotes over the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
 //!
-//! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are
-//! added: a limit for one attempt without an answer ([`Connector`]: its own limits a whole request with its
-//! body, however long that is), and one for a body without progress, or with next to none. Its
+//! Requests are retried by `object_store`, with exponential backoff and jitter. Two limits that it lacks are
+//! added: one for an attempt without an answer ([`Connector`]; its own limits apply to a whole request with
+//! its body, however long that is), and one for a body without progress, or with next to none. Its
 //! `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
@@ -30,17 +30,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The length in bytes from which an object is written in parts of half this length, or more where there
-/// would be too many.
+/// The length in bytes from which an object is written in parts of half this length, or of more if there
+/// would be too many parts.
 const MULTIPART: usize = 16 << 20;
 /// The largest number of parts; S3 takes 10,000.
 const MAX_PARTS: usize = 9_000;
 /// The number of concurrent parts of one object.
 const PARTS: usize = 4;
-/// The download rate in bytes per second below which a connection counts as hung, once it had the time of a
-/// request.
+/// The download rate in bytes per second below which a connection counts as hung, once a request's usual time
+/// has passed.
 const MIN_RATE: u64 = 8 << 10;
-/// The limit of object_store for a whole request with its body.
+/// The time limit given to object_store for a whole request with its body.
 pub(crate) const NO_LIMIT: &str = "7days";
 
 /// A remote over `object_store`.
@@ -49,7 +49,7 @@ pub(crate) struct Cloud {
     prefix: Path,
     /// The longest time without progress.
     stall: Duration,
-    /// The longest time of a request without a body, with its retries.
+    /// The maximum duration of a request without a body, including its retries.
     deadline: Duration,
     runtime: Runtime,
     /// True once reads were stopped.
@@ -57,10 +57,11 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// The client for an address. Credentials come from the environment variables of each cloud's own tools.
+    /// Creates the client for an address. Credentials come from the environment variables of each cloud's own
+    /// tools.
     ///
     /// # Errors
-    /// A reason, when the address or the settings are wrong.
+    /// The reason, when the address or the settings are wrong.
     pub fn new(
         address: &Address,
         settings: &RemoteSettings,
@@ -76,7 +77,7 @@ impl Cloud {
                 max_backoff: (settings.timeout / 5).min(Duration::from_secs(1)),
                 ..BackoffConfig::default()
             },
-            // Time alone ends the retries.
+            // Only the time limit ends the retries.
             max_retries: usize::MAX,
             retry_timeout: settings.timeout * 2 / 3,
         };
@@ -157,13 +158,13 @@ impl Cloud {
         })
     }
 
-    /// The next item of a stream that makes progress within `limit`.
+    /// Waits for the next item of a stream, for at most `limit`.
     fn next<T>(
         &self,
         limit: Duration,
         stream: &mut BoxStream<'_, object_store::Result<T>>,
     ) -> Attempt<Option<T>> {
-        // A timeout needs the runtime when it is made.
+        // A timeout must be created inside the runtime.
         match self.unless_stopped(async { timeout(limit, stream.next()).await })? {
             Ok(item) => item.transpose().map_err(|err| fault(&err)),
             Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
@@ -208,7 +209,7 @@ impl Cloud {
             Err(fault) => Err(fault),
         };
         if joined.is_err() {
-            // If this fails, the store drops the parts by its own rules.
+            // If the abort fails, the store drops the parts by its own rules.
             let _ = upload.abort().await;
         }
         joined
@@ -228,7 +229,7 @@ fn fault(err: &Error) -> Fault {
     }
 }
 
-/// The fault of a write: only the bucket can be missing.
+/// The fault of a failed write: only the bucket can be missing.
 fn write_fault(err: &Error) -> Fault {
     match fault(err) {
         Fault::NotFound => Fault::Permanent("there is no such bucket".to_owned()),
@@ -236,7 +237,7 @@ fn write_fault(err: &Error) -> Fault {
     }
 }
 
-/// The innermost message: the outer ones repeat the URL.
+/// The innermost message of an error: the outer messages repeat the URL.
 pub(crate) fn message(err: &Error) -> String {
     let mut innermost = err.to_string();
     let mut source = err.source();
@@ -265,7 +266,7 @@ impl Backend for Cloud {
             _ => false,
         };
         if offset > 0 && answer.as_ref().is_err_and(no_range) {
-            // A server without ranges, or a partial blob that is longer than the object.
+            // The server does not support ranges, or the partial blob is longer than the object.
             answer = self.wait(self.store.get_opts(&path, options(0)));
         }
         let object = answer?;
@@ -277,7 +278,7 @@ impl Backend for Cloud {
             if !sink.take(&bytes).map_err(Fault::Local)? {
                 break;
             }
-            // A server that sends a byte now and then makes progress, too.
+            // A server that sends a byte now and then would otherwise count as making progress.
             if began.elapsed() > self.deadline + Duration::from_secs(len / MIN_RATE) {
                 return Err(Fault::Transient(format!("less than {MIN_RATE} bytes per second")));
             }

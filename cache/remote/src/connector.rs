@@ -17,11 +17,12 @@ const JOIN: Duration = Duration::from_secs(60);
 /// The largest number of redirects of one request.
 const REDIRECTS: usize = 5;
 
-/// Limits the time of each attempt until its answer begins, so that one on a hung connection is retried, too.
+/// Limits the time of each attempt until its answer begins, so that an attempt on a hung connection is
+/// retried, too.
 ///
-/// It builds the client in place of object_store, whose own follows redirects to any host: a remote could
-/// have this machine send requests to hosts that only it can reach. object_store itself needs no redirect; a
-/// web server may redirect to another path, or from `http` to `https`.
+/// The client is built here in place of object_store's own, which follows redirects to any host: a remote
+/// could make this machine send requests to hosts that only it can reach. object_store itself needs no
+/// redirect; a web server may redirect to another path, or from `http` to `https`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connector {
     /// The longest time without an answer.
@@ -56,7 +57,8 @@ impl HttpConnector for Connector {
     }
 }
 
-/// A client that takes bodies as the server has them: bytes are stored so, and compared with their digest.
+/// Creates a client that requests bodies without compression: bytes are stored, and compared with their
+/// digest, as the server has them.
 pub(crate) fn plain_client(stall: Duration) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(concat!("runner/", env!("CARGO_PKG_VERSION")))
@@ -68,7 +70,7 @@ pub(crate) fn plain_client(stall: Duration) -> reqwest::ClientBuilder {
         .no_deflate()
 }
 
-/// Follows a redirect to the same host, or from `http` to `https` there.
+/// Follows a redirect to the same host, including one from `http` to `https`.
 fn same_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let to = attempt.url();
     let is_same = attempt.previous().first().is_some_and(|from| {

@@ -1,4 +1,4 @@
-//! A remote in a directory: of a mounted file system, or of another disk.
+//! A remote in a directory of a mounted file system or of another disk.
 
 use crate::backend::{Attempt, Backend, Fault, Sink};
 use bytes::Bytes;
@@ -49,7 +49,7 @@ impl Backend for Directory {
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()> {
         let path = self.path(name);
         let fault = fault(&path);
-        // Opening a pipe would wait for its writer.
+        // Opening a pipe would block until a writer opens it.
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut file = File::options()
             .read(true)
@@ -81,8 +81,8 @@ impl Backend for Directory {
 
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let path = self.path(name);
-        // A missing directory is created only below an existing parent: otherwise its file system may not be
-        // mounted.
+        // A missing directory is created only below an existing parent: if the parent is missing, the file
+        // system may not be mounted.
         if !self.root.is_dir() {
             match fs::create_dir(&self.root) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
@@ -134,7 +134,7 @@ fn set_readable(file: &File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o444))
 }
 
-/// The names in a directory; none where it does not exist.
+/// The names in a directory; empty if it does not exist.
 fn entries(folder: &Path) -> Attempt<Vec<String>> {
     let reader = match fs::read_dir(folder) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

@@ -1,4 +1,5 @@
-//! Small JSON documents by name beside the records, signed and checked like them: the registry of policies.
+//! Small JSON documents, stored by name beside the records, and signed and checked like them: the registry of
+//! policies.
 
 use crate::object_name::{DOCUMENTS, document_hex, object_name};
 use crate::remote::Remote;
@@ -12,16 +13,17 @@ use std::collections::BTreeMap;
 /// A document of the remote.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {
-    /// There is none, or the remote does not answer.
+    /// There is no such document, or the remote does not answer.
     Absent,
-    /// The contents of a document that may be used.
+    /// The contents of a trusted document.
     Trusted(Value),
-    /// There is one that may not be used: it is damaged, or no trusted key signed it. The warnings tell.
+    /// The document may not be used: it is damaged, or no trusted key signed it. The warnings state the
+    /// reason.
     Refused,
 }
 
 impl Remote {
-    /// A document by its name.
+    /// Fetches a document by its name.
     ///
     /// # Errors
     /// When the local store fails.
@@ -44,7 +46,8 @@ impl Remote {
         }))
     }
 
-    /// All documents that may be used, by name; `None` where the remote cannot list them, or does not answer.
+    /// Fetches all documents that may be used, by name; `None` if the remote cannot list them, or does not
+    /// answer.
     ///
     /// # Errors
     /// When the local store fails.
@@ -65,11 +68,11 @@ impl Remote {
         Ok(client.is_available().then_some(documents))
     }
 
-    /// Writes a document, replacing the one of that name; false if the remote does not answer. It is signed
-    /// with the key of the settings.
+    /// Writes a document, replacing the document of the same name; returns false if the remote does not
+    /// answer. The document is signed with the key of the settings.
     ///
     /// # Errors
-    /// When the remote is read-only, or refuses it.
+    /// When the remote is read-only, or refuses the document.
     pub fn put_document(&self, name: &str, value: &Value) -> Result<bool> {
         let client = self.client();
         let failed = |reason: String| Error::Remote {

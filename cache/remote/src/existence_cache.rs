@@ -1,6 +1,6 @@
 //! The existence cache: the blobs that a remote holds according to earlier requests, saved in the local store
-//! between runs, so that a later run sends no requests for them. Where an entry is wrong, fetching fails and
-//! the action that produced the blob runs again.
+//! between runs, so that a later run sends no requests for them. If an entry is wrong, fetching fails and the
+//! action that produced the blob runs again.
 
 use cache::{BlobDigest, BlobRef, RemoteIndex, Result, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,15 +17,15 @@ enum Source {
 #[derive(Default)]
 pub(crate) struct ExistenceCache {
     blobs: HashMap<BlobDigest, (u64, Source)>,
-    /// Blobs that are missing or damaged in the remote.
+    /// The blobs that are missing or damaged in the remote.
     rejected: BTreeSet<BlobDigest>,
-    /// All rejections of this process, also of blobs that were uploaded again later.
+    /// All rejections by this process, including blobs that were uploaded again later.
     rejections: Vec<BlobDigest>,
     changed: bool,
 }
 
 impl ExistenceCache {
-    /// The entries that an earlier run saved for this remote.
+    /// Loads the entries that an earlier run saved for this remote.
     pub fn load(store: &Store, remote: &str) -> Self {
         Self {
             blobs: saved(store, remote)
@@ -36,12 +36,12 @@ impl ExistenceCache {
         }
     }
 
-    /// Saves the entries for later runs, less the blobs that are in the local store.
+    /// Saves the entries for later runs, except for blobs that are in the local store.
     pub fn save(&mut self, store: &Store, remote: &str) -> Result<()> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
         }
-        // Another process may have saved more entries; those that this one removed stay removed.
+        // Another process may have saved more entries; entries that this process removed stay removed.
         let mut blobs = saved(store, remote);
         blobs.extend(self.blobs.iter().map(|(blob, (size, _))| (*blob, *size)));
         blobs.retain(|blob, size| {
@@ -88,7 +88,7 @@ impl ExistenceCache {
         self.changed |= self.blobs.len() < before;
     }
 
-    /// Rejects a blob that is missing or damaged. Returns whether that is new.
+    /// Rejects a blob that is missing or damaged. Returns true if it was not rejected before.
     pub fn reject(&mut self, blob: BlobDigest) -> bool {
         let is_new = self.merge_rejected(blob);
         if is_new {
@@ -97,13 +97,13 @@ impl ExistenceCache {
         is_new
     }
 
-    /// [`ExistenceCache::reject`] for a blob that another process rejected before.
+    /// Rejects a blob as [`ExistenceCache::reject`] does, for a blob that another process rejected before.
     pub fn merge_rejected(&mut self, blob: BlobDigest) -> bool {
         self.remove(blob);
         self.rejected.insert(blob)
     }
 
-    /// All rejections of this process.
+    /// All rejections by this process.
     pub fn rejections(&self) -> &[BlobDigest] {
         &self.rejections
     }

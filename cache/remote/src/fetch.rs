@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 /// The download rate in bytes per second below which a transfer that breaks again and again counts as hung.
 const MIN_RATE: u64 = 8 << 10;
 
-/// Fetches a blob. Returns whether it is in the local store now. Bytes that arrived before a transfer was
-/// interrupted, in this process or an earlier one, are not fetched again.
+/// Fetches a blob. Returns true if it is in the local store afterwards. Bytes that arrived before a transfer
+/// was interrupted, in this process or an earlier one, are not fetched again.
 ///
 /// # Errors
-/// [`Error::Damaged`] when its bytes do not match its digest; it is not requested again.
+/// [`Error::Damaged`] when the bytes do not match the digest; the blob is not requested again.
 pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
     if !client.is_available() || client.known().is_rejected(digest) {
         return Ok(false);
@@ -25,12 +25,12 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
         client,
         has_room: true,
     };
-    // Another thread or process may have completed it meanwhile.
+    // Another thread or process may have completed the blob meanwhile.
     if client.store.blob_path(digest).exists() {
         return download.partial.discard().map(|()| true);
     }
     let name = object_name("blobs", &digest.to_hex());
-    // The bytes of an earlier process may be the damaged ones.
+    // The bytes left by an earlier process may be the damaged ones.
     let mut may_restart = !download.partial.is_empty();
     let (began, start) = (Instant::now(), download.partial.len());
     let is_hung = |len: u64| {
@@ -44,8 +44,8 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
                 let read = backend.read(&name, before, &mut download);
                 match read.and_then(|()| download.check_complete()) {
                     // A transfer that breaks after some progress is resumed, however often. object_store
-                    // resumes one only within its retry timeout from the start, and only from a server that
-                    // sends ETags.
+                    // itself resumes a transfer only within its retry timeout from the start, and only from a
+                    // server that sends ETags.
                     Err(Fault::Transient(_))
                         if download.partial.len() > before && !is_hung(download.partial.len()) =>
                     {
@@ -58,7 +58,7 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
         let fetched = match fetched {
             Ok(fetched) => fetched,
             Err(err) => {
-                // A full disk has no room for half a blob.
+                // On a full disk, the partial blob is not kept.
                 download.partial.discard()?;
                 return Err(err);
             }

@@ -1,8 +1,8 @@
-//! Ed25519 keys that sign records, in the forms of OpenSSH: `ssh-keygen -t ed25519` makes them.
+//! Ed25519 keys that sign records, in the formats of OpenSSH: `ssh-keygen -t ed25519` creates them.
 //!
 //! A public key is the line of a `.pub` file, `ssh-ed25519 AAAA… comment`; a private key is an OpenSSH key
-//! file without a passphrase (its format is `PROTOCOL.key` of OpenSSH). Messages never quote a key: a private
-//! key may stand where a public one is expected.
+//! file without a passphrase (its format is specified in OpenSSH's `PROTOCOL.key`). Messages never quote a
+//! key: the user may have written a private key in place of a public one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -26,10 +26,10 @@ const OTHER_ALGORITHM: &str = "is no Ed25519 key";
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
-    /// The key of a line `ssh-ed25519 AAAA… comment`.
+    /// Parses a line of the form `ssh-ed25519 AAAA… comment`.
     ///
     /// # Errors
-    /// The reason, a fragment that follows the name of the key's place in a message.
+    /// The reason, a fragment that follows the location of the key in a message.
     pub fn parse(line: &str) -> Result<Self, &'static str> {
         let mut words = line.split_whitespace();
         match words.next() {
@@ -48,10 +48,10 @@ impl PublicKey {
         Self::from_wire(&bytes).ok_or(NOT_PUBLIC)
     }
 
-    /// The keys of the lines of a file; empty lines and those that start with `#` are skipped.
+    /// Parses the keys in the lines of a file; empty lines and lines that start with `#` are skipped.
     ///
     /// # Errors
-    /// The number of the line, and the reason.
+    /// The line's number and the reason.
     pub fn parse_lines(text: &str) -> Result<Vec<Self>, (usize, &'static str)> {
         let is_key = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
         let lines = text.lines().map(str::trim).enumerate().filter(is_key);
@@ -76,12 +76,12 @@ impl PublicKey {
         wire
     }
 
-    /// The fingerprint that `ssh-keygen -l` shows: `SHA256:…`.
+    /// The key's fingerprint as `ssh-keygen -l` shows it: `SHA256:…`.
     pub fn fingerprint(&self) -> String {
         format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, &self.to_wire())))
     }
 
-    /// True if the signature of the message is by this key.
+    /// True if the signature of the message was made with this key.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0)
             .verify(message, signature)
@@ -89,7 +89,7 @@ impl PublicKey {
     }
 }
 
-/// The line of a `.pub` file, without a comment.
+/// Formats the key as the line of a `.pub` file, without a comment.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{ALGORITHM} {}", STANDARD.encode(self.to_wire()))
@@ -110,10 +110,10 @@ pub struct SignKey {
 }
 
 impl SignKey {
-    /// The key of an OpenSSH key file without a passphrase.
+    /// Parses an OpenSSH key file without a passphrase.
     ///
     /// # Errors
-    /// The reason, a fragment that follows the name of the key's place in a message.
+    /// The reason, a fragment that follows the location of the key in a message.
     pub fn parse(text: &[u8]) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(text).map_err(|_| NOT_PRIVATE)?;
         let body = text.trim().strip_prefix(BEGIN).and_then(|rest| rest.split_once(END));
@@ -123,7 +123,7 @@ impl SignKey {
         Self::from_file(&bytes).ok_or(NOT_PRIVATE)?
     }
 
-    /// `None` where the structure is wrong.
+    /// Parses the decoded contents of a key file; `None` if the structure is wrong.
     fn from_file(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
         let mut wire = Wire(bytes.strip_prefix(b"openssh-key-v1\0")?);
         if wire.string()? != b"none" {
@@ -150,7 +150,7 @@ impl SignKey {
         self.public
     }
 
-    /// The signature of a message; `None` only if the key is invalid, which [`SignKey::parse`] rules out.
+    /// Signs a message; `None` only if the key is invalid, which [`SignKey::parse`] rules out.
     pub(crate) fn sign(&self, message: &[u8]) -> Option<[u8; 64]> {
         let pair = Ed25519KeyPair::from_seed_and_public_key(&self.seed, &self.public.0).ok()?;
         pair.sign(message).as_ref().try_into().ok()
@@ -163,7 +163,7 @@ impl fmt::Debug for SignKey {
     }
 }
 
-/// Reads the binary encoding of SSH: numbers of four bytes, and strings after their length.
+/// Reads the binary encoding of SSH: numbers of four bytes, and strings preceded by their length.
 struct Wire<'a>(&'a [u8]);
 
 impl<'a> Wire<'a> {

@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of misses from which the remote is listed once: most later look-ups will be misses, too.
+/// The number of misses after which the remote's memos are listed once: most later look-ups are likely to
+/// miss, too.
 const MISSES: u32 = 32;
 
-/// The longest list of names; a longer one takes more time than single look-ups.
+/// The maximum length of the list of names; fetching a longer list takes more time than single look-ups.
 const NAMES: usize = 20_000;
 
 /// The keys of all memos of a remote, listed after the first misses.
@@ -27,7 +28,7 @@ impl MemoFilter {
 
     /// True if the remote may hold the memo.
     pub fn may_contain(&self, client: &Client, key: MemoKey) -> Result<bool> {
-        // A request to a directory costs nothing.
+        // A request to a directory costs next to nothing.
         if !client.can_list()
             || client.is_directory()
             || self.misses.load(Ordering::Relaxed) < MISSES

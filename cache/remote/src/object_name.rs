@@ -2,20 +2,20 @@
 
 use cache::BlobRef;
 
-/// The folder of the documents that have names.
+/// The folder of the named documents.
 pub(crate) const DOCUMENTS: &str = "policies";
 
-/// The digest that stands for the name of a document, in hex.
+/// The digest that represents a document's name, in hex.
 pub(crate) fn document_hex(name: &str) -> String {
     BlobRef::of(name.as_bytes()).blob.to_hex()
 }
 
-/// The name of a digest or key.
+/// The object name of a digest or key.
 pub(crate) fn object_name(folder: &str, hex: &str) -> String {
     format!("{folder}/{}/{}", &hex[..2], &hex[2..])
 }
 
-/// The digest or key of an object, in hex; `None` for any other name.
+/// The digest or key in an object's name, in hex; `None` for any other name.
 pub(crate) fn parse_object_name(folder: &str, name: &str) -> Option<String> {
     let (shard, rest) = name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?;
     let hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

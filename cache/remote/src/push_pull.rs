@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The result of [`Remote::pull`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PullReport {
-    /// Requested records that are complete in the local store now.
+    /// The number of requested records that are now complete in the local store.
     pub records: u64,
-    /// Blobs fetched.
+    /// The number of blobs fetched.
     pub blobs: u64,
-    /// Bytes of the fetched blobs.
+    /// The total size of the fetched blobs in bytes.
     pub bytes: u64,
-    /// Records that neither the local store nor the remote holds with all their blobs.
+    /// The number of records that neither the local store nor the remote holds with all their blobs.
     pub unknown: u64,
-    /// Records of which a blob could not be fetched.
+    /// The number of records with a blob that could not be fetched.
     pub failed: u64,
 }
 
 impl Remote {
-    /// The ids of all records of the remote; `None` where it cannot list them, or does not answer.
+    /// The ids of all records of the remote; `None` if the remote cannot list them, or does not answer.
     ///
     /// # Errors
     /// When the local store fails.
@@ -47,8 +47,8 @@ impl Remote {
         Ok(Some(records))
     }
 
-    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds
-    /// already are skipped, and a record that another key signed is never replaced. `plan` is called with the
+    /// Uploads records with the blobs that they name, until `stop` is set. Objects that the remote already
+    /// holds are skipped, and a record that another key signed is never replaced. `plan` is called with the
     /// number of bytes to upload.
     ///
     /// # Errors

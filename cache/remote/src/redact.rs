@@ -1,6 +1,6 @@
 //! Redaction of credentials in messages.
 
-/// Words in the names of environment variables with secret values.
+/// Words that occur in the names of environment variables with secret values.
 const SECRET_WORDS: [&str; 9] = [
     "SECRET",
     "TOKEN",
@@ -13,10 +13,10 @@ const SECRET_WORDS: [&str; 9] = [
     "CONNECTION_STRING",
 ];
 
-/// The shortest value that is searched for: a shorter one occurs in ordinary words.
+/// The minimum length of a value that is searched for: a shorter value occurs in ordinary words.
 const MIN_LEN: usize = 6;
 
-/// The longest message that is shown, in characters.
+/// The maximum length of a message that is shown, in characters.
 const MAX_LEN: usize = 300;
 
 /// Removes secret values from messages.
@@ -25,7 +25,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// The values of environment variables whose names look secret.
+    /// Collects the values of environment variables whose names look secret.
     pub fn new() -> Self {
         Self::of(
             std::env::vars_os()
@@ -42,20 +42,20 @@ impl Redactor {
             .filter(|(name, value)| secret(name) && value.trim().len() >= MIN_LEN)
             .map(|(_, value)| value.trim().to_owned())
             .collect();
-        // A value that contains another one is replaced first.
+        // A value that contains another value is replaced first.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
         Self { secrets }
     }
 
-    /// A message on one line, without the body of a server's answer and without credentials.
+    /// Returns a message on one line, without the body of a server's answer and without credentials.
     pub fn clean(&self, message: &str) -> String {
         let mut text = without_body(message);
         for secret in &self.secrets {
             text = text.replace(secret.as_str(), "…");
         }
         let words: Vec<String> = text.split_whitespace().map(bare).collect();
-        // A server chooses what its errors say.
+        // A server determines the text of its errors.
         let mut text = cache::plain_text(&words.join(" "));
         if let Some((end, _)) = text.char_indices().nth(MAX_LEN) {
             text.truncate(end);
@@ -65,7 +65,8 @@ impl Redactor {
     }
 }
 
-/// A message without the body of a server's answer, except its error code: the body may quote signed headers.
+/// Removes the body of a server's answer from a message, except for its error code: the body may quote signed
+/// headers.
 fn without_body(message: &str) -> String {
     let Some(start) = message.find(['<', '{']) else {
         return message.to_owned();
@@ -79,7 +80,7 @@ fn without_body(message: &str) -> String {
     code.map_or_else(|| start.to_owned(), |code| format!("{start}: {code}"))
 }
 
-/// A word; a URL is cut to its scheme, host and path.
+/// Cuts a URL to its scheme, host and path; other words are unchanged.
 fn bare(word: &str) -> String {
     let Some((before, rest)) = word.split_once("://") else {
         return word.to_owned();

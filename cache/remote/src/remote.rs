@@ -14,7 +14,8 @@ use cache::{
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A remote store. Cheap to clone. It sends no request, and starts no thread, before the first look-up.
+/// A remote store. Cloning it is cheap. The remote sends no request, and starts no thread, before the first
+/// look-up.
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<Inner>,
@@ -24,7 +25,7 @@ struct Inner {
     client: Arc<Client>,
     queue: UploadQueue,
     memo_filter: MemoFilter,
-    /// Memos written to the local store since the last report.
+    /// The memos written to the local store since the last report.
     memos: Mutex<Vec<MemoKey>>,
 }
 
@@ -35,7 +36,7 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// The remote with these settings, for a local store.
+    /// Creates the remote with these settings, for a local store.
     ///
     /// # Errors
     /// [`cache::Error::Remote`] when the settings are wrong.
@@ -54,7 +55,7 @@ impl Remote {
         }
     }
 
-    /// The local store with this remote as its upstream.
+    /// Returns the local store with this remote as its upstream.
     #[must_use]
     pub fn attach(&self, store: Store) -> Store {
         store.with_upstream(Arc::new(self.clone()))
@@ -74,7 +75,7 @@ impl Remote {
     }
 }
 
-/// Opens the remote of the engine in a worker process: an [`OpenUpstream`](cache::OpenUpstream).
+/// Opens the engine's remote in a worker process: an [`OpenUpstream`](cache::OpenUpstream).
 ///
 /// # Errors
 /// When the settings are wrong.
@@ -158,7 +159,7 @@ impl Upstream for Remote {
         let client = self.client();
         match client.known_if_loaded() {
             Some(mut known) => match known.save(&client.store, &client.name) {
-                // It saves requests of later runs alone.
+                // Saving only avoids requests of later runs.
                 Err(err) if err.is_denied() => Ok(()),
                 saved => saved,
             },

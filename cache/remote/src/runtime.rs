@@ -1,4 +1,4 @@
-//! The runtime of requests.
+//! The runtime that drives requests.
 
 use std::future::Future;
 use tokio::runtime::{Builder, Handle};
@@ -7,12 +7,12 @@ use tokio::sync::oneshot;
 /// A runtime whose only thread drives connections and timers; each caller polls its own request.
 pub(crate) struct Runtime {
     handle: Handle,
-    /// The thread ends when this is dropped.
+    /// The thread ends when this sender is dropped.
     _stop: oneshot::Sender<()>,
 }
 
 impl Runtime {
-    /// Starts its thread.
+    /// Starts the runtime's thread.
     pub fn start(name: &str) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -23,7 +23,7 @@ impl Runtime {
         Ok(Self { handle, _stop })
     }
 
-    /// Polls a request on this thread until it is done.
+    /// Polls a request on the calling thread until it is done.
     pub fn block_on<T>(&self, request: impl Future<Output = T>) -> T {
         self.handle.block_on(request)
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The reason why a remote is not used: its records could come from anyone who can write to it.
+/// The reason why a remote is not used: its records could come from anyone who can write to the remote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     /// Records are written without a signature.
@@ -54,17 +54,17 @@ pub struct RemoteSettings {
     /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`,
     /// which is only read.
     pub url: String,
-    /// Signs the records that are written, and is trusted like one of `trusted_keys`. Worker processes do not
-    /// receive it.
+    /// Signs the records that are written; its public key is trusted like one of `trusted_keys`. Worker
+    /// processes do not receive this key.
     #[serde(skip)]
     pub sign_key: Option<SignKey>,
-    /// The keys whose records are used.
+    /// The keys whose signed records are used.
     pub trusted_keys: Vec<PublicKey>,
     /// If set, records are used whoever wrote them, with or without a signature.
     pub trust_unsigned: bool,
-    /// If set, nothing is written to it.
+    /// If set, nothing is written to the remote.
     pub read_only: bool,
-    /// The server of an S3-compatible store (`https://host:port`), where it is not Amazon's.
+    /// The endpoint of an S3-compatible store (`https://host:port`), if it is not Amazon's.
     pub endpoint: Option<String>,
     /// The region of the bucket.
     pub region: Option<String>,
@@ -72,12 +72,12 @@ pub struct RemoteSettings {
     pub allow_http: bool,
     /// The time without an answer after which a run continues without the remote.
     pub timeout: Duration,
-    /// The longest wait for unfinished uploads at the end of a run.
+    /// The maximum wait for unfinished uploads at the end of a run.
     pub upload_time: Duration,
 }
 
 impl RemoteSettings {
-    /// The default settings for a URL.
+    /// Creates the default settings for a URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -96,7 +96,8 @@ impl RemoteSettings {
     /// Checks the URL and the endpoint; a relative path is resolved against `base`.
     ///
     /// # Errors
-    /// The field and the reason, a fragment that follows its name. It repeats nothing that may be secret.
+    /// The field, and the reason as a fragment that follows the field's name. The reason repeats nothing that
+    /// may be secret.
     pub fn check(&self, base: &Path) -> Result<(), (&'static str, String)> {
         Address::parse(&self.url, base).map_err(|reason| ("url", reason))?;
         match self.endpoint.as_deref().map(|endpoint| Address::parse(endpoint, base)) {
@@ -112,8 +113,8 @@ impl RemoteSettings {
     /// Checks that the keys suffice.
     ///
     /// # Errors
-    /// When records of anyone would be used, or be written without a signature, and `trust_unsigned` is not
-    /// set.
+    /// When records written by anyone would be used, or records would be written without a signature, and
+    /// `trust_unsigned` is not set; or when keys are trusted although `trust_unsigned` is set.
     pub fn check_trust(&self) -> Result<(), Untrusted> {
         let is_written = !self.read_only
             && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
@@ -130,13 +131,13 @@ impl RemoteSettings {
         self.trust_unsigned || self.trusted_keys.contains(key) || self.is_own(key)
     }
 
-    /// True if this is the key that signs here.
+    /// True if this key is the one that signs records here.
     pub(crate) fn is_own(&self, key: &PublicKey) -> bool {
         self.sign_key.as_ref().is_some_and(|own| own.public() == *key)
     }
 }
 
-/// Without the signing key and credentials.
+/// Formats the settings without the signing key and credentials.
 impl fmt::Debug for RemoteSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = Address::parse(&self.url, Path::new("")).map(|address| address.shown());

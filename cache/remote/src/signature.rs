@@ -4,9 +4,9 @@
 //! signature ssh-ed25519 AAAA… BASE64
 //! ```
 //!
-//! The line names the signer's public key, so that a reader with several trusted keys checks one signature.
-//! The signature covers the digest of the folder, the key of the record and its bytes: a record that was
-//! changed, or moved to another key, has a wrong signature.
+//! The line names the signer's public key, so that a reader with several trusted keys verifies only one
+//! signature. The signature covers the digest of the folder, the key of the record and its bytes: a record
+//! that was changed, or moved to another key, has a wrong signature.
 
 use crate::keys::PublicKey;
 use crate::object_name::{DOCUMENTS, document_hex};
@@ -18,16 +18,16 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The prefix of the third line.
+/// The prefix of the third line of a record.
 const SIGNATURE: &str = "signature ";
 
-/// The domain of signatures: no other use of a key signs a message that starts like this.
+/// The domain of signatures: no other use of a key signs a message that starts with it.
 const DOMAIN: &[u8] = b"runner 2026-11 remote record v2\0";
 
-/// The longest record that is read, in bytes.
+/// The maximum length of a record that is read, in bytes.
 pub(crate) const MAX_LEN: u64 = 64 << 20;
 
-/// The largest total size of the blobs of a record, in bytes (a pebibyte).
+/// The maximum total size of the blobs of a record, in bytes (a pebibyte).
 const MAX_TOTAL: u64 = 1 << 50;
 
 /// The reason why a record is not used.
@@ -35,11 +35,11 @@ const MAX_TOTAL: u64 = 1 << 50;
 pub(crate) enum Rejection {
     /// The checksum is wrong, or no run could have written the contents.
     Damaged,
-    /// It lacks the required signature.
+    /// The record lacks the required signature.
     Unsigned,
     /// The signature is wrong.
     WrongSignature,
-    /// The signature is right, by a key that is not trusted.
+    /// The signature is right, but its key is not trusted.
     UnknownSigner(PublicKey),
 }
 
@@ -53,7 +53,7 @@ fn message(folder: &str, name: &str, record: &[u8]) -> Vec<u8> {
     [DOMAIN, hasher.finalize().as_bytes()].concat()
 }
 
-/// The bytes in a remote of a record whose local file holds `record`.
+/// Signs a record: returns its bytes in the remote, where `record` is the contents of its local file.
 pub(crate) fn sign(record: &[u8], folder: &str, name: &str, settings: &RemoteSettings) -> Vec<u8> {
     let mut bytes = record.to_vec();
     if let Some(key) = &settings.sign_key
@@ -65,7 +65,7 @@ pub(crate) fn sign(record: &[u8], folder: &str, name: &str, settings: &RemoteSet
     bytes
 }
 
-/// The key that signed a record.
+/// Finds the key that signed a record.
 ///
 /// # Errors
 /// [`Rejection::Unsigned`] or [`Rejection::WrongSignature`].
@@ -116,7 +116,7 @@ pub(crate) fn memo(bytes: &[u8], key: MemoKey, settings: &RemoteSettings) -> Res
     })
 }
 
-/// Reads the document whose name has this digest: its name and its contents.
+/// Reads the document whose name has this digest, and returns its name and its contents.
 pub(crate) fn document(
     bytes: &[u8],
     hex: &str,
@@ -138,8 +138,8 @@ fn checked<T>(record: Result<T, Rejection>, is_right: impl Fn(&T) -> bool) -> Re
     record.and_then(|record| is_right(&record).then_some(record).ok_or(Rejection::Damaged))
 }
 
-/// True if a run could have written the record: its readers may rely on that. Its blobs are named by digest
-/// alone; paths occur only in manifests, which are checked where they are read.
+/// True if a run could have written the record; readers of the record may rely on that. Its blobs are named
+/// by digest alone; paths occur only in manifests, which are checked when they are read.
 fn is_plausible(stored: &StoredAction) -> bool {
     let record = &stored.record;
     let blobs: BTreeSet<BlobDigest> = stored.blobs.iter().map(|(blob, _)| *blob).collect();

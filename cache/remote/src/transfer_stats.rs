@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 type Watcher = Box<dyn Fn(TransferStats) + Send + Sync>;
 
-/// The transfers so far.
+/// Counters of the transfers so far.
 #[derive(Default)]
 pub(crate) struct Counters {
     stats: Mutex<TransferStats>,
@@ -53,7 +53,7 @@ impl Counters {
         stats.moved_bytes += more.moved_bytes;
     }
 
-    /// Calls `watcher` after each transferred piece. Only the first one counts.
+    /// Calls `watcher` after each transferred piece. Only the first watcher is used.
     pub fn watch(&self, watcher: Watcher) {
         let _ = self.watcher.set(watcher);
     }

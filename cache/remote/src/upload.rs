@@ -17,19 +17,19 @@ pub(crate) const TRANSFERS: usize = 8;
 /// The result of an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PushReport {
-    /// Requested records that are complete in the remote now.
+    /// The number of requested records that are now complete in the remote.
     pub records: u64,
     /// The number of these records that existed in the remote before.
     pub there_before: u64,
-    /// Records that a signer wrote who is not trusted here; they stay as they are.
+    /// The number of records written by a signer who is not trusted here; they are left as they are.
     pub of_others: u64,
-    /// Blobs uploaded.
+    /// The number of blobs uploaded.
     pub blobs: u64,
-    /// Bytes of the uploaded blobs.
+    /// The total size of the uploaded blobs in bytes.
     pub bytes: u64,
-    /// Records that lack a blob in the local store, and were skipped.
+    /// The number of records that lack a blob in the local store, and were skipped.
     pub incomplete: u64,
-    /// Records whose upload failed.
+    /// The number of records whose upload failed.
     pub failed: u64,
     /// The incomplete and failed records.
     #[serde(skip)]
@@ -40,7 +40,7 @@ pub struct PushReport {
 struct Ready {
     folder: &'static str,
     name: String,
-    /// The bytes of its file.
+    /// The bytes of the record's file.
     record: Vec<u8>,
     blobs: Vec<BlobRef>,
     id: RecordId,
@@ -151,13 +151,13 @@ pub(crate) fn upload(
     Ok(report)
 }
 
-/// The object that has the name of a record before its upload.
+/// The object that is stored under a record's name before its upload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Earlier {
-    /// None, or one that may be replaced: damaged, without a valid signature, or an earlier result of this
-    /// signer.
+    /// There is none, or one that may be replaced: damaged, without a valid signature, or an earlier result
+    /// of this signer.
     Replaceable,
-    /// An equal result of this signer, or any result of another trusted one.
+    /// An equal result of this signer, or any result of another trusted signer.
     Standing,
     /// A record of a signer who is not trusted here.
     OfOther,
@@ -204,10 +204,10 @@ fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Ea
     })
 }
 
-/// Uploads a blob. Returns whether it is in the remote now; a blob that is missing or damaged in the local
-/// store is not.
+/// Uploads a blob. Returns true if it is in the remote afterwards; a blob that is missing or damaged in the
+/// local store is not uploaded.
 fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &AtomicBool) -> Result<bool> {
-    // The bytes are checked: damage is not uploaded.
+    // Opening the blob verifies its bytes, so that damage is not uploaded.
     let bytes = match client.store.local_blob(blob.blob) {
         Ok(bytes) if bytes.len() as u64 == blob.size => Bytes::from_owner(bytes),
         Ok(_) => return Ok(false),
@@ -248,7 +248,7 @@ pub(crate) fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()>
     Ok(())
 }
 
-/// A record of the local store and the blobs that it names; `None` where it is missing or damaged.
+/// Reads a record of the local store, and the blobs that it names; `None` if it is missing or damaged.
 fn read(client: &Client, id: RecordId) -> Result<Option<Ready>> {
     let Some(record) = client.store.record_bytes(id)? else {
         return Ok(None);
@@ -258,7 +258,7 @@ fn read(client: &Client, id: RecordId) -> Result<Option<Ready>> {
             let stored =
                 checksummed::decode::<StoredAction>(&record).filter(|stored| stored.record.key == key);
             let blobs = stored.map(|stored| {
-                // A missing log does not make its action incomplete.
+                // A missing log does not make the action incomplete.
                 let log = stored.record.log.filter(|log| client.store.has_here(*log));
                 stored.blobs().chain(log).collect()
             });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The interval between two checks of the wait in [`UploadQueue::drain`].
 const TICK: Duration = Duration::from_millis(100);
 
-/// Records that wait for their upload. The thread that uploads them starts with the first.
+/// A queue of records that wait for their upload. The uploading thread starts with the first record.
 #[derive(Default)]
 pub(crate) struct UploadQueue {
     shared: Arc<Shared>,
@@ -21,7 +21,7 @@ struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     stop: AtomicBool,
-    /// Bytes of the current batch, and the transferred bytes before it began.
+    /// The bytes of the current batch, and the number of bytes transferred before it began.
     batch_bytes: AtomicU64,
     batch_start: AtomicU64,
 }
@@ -56,11 +56,11 @@ impl UploadQueue {
         let thread = std::thread::Builder::new()
             .name("uploads".to_owned())
             .spawn(move || work(&client, &shared));
-        // Without a thread nothing is uploaded, and `drain` reports that.
+        // Without the thread, nothing is uploaded, and `drain` reports that.
         state.started = thread.is_ok();
     }
 
-    /// Waits for the queue to become empty, at most for `limit` and until `stop` returns true.
+    /// Waits until the queue is empty, for at most `limit` and until `stop` returns true.
     pub fn drain(
         &self,
         client: &Client,
@@ -74,7 +74,7 @@ impl UploadQueue {
         loop {
             let mut open = state.waiting.len() + state.busy;
             if open == 0 && !state.failed.is_empty() && !state.retried && client.is_available() {
-                // An outage may be over.
+                // An outage may have ended by now.
                 state.retried = true;
                 state.waiting = std::mem::take(&mut state.failed);
                 open = state.waiting.len();
@@ -107,7 +107,7 @@ impl UploadQueue {
     }
 }
 
-/// Uploads all waiting records as one batch, again and again.
+/// Uploads all waiting records as one batch, repeatedly.
 fn work(client: &Client, shared: &Shared) {
     loop {
         let batch = {

@@ -9,7 +9,7 @@ pub(crate) const REQUEST_FAILED: &str = "request failed";
 /// The kind of the warning that the circuit breaker opened.
 pub(crate) const UNAVAILABLE: &str = "unavailable";
 
-/// Warnings by kind: the text, and the number of occurrences.
+/// Warnings by kind: the text and the number of occurrences.
 #[derive(Default)]
 pub(crate) struct Warnings {
     by_kind: Mutex<BTreeMap<String, (String, u64)>>,
@@ -20,7 +20,7 @@ impl Warnings {
         self.by_kind.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an occurrence. The first one of a kind gives the text.
+    /// Counts an occurrence of a warning. The first occurrence of a kind determines its text.
     pub fn add(&self, kind: &str, text: impl FnOnce() -> String) {
         let mut warnings = self.by_kind();
         match warnings.get_mut(kind) {
@@ -46,8 +46,8 @@ impl Warnings {
         warnings.into_iter().map(flat).collect()
     }
 
-    /// Removes and returns all warnings, as they are shown. Where the remote became unavailable, that says
-    /// enough of requests that failed before.
+    /// Removes and returns the texts of all warnings. If the remote became unavailable, that warning replaces
+    /// those about requests that failed before.
     pub fn take_texts(&self) -> Vec<String> {
         let text = |(_, text, count): (String, String, u64)| match (count, text.split_once('\n')) {
             (1, _) => text,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize)]
 struct Settings {
     settings: RemoteSettings,
-    /// Rejected blobs. With any of them, the saved existence cache is invalid.
+    /// The rejected blobs. If there are any, the saved existence cache is invalid.
     rejected: Vec<BlobDigest>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
         return None;
     }
     let rejected = client.known_if_loaded().map(|known| known.rejected());
-    // The key stays here: a worker does not upload, and the public half is all that it needs.
+    // The signing key is not passed on: a worker does not upload, and needs only the public half.
     let mut settings = client.settings.clone();
     settings
         .trusted_keys
@@ -30,7 +30,7 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
     })
 }
 
-/// The client of a worker process.
+/// Creates the client of a worker process.
 pub(crate) fn client(store: &Store, settings: &WorkerSettings) -> Result<Client> {
     let Settings { settings, rejected } = settings.get()?;
     let client = Client::for_worker(settings, store)?;
@@ -44,7 +44,7 @@ pub(crate) fn client(store: &Store, settings: &WorkerSettings) -> Result<Client>
     Ok(client)
 }
 
-/// The report of a worker process that wrote these memos.
+/// Creates the report of a worker process that wrote these memos.
 pub(crate) fn report(client: &Client, memos: Vec<MemoKey>) -> WorkerReport {
     let rejected = client.known_if_loaded().map(|known| known.rejections().to_vec());
     WorkerReport {

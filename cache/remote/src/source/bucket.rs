@@ -1,5 +1,5 @@
-//! Files in S3 buckets. Credentials, region and endpoint come from the environment, as the tools of AWS
-//! expect them.
+//! Files in S3 buckets. Credentials, region and endpoint come from the environment variables of the AWS
+//! tools.
 
 use super::Timing;
 use super::request::{Ask, Body, Failure, Reply};
@@ -13,8 +13,9 @@ use object_store::{
 };
 use std::time::Duration;
 
-/// The retries of a request within object_store: none. It would go on with a broken body by a request whose
-/// answer it takes for the rest, whatever range that is of; the download retries, and checks it.
+/// The number of retries within object_store: none. It would resume a broken body with a request whose answer
+/// it takes for the rest, whatever range the answer covers; the download retries instead, and checks the
+/// range.
 const RETRIES: usize = 0;
 
 /// An object in a bucket.
@@ -25,7 +26,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// The object at `BUCKET/KEY`, with settings by the names of their variables.
+    /// Creates the object at `BUCKET/KEY`; settings are given by the names of their environment variables.
     pub fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
         let hint = "check AWS_REGION, AWS_ENDPOINT_URL and the credentials in the environment";
         let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
@@ -64,7 +65,7 @@ impl Bucket {
         })
     }
 
-    /// The longest time of a request with its retries.
+    /// The maximum duration of a request, including its retries.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -73,7 +74,8 @@ impl Bucket {
     pub async fn get(&self, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
         let options = GetOptions {
             if_none_match: ask.known.and_then(|known| known.etag.clone()),
-            // S3 knows no `If-Range`: an object that has changed is refused, and then fetched from its start.
+            // S3 does not support `If-Range`: an object that has changed is refused, and then fetched from
+            // its start.
             if_match: ask.version.filter(|_| ask.from > 0).map(str::to_owned),
             range: (ask.from > 0).then_some(GetRange::Offset(ask.from)),
             ..GetOptions::default()

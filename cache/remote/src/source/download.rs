@@ -7,20 +7,20 @@ use crate::runtime::Runtime;
 use cache::{FetchedFile, OnBytes, PartialBlob, RemoteFile, Store};
 use std::time::{Duration, Instant};
 
-/// The progress, in bytes, after which retries are counted anew.
+/// The progress, in bytes, after which the count of retries starts again.
 const PROGRESS: u64 = 1 << 20;
 /// The download rate in bytes per second below which a connection counts as hung.
 const MIN_RATE: u64 = 8 << 10;
-/// The number of bytes after which the free space of the disk is looked at again.
+/// The number of bytes after which the free space of the disk is checked again.
 const ROOM: u64 = 64 << 20;
 /// The interval of the checks for cancellation.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The outcome of a download.
 pub(super) enum Outcome {
-    /// The contents that the store has are current.
+    /// The contents in the store are current.
     NotModified,
-    /// The contents, which are in the store now.
+    /// The contents, which are now in the store.
     Fetched(FetchedFile),
 }
 
@@ -30,22 +30,22 @@ pub(super) struct Download<'a> {
     pub runtime: &'a Runtime,
     pub store: &'a Store,
     pub file: &'a RemoteFile,
-    /// The contents that the store has.
+    /// The contents that the store already has.
     pub known: Option<&'a FetchedFile>,
     pub timing: Timing,
     pub on_bytes: OnBytes<'a>,
 }
 
-/// The bytes so far.
+/// The bytes received so far.
 struct Partial {
     blob: PartialBlob,
-    /// The version that they are of, if the server names it.
+    /// The version of the file that the bytes belong to, if the server names it.
     version: Option<String>,
     /// The number of bytes that an earlier transfer left.
     left_before: u64,
 }
 
-/// Calls `request` until it succeeds, at most as often as the timing says.
+/// Calls `request` until it succeeds, with at most the number of retries that the timing allows.
 pub(super) fn with_retries<T>(
     store: &Store,
     timing: Timing,
@@ -60,7 +60,7 @@ pub(super) fn with_retries<T>(
     }
 }
 
-/// The retries since the last progress.
+/// Counts the retries since the last progress.
 struct Retries {
     timing: Timing,
     count: u32,
@@ -74,7 +74,7 @@ impl Retries {
     /// Waits before the next attempt.
     ///
     /// # Errors
-    /// The failure, if it is none that a retry mends or there were enough of them.
+    /// The failure, if a retry cannot resolve it or the retries are used up.
     fn wait(&mut self, store: &Store, failure: Failure) -> Result<(), Failure> {
         let Failure::Transient { wait, .. } = &failure else {
             return Err(failure);
@@ -103,7 +103,7 @@ impl Download<'_> {
             Some(_) => Some(self.open(None)?),
             None => None,
         };
-        // Another process may have fetched it meanwhile.
+        // Another process may have fetched the file meanwhile.
         if let (Some(digest), Some(_)) = (self.file.pinned, &partial)
             && let Some(size) = super::local_size(self.store, digest)
         {
@@ -116,10 +116,10 @@ impl Download<'_> {
         loop {
             match self.attempt(&mut partial) {
                 Ok(Some(outcome)) => return Ok(outcome),
-                // With a partial file of the right version now.
+                // The partial file now belongs to the right version.
                 Ok(None) => {}
                 Err(failure) => {
-                    // Bytes that arrived before, of another version, are no progress.
+                    // Bytes of another version that arrived before are no progress.
                     let len = partial.as_ref().map_or(0, |partial| partial.blob.len());
                     if len >= most + PROGRESS {
                         (most, retries.count) = (len, 0);
@@ -137,7 +137,8 @@ impl Download<'_> {
         }
     }
 
-    /// One request, and its body. `None` where it is to be asked for from another offset.
+    /// Sends one request and receives its body. `None` if the file must be requested again from another
+    /// offset.
     fn attempt(&self, partial: &mut Option<Partial>) -> Result<Option<Outcome>, Failure> {
         let can_resume = |partial: &&mut Partial| self.file.pinned.is_some() || partial.version.is_some();
         let from = partial
@@ -153,7 +154,7 @@ impl Download<'_> {
             Ok(Reply::NotModified) => return Ok(Some(Outcome::NotModified)),
             Ok(Reply::Body(body)) => body,
             Err(failure @ Failure::Transient { .. }) if from > 0 => {
-                // The object may have become shorter, or another one.
+                // The object may have become shorter, or may have been replaced.
                 if let Some(partial) = partial.as_mut().filter(|_| is_of_range(&failure)) {
                     partial.restart()?;
                 }
@@ -172,7 +173,7 @@ impl Download<'_> {
                 *partial = Some(found);
             }
             other => {
-                // The bytes of another version, or of one that nothing tells from others.
+                // The bytes belong to another version, or to a version that cannot be identified.
                 if let Some(other) = other {
                     other.blob.discard()?;
                 }
@@ -196,7 +197,7 @@ impl Download<'_> {
         self.finish(found, partial, etag, last_modified)
     }
 
-    /// Appends a body to the bytes so far.
+    /// Appends a body to the bytes received so far.
     fn receive(&self, partial: &mut Partial, mut body: Body<'_>) -> Result<(), Failure> {
         let (began, start) = (Instant::now(), partial.blob.len());
         let mut looked = None;
@@ -206,7 +207,7 @@ impl Download<'_> {
                 if let Err(failure) =
                     self.check_room(body.total.map_or(ROOM, |total| total.saturating_sub(len)))
                 {
-                    // A full disk has no room for half a file.
+                    // On a full disk, the partial file is not kept.
                     partial.restart()?;
                     return Err(failure);
                 }
@@ -217,7 +218,7 @@ impl Download<'_> {
             };
             partial.blob.append(&bytes)?;
             (self.on_bytes)(partial.blob.len(), body.total);
-            // A server that sends a byte now and then makes progress, too.
+            // A server that sends a byte now and then would otherwise count as making progress.
             let received = partial.blob.len() - start;
             if began.elapsed() > self.timing.stall * 2 + Duration::from_secs(received / MIN_RATE) {
                 return Err(Failure::transient(format!("less than {MIN_RATE} bytes per second")));
@@ -250,8 +251,8 @@ impl Download<'_> {
         }
     }
 
-    /// Makes the bytes a blob. `None` where those that an earlier process left were wrong: `partial` is then
-    /// empty.
+    /// Turns the bytes into a blob. `None` if bytes that an earlier process left were wrong: `partial` is
+    /// then empty.
     fn finish(
         &self,
         mut found: Partial,
@@ -298,7 +299,7 @@ impl Download<'_> {
         }
     }
 
-    /// The partial file of a version. Waits for another process that fetches it.
+    /// Opens the partial file of a version. Waits for another process that is fetching it.
     fn open(&self, version: Option<String>) -> Result<Partial, Failure> {
         let name = format!("{}\0{}", self.file.url, version.as_deref().unwrap_or_default());
         loop {
@@ -324,7 +325,7 @@ impl Partial {
     }
 }
 
-/// True if a request failed because of its range or its version.
+/// True if a request failed because of its range or version.
 fn is_of_range(failure: &Failure) -> bool {
     let words = ["416", "range", "changed meanwhile"];
     matches!(failure, Failure::Transient { message, .. } if words.iter().any(|word| message.contains(word)))

@@ -6,9 +6,9 @@
 //! | in the store already | no request | one request in a process |
 //! | resumed after a break | by the digest, also in a later process | by a strong `ETag` (`If-Range`), also in a later process; without one from the start |
 //!
-//! A file named by a URL is streamed to a partial file of the store, hashed meanwhile, and renamed to its
-//! blob when it is complete. What was fetched from a URL last is noted in a derived file of the store:
-//! without it, the file is fetched again.
+//! A file named by a URL is streamed to a partial file of the store, hashed while it arrives, and renamed to
+//! its blob when it is complete. The contents last fetched from a URL are noted in a derived file of the
+//! store: without it, the file is fetched again.
 
 mod bucket;
 mod download;
@@ -29,11 +29,11 @@ use std::time::Duration;
 /// The limits of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// The longest time without an answer, or without a byte of a body.
+    /// The maximum time without an answer, or without a byte of a body.
     pub stall: Duration,
-    /// The wait before the first retry; it doubles with each.
+    /// The wait before the first retry; it doubles with each retry.
     pub backoff: Duration,
-    /// The number of retries without progress.
+    /// The maximum number of retries without progress.
     pub retries: u32,
 }
 
@@ -47,16 +47,16 @@ impl Default for Timing {
     }
 }
 
-/// The contents of a URL in this process, once they are known. Its lock is held while they are asked for.
+/// The contents of a URL in this process, once known. The lock is held while they are requested.
 type Slot = Arc<Mutex<Option<FetchedFile>>>;
 
-/// Fetches files of web servers and S3 buckets. It sends no request, and starts no thread, before the first
+/// Fetches files from web servers and S3 buckets. No request is sent, and no thread started, before the first
 /// file.
 #[derive(Default)]
 pub struct SourceFiles {
     is_offline: bool,
     timing: Timing,
-    /// The settings of S3, by the names of their variables (`AWS_REGION`).
+    /// The S3 settings, by the names of their environment variables (`AWS_REGION`).
     s3: Vec<(String, String)>,
     client: OnceLock<std::result::Result<Client, String>>,
     slots: Mutex<HashMap<(String, Option<BlobDigest>), Slot>>,
@@ -83,20 +83,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of the derived file about a URL.
+/// The name of the derived file for a URL.
 fn memory_name(url: &str) -> Vec<u8> {
     [b"remote file v1\0", url.as_bytes()].concat()
 }
 
-/// The length of a blob that the local store has.
+/// The length in bytes of a blob that the local store has.
 fn local_size(store: &Store, blob: BlobDigest) -> Option<u64> {
     let meta = std::fs::symlink_metadata(store.blob_path(blob)).ok()?;
     meta.is_file().then_some(meta.len())
 }
 
 impl SourceFiles {
-    /// With `is_offline`, no server is asked: what was fetched before is used. Credentials, region and
-    /// endpoint of S3 are variables of `env`.
+    /// Creates a fetcher. If `is_offline`, no server is contacted, and contents fetched before are used.
+    /// Credentials, region and endpoint of S3 are variables of `env`.
     pub fn new<'e>(
         is_offline: bool,
         timing: Timing,
@@ -134,8 +134,8 @@ impl SourceFiles {
         })
     }
 
-    /// The contents that are fetched without a server: pinned ones in the store or its upstream, and those of
-    /// this process.
+    /// The contents that are available without a server: pinned contents in the store or its upstream, and
+    /// contents that this process has fetched.
     fn at_hand(
         &self,
         store: &Store,
@@ -181,7 +181,7 @@ impl SourceFiles {
         }
     }
 
-    /// The contents without a request, as `--offline` asks for; `None` online.
+    /// The contents without a request, as `--offline` requires; `None` when online.
     fn offline(&self, file: &RemoteFile, known: Option<&FetchedFile>) -> Result<Option<FetchedFile>> {
         match (self.is_offline, known) {
             (false, _) => Ok(None),

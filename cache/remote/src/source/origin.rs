@@ -1,4 +1,4 @@
-//! One file on its server: requests, and their answers.
+//! A file on its server: requests, and their answers.
 
 use super::bucket::Bucket;
 use super::request::{Ask, Body, Failure, Reply};
@@ -43,7 +43,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The next bytes of a body.
+/// Waits for the next bytes of a body.
 pub(super) fn next(
     runtime: &Runtime,
     store: &Store,
@@ -53,7 +53,7 @@ pub(super) fn next(
     wait(runtime, store, stall, body.bytes.next())?.transpose()
 }
 
-/// Waits for a request, at most for `limit`, and not longer than the store's work goes on.
+/// Waits for a request, for at most `limit`, and only until the store's work is interrupted.
 fn wait<T>(
     runtime: &Runtime,
     store: &Store,

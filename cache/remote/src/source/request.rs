@@ -8,9 +8,9 @@ use std::time::Duration;
 /// The failure of a request.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A later request may succeed, after this time where the server says so.
+    /// A later request may succeed, after the time `wait` if the server states one.
     Transient { message: String, wait: Option<Duration> },
-    /// A later request would fail the same way.
+    /// A later request would fail in the same way.
     Permanent { message: String, hint: String },
     /// The work was interrupted.
     Interrupted,
@@ -43,17 +43,17 @@ impl Failure {
 /// A request for a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ask<'a> {
-    /// The contents that the store has: no body is sent if they are current.
+    /// The contents in the store: no body is sent if they are current.
     pub known: Option<&'a FetchedFile>,
-    /// The offset of the first byte.
+    /// The offset of the first requested byte.
     pub from: u64,
-    /// The strong ETag of the version that the bytes before `from` are of.
+    /// The strong ETag of the version to which the bytes before `from` belong.
     pub version: Option<&'a str>,
 }
 
 /// An answer.
 pub(super) enum Reply<'a> {
-    /// The contents that the store has are current.
+    /// The contents in the store are current.
     NotModified,
     /// The bytes of the file.
     Body(Body<'a>),
@@ -70,7 +70,7 @@ pub(super) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// The ETag that stands for the same bytes: not a weak one.
+    /// The ETag, if it identifies identical bytes: a weak ETag does not.
     pub fn strong_etag(&self) -> Option<&str> {
         self.etag.as_deref().filter(|etag| etag.starts_with('"'))
     }

@@ -15,11 +15,11 @@ use std::error::Error as _;
 use std::time::Duration;
 use url::Url;
 
-/// The largest number of redirects of one request.
+/// The maximum number of redirects of one request.
 const REDIRECTS: usize = 10;
-/// The longest wait that a server may ask for.
+/// The maximum wait that a server may request.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// The longest validator that is kept.
+/// The maximum length of a validator that is kept, in bytes.
 const LONGEST_HEADER: usize = 1024;
 
 /// The client of web servers.
@@ -38,7 +38,7 @@ impl Web {
         Ok(Self { client, timing })
     }
 
-    /// The longest time without an answer.
+    /// The maximum time without an answer.
     pub fn stall(&self) -> Duration {
         self.timing.stall
     }
@@ -80,7 +80,7 @@ fn follow(attempt: Attempt<'_>) -> Action {
     }
 }
 
-/// Refuses a redirect from `https` to another scheme: what was asked for by an encrypted connection stays
+/// Refuses a redirect from `https` to another scheme: a request sent over an encrypted connection stays
 /// encrypted.
 fn check_redirect(previous: &[Url], to: &Url) -> Result<(), &'static str> {
     let is_secure = previous.iter().any(|from| from.scheme() == "https");
@@ -98,7 +98,7 @@ fn header(headers: &HeaderMap, name: HeaderName) -> Option<String> {
     (!value.is_empty() && value.len() <= LONGEST_HEADER).then(|| value.to_owned())
 }
 
-/// The first byte and the whole length in `bytes FROM-TO/TOTAL`.
+/// The first byte and the total length in `bytes FROM-TO/TOTAL`.
 fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     let text = header(headers, CONTENT_RANGE)?;
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
@@ -121,8 +121,8 @@ fn body(offset: u64, total: Option<u64>, answer: Response) -> Reply<'static> {
     })
 }
 
-/// The failure of a request without an answer. Its URL may be one of a redirect, with credentials in its
-/// query.
+/// The failure of a request without an answer. The error's URL is not shown: it may come from a redirect,
+/// with credentials in its query.
 fn failure(err: reqwest::Error) -> Failure {
     let is_redirect = err.is_redirect();
     let message = innermost(&err.without_url());
@@ -142,7 +142,7 @@ fn innermost(err: &reqwest::Error) -> String {
     text
 }
 
-/// The failure that a status stands for.
+/// The failure that a status denotes.
 fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
     let message = format!("the server answers with status {}", status.as_u16());
     let message = match status.canonical_reason() {

@@ -188,7 +188,7 @@ fn unknown(path: &str) -> String {
     }
 }
 
-/// A text as a table: cells with separators, or a column of lines.
+/// Reads a text as a table: cells with separators, or a single column of lines.
 fn read_text(text: &str) -> (Form, Table) {
     if let Some(csv) = Csv::read(text) {
         let table = Table::new(csv.batch());
