@@ -1,5 +1,5 @@
-//! One decision at a snapshot, for trading outside: what is held, why choices are masked, and the orders that
-//! an action means.
+//! One decision at a snapshot, for trading outside the program: what is held, why choices are masked, and the
+//! orders that an action implies.
 
 use datasets::Date;
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,9 @@ use std::borrow::Cow;
 pub struct ActingWorld {
     /// The name: the symbol of the underlying, or `table`.
     pub name: String,
-    /// The first snapshot that a decision can be made at, numbered over all worlds.
+    /// The first snapshot at which a decision can be made, numbered over all worlds.
     pub first: usize,
-    /// The last one.
+    /// The last snapshot at which a decision can be made.
     pub last: usize,
 }
 
@@ -109,12 +109,12 @@ impl Holding {
         describe(&self.symbol, self.expiry, self.strike, self.right)
     }
 
-    /// The error of a position that the environment cannot hold.
+    /// The error for a position that the environment cannot hold.
     pub(crate) fn refused(&self, why: &str) -> StageError {
         StageError::new(format!("the position in {} cannot be held: {why}", self.describe()))
     }
 
-    /// The error of an environment that trades nothing of the sort.
+    /// The error for a position in something that the environment does not trade.
     pub(crate) fn unknown(&self, known: &[String]) -> StageError {
         let some: Vec<&str> = known.iter().take(30).map(String::as_str).collect();
         self.refused("the environment does not trade it")
@@ -205,8 +205,8 @@ pub struct ActingOrder {
 }
 
 impl ActingOrder {
-    /// The order of a signed change of what is held of a symbol, without quotes: `rate` is the part of the
-    /// price that a trade pays.
+    /// The order for a signed change of the holding of a symbol, without quotes: `rate` is the share of the
+    /// price that a trade costs.
     pub(crate) fn of(
         instrument: Holdable,
         symbol: &str,
@@ -239,7 +239,7 @@ impl ActingOrder {
     }
 }
 
-/// The orders of an action, and what they amount to.
+/// The orders of an action, with their totals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActingOrders {
     /// The orders, one for each instrument.
@@ -252,7 +252,7 @@ pub struct ActingOrders {
     pub cost: f64,
 }
 
-/// A number that is one.
+/// The number, if it is finite.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

@@ -45,9 +45,9 @@ pub enum ActionSpace {
 /// The range of each component of a continuous action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// `[A]`.
+    /// The lower bounds `[A]`.
     pub low: Vec<f32>,
-    /// `[A]`.
+    /// The upper bounds `[A]`.
     pub high: Vec<f32>,
 }
 
@@ -151,11 +151,11 @@ const CONTINUOUS: &str = "continuous";
 /// An action for each of B environments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Actions<'a> {
-    /// `[B]`: the number of a choice, or of a candidate.
+    /// `[B]`: the number of a choice or of a candidate for each environment.
     Discrete(&'a [u32]),
     /// `[B, K]`: the number of a choice for each component.
     MultiDiscrete(&'a [u32]),
-    /// `[B, A]`.
+    /// `[B, A]`: the value of each component.
     Continuous(&'a [f32]),
 }
 
@@ -163,7 +163,7 @@ impl<'a> Actions<'a> {
     /// Discrete actions `[num_envs]`.
     ///
     /// # Errors
-    /// When they are of another kind or shape.
+    /// Fails when the actions are of another kind or shape.
     pub fn discrete(self, num_envs: usize) -> Result<&'a [u32], StageError> {
         match self {
             Self::Discrete(values) if values.len() == num_envs => Ok(values),
@@ -174,7 +174,7 @@ impl<'a> Actions<'a> {
     /// Multi-discrete actions `[num_envs, components]`.
     ///
     /// # Errors
-    /// When they are of another kind or shape.
+    /// Fails when the actions are of another kind or shape.
     pub fn multi_discrete(self, num_envs: usize, components: usize) -> Result<&'a [u32], StageError> {
         match self {
             Self::MultiDiscrete(values) if values.len() == num_envs * components => Ok(values),
@@ -185,7 +185,7 @@ impl<'a> Actions<'a> {
     /// Continuous actions `[num_envs, components]`.
     ///
     /// # Errors
-    /// When they are of another kind or shape.
+    /// Fails when the actions are of another kind or shape.
     pub fn continuous(self, num_envs: usize, components: usize) -> Result<&'a [f32], StageError> {
         match self {
             Self::Continuous(values) if values.len() == num_envs * components => Ok(values),
@@ -208,11 +208,11 @@ impl<'a> Actions<'a> {
 /// A batch of actions that owns its values: the output of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionBuffer {
-    /// `[B]`.
+    /// Discrete actions or candidates `[B]`.
     Discrete(Vec<u32>),
-    /// `[B, K]`.
+    /// Multi-discrete actions `[B, K]`.
     MultiDiscrete(Vec<u32>),
-    /// `[B, A]`.
+    /// Continuous actions `[B, A]`.
     Continuous(Vec<f32>),
 }
 

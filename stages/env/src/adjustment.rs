@@ -27,20 +27,21 @@ use stages_core::StageError;
 pub(crate) struct Adjustment {
     /// The snapshot.
     pub snapshot: usize,
-    /// Contracts after it for one before, and the divisor of strikes.
+    /// The number of contracts after the adjustment for one before, by which strikes are divided.
     pub shares: u32,
-    /// Shares that a unit delivers after it for one before, by ratios that are not whole.
+    /// The number of shares that a unit delivers after the adjustment for one before, by ratios that are not
+    /// whole.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub ratio: f64,
-    /// The fall of strikes for each share that a unit delivers after it, in currency.
+    /// The reduction of strikes for each share that a unit delivers after the adjustment, in currency.
     pub strike_cash: f64,
-    /// Cash paid for each unit of the underlying held before it.
+    /// The cash paid for each unit of the underlying held before the adjustment.
     pub cash: f64,
 }
 
 impl Adjustment {
-    /// The strike after it, to a cent where it changes, and the shares that a unit delivers, of a contract
-    /// with these.
+    /// The strike after the adjustment, rounded to a cent where it changes, and the shares that a unit then
+    /// delivers, for a contract with this strike and deliverable.
     pub(crate) fn terms(&self, strike: f64, deliverable: f64) -> (f64, f64) {
         let deliverable = deliverable * self.ratio;
         if self.shares == 1 && self.strike_cash == 0.0 {
@@ -50,7 +51,7 @@ impl Adjustment {
         ((strike * 100.0).round() / 100.0, deliverable)
     }
 
-    /// Returns whether contracts become others.
+    /// Returns whether contracts become other contracts.
     pub(crate) fn changes_contracts(&self) -> bool {
         self.shares != 1 || self.ratio != 1.0 || self.strike_cash != 0.0
     }
@@ -65,7 +66,7 @@ fn is_one(ratio: &f64) -> bool {
     *ratio == 1.0
 }
 
-/// A strike in cents: adjusted strikes are rounded to them, and vendors may not have.
+/// A strike in cents: adjusted strikes are rounded to cents, and vendors' strikes may not be.
 pub(crate) fn cents(strike: f64) -> i64 {
     (strike * 100.0).round() as i64
 }
@@ -74,7 +75,7 @@ pub(crate) fn cents(strike: f64) -> i64 {
 /// second snapshot or after the last change nothing.
 ///
 /// # Errors
-/// When a ratio is not a positive number.
+/// Fails when a ratio is not a positive number.
 pub(crate) fn adjustments(
     actions: &[CorporateAction],
     symbol: &str,

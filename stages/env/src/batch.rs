@@ -58,11 +58,11 @@ pub struct StepBuffers<'a> {
     pub obs: &'a mut [f32],
     /// Rewards `[B]`.
     pub reward: &'a mut [f32],
-    /// `[B]`.
+    /// `[B]`: true where the episode ended in a state without value.
     pub terminated: &'a mut [bool],
-    /// `[B]`.
+    /// `[B]`: true where a time limit cut the episode off.
     pub truncated: &'a mut [bool],
-    /// `[B, D]`.
+    /// `[B, D]`: the last observation of the episode that ended.
     pub final_obs: &'a mut [f32],
     /// Action masks `[B, M]`.
     pub action_mask: &'a mut [bool],
@@ -97,7 +97,7 @@ pub trait BatchEnv: Send {
     /// The observations and actions.
     fn spec(&self) -> &EnvSpec;
 
-    /// B.
+    /// B, the number of environments.
     fn num_envs(&self) -> usize;
 
     /// Starts an episode in every environment: writes observations and action masks, clears the rest.
@@ -122,12 +122,12 @@ pub trait BatchEnv: Send {
         Vec::new()
     }
 
-    /// All state that later steps depend on, for checkpoints.
+    /// The complete state on which later steps depend, for checkpoints.
     fn save(&self) -> Vec<u8>;
 
     /// Goes back to a saved state.
     ///
     /// # Errors
-    /// When `state` was not saved by an environment of this kind and size.
+    /// Fails when `state` was not saved by an environment of this kind and size.
     fn restore(&mut self, state: &[u8]) -> Result<(), String>;
 }

@@ -17,8 +17,8 @@ use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::time::{Duration, Instant};
 
-/// Calls `measure` in a pool of one thread, and of as many as rayon's current pool has, with the number of
-/// environments and of threads, for each batch that has an environment for each thread.
+/// Calls `measure` with numbers of environments and of threads, in a pool of one thread and in one of as many
+/// as rayon's current pool has, for each batch with at least one environment per thread.
 pub fn with_threads(
     batches: &[usize],
     mut measure: impl FnMut(usize, usize) -> Result<(), StageError> + Send,
@@ -36,7 +36,7 @@ pub fn with_threads(
     Ok(())
 }
 
-/// A measurement.
+/// A row of the table of speeds.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
     /// The environment.
@@ -252,7 +252,7 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
     })
 }
 
-/// Steps a second of `run`, which takes `DRAWN` x `num_envs` of them.
+/// Steps per second of `run`, which takes `DRAWN` x `num_envs` steps.
 pub(crate) fn rate(
     num_envs: usize,
     mut run: impl FnMut() -> Result<(), StageError>,
@@ -269,8 +269,8 @@ pub(crate) fn rate(
     Ok(best)
 }
 
-/// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its
-/// last.
+/// Rows of `width` numbers copied per second from a table: one row for each of `num_envs`, each time the row
+/// after the last.
 fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
     let rows = LookupConfig::default().rows;
     let table = vec![1.0_f32; rows * width];

@@ -83,8 +83,8 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<Any
     })
 }
 
-/// Draws an action for each environment, each of those that are allowed as likely. `mask` has an element for
-/// each choice of each component of each environment.
+/// Draws an action for each environment, uniformly from the allowed ones. `mask` has an element for each
+/// choice of each component of each environment.
 fn draw(
     space: &ActionSpace,
     mask: &[bool],

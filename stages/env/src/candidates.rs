@@ -1,18 +1,18 @@
 //! States and candidate actions of any number, as rows of ids without padding.
 
-/// The states of a batch and the candidate actions of each, which differ in number. A state and a candidate
-/// are bags of rows, and a row is `width` ids: of words, symbols, items, whatever has an embedding.
+/// The states of a batch and the candidate actions of each, whose number varies. A state and a candidate are
+/// bags of rows, and a row is `width` ids of whatever has an embedding: words, symbols, items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CandidateBatch {
-    /// W, the ids of a row; unused places hold 0.
+    /// W, the number of ids in a row; unused places hold 0.
     pub width: usize,
     /// The rows of all states `[rows, W]`.
     pub state_rows: Vec<u32>,
-    /// The first row of each environment's state, and the end of the last: `[B + 1]`.
+    /// The index of the first row of each environment's state, and the number of rows at the end: `[B + 1]`.
     pub state_starts: Vec<u32>,
     /// The rows of all candidates `[rows, W]`.
     pub candidate_rows: Vec<u32>,
-    /// The first row of each candidate, and the end of the last: `[candidates + 1]`.
+    /// The index of the first row of each candidate, and the number of rows at the end: `[candidates + 1]`.
     pub candidate_starts: Vec<u32>,
     /// The first candidate of each environment, and the end of the last: `[B + 1]`. Each environment has
     /// one at least.
@@ -20,7 +20,7 @@ pub struct CandidateBatch {
 }
 
 impl CandidateBatch {
-    /// Makes it a batch without environments, whose rows have `width` ids.
+    /// Clears the batch for rows of `width` ids: it then has no environments.
     pub fn clear(&mut self, width: usize) {
         self.width = width;
         self.state_rows.clear();
@@ -40,17 +40,17 @@ impl CandidateBatch {
         self.env_candidates.len().saturating_sub(1)
     }
 
-    /// Returns whether there are none.
+    /// Returns whether the batch has no environments.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of candidates of all environments.
+    /// The number of candidates in all environments together.
     pub fn candidates(&self) -> usize {
         self.candidate_starts.len().saturating_sub(1)
     }
 
-    /// Adds the environments of another batch, whose rows are as wide.
+    /// Appends the environments of another batch, whose rows have the same width.
     pub fn append(&mut self, other: &Self) {
         let shift = |to: &mut Vec<u32>, from: &[u32]| {
             let by = to.last().copied().unwrap_or(0);
@@ -63,7 +63,7 @@ impl CandidateBatch {
         shift(&mut self.env_candidates, &other.env_candidates);
     }
 
-    /// Adds one environment of another batch, whose rows are as wide.
+    /// Appends one environment of another batch, whose rows have the same width.
     pub fn push(&mut self, other: &Self, env: usize) {
         let w = self.width;
         let range = |starts: &[u32], at: usize| starts[at] as usize * w..starts[at + 1] as usize * w;
@@ -78,13 +78,13 @@ impl CandidateBatch {
         self.end_candidates();
     }
 
-    /// Ends the state of the next environment, whose rows are written.
+    /// Ends the state of the next environment, whose rows have been written.
     #[inline]
     pub fn end_state(&mut self) {
         self.state_starts.push((self.state_rows.len() / self.width) as u32);
     }
 
-    /// Ends a candidate, whose rows are written.
+    /// Ends a candidate, whose rows have been written.
     #[inline]
     pub fn end_candidate(&mut self) {
         self.candidate_starts

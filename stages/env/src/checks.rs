@@ -5,7 +5,7 @@ use stages_core::ConfigProblem;
 /// Refuses a number that is not from `least` to `most`; `f64::MAX` is no bound.
 ///
 /// # Errors
-/// The number, with its field.
+/// Names the field and the number.
 pub(crate) fn within(field: &str, value: f64, least: f64, most: f64) -> Result<(), ConfigProblem> {
     match (least..=most).contains(&value) {
         true => Ok(()),
@@ -20,7 +20,7 @@ pub(crate) fn within(field: &str, value: f64, least: f64, most: f64) -> Result<(
 /// Refuses a number that is not finite and above 0.
 ///
 /// # Errors
-/// The number, with its field.
+/// Names the field and the number.
 pub(crate) fn positive(field: &str, value: f64) -> Result<(), ConfigProblem> {
     match value.is_finite() && value > 0.0 {
         true => Ok(()),

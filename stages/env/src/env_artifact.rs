@@ -21,7 +21,7 @@ pub(crate) fn is_key(column: &str) -> bool {
 /// Refuses a feature that comes from two inputs.
 ///
 /// # Errors
-/// The first such feature.
+/// Names the first such feature.
 pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Result<(), ConfigProblem> {
     let mut seen = BTreeSet::new();
     for features in plan.inputs.get("features").into_iter().flatten() {
@@ -34,7 +34,7 @@ pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Re
     Ok(())
 }
 
-/// An artifact that files are added to.
+/// An artifact to which files can be added.
 pub(crate) fn builder(store: &Store, meta: serde_json::Value) -> ArtifactBuilder<'_> {
     ArtifactBuilder::new(store, PortType::Env.name(), meta)
 }
@@ -44,10 +44,10 @@ pub(crate) fn outputs(builder: ArtifactBuilder<'_>) -> Result<Outputs, StageErro
     Ok([("env".to_owned(), builder.finish()?)].into())
 }
 
-/// Tables as files, with lines for the log and for the terminal.
+/// Built tables as files, with lines for the log and for the terminal.
 #[derive(Debug)]
 pub struct Built<F = Vec<u8>> {
-    /// Name and file, in order.
+    /// The name and the contents of each file, in order.
     pub files: Vec<(String, F)>,
     /// Lines for the log.
     pub notes: Vec<String>,
@@ -129,7 +129,7 @@ pub(crate) fn files<'a>(store: &'a Store, artifact: &'a Artifact) -> impl Files 
 /// The file of configuration, observation and actions by name, normalisation, and worlds.
 pub(crate) const SPEC: &str = "env.json";
 
-/// An artifact of a family with [`SPEC`], which other files are added to.
+/// An artifact of a family with [`SPEC`], to which other files can be added.
 pub(crate) fn begin<'a>(
     store: &'a Store,
     family: &str,

@@ -1,4 +1,4 @@
-//! The episodes of training: their length, and their draw.
+//! The episodes of training: their length, and how they are drawn.
 
 use crate::split::SnapshotRange;
 use schemars::JsonSchema;

@@ -3,7 +3,7 @@
 use datasets::SnapshotTime;
 use stages_core::StageError;
 
-/// Fewer snapshots may lack any share of their values: a share of a few says little.
+/// With fewer snapshots than this, any share of missing values is accepted: a share of a few says little.
 pub(crate) const FEW_SNAPSHOTS: usize = 100;
 
 /// A market feature.
@@ -11,13 +11,13 @@ pub(crate) const FEW_SNAPSHOTS: usize = 100;
 pub struct FeatureColumn {
     /// The name.
     pub name: String,
-    /// The values by time, ascending; NaN where it is null. Those of days stand, beside a chain with several
-    /// snapshots a day, for the ends of the days: a snapshot shows that of the day before.
+    /// The values by time, ascending; NaN where they are null. Values of days stand for the ends of the days:
+    /// with several snapshots a day, a snapshot shows the value of the day before.
     pub values: Vec<(SnapshotTime, f64)>,
 }
 
-/// The value of a feature at snapshot `t`: of the same instant, or the same day. Beside several snapshots a
-/// day, that of a day is known at its end, and shown on the next day that has snapshots.
+/// The value of a feature at snapshot `t`: that of the same instant or the same day. With several snapshots a
+/// day, a day's value is known at the end of the day, and shown on the next day that has snapshots.
 fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<f64> {
     let time = times[t];
     let is_daily = column.values.first().is_some_and(|(of, _)| of.instant.is_none());
@@ -42,8 +42,8 @@ fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<
     (of.date >= day_before).then_some(*value)
 }
 
-/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep
-/// the last value; a feature with more than the share `most` of them is refused.
+/// The market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps
+/// keep the last value; a feature whose share of gaps exceeds `most` is refused.
 pub(crate) fn market_features(
     columns: &[FeatureColumn],
     times: &[SnapshotTime],

@@ -107,7 +107,7 @@ pub(crate) fn numbers<T: ArrowPrimitiveType>(
     Ok(array.values().clone())
 }
 
-/// The numbers of a row in a column that [`numbers`] reads; 0 without such a column.
+/// The number of numbers in a row of a column that [`numbers`] reads; 0 without such a column.
 pub(crate) fn width(batch: &RecordBatch, name: &str) -> usize {
     let column = batch.column_by_name(name);
     column.map_or(0, |column| match column.as_fixed_size_list_opt() {

@@ -1,4 +1,4 @@
-//! From an `env` artifact to environments that can be stepped.
+//! Opens the environments of `env` artifacts.
 
 use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
@@ -21,10 +21,10 @@ struct Meta {
 /// Opens the environment of an artifact.
 pub type Open = fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>;
 
-/// A family of environments of another crate.
+/// A family of environments that another crate defines.
 #[derive(Clone, Copy, Debug)]
 pub struct EnvFamily {
-    /// The name in the `meta` of its artifacts.
+    /// The name of the family in the `meta` of its artifacts.
     pub name: &'static str,
     /// Opens an artifact, as [`open_any`] does.
     pub open: Open,

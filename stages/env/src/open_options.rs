@@ -40,8 +40,8 @@ impl Split {
         StageError::new(format!("this environment has {what}")).hint(hint)
     }
 
-    /// The number of its table where there is one of training and one of testing: validation has other
-    /// episodes of that of training.
+    /// The number of the split's table in environments with one table for training and one for testing:
+    /// validation draws other episodes from the training table.
     pub(crate) fn table(self) -> usize {
         usize::from(self == Self::Test)
     }

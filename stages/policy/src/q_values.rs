@@ -12,8 +12,8 @@ pub fn combine(outputs: &[f32], q: &mut [f32]) {
     }
 }
 
-/// The derivative with respect to the outputs `[n, A + 1]`, from that with respect to the action values `[n,
-/// A]`.
+/// From the derivative with respect to the action values `[n, A]`, the derivative with respect to the outputs
+/// `[n, A + 1]`.
 pub fn spread(dq: &[f32], outputs: &mut [f32]) {
     let a = dq.len() / (outputs.len() - dq.len()).max(1);
     for (row, dq) in outputs.chunks_exact_mut(a + 1).zip(dq.chunks_exact(a)) {

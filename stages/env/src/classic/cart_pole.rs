@@ -36,7 +36,7 @@ pub struct Poles {
 pub type CartPole = EpisodicEnv<Poles>;
 
 impl CartPole {
-    /// `options.num_envs` of them; with `hidden`, only position and angle are shown.
+    /// A batch of `options.num_envs` poles; with `hidden`, only position and angle are observed.
     pub fn new(hidden: bool, options: &OpenOptions) -> Self {
         let (name, shown): (_, &[&str]) = if hidden {
             ("CartPole-hidden-velocity", &["position", "angle"])
@@ -70,7 +70,7 @@ fn fallen([x, _, angle, _]: [f64; 4]) -> bool {
 }
 
 impl Episodic for Poles {
-    /// Position, velocity, angle, angular velocity.
+    /// An element of the state: position, velocity, angle or angular velocity.
     type Value = [f64; 4];
     type Action = u32;
 
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// Pushing towards the side that the pole falls to keeps it up to the time limit, most of the time.
+    /// Pushing towards the side to which the pole falls mostly keeps it up to the time limit.
     #[test]
     fn a_good_controller_is_cut_off_at_500() {
         let mut env = CartPole::new(false, &OpenOptions::test(4, 1));

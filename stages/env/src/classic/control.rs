@@ -1,4 +1,4 @@
-//! Tasks of continuous control whose state is two numbers.
+//! Continuous control tasks whose state is two numbers.
 
 use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions, Bounds};
@@ -21,15 +21,15 @@ pub trait Task: Send + Sync {
     /// The elements of an observation.
     const OBSERVATION: &'static [&'static str];
     const ACTION: &'static str;
-    /// The greatest size of the action.
+    /// The largest absolute value of the action.
     const MOST: f32;
-    /// The steps after which an episode is cut off.
+    /// The number of steps after which an episode is cut off.
     const MAX_STEPS: u32;
 
-    /// The state that an episode begins with.
+    /// The state in which an episode begins.
     fn fresh(random: &mut Random) -> [f64; 2];
 
-    /// One step, for an action within the bounds.
+    /// Advances a state by one step, for an action within the bounds.
     fn advance(state: [f64; 2], action: f32) -> Moved;
 
     /// Writes the observation.
@@ -46,7 +46,7 @@ pub struct Controlled<T> {
 pub(super) type Control<T> = EpisodicEnv<Controlled<T>>;
 
 impl<T: Task> Control<T> {
-    /// `options.num_envs` of them.
+    /// A batch of `options.num_envs` environments.
     pub(super) fn new(options: &OpenOptions) -> Self {
         let spec = EnvSpec {
             name: T::NAME.to_owned(),
@@ -85,7 +85,7 @@ impl<T: Task> Episodic for Controlled<T> {
         state[0] = T::fresh(&mut random);
     }
 
-    /// An action beyond the bounds counts as the bound, one that is not a number as 0.
+    /// Actions beyond the bounds count as the bound, and actions that are no number as 0.
     fn advance(&self, state: &mut [[f64; 2]], count: u32, action: f32) -> Outcome {
         let action = if action.is_nan() {
             0.0

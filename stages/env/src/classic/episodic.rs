@@ -1,4 +1,4 @@
-//! Batches of tasks whose state is a row of numbers, with a count of steps.
+//! Batches of tasks whose state is a row of numbers and a count of steps.
 
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
@@ -20,27 +20,27 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// A task: its dynamics, and what is seen of them.
+/// A task: its dynamics, and how its state is observed.
 pub trait Episodic: Send + Sync {
-    /// A number of the state.
+    /// The type of the state's numbers.
     type Value: Pod + Default + Send + Sync;
-    /// The action of an environment.
+    /// The type of an environment's action.
     type Action: Copy + Send + Sync;
-    /// The count of steps that an episode begins with.
+    /// The count of steps at the start of an episode.
     const FIRST: u32 = 0;
 
-    /// Observations and actions.
+    /// The observations and actions.
     fn spec(&self) -> &EnvSpec;
-    /// The numbers of the state.
+    /// The number of numbers in a state.
     fn width(&self) -> usize;
     /// The actions of `num_envs` environments.
     ///
     /// # Errors
-    /// When they are of another kind or shape.
+    /// Fails when the actions are of another kind or shape.
     fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [Self::Action], StageError>;
-    /// Writes the state that an episode begins with.
+    /// Writes the state in which an episode begins.
     fn fresh(&self, random: Random, state: &mut [Self::Value]);
-    /// Takes the step that is the `count`-th.
+    /// Takes the step number `count`.
     fn advance(&self, state: &mut [Self::Value], count: u32, action: Self::Action) -> Outcome;
     /// Writes the observation.
     fn show(&self, state: &[Self::Value], count: u32, out: &mut [f32]);
@@ -50,14 +50,14 @@ pub trait Episodic: Send + Sync {
 pub struct EpisodicEnv<T: Episodic> {
     task: T,
     stream: [u64; 2],
-    /// `[B, width]`.
+    /// The states `[B, width]`.
     states: Vec<T::Value>,
     counts: Vec<u32>,
     episodes: Vec<u64>,
 }
 
 impl<T: Episodic> EpisodicEnv<T> {
-    /// `options.num_envs` of them.
+    /// A batch of `options.num_envs` environments.
     pub(super) fn of(task: T, options: &OpenOptions) -> Self {
         let (n, width) = (options.num_envs, task.width());
         let mut this = Self {
@@ -78,7 +78,7 @@ impl<T: Episodic> EpisodicEnv<T> {
     }
 }
 
-/// The random numbers of episode `episode` of environment `i`.
+/// The random numbers for episode `episode` of environment `i`.
 fn random(stream: [u64; 2], i: usize, episode: u64) -> Random {
     Random::new(&[stream[0], stream[1], i as u64, episode])
 }

@@ -28,7 +28,7 @@ pub struct Game {
     spec: EnvSpec,
     /// Cards in a game.
     cards: usize,
-    /// The distance of the card to name; 1 is the one that is shown.
+    /// The distance of the card to be named; 1 is the card that is shown.
     k: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Game {
 pub type RepeatPrevious = EpisodicEnv<Game>;
 
 impl RepeatPrevious {
-    /// `options.num_envs` games with this many decks.
+    /// A batch of `options.num_envs` games with this many decks.
     pub(crate) fn new(name: &str, decks: usize, k: usize, options: &OpenOptions) -> Self {
         let spec = EnvSpec {
             name: name.to_owned(),
@@ -50,7 +50,7 @@ impl RepeatPrevious {
 }
 
 impl Episodic for Game {
-    /// A suit; the state has them in the order they are dealt.
+    /// The type of a suit; the state holds the suits in the order in which they are dealt.
     type Value = u8;
     type Action = u32;
     /// The count is the number of cards dealt.

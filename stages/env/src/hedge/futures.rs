@@ -12,7 +12,7 @@ use stages_core::dataset::DataSet;
 use stages_core::{Given, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The days that a price may be old.
+/// The largest age of a price, in days.
 const MOST_AGE: i32 = 10;
 
 /// A daily bar of a contract.
@@ -22,11 +22,11 @@ pub struct FutureBar {
     pub date: Date,
     /// The contract.
     pub contract: String,
-    /// The open; NaN where it has none.
+    /// The opening price; NaN where the bar has none.
     pub open: f64,
-    /// The close.
+    /// The closing price.
     pub close: f64,
-    /// The contracts traded on the day.
+    /// The number of contracts traded on the day.
     pub volume: f64,
 }
 
@@ -35,19 +35,19 @@ pub struct FutureBar {
 pub(crate) struct FuturePrice {
     /// The price of the contract that is held from this snapshot on.
     pub price: f64,
-    /// The price of the contract that was held up to it.
+    /// The price of the contract that was held up to this snapshot.
     pub before: f64,
-    /// True if they are different contracts.
+    /// True if the two contracts differ.
     pub is_roll: bool,
-    /// The open of the contract that was held up to it; NaN where it has no bar. The tables of `env/options`
-    /// do not hold it.
+    /// The opening price of the contract that was held up to this snapshot; NaN where it has no bar. The
+    /// tables of `env/options` do not hold it.
     pub open: f64,
     /// True if a contract has a bar on the day.
     pub is_quoted: bool,
 }
 
 impl FuturePrice {
-    /// The values of a price in the tables.
+    /// The number of values of a price in the tables.
     pub(crate) const WIDTH: usize = 3;
 
     pub(crate) fn encode(self) -> [f64; Self::WIDTH] {
@@ -66,10 +66,10 @@ impl FuturePrice {
     }
 }
 
-/// The bars at the port `future`; none where it is not connected.
+/// The bars at the port `future`; empty where it is not connected.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails when the bars cannot be read.
 pub(crate) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
     let Some(input) = given.optional("future") else {
         return Ok(Vec::new());
@@ -99,8 +99,8 @@ pub(crate) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
 /// The prices at each snapshot.
 ///
 /// # Errors
-/// When snapshots are instants within a day, no contract has a price at the first snapshot, or prices are
-/// missing for more than ten days.
+/// Fails when snapshots are instants within a day, when no contract has a price at the first snapshot, or
+/// when prices are missing for more than ten days.
 pub(crate) fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Result<Vec<FuturePrice>, StageError> {
     let mut by_day: BTreeMap<Date, Vec<&FutureBar>> = BTreeMap::new();
     for bar in bars.iter().filter(|bar| bar.close.is_finite() && bar.close > 0.0) {
@@ -182,7 +182,7 @@ mod tests {
 
     type Prices = Result<Vec<(f64, f64, bool, Option<f64>, bool)>, StageError>;
 
-    /// Price, price before, roll, open and whether there is a quote, of each day.
+    /// The price, the price before, the roll, the open and whether there is a quote, for each day.
     fn prices(bars: &[FutureBar], times: &[SnapshotTime]) -> Prices {
         let of = |p: FuturePrice| {
             let open = Some(p.open).filter(|open| !open.is_nan());

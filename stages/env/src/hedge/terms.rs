@@ -22,9 +22,9 @@ pub enum HedgeRule {
 pub enum HedgeOrder {
     /// Nothing is traded, even where the rule of `hedge` would.
     Leave,
-    /// To zero exposure.
+    /// Trades to zero exposure.
     Zero,
-    /// To the edge of the band, where the exposure is outside it.
+    /// Trades to the edge of the band, where the exposure is outside the band.
     Band,
 }
 
@@ -43,17 +43,17 @@ impl HedgeOrder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HedgeTerms {
     pub rule: HedgeRule,
-    /// A fraction of the net asset value.
+    /// The width of the band, as a fraction of the net asset value.
     pub band: f64,
-    /// A fraction of the price.
+    /// The half spread, as a fraction of the price.
     pub half_spread: f64,
-    /// For each lot.
+    /// The commission per lot.
     pub commission: f64,
-    /// Annual, decimal.
+    /// The annual rate for borrowing, decimal.
     pub borrow: f64,
-    /// A fraction of the notional.
+    /// The margin requirement, as a fraction of the notional.
     pub margin: f64,
-    /// In units of the instrument.
+    /// The size of a lot, in units of the instrument.
     pub lot: f64,
 }
 
@@ -97,7 +97,7 @@ impl HedgeTerms {
         positive("hedge.lot", self.lot)
     }
 
-    /// The order of the rule.
+    /// The order that the rule gives.
     pub(crate) fn order(&self) -> HedgeOrder {
         match self.rule {
             HedgeRule::Action => HedgeOrder::Leave,
@@ -106,7 +106,7 @@ impl HedgeTerms {
         }
     }
 
-    /// The units that an order trades, in whole lots, of an account with this exposure in units and this net
+    /// The units that an order trades, in whole lots, for an account with this exposure in units and this net
     /// asset value; 0 where nothing is traded.
     pub(crate) fn units(&self, order: HedgeOrder, exposure: f64, price: f64, nav: f64) -> f64 {
         let target = match order {
@@ -120,8 +120,8 @@ impl HedgeTerms {
         ((target - exposure) / self.lot).round() * self.lot
     }
 
-    /// The units, in whole lots, that bring what is `held` of the instrument to this share of the rest of the
-    /// exposure, against it; 0 where the change is within the band.
+    /// The units, in whole lots, that bring the holding `held` of the instrument to minus the given share of
+    /// the rest of the exposure; 0 where the change is within the band.
     pub(crate) fn units_to_ratio(
         &self,
         ratio: f64,
@@ -138,17 +138,17 @@ impl HedgeTerms {
         }
     }
 
-    /// The spread cost and the commission of a trade of that many units, not negative, of that value.
+    /// The spread cost and the commission of a trade of this many units (not negative) and this value.
     pub(crate) fn costs(&self, units: f64, notional: f64) -> (f64, f64) {
         (notional * self.half_spread, units / self.lot * self.commission)
     }
 
-    /// The cost of borrowing units that are held short, not negative, over `days`.
+    /// The cost of borrowing the units held short (not negative) over `days`.
     pub(crate) fn borrowing(&self, short: f64, price: f64, days: f64) -> f64 {
         self.borrow * short * price * days / 365.0
     }
 
-    /// The margin requirement of what is held.
+    /// The margin requirement of the units held.
     pub(crate) fn margin(&self, held: f64, price: f64) -> f64 {
         self.margin * held.abs() * price
     }

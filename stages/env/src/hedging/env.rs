@@ -1,4 +1,4 @@
-//! The batch of environments.
+//! The batch of environments of `env/hedging`.
 
 use super::config::{HedgingConfig, SPOT};
 use crate::actions::{ActionSpace, Actions};
@@ -14,7 +14,7 @@ use stages_numerics::random::Random;
 
 /// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
-/// Numbers of a point of a path: underlying, call, delta.
+/// The number of values at a point of a path: underlying, call, delta.
 pub(crate) const POINT: usize = 3;
 
 /// The state of an environment.
@@ -34,7 +34,7 @@ struct HedgeState {
 /// The data that the environments of a batch share.
 struct Shared {
     config: HedgingConfig,
-    /// `[paths, steps + 1, 3]`: underlying, call, delta.
+    /// The points of the paths `[paths, steps + 1, 3]`: underlying, call, delta.
     points: ScalarBuffer<f64>,
     paths: usize,
     seed: u64,
@@ -72,7 +72,7 @@ pub struct HedgingEnv {
     spec: EnvSpec,
     shared: Shared,
     states: Vec<HedgeState>,
-    /// The profit of the last finished episode of each, in per cent of the first price.
+    /// The profit of each environment's last finished episode, in per cent of the first price.
     finals: Vec<f64>,
 }
 
@@ -103,7 +103,7 @@ impl HedgingEnv {
         }
     }
 
-    /// The task.
+    /// The configuration of the task.
     pub fn config(&self) -> &HedgingConfig {
         &self.shared.config
     }
@@ -120,7 +120,7 @@ impl HedgingEnv {
         self.finals[i]
     }
 
-    /// Steps with hedge ratios outside the grid, as [`BatchEnv::step`] does with actions.
+    /// Steps the environments with hedge ratios off the grid, as [`BatchEnv::step`] does with actions.
     pub fn step_ratios(&mut self, ratios: &[f64], out: StepBuffers<'_>) {
         self.run(&|i| ratios[i], out);
     }

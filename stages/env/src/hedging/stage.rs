@@ -13,11 +13,11 @@ use stages_numerics::random::Random;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "hedging";
-/// The paths for training and for testing.
+/// The files of the paths for training and for testing.
 const TABLES: [&str; 2] = ["train.arrow", "test.arrow"];
 
 impl HedgingConfig {
-    /// Paths as a file: underlying, call and delta at every step.
+    /// The paths as a file: underlying, call and delta at every step.
     fn table(&self, stream: u64) -> Result<Vec<u8>, StageError> {
         let step = self.days / 365.0 / f64::from(self.steps);
         let (drift, deviation) = (

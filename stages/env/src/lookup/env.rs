@@ -1,4 +1,4 @@
-//! The batch of environments.
+//! The batch of environments of `env/lookup`.
 
 use super::config::{LookupConfig, POSITIONS};
 use crate::actions::{ActionSpace, Actions};
@@ -19,9 +19,9 @@ const ACCOUNT: [&str; 4] = ["position", "profit_and_loss", "fraction_of_episode"
 
 /// The rows that are looked up.
 pub(crate) struct Table {
-    /// `[rows, features]`.
+    /// The features `[rows, features]`.
     pub features: ScalarBuffer<f32>,
-    /// `[rows]`.
+    /// The returns `[rows]`.
     pub returns: ScalarBuffer<f32>,
 }
 
@@ -31,20 +31,20 @@ pub(crate) struct Table {
 struct LookupState {
     /// The number of the episode in this environment.
     episode: u64,
-    /// The row it is at.
+    /// The row at which the environment is.
     row: u32,
-    /// Steps of the episode that are over.
+    /// The number of steps taken in the episode.
     step: u32,
     position: f32,
     /// The sum of rewards, as a fraction.
     profit: f32,
     /// The last reward.
     reward: f32,
-    /// The step that the episode began at.
+    /// The step at which the episode began.
     first: u32,
 }
 
-/// B environments over one table.
+/// B environments over the same table.
 pub struct LookupEnv {
     spec: EnvSpec,
     shared: Shared,
@@ -60,7 +60,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// The beginning of an episode.
+    /// The state at the beginning of an episode.
     fn fresh(&self, i: usize, episode: u64) -> LookupState {
         let (rows, length) = (self.config.rows as u64, u64::from(self.config.episode_length));
         let mut random = Random::new(&[self.seed, self.split.word(), i as u64, episode]);
@@ -107,7 +107,7 @@ impl LookupEnv {
         Self { spec, shared, states }
     }
 
-    /// The task.
+    /// The configuration of the task.
     pub fn config(&self) -> &LookupConfig {
         &self.shared.config
     }

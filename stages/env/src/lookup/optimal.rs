@@ -21,7 +21,7 @@ pub struct Optimal {
 }
 
 impl Optimal {
-    /// The best policy of `config`.
+    /// The optimal policy of a configuration.
     pub fn new(config: &LookupConfig) -> Self {
         let mut this = Self {
             slope: 100.0 * config.volatility * config.signal,
@@ -35,7 +35,7 @@ impl Optimal {
         this
     }
 
-    /// For each action, slope and offset of its value as a function of the feature.
+    /// For each action, the slope and offset of its value as a function of the feature.
     fn lines(&self, left: usize, position: usize) -> [(f64, f64); POSITIONS.len()] {
         std::array::from_fn(|a| {
             let change = f64::from(POSITIONS[a] - POSITIONS[position]).abs();
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(optimal.action(3, 4, -0.01), 0);
     }
 
-    /// Run on the process itself, the policy earns its computed value, and more than threshold rules.
+    /// Run on the process itself, the policy earns the value computed for it, and more than threshold rules.
     #[test]
     fn it_earns_what_it_is_worth_and_more_than_others() {
         let config = LookupConfig::default();

@@ -1,5 +1,5 @@
-//! Features by contract at the input `features`: those of `ingest/features` beside the partitions of the
-//! chain, those of programs in partitions of their own.
+//! Features by contract at the input `features`: those of `ingest/features`, in the partitions of the chain,
+//! and those of programs, in partitions of their own.
 
 use super::build::{ContractColumns, ContractFeatures};
 use super::config::SlateConfig;
@@ -18,15 +18,15 @@ pub(super) struct ContractSets {
 
 struct ContractSet {
     names: Vec<String>,
-    /// By symbol, in the order of dates.
+    /// The partitions by symbol, in the order of dates.
     by_symbol: BTreeMap<String, Vec<Partition>>,
-    /// True where it has a row for each row of a chain, in the chain's partitions.
+    /// True where the set has a row for each row of a chain, in the chain's partitions.
     is_whole: bool,
     is_intraday: bool,
 }
 
 impl ContractSet {
-    /// The partitions with rows of a partition of the chain.
+    /// The partitions that have rows of a partition of the chain.
     fn of(&self, chain: &PartitionKey) -> Result<Vec<&Partition>, StageError> {
         let of_symbol = self.by_symbol.get(chain.symbol()?).into_iter().flatten();
         let meets = |key: &PartitionKey| key.range.from <= chain.range.to && chain.range.from <= key.range.to;
@@ -35,10 +35,10 @@ impl ContractSet {
 }
 
 impl ContractSets {
-    /// Those at `port`.
+    /// Opens the data sets at `port`.
     ///
     /// # Errors
-    /// When one is damaged.
+    /// Fails when a data set is damaged.
     pub fn open(context: &Context, port: &str) -> Result<Self, StageError> {
         let sets = context
             .list(port)
@@ -173,7 +173,7 @@ fn check(
     Ok(())
 }
 
-/// All that the values of a part depend on: the partitions of each set, and the names.
+/// Everything on which the values of a part depend: the partitions of each set, and the names.
 fn key(sets: &[(&ContractSet, Vec<Vec<&Partition>>)], names: &[String], part: usize) -> Vec<u8> {
     let of_part = || sets.iter().map(|(_, parts)| &parts[part]);
     let digests = of_part()

@@ -69,25 +69,25 @@ pub struct Liquidity {
     pub quoted: Option<f64>,
 }
 
-/// Volume, open interest, and the sizes of bid and ask of a contract at a snapshot; 0 where unknown.
+/// Volume, open interest, bid size and ask size of a contract at a snapshot; 0 where unknown.
 pub(crate) type Depths = [f32; 4];
 
-/// The settings that change how a trade is filled from how [`FillPrice::Cross`] fills it.
+/// The settings by which a fill differs from [`FillPrice::Cross`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FillRule {
-    /// The share of half the spread that is paid.
+    /// The share of half the spread that a trade pays.
     share: f64,
     impact: ImpactKind,
     coefficient: f64,
     of: usize,
     caps: [f64; 3],
-    /// True if an opening beyond the limits is filled up to them.
+    /// True if an opening beyond the limits is filled up to the limits.
     pub partial: bool,
-    /// True if trades fill at the next snapshot.
+    /// True if trades are filled at the next snapshot.
     pub next_snapshot: bool,
-    /// True if prices are those of the quotes, whatever the size.
+    /// True if prices are those of the quotes, whatever the size of the trade.
     pub is_plain: bool,
-    /// True if the size of a trade matters.
+    /// True if prices or limits depend on the size of a trade.
     pub by_size: bool,
 }
 
@@ -111,7 +111,7 @@ impl FillRule {
         }
     }
 
-    /// The price of a trade of so many contracts, whose quote and mark are these.
+    /// The price of a trade of `contracts` contracts with the given quote and mark.
     pub(crate) fn price(&self, quote: f64, mark: f64, contracts: f64, depths: Depths) -> f64 {
         let share = contracts.abs() / f64::from(depths[self.of]).max(1.0);
         let impact = match self.impact {
@@ -124,12 +124,12 @@ impl FillRule {
         if price < 0.0 { 0.0 } else { price }
     }
 
-    /// Returns whether so many contracts may be opened.
+    /// Returns whether `contracts` contracts may be opened.
     pub(crate) fn allows(&self, contracts: f64, depths: Depths) -> bool {
         contracts.abs() <= self.most(contracts, depths)
     }
 
-    /// The most contracts that may be opened on the side of a trade; infinite without limits.
+    /// The largest number of contracts that may be opened on the side of a trade; infinite without limits.
     pub(crate) fn most(&self, contracts: f64, depths: Depths) -> f64 {
         let [volume, open_interest, bid, ask] = depths;
         let size = if contracts > 0.0 { ask } else { bid };

@@ -60,17 +60,17 @@ pub enum HedgeInstrument {
 }
 
 impl HedgeConfig {
-    /// Returns whether nothing is hedged.
+    /// Returns whether there is no hedging.
     pub(crate) fn is_none(&self) -> bool {
         self.instrument == HedgeInstrument::None
     }
 
-    /// Returns whether actions hedge.
+    /// Returns whether actions decide the hedge.
     pub(crate) fn is_by_action(&self) -> bool {
         !self.is_none() && self.rule == HedgeRule::Action
     }
 
-    /// The rule and the costs.
+    /// The rule and the costs of the hedge.
     pub(crate) fn terms(&self) -> HedgeTerms {
         terms!(self)
     }

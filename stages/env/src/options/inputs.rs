@@ -1,4 +1,4 @@
-//! The stage's inputs, read into the market data that tables are built from.
+//! Reads the stage's inputs into the market data from which tables are built.
 
 use super::build::{Day, Quote};
 use super::config::OptionsConfig;
@@ -105,7 +105,7 @@ fn chosen(config: &OptionsConfig, mut worlds: Vec<WorldInput>) -> Result<Vec<Wor
 }
 
 impl WorldInput {
-    /// Returns whether it has or had the symbol.
+    /// Returns whether the world has or had the symbol.
     pub(super) fn has_symbol(&self, symbol: &str) -> bool {
         self.names.iter().any(|name| name.symbol == symbol)
     }
@@ -220,7 +220,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Those at `port`.
+    /// Opens the features at `port`.
     pub(super) fn open(context: &Context, port: &str) -> Result<Self, StageError> {
         let by_symbol = context
             .list(port)

@@ -38,7 +38,7 @@ pub fn build<S: PartStore>(
     build_worlds(&[(source, store)], config)
 }
 
-/// Builds the tables of worlds, each from its source with its own store of pieces; the worlds side by side.
+/// Builds the tables of several worlds in parallel, each from its source with its own store of pieces.
 ///
 /// # Errors
 /// When the data cannot make an environment: no snapshots, a feature without any value, no training dates,
@@ -121,10 +121,10 @@ pub fn build_worlds<S: PartStore>(
 /// A world's tables.
 struct BuiltWorld<F> {
     world: World,
-    /// The names of the market features, and of those that are not observed.
+    /// The names of the observed market features, and of the hidden ones.
     observed: Vec<String>,
     hidden: Vec<String>,
-    /// The names of the features by contract, C.
+    /// The names of the C features by contract.
     of_contracts: Vec<String>,
     /// The observation of market and slate, raw `[T, F + K (G + C)]`.
     shown: Vec<f32>,
@@ -276,7 +276,7 @@ fn world<S: PartStore>(
     })
 }
 
-/// The features of the slate by part and snapshot `[K, G + C]`, raw.
+/// The features of the slate for each snapshot of a part, raw `[K, G + C]`.
 fn slate_features<S: PartStore>(
     source: &MarketSource<'_>,
     config: &OptionsConfig,
@@ -322,7 +322,7 @@ fn slate_features<S: PartStore>(
     Ok(chain.parts.iter().zip(&all).map(beside).collect())
 }
 
-/// The snapshots of a part as columns; rates and features are yet to be given.
+/// The snapshots of a part as columns, still without rates and features.
 fn rows(part: &PartSnapshots, listing: &Listing, has_future: bool) -> SnapshotRows {
     let indices = listing.indices();
     let index = |key: Option<&ContractKey>| key.and_then(|key| indices.get(key)).map_or(-1, |&i| i as i32);

@@ -15,7 +15,7 @@ use serde_json::json;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// The settings by which quotes are read.
+/// The settings that determine how quotes are read.
 fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::Value {
     let fills = &config.fills;
     let settlements = &source.settlements;
@@ -33,7 +33,7 @@ fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::
     of_fills.into_iter().chain(key).collect()
 }
 
-/// The settings that the snapshots of a part depend on.
+/// The settings on which the snapshots of a part depend.
 pub(super) fn snapshots_key(source: &MarketSource<'_>, config: &OptionsConfig) -> String {
     let key = match config.hedge.instrument {
         HedgeInstrument::Future => json!([prices_key(source, config), config.slate, "carry"]),
@@ -68,7 +68,7 @@ fn days(source: &MarketSource<'_>, part: usize) -> Result<(Vec<Day>, usize), Sta
 
 /// The parts of the chain that have snapshots, each with its contracts.
 pub(crate) struct Chain {
-    /// The number of each in the source.
+    /// The number of each part in the source.
     pub numbers: Vec<usize>,
     pub parts: Vec<PartSnapshots>,
     pub listings: Vec<Listing>,
@@ -123,7 +123,7 @@ impl Chain {
         })
     }
 
-    /// The snapshots of each part, as a range of all.
+    /// The range of each part's snapshots among all snapshots.
     pub(crate) fn ranges(&self) -> Vec<std::ops::Range<usize>> {
         let mut start = 0;
         self.parts
@@ -136,8 +136,8 @@ impl Chain {
             .collect()
     }
 
-    /// The quote histories of every part, one after the other: each starts from the final state of the one
-    /// before.
+    /// The quote histories of every part, one part after another: each starts from the final state of the
+    /// previous part.
     pub(crate) fn histories<S: PartStore>(
         &self,
         source: &MarketSource<'_>,

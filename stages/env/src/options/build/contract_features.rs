@@ -1,4 +1,4 @@
-//! Features of contracts, as the slots of the slate show them.
+//! Features of contracts, which the slots of the slate show.
 
 use super::part_store::{PartStore, Piece};
 use super::snapshots::PartSnapshots;
@@ -6,13 +6,13 @@ use datasets::SnapshotTime;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// The features of contracts that are read part by part, beside a chain.
+/// The features of contracts that are read part by part, in addition to a chain.
 pub struct ContractFeatures<'a> {
-    /// Their names, C.
+    /// The names of the C features.
     pub names: Vec<String>,
-    /// By part, all that its values depend on.
+    /// For each part, everything on which the features' values depend.
     pub keys: Vec<Vec<u8>>,
-    /// Reads those of a part: tables whose features, one table after the other, are those of `names`.
+    /// Reads the features of a part as tables; the features of all tables, one after another, are `names`.
     pub read: Box<dyn Fn(usize) -> Result<Vec<ContractColumns>, StageError> + Sync + 'a>,
 }
 
@@ -21,23 +21,23 @@ pub struct ContractFeatures<'a> {
 pub struct ContractColumns {
     /// The snapshot of each row.
     pub times: Vec<SnapshotTime>,
-    /// Days since 1970-01-01.
+    /// The expiry of each row, in days since 1970-01-01.
     pub expiries: Vec<i32>,
-    /// Option classes.
+    /// The option classes.
     pub roots: Vec<String>,
     /// The index of each row's class.
     pub root: Vec<u32>,
-    /// In currency.
+    /// The strike of each row, in currency.
     pub strikes: Vec<f64>,
-    /// Call or put.
+    /// True where the row's contract is a call.
     pub calls: Vec<bool>,
-    /// By feature, the values of the rows; NaN where there is none.
+    /// The values of the rows for each feature; NaN where there is none.
     pub values: Vec<Vec<f64>>,
 }
 
 impl ContractFeatures<'_> {
-    /// Features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN for
-    /// an empty slot, and where there is no value. `key` is of the snapshots.
+    /// The features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN
+    /// for an empty slot and where there is no value. `key` is that of the snapshots.
     pub(super) fn of_slots<S: PartStore>(
         &self,
         store: &S,
@@ -60,7 +60,7 @@ impl ContractFeatures<'_> {
     }
 }
 
-/// A snapshot, and expiry, strike (bits) and right of a contract, whose class is yet to be compared.
+/// A snapshot, and the expiry, strike (as bits) and right of a contract, whose class must be compared, too.
 type Terms = (SnapshotTime, i32, u64, bool);
 
 /// The features of the slots of snapshots `[T, K, C]`; a contract without a row has none.
@@ -101,7 +101,8 @@ fn of_slots(tables: &[ContractColumns], part: &PartSnapshots, width: usize) -> V
     out
 }
 
-/// The slate's own features `[K, G]` of a snapshot, each slot followed by those of its contract `[K, C]`.
+/// The slate's own features `[K, G]` of a snapshot, with each slot followed by the features of its contract
+/// `[K, C]`.
 pub(super) fn beside(own: &[f32], of_contracts: &[f32], slots: usize) -> Vec<f32> {
     let (g, c) = (own.len() / slots.max(1), of_contracts.len() / slots.max(1));
     (0..slots)

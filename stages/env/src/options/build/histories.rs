@@ -20,27 +20,27 @@ use stages_core::StageError;
 use stages_numerics::black_scholes::{greeks, intrinsic};
 use std::collections::BTreeMap;
 
-/// The contracts of a part.
+/// The contracts that a part lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
-    /// Each contract, and the snapshot of the part at which its history there begins.
+    /// Each contract, and the snapshot of the part at which the contract's history there begins.
     pub contracts: Vec<(ContractKey, usize)>,
-    /// The number of them, the first ones, that the part before left unexpired.
+    /// The number of leading contracts that the previous part left unexpired.
     pub carried: usize,
     /// True for contracts that settle in the part: at their first snapshot at or after their settlement.
     settles: Vec<bool>,
-    /// The contracts that others become by an adjustment, by index.
+    /// The contracts into which others turn by an adjustment, by index, with their predecessors.
     successors: BTreeMap<usize, Predecessor>,
 }
 
-/// The contract that another was before an adjustment.
+/// The contract that another contract was before an adjustment.
 #[derive(Clone, Copy, Debug)]
 struct Predecessor {
     /// The index of the contract.
     index: usize,
-    /// The snapshot of the part at which it becomes the other.
+    /// The snapshot of the part at which the contract becomes the other.
     at: usize,
-    /// The contracts that it becomes.
+    /// The number of contracts that one contract becomes.
     shares: u32,
 }
 
@@ -125,7 +125,7 @@ impl Listing {
 pub(crate) struct LastValues {
     /// The last implied volatility; NaN if it never had one.
     pub volatility: f64,
-    /// The time value of its last mark.
+    /// The time value of the contract's last mark.
     pub time_value: f64,
 }
 
@@ -156,14 +156,14 @@ pub(crate) struct Part<'a> {
     pub settlements: &'a Settlements,
     /// True if volume and open interest are in the tables.
     pub has_depths: bool,
-    /// True if the sizes of quotes are.
+    /// True if the sizes of quotes are in the tables.
     pub has_sizes: bool,
-    /// The scenarios of portfolio margin, where it is the rule.
+    /// The scenarios of portfolio margin; `None` under other margin rules.
     pub risk_array: Option<&'a RiskArray>,
 }
 
 impl Part<'_> {
-    /// The dependencies of its file, beside its own quotes and the settings they are read by.
+    /// Everything on which the part's file depends besides its own quotes and the settings for reading them.
     pub(crate) fn key(&self, state: &PartState) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut text = |text: &str| {
@@ -249,12 +249,12 @@ impl Part<'_> {
 /// The histories of a part's contracts as far as its quotes give them: this needs no state of the part
 /// before.
 pub(crate) struct QuotedHistories {
-    /// `[contract][snapshot of its history]`.
+    /// The entries `[contract][snapshot of its history]`.
     entries: Vec<Vec<Entry>>,
     volatility: Vec<Vec<f64>>,
-    /// Empty where they are not in the tables.
+    /// Volume and open interest; empty where they are not in the tables.
     depths: Vec<Vec<[f32; 2]>>,
-    /// The sizes of bid and ask, likewise.
+    /// The sizes of bid and ask; empty where they are not in the tables.
     sizes: Vec<Vec<[f32; 2]>>,
     curves: BTreeMap<Class, Vec<(usize, Curve)>>,
 }
@@ -417,7 +417,7 @@ struct History<'a> {
     settles: bool,
     settlement: Settlement,
     part: &'a Part<'a>,
-    /// The last curve before the part, and those in it by snapshot.
+    /// The last curve before the part, and the curves in it by snapshot.
     before: Option<&'a Curve>,
     curves: &'a [(usize, Curve)],
 }

@@ -13,43 +13,43 @@ use std::collections::BTreeSet;
 /// A contract's row at a snapshot; NaN where there is no value.
 #[derive(Clone, Copy, Debug)]
 pub struct Quote {
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     pub expiry: i32,
-    /// Index into [`Day::roots`].
+    /// The index of the class in [`Day::roots`].
     pub root: u16,
-    /// Call or put.
+    /// True for a call, false for a put.
     pub call: bool,
-    /// In currency.
+    /// The strike, in currency.
     pub strike: f64,
-    /// Best bid.
+    /// The best bid.
     pub bid: f64,
-    /// Best ask.
+    /// The best ask.
     pub ask: f64,
-    /// Last price.
+    /// The last price.
     pub last: f64,
-    /// Annual, decimal.
+    /// The implied volatility, annual and decimal.
     pub implied_volatility: f64,
     /// Delta, dV/dS.
     pub delta: f64,
-    /// d2V/dS2.
+    /// Gamma, d2V/dS2.
     pub gamma: f64,
-    /// Per 1.00 of volatility.
+    /// Vega, per 1.00 of volatility.
     pub vega: f64,
-    /// Per year.
+    /// Theta, per year.
     pub theta: f64,
-    /// Forward of the underlying at expiry.
+    /// The forward price of the underlying at expiry.
     pub forward: f64,
-    /// Value now of 1 at expiry.
+    /// The present value of 1 at expiry.
     pub discount: f64,
-    /// Contracts traded on the day so far.
+    /// The number of contracts traded on the day so far.
     pub volume: f64,
-    /// Contracts open.
+    /// The number of open contracts.
     pub open_interest: f64,
-    /// Contracts that the bid is for.
+    /// The number of contracts that the bid is for.
     pub bid_size: f64,
-    /// Contracts that the ask is for.
+    /// The number of contracts that the ask is for.
     pub ask_size: f64,
-    /// False where it gives a mark, and nothing can be traded at it.
+    /// False where the quote gives a mark but cannot be traded.
     pub tradable: bool,
 }
 
@@ -77,7 +77,7 @@ impl Prices {
 }
 
 impl Quote {
-    /// Bid, ask and mid by the rules of `fills`; the mid alone where nothing can be traded.
+    /// Bid, ask and mid by the rules of `fills`; the mid alone where the quote cannot be traded.
     pub(crate) fn prices(&self, fills: &Fills) -> Prices {
         let (mid, half) = match fills.quotes {
             QuoteKind::BidAsk => {
@@ -117,7 +117,7 @@ pub struct Day {
     pub instant: Option<i64>,
     /// The price of the underlying; NaN where it is not known, and then the snapshot is left out.
     pub underlying: f64,
-    /// Option classes.
+    /// The option classes.
     pub roots: Vec<String>,
     /// The contracts, each once.
     pub quotes: Vec<Quote>,
@@ -129,7 +129,7 @@ impl Day {
         self.roots.get(usize::from(quote.root)).map_or("", String::as_str)
     }
 
-    /// The time.
+    /// The time of the snapshot.
     pub fn time(&self) -> SnapshotTime {
         SnapshotTime {
             date: self.date,
@@ -142,15 +142,15 @@ impl Day {
 pub struct MarketSource<'a> {
     /// The underlying.
     pub symbol: String,
-    /// Units of the underlying in a contract.
+    /// The units of the underlying in a contract.
     pub multiplier: f64,
-    /// The option classes that are not among the quotes, though the chain has them.
+    /// The option classes of the chain that are left out of the quotes.
     pub left_out: BTreeSet<String>,
-    /// Market features.
+    /// The market features.
     pub features: Vec<FeatureColumn>,
     /// Features of contracts, which the slots of the slate show.
     pub contract_features: Option<ContractFeatures<'a>>,
-    /// Features that are not observed.
+    /// The features that are not observed.
     pub hidden: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.
     pub rates: Vec<(Date, f64)>,
@@ -158,7 +158,7 @@ pub struct MarketSource<'a> {
     pub actions: Vec<CorporateAction>,
     /// The symbols that the underlying had before, each with the day on which it became the next.
     pub changes: Vec<(String, Date)>,
-    /// Daily bars of the contracts of a hedge future; empty where it is at its fair price.
+    /// Daily bars of the contracts of a hedge future; empty where the future is at its fair price.
     pub future: Vec<FutureBar>,
     /// The settlement of contracts.
     pub settlements: Settlements,

@@ -1,11 +1,11 @@
-//! Contract selection: the slate of a snapshot, by that snapshot's quotes alone.
+//! Contract selection: the slate of a snapshot, from that snapshot's quotes alone.
 
 use super::market_source::{Day, Quote};
 use super::settlements::Settlements;
 use crate::options::config::{OptionsConfig, SlateFeature};
 use std::collections::BTreeMap;
 
-/// The delta that stands for at the money.
+/// The delta that counts as at the money.
 const AT_THE_MONEY: f64 = 0.5;
 
 /// A call and a put with one strike, as indices into the day's quotes.
@@ -14,7 +14,7 @@ type Pair = (usize, usize);
 /// The contracts selected at a snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
-    /// `[K]`: the quote in each slot.
+    /// The quote in each of the K slots.
     pub slots: Vec<Option<usize>>,
     /// For each maturity, the call and the put at the money.
     pub at_the_money: Vec<Option<Pair>>,
@@ -99,7 +99,7 @@ fn at_the_money(quotes: &[Quote], members: &[usize]) -> Option<Pair> {
         .min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// A feature of a contract, raw.
+/// The raw value of a contract's feature.
 pub(crate) fn feature(
     feature: SlateFeature,
     quote: &Quote,

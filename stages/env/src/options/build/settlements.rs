@@ -1,4 +1,4 @@
-//! The settlement of contracts: on a day of a chain with one snapshot a day, at an instant of one with
+//! The settlement of contracts: on a day in a chain with one snapshot a day, at an instant in a chain with
 //! several.
 
 use datasets::contract::{Contracts, Terms, specification};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Settlements {
     symbol: String,
-    /// By root, where the chain has several snapshots a day.
+    /// The terms by root, where the chain has several snapshots a day.
     terms: Option<BTreeMap<String, Terms>>,
 }
 
@@ -61,9 +61,9 @@ impl Settlements {
 /// The settlement of a contract.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settlement {
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     expiry: i32,
-    /// Microseconds since 1970 UTC, in a chain with several snapshots a day.
+    /// The instant of settlement in microseconds since 1970 UTC, in a chain with several snapshots a day.
     pub instant: Option<i64>,
 }
 
@@ -76,7 +76,7 @@ impl Settlement {
         }
     }
 
-    /// Days of a snapshot to the settlement.
+    /// The days from a snapshot to the settlement.
     pub fn days(self, at: SnapshotTime) -> f64 {
         let date = Date(self.expiry);
         SnapshotTime {
@@ -87,7 +87,8 @@ impl Settlement {
             - at.days()
     }
 
-    /// Returns whether the contract settles by the price of a snapshot on a later day than its expiry.
+    /// Returns whether the contract settles by the price of a snapshot that is on a later day than the
+    /// expiry.
     pub fn is_late(self, at: SnapshotTime) -> bool {
         self.instant.is_some() && at.date.0 > self.expiry
     }

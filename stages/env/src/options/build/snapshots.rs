@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 /// The identity of a contract.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ContractKey {
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     pub expiry: i32,
     pub root: String,
     /// The bits of the strike.
     pub strike: u64,
     pub call: bool,
-    /// The bits of the shares that a unit delivers: of 1, unless it is an adjusted contract. No quote is of
-    /// such a one, so that snapshots do not store it.
+    /// The bits of the number of shares that a unit delivers: 1, unless the contract was adjusted. Adjusted
+    /// contracts have no quotes, so that snapshots do not store this number.
     #[serde(skip, default = "one")]
     pub deliverable: u64,
 }
@@ -50,21 +50,21 @@ impl ContractKey {
 /// A snapshot, and the contracts selected at it. Floats are stored as their bits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// Days since 1970-01-01.
+    /// The date, in days since 1970-01-01.
     pub date: i32,
-    /// Microseconds since 1970 UTC, where there are several a day.
+    /// The instant in microseconds since 1970 UTC, where there are several snapshots a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instant: Option<i64>,
     #[serde(with = "bits64")]
     pub underlying: f64,
-    /// The bits of the carry of the nearest forward, annual, where a future is traded and there is one.
+    /// The bits of the annual carry of the nearest forward, where a future is traded and there is a forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<u64>,
-    /// `[K]`.
+    /// The contract in each of the K slots.
     pub slots: Vec<Option<ContractKey>>,
     /// For each maturity, the call and the put at the money.
     pub at_the_money: Vec<Option<(ContractKey, ContractKey)>>,
-    /// `[K, G]`, raw.
+    /// The features of the slots `[K, G]`, raw.
     #[serde(with = "bits32")]
     pub features: Vec<f32>,
 }
@@ -124,14 +124,14 @@ pub(crate) fn curves(day: &Day, settlements: &Settlements) -> Vec<(Class, Curve)
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PartSnapshots {
     pub snapshots: Vec<Snapshot>,
-    /// The number of snapshots that are left out: they have no price of the underlying.
+    /// The number of snapshots that are left out because they have no price of the underlying.
     pub left_out: usize,
     /// The last curve of each class that is yet to expire at the end of the part.
     pub curves: Vec<(Class, Curve)>,
 }
 
 impl PartSnapshots {
-    /// `left_out` snapshots have no price of the underlying, and are not among `days`.
+    /// The snapshots `days` of a part; `left_out` others have no price of the underlying.
     pub(crate) fn new(
         days: &[Day],
         left_out: usize,

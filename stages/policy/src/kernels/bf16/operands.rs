@@ -38,8 +38,8 @@ kernel![
         }
     }
 
-    /// Packs an even number of rows of a panel `[rows, 32]` twice: as pairs of neighbours in a row `[rows,
-    /// 16]`, and as pairs of neighbours in a column `[rows / 2, 32]`.
+    /// Packs an even number of rows of a panel `[rows, 32]` twice: as pairs of neighbours in a row
+    /// `[rows, 16]`, and as pairs of neighbours in a column `[rows / 2, 32]`.
     pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) {
         let (rows, _) = x.as_chunks::<{ 2 * WIDTH }>();
         let columns = by_column.as_chunks_mut::<WIDTH>().0;
