@@ -29,29 +29,29 @@ pub const MAX_POSITIONS: usize = MAX_LINES + MAX_LEGS;
 /// An option position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MarginLeg {
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     pub expiry: i32,
-    /// In currency.
+    /// The strike, in currency.
     pub strike: f64,
-    /// Call or put.
+    /// True for a call, false for a put.
     pub call: bool,
-    /// Shares of the underlying that a unit delivers: 1, unless it is an adjusted contract.
+    /// The number of shares of the underlying that a unit delivers: 1, unless the contract was adjusted.
     pub deliverable: f64,
-    /// Contracts, negative if short.
+    /// The number of contracts, negative if short.
     pub quantity: i32,
-    /// Value of one unit.
+    /// The mark of one unit.
     pub mark: f64,
 }
 
-/// The pairing of a short with longs. As long as the positions stay the same, so does this, until a mark or
-/// the underlying turns one of the comparisons that led to it.
+/// The pairing of a short with longs. As long as the positions stay the same, the pairing does, too, until a
+/// mark or the underlying reverses one of the comparisons that led to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pairing {
     /// The contracts of each pair times its loss, in the order of pairing.
     pub costs: [f64; Self::MOST],
     /// The greatest loss of a pair per unit; each is below the requirement of a naked short.
     pub worst: f64,
-    /// The contracts left naked.
+    /// The number of contracts left naked.
     pub left: f64,
     /// The loss against the long that was not taken for them, if there was one; no less than the requirement
     /// of a naked short. Minus infinity where there were more pairs than [`Pairing::costs`] holds, so that no
@@ -60,9 +60,9 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// The most pairs of one short that are remembered.
+    /// The largest number of pairs of one short that are remembered.
     pub(crate) const MOST: usize = 2;
-    /// The pairing of a long, or of no line at all.
+    /// The pairing of a long or of an unused line.
     pub(crate) const NONE: Self = Self {
         costs: [0.0; Self::MOST],
         worst: f64::NEG_INFINITY,
@@ -206,7 +206,7 @@ mod tests {
         assert!((a - b).abs() < 1e-9, "{a} {b}");
     }
 
-    /// Worked by hand with the manual's rules, on an underlying at 128.50.
+    /// The requirements are those worked by hand with the manual's rules, on an underlying at 128.50.
     #[test]
     fn by_hand() {
         // Long options are paid in full.

@@ -44,12 +44,12 @@ pub(crate) const ACCOUNT: [&str; 9] = [
     "drawdown",
 ];
 
-/// The number of elements after market and slate.
+/// The number of elements that follow market and slate.
 pub(crate) fn account_width(config: &OptionsConfig) -> usize {
     config.lines * POSITION.len() + ACCOUNT.len()
 }
 
-/// The name of every element, with market features and features by contract of these names.
+/// The name of every element, given the names of the market features and of the features by contract.
 pub(crate) fn names(features: &[String], of_contracts: &[String], config: &OptionsConfig) -> Vec<String> {
     let mut names: Vec<String> = features.iter().map(|name| format!("market.{name}")).collect();
     for slot in slot_names(&config.slate) {
@@ -64,7 +64,7 @@ pub(crate) fn names(features: &[String], of_contracts: &[String], config: &Optio
     names
 }
 
-/// The name of every slot: `30d_call_0.25`.
+/// The name of every slot, such as `30d_call_0.25`.
 pub(crate) fn slot_names(slate: &SlateConfig) -> Vec<String> {
     let mut names = Vec::new();
     for days in &slate.maturities {

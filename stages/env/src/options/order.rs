@@ -18,7 +18,7 @@ pub enum Instrument {
 pub struct Order {
     /// The instrument.
     pub instrument: Instrument,
-    /// Signed quantity.
+    /// The signed quantity.
     pub quantity: i32,
 }
 
@@ -72,6 +72,6 @@ impl Orders {
 pub enum Decision {
     /// A choice of the action space.
     Action(u32),
-    /// Orders outside it, under the same rules (fills, free lines, margin).
+    /// Orders outside the action space, under the same rules (fills, free lines, margin).
     Orders(Orders),
 }

@@ -44,7 +44,7 @@ config! {
     }
 }
 
-/// A scenario: the move of the underlying and the change of volatility, as fractions, and the share of its
+/// A scenario: the move of the underlying and the change of volatility, as fractions, and the share of the
 /// loss that counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scenario {
@@ -53,10 +53,10 @@ pub(crate) struct Scenario {
     pub share: f64,
 }
 
-/// The quantities that the value of a contract depends on at a snapshot.
+/// The quantities on which the value of a contract depends at a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Priced {
-    /// The price of what a unit delivers, and its forward.
+    /// The price of what a unit delivers, and the forward price of it.
     pub spot: f64,
     pub forward: f64,
     pub discount: f64,
@@ -151,7 +151,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// The gain of the underlying held.
+    /// The gains of the underlying held.
     pub(crate) fn new(units: f64, underlying: f64, scenarios: &[Scenario; SCENARIOS]) -> Self {
         Self {
             gains: scenarios.map(|scenario| scenario.share * scenario.spot * units * underlying),
@@ -159,7 +159,8 @@ impl Scan {
         }
     }
 
-    /// Adds so many units of a contract that has this row, a unit of which delivers underlying of this value.
+    /// Adds `units` units of a contract with the given row, a unit of which delivers underlying of the given
+    /// value.
     #[inline]
     pub(crate) fn add(&mut self, row: &RiskRow, units: f64, delivered: f64) {
         for (gain, &of_one) in self.gains.iter_mut().zip(row) {

@@ -33,7 +33,7 @@ pub const QUANTITIES: [(&str, &str); 22] = [
     ("steps", "the steps of the episode so far, this one included"),
 ];
 
-/// Their names.
+/// The names of the quantities.
 pub(crate) const NAMES: [&str; QUANTITIES.len()] = {
     let mut names = [""; QUANTITIES.len()];
     let mut i = 0;

@@ -11,13 +11,13 @@ pub enum Reason {
     NoContract,
     /// A contract has no quote on the side that the trade needs.
     NoQuote,
-    /// Not enough free lines.
+    /// There are not enough free lines.
     NoRoom,
     /// Cash would not meet the margin requirement.
     Margin,
     /// There is nothing to close.
     NothingToClose,
-    /// More contracts than `fills.liquidity` allows.
+    /// The trade has more contracts than `fills.liquidity` allows.
     Liquidity,
     /// A limit of the portfolio would be exceeded.
     Limit,

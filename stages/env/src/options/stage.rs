@@ -309,7 +309,7 @@ impl PartStore for InStore<'_> {
     }
 }
 
-/// Finds pieces in the memo alone, and counts the parts whose histories are there.
+/// Looks up pieces in the memo only, and counts the parts whose histories are found.
 struct MemoOnly<'a> {
     parts: &'a [(Partition, Partition)],
     given: &'a Given<'a>,

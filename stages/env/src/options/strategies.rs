@@ -1,4 +1,4 @@
-//! The actions of the environment, and the legs of the strategies they open, by slot.
+//! The actions of the environment, and the legs of the strategies that they open, by slot.
 
 use super::action_config::ActionKind;
 use super::config::{MAX_ACTIONS, MAX_LEGS, MAX_STRATEGIES, OptionsConfig};
@@ -9,7 +9,7 @@ use stages_core::ConfigProblem;
 
 /// The action that does nothing; always allowed.
 pub(crate) const HOLD: usize = 0;
-/// The action that closes all that has a quote.
+/// The action that closes everything with a quote.
 pub(crate) const CLOSE_ALL: usize = 1;
 /// The action that closes the strategy opened first.
 pub(crate) const CLOSE_OLDEST: usize = 2;
@@ -23,7 +23,7 @@ pub(crate) const HEDGES: [&str; 2] = ["hedge_zero", "hedge_band"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leg {
     pub traded: Traded,
-    /// Signed contracts (or multiplier units of the underlying) for each unit of size.
+    /// The signed number of contracts (or multiplier units of the underlying) for each unit of size.
     pub quantity: i32,
 }
 

@@ -9,7 +9,7 @@ use stages_core::dataset::{DataSet, Partition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A symbol of an underlying, and the days on which it had it.
+/// A symbol of an underlying, and the days on which the underlying had it.
 #[derive(Clone)]
 pub(super) struct Name {
     pub symbol: String,
@@ -17,7 +17,7 @@ pub(super) struct Name {
     pub chain: Arc<DataSet>,
     /// The first day; `None` for the first symbol.
     pub from: Option<Date>,
-    /// The day on which it became another; `None` for the last symbol.
+    /// The day on which the symbol was replaced; `None` for the last symbol.
     pub until: Option<Date>,
 }
 
@@ -116,8 +116,8 @@ pub(super) fn joined(
 }
 
 impl WorldInput {
-    /// The actions with those of its earlier symbols under its last; those of other companies that had one of
-    /// its symbols are left out.
+    /// The corporate actions of the underlying, with those of its earlier symbols under its last one; actions
+    /// of other companies that had one of its symbols are left out.
     pub(super) fn actions(&self, actions: &[CorporateAction]) -> Vec<CorporateAction> {
         if self.names.len() == 1 {
             return actions.to_vec();
@@ -138,7 +138,7 @@ impl WorldInput {
         actions.iter().filter_map(of).collect()
     }
 
-    /// The listed contracts under its last symbol, from those of each of its symbols.
+    /// The listed contracts under the underlying's last symbol, from those of each of its symbols.
     ///
     /// # Errors
     /// When contracts under two symbols have different multipliers.

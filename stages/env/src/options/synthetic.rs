@@ -10,7 +10,7 @@ use stages_core::dataset::{PartitionKey, Period};
 use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
 
-/// The market.
+/// A synthetic market.
 #[derive(Clone, Debug)]
 pub struct SyntheticMarket {
     /// Snapshots on weekdays from 2018-01-01.
@@ -19,7 +19,7 @@ pub struct SyntheticMarket {
     pub features: Vec<FeatureColumn>,
     /// Rates by date.
     pub rates: Vec<(Date, f64)>,
-    /// The settlement of its contracts: by the day.
+    /// The settlement of the market's contracts: by the day.
     pub settlements: Settlements,
 }
 
@@ -149,7 +149,7 @@ fn generate(days: usize, hours: &[Option<f64>], settlements: Settlements, seed: 
 }
 
 impl SyntheticMarket {
-    /// The market as the environment reads it, a month a part.
+    /// The market as an environment's source, with a month in each part.
     pub fn source(&self) -> MarketSource<'_> {
         let months: Vec<&[Day]> = self
             .days

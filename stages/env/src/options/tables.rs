@@ -108,7 +108,7 @@ pub(crate) struct Spec {
     pub config: OptionsConfig,
     pub env: EnvSpec,
     pub worlds: Vec<World>,
-    /// The names of the features that are not observed.
+    /// The names of the hidden features.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
 }
@@ -145,9 +145,9 @@ pub(crate) fn part_files(part: &str) -> [String; 2] {
 /// The snapshots of a part, as columns of `snapshots.arrow`.
 #[derive(Default)]
 pub(crate) struct SnapshotRows {
-    /// Days since 1970-01-01.
+    /// The dates, in days since 1970-01-01.
     pub dates: Vec<i32>,
-    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    /// The instants, in microseconds since 1970 UTC; empty where there is one snapshot a day.
     pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
     pub rate: Vec<f64>,
@@ -155,15 +155,15 @@ pub(crate) struct SnapshotRows {
     pub carry: Vec<f64>,
     /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
     pub future: Vec<f64>,
-    /// `[T, F]`.
+    /// The market features `[T, F]`.
     pub features: Vec<f32>,
-    /// `[T, K]`, indices of the part's list of contracts.
+    /// The slate `[T, K]`, as indices of the part's list of contracts.
     pub slate: Vec<i32>,
-    /// `[T, maturities, 2]`, likewise.
+    /// The call and the put at the money `[T, maturities, 2]`, as indices of the part's list of contracts.
     pub at_the_money: Vec<i32>,
-    /// `[T, K, G]`.
+    /// The features of the slots `[T, K, G]`.
     pub slate_features: Vec<f32>,
-    /// `[T, H]`: features that are not observed.
+    /// The hidden features `[T, H]`.
     pub hidden: Vec<f32>,
 }
 
@@ -202,9 +202,9 @@ fn instants(values: Vec<i64>) -> ArrayRef {
 #[derive(Default)]
 pub(crate) struct ContractRows {
     pub root: Vec<String>,
-    /// Days since 1970-01-01.
+    /// The expiries, in days since 1970-01-01.
     pub expiry: Vec<i32>,
-    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    /// The instants of settlement, in microseconds since 1970 UTC; empty where there is one snapshot a day.
     pub settlement: Vec<i64>,
     pub strike: Vec<f64>,
     pub call: Vec<bool>,

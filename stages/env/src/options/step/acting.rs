@@ -1,4 +1,4 @@
-//! One decision, for trading outside, of options.
+//! One decision of `env/options`, for trading outside the program.
 
 use super::action_mask;
 use super::acts::Act;
@@ -47,7 +47,7 @@ impl Held {
         }
     }
 
-    /// The changes of contracts that led here.
+    /// The changes of contracts since the holdings `before`.
     fn changes(&self, before: &Self) -> BTreeMap<u32, i64> {
         let mut changes = self.contracts.clone();
         for (contract, held) in &before.contracts {
@@ -219,7 +219,7 @@ impl ActingSimulator for OptionsSimulator {
     }
 }
 
-/// Trades as a step does, at the prices of now whatever `fills.price`. Returns the hedge that is to follow,
+/// Trades as a step does, at the present prices whatever `fills.price`. Returns the hedge that is to follow,
 /// and the reason why a decision is refused.
 fn trade(simulator: &OptionsSimulator, env: &mut Env<'_>, act: Act<'_>) -> (HedgeOrder, Option<Reason>) {
     let market = &simulator.market;
@@ -238,7 +238,7 @@ fn trade(simulator: &OptionsSimulator, env: &mut Env<'_>, act: Act<'_>) -> (Hedg
     }
 }
 
-/// The line of a position that is given.
+/// The line of a given position.
 fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> Result<Line, StageError> {
     let (tables, t) = (&market.tables, account.t);
     let (Some(expiry), Some(strike), Some(right)) = (holding.expiry, holding.strike, holding.right) else {
@@ -299,7 +299,7 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
 /// The orders of an action.
 struct Described<'a> {
     market: &'a Market,
-    /// Before it.
+    /// The account before the action.
     account: &'a Account,
     symbol: &'a str,
     /// The names of the choices or components.
@@ -313,7 +313,7 @@ impl Described<'_> {
         matches!(self.act, Act::Decision(Decision::Action(action)) if Some(action as usize) == exercise)
     }
 
-    /// The part of the action that a change of a contract, or of the underlying, comes from.
+    /// The part of the action that causes a change of a contract, or of the underlying.
     fn why(&self, contract: Option<u32>) -> String {
         match self.act {
             Act::Decision(Decision::Action(action)) => {
@@ -409,7 +409,7 @@ impl Described<'_> {
         self.linear(Holdable::Future, change, mid, hedge.half_spread, commission, true)
     }
 
-    /// An order of the underlying or a future, whose spread is a rule's.
+    /// An order of the underlying or of a future, whose spread is set by a rule.
     fn linear(
         &self,
         instrument: Holdable,

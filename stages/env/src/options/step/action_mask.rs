@@ -9,7 +9,7 @@ use super::state::{Account, Env};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HEDGES, HOLD};
 
-/// Holding, which is always allowed, and closing.
+/// The mask of holding, which is always allowed, and of closing.
 fn closing(account: &Account, futures: f64, closable: Closable) -> Allowed {
     let hedged = account.units != 0.0 || futures != 0.0;
     let held = account.lines != 0 || hedged;

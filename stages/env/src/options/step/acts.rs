@@ -1,4 +1,4 @@
-//! Actions, and what they make an environment do.
+//! Actions, and the acts of environments that they stand for.
 
 use crate::actions::Actions;
 use crate::options::action_config::ActionKind;
@@ -19,13 +19,13 @@ pub enum Act<'a> {
 #[derive(Clone, Copy)]
 pub enum Acts<'a> {
     Menu(&'a [u32]),
-    /// With the values of an action.
+    /// Choices `[n, k]`, with k, the number of values of an action.
     Choices(&'a [u32], usize),
     Weights(&'a [f32], usize),
 }
 
 impl<'a> Acts<'a> {
-    /// Actions of `n` environments, of k values each.
+    /// Actions of `n` environments, with k values each.
     pub(super) fn new(
         kind: ActionKind,
         actions: Actions<'a>,

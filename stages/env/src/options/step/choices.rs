@@ -39,7 +39,7 @@ fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
     }
 }
 
-/// Closes and opens by the choices of the components; counts what is refused. Returns the hedge that is to
+/// Closes and opens by the choices of the components, and counts refusals. Returns the hedge that is to
 /// follow.
 pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choices: &[u32]) -> HedgeOrder {
     let now = market.now(env.account);
@@ -56,8 +56,7 @@ pub(super) fn choose(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choi
     hedge_order(market, choices)
 }
 
-/// Finds what the choices stand for at this snapshot, to be traded at the next; counts what is refused
-/// already.
+/// Resolves the choices at this snapshot, to be traded at the next, and counts what is refused already.
 pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choices: &[u32]) -> Chosen {
     let now = market.now(env.account);
     let (strategy, size, at) = components(choices);
@@ -73,7 +72,7 @@ pub(super) fn decide(market: &Market, costs: &OpenCosts, env: &mut Env<'_>, choi
     }
 }
 
-/// Closes what was chosen a snapshot before, if it still has quotes.
+/// Closes what was chosen one snapshot earlier, if it still has quotes.
 pub(super) fn close_later(
     market: &Market,
     now: At<'_>,
@@ -115,8 +114,8 @@ fn to_open(
     market.basket(t, strategy, size).map(Some)
 }
 
-/// The strategy that a choice of the component `strategy` opens, and its contracts for each unit; none for
-/// the first choice.
+/// The strategy that a choice of the component `strategy` opens, and the number of contracts for each unit;
+/// `None` for the first choice.
 fn chosen_strategy(
     market: &Market,
     now: At<'_>,
@@ -154,7 +153,7 @@ fn open_choice(
     Ok(())
 }
 
-/// The contracts for each unit of a strategy at a multiple of `sizing`: at least 1.
+/// The number of contracts for each unit of a strategy at a multiple of `sizing`: at least 1.
 fn contracts(market: &Market, account: &Account, now: At<'_>, multiple: f64) -> f64 {
     (multiple * market.exact_size(account, now.underlying) + 0.5)
         .clamp(1.0, 1e5)
@@ -202,15 +201,15 @@ fn group(market: &Market, now: At<'_>, env: &Env<'_>, choice: usize) -> Option<u
     }
 }
 
-/// The gain of a line since it was opened, or since its contract was adjusted, by its marks.
+/// The gain of a line since it was opened, or since its contract was adjusted, at its marks.
 fn profit(market: &Market, now: At<'_>, line: &Line) -> f64 {
     let since = line.opened.max(market.tables.contracts[line.contract as usize].first);
     let before = market.tables.at(since as usize).entry(line.contract).mark;
     f64::from(line.quantity) * (now.entry(line.contract).mark - before)
 }
 
-/// Checks that lines are there and have quotes: of a strategy all, of all some, unless there is a hedge to
-/// close.
+/// Checks that the lines exist and have quotes: every line of a single strategy, or some line where all are
+/// closed, unless there is a hedge to close.
 fn can_close(now: At<'_>, env: &Env<'_>, which: Close) -> Result<(), Reason> {
     let n = env.account.lines as usize;
     let mut quoted = env.positions[..n]
@@ -278,8 +277,8 @@ pub(super) fn names(market: &Market) -> Vec<String> {
     names
 }
 
-/// The reason why each choice is masked, as [`mask`] writes it: of a strategy the one at the first size, of a
-/// size that of the first strategy.
+/// The reason why each choice is masked, in the order of [`mask`]: for a strategy the reason at the first
+/// size, for a size the reason of the first strategy.
 pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &Env<'_>) -> Vec<Option<Reason>> {
     let now = market.now(env.account);
     let (strategies, sizes) = (market.strategies.legs.len(), market.config.sizes.len());
@@ -312,7 +311,7 @@ pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &Env<'_>) -> Vec<
         .collect()
 }
 
-/// An account as it would be if all that has a quote were closed.
+/// An account as it would be if everything with a quote were closed.
 struct Closed {
     account: Account,
     hedge: Hedge,

@@ -1,4 +1,4 @@
-//! The batch of environments, and what an action means.
+//! The batch of environments of `env/options`, and the meaning of actions.
 
 use super::acts::Act;
 use super::baseline::decide;
@@ -28,8 +28,8 @@ impl OptionsEnv {
         self.run(&|_, i, _| Act::Decision(decisions[i]), out);
     }
 
-    /// The names of the actions that [`Decision::Action`] takes, whatever the action space: those of its
-    /// menu, of which other action spaces have the first 64.
+    /// The names of the actions that [`Decision::Action`] takes, whatever the action space: those of the
+    /// space's menu, of which other action spaces have the first 64.
     pub fn menu(&self) -> &[String] {
         let names = &self.market().strategies.names;
         &names[..names.len().min(MAX_ACTIONS)]
@@ -73,13 +73,13 @@ impl OptionsEnv {
         slate.iter().map(|&id| u32::try_from(id).ok()).collect()
     }
 
-    /// The features that are not observed, where environment `i` is; NaN where one has no value. For oracles,
-    /// never for policies.
+    /// The hidden features at the snapshot of environment `i`; NaN where one has no value. They are for
+    /// oracles, never for policies.
     pub fn hidden(&self, i: usize) -> &[f32] {
         self.market().tables.hidden(self.snapshot(i))
     }
 
-    /// The names of the features that are not observed.
+    /// The names of the hidden features.
     pub fn hidden_names(&self) -> &[String] {
         &self.market().tables.spec.hidden
     }

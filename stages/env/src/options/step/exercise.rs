@@ -14,7 +14,7 @@ fn intrinsic_of(market: &Market, now: At<'_>, terms: &Terms) -> f64 {
     intrinsic(delivered, terms.strike, terms.call)
 }
 
-/// Assigns short lines whose holders exercise at this snapshot, the next one of which pays `dividend` for
+/// Assigns short lines whose holders exercise at this snapshot. `dividend` is what the next snapshot pays for
 /// each unit of the underlying.
 pub(super) fn assign(market: &Market, now: At<'_>, env: &mut Env<'_>, dividend: f64) {
     let rule = &market.config.exercise;
@@ -47,7 +47,7 @@ pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     remove(market, now, env, |line, terms| is_exercisable(market, now, line, terms));
 }
 
-/// Removes the lines that are exercised, delivers what they are for, and buys what is then short.
+/// Removes the exercised lines, delivers what they are for, and buys what is then short.
 fn remove(
     market: &Market,
     now: At<'_>,
@@ -95,7 +95,7 @@ pub(super) fn deliver(market: &Market, now: At<'_>, account: &mut Account, line:
     }
 }
 
-/// Buys what deliveries have left the account short of, beyond the units that it had `before`.
+/// Buys the units of which deliveries have left the account short, beyond those it had `before`.
 pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before: f64) {
     let short = before.min(0.0) - account.units;
     if short > 0.0 {

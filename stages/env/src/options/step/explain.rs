@@ -5,7 +5,7 @@ use super::state::Env;
 use crate::options::config::MAX_LINES;
 use serde::{Deserialize, Serialize};
 
-/// Days of a year, by which Greeks are given.
+/// The days per year to which Greeks refer.
 const DAYS_PER_YEAR: f64 = 365.0;
 
 /// The change of the net asset value of one step, to second order in the underlying and to first order in
@@ -34,7 +34,7 @@ pub(super) struct Exposure {
 }
 
 impl Exposure {
-    /// The exposure of the lines as they are.
+    /// The exposure of the present lines.
     pub(super) fn new(market: &Market, env: &Env<'_>) -> Self {
         let t = env.account.t as usize;
         let now = market.tables.at(t);
@@ -57,7 +57,7 @@ impl Exposure {
         this
     }
 
-    /// The profit by Greek of the step that has led to the snapshot of now, before lines settle or are
+    /// The profit by Greek of the step that has led to the present snapshot, before lines settle or are
     /// adjusted.
     pub(super) fn explain(&self, market: &Market, env: &Env<'_>) -> Explained {
         let t = env.account.t as usize;
@@ -82,8 +82,8 @@ impl Exposure {
     }
 }
 
-/// The volatility that a contract's Greeks were computed with: of Black and Scholes, whatever the carry, vega
-/// is sigma T S^2 gamma. NaN where there is none.
+/// The volatility with which a contract's Greeks were computed: by Black and Scholes, whatever the carry,
+/// vega is sigma T S^2 gamma. NaN where there is none.
 fn implied_volatility(market: &Market, t: usize, contract: u32) -> f64 {
     let tables = &market.tables;
     let terms = &tables.contracts[contract as usize];

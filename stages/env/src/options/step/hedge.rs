@@ -1,5 +1,5 @@
-//! Hedges: trades of the underlying or of a future by the account's delta, and what it costs and earns to
-//! hold them. [`crate::hedge`] and [`options::hedge`](crate::options::hedge) have the formulas.
+//! Hedges: trades of the underlying or of a future by the account's delta, and the cost and gain of holding
+//! them. [`crate::hedge`] and [`options::hedge`](crate::options::hedge) have the formulas.
 
 use super::lookup::At;
 use super::market::Market;
@@ -30,7 +30,7 @@ pub(super) fn closing_cost(market: &Market, units: f64, futures: f64, underlying
     (units.abs() * of_units + futures.abs() * hedge.half_spread) * underlying
 }
 
-/// The delta of the account as it is, in units of the underlying.
+/// The present delta of the account, in units of the underlying.
 pub(super) fn delta(market: &Market, now: At<'_>, env: &Env<'_>) -> f64 {
     let lines = env.account.lines as usize;
     let options: f64 = env.positions[..lines]
@@ -41,7 +41,7 @@ pub(super) fn delta(market: &Market, now: At<'_>, env: &Env<'_>) -> f64 {
     options + env.account.units + env.hedge.futures
 }
 
-/// Hedges the account by an order.
+/// Hedges the account by the given order.
 pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut Env<'_>, order: HedgeOrder) {
     let config = &market.config.hedge;
     if order == HedgeOrder::Leave || config.is_none() {
@@ -54,7 +54,7 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut Env<'_>, order: 
     }
 }
 
-/// Trades what is held of the instrument towards this share of the options' delta, against it, unless the
+/// Trades the holding of the instrument towards minus the given share of the options' delta, unless the
 /// change is within the band.
 pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f64) {
     let config = &market.config.hedge;
@@ -72,7 +72,7 @@ pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f
     }
 }
 
-/// Closes what is held of the instrument.
+/// Closes the holding of the instrument.
 pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     let held = match market.config.hedge.instrument {
         HedgeInstrument::None => 0.0,
@@ -116,7 +116,7 @@ fn pay(market: &Market, env: &mut Env<'_>, units: f64, notional: f64) {
     }
 }
 
-/// Pays for the underlying held short, up to the next snapshot.
+/// Pays for the underlying held short until the next snapshot.
 pub(super) fn borrow(market: &Market, env: &mut Env<'_>) {
     let t = env.account.t as usize;
     let short = (-env.account.units).max(0.0);
@@ -127,7 +127,7 @@ pub(super) fn borrow(market: &Market, env: &mut Env<'_>) {
     env.hedge.borrow += cost;
 }
 
-/// Settles futures in cash at the snapshot that the account has come to.
+/// Settles futures in cash at the snapshot that the account has reached.
 pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     if env.hedge.futures == 0.0 {
         return;

@@ -41,11 +41,11 @@ pub struct Ledger {
     pub contracts_traded: f64,
     /// dV/dS of the portfolio, in units of the underlying.
     pub delta: f64,
-    /// d2V/dS2.
+    /// Gamma, d2V/dS2.
     pub gamma: f64,
-    /// Per 1.00 of volatility.
+    /// Vega, per 1.00 of volatility.
     pub vega: f64,
-    /// Per year.
+    /// Theta, per year.
     pub theta: f64,
     /// Margin requirement.
     pub margin: f64,
@@ -68,11 +68,11 @@ pub struct Ledger {
     pub hedge_traded: f64,
     /// Position lines in use.
     pub lines: usize,
-    /// Lines marked by the model, as they have no quote.
+    /// The number of lines that are marked by the model because they have no quote.
     pub model_marks: usize,
-    /// Masked actions that were chosen (each counted as holding), by [`Reason::ALL`].
+    /// The number of masked actions that were chosen (each counted as holding), by [`Reason::ALL`].
     pub refused: [u32; Reason::COUNT],
-    /// Actions masked, each snapshot anew, by [`Reason::ALL`].
+    /// The number of masked actions, counted at each snapshot, by [`Reason::ALL`].
     pub masked: [u32; Reason::COUNT],
     /// Liquidations forced by margin.
     pub liquidations: u32,
@@ -92,15 +92,16 @@ pub struct Position {
     pub strike: f64,
     /// Call or put.
     pub call: bool,
-    /// Shares of the underlying that a unit delivers for the strike: 1, unless it is an adjusted contract.
+    /// The number of shares of the underlying that a unit delivers for the strike: 1, unless the contract was
+    /// adjusted.
     pub deliverable: f64,
     /// Contracts, negative if short.
     pub quantity: i32,
-    /// The snapshot it was opened at.
+    /// The snapshot at which the line was opened.
     pub opened: SnapshotTime,
     /// Value of one unit.
     pub mark: f64,
-    /// True if the mark is a model's, as there is no quote.
+    /// True if the mark is a model's because there is no quote.
     pub model_mark: bool,
 }
 

@@ -7,8 +7,8 @@ use crate::hedge::HedgeRule;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 
-/// Checks that an account keeps the limits with a basket beside its lines, which need this margin; one above
-/// a limit may still come down.
+/// Checks that an account keeps the limits with a basket added to its lines, which together need the given
+/// margin; a figure above its limit may still come down.
 pub(super) fn check(
     market: &Market,
     now: At<'_>,
@@ -38,7 +38,7 @@ pub(super) fn check(
     if is_exceeded { Err(Reason::Limit) } else { Ok(()) }
 }
 
-/// The part of a delta that the rule of the hedge leaves, in currency.
+/// The part of a delta that remains after the rule of the hedge, in currency.
 fn hedged(market: &Market, delta: f64, nav: f64) -> f64 {
     let hedge = &market.config.hedge;
     match hedge.rule {

@@ -33,17 +33,17 @@ const DAY: f64 = 86_400e6;
 /// A contract that was on the slate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Contract {
-    /// Days since 1970-01-01.
+    /// The expiry, in days since 1970-01-01.
     pub expiry: i32,
     pub strike: f64,
     pub call: bool,
     /// The index of the shares that a unit delivers, for [`Tables::shares`]: 0 is 1 share.
     pub deliverable: u8,
-    /// The first snapshot at which it was on the slate.
+    /// The first snapshot at which the contract was on the slate.
     pub first: u32,
-    /// The snapshot at which it settles, or the last one there is.
+    /// The snapshot at which the contract settles, or the last one there is.
     pub last: u32,
-    /// True if it settles at `last`.
+    /// True if the contract settles at `last`.
     pub settles: bool,
 }
 
@@ -51,9 +51,10 @@ pub(crate) struct Contract {
 pub(crate) struct Tables {
     pub spec: Spec,
     pub worlds: Worlds,
-    /// Days since 1970-01-01.
+    /// The dates of the snapshots, in days since 1970-01-01.
     pub dates: Vec<i32>,
-    /// Microseconds since 1970 UTC; empty where there is one snapshot a day.
+    /// The instants of the snapshots, in microseconds since 1970 UTC; empty where there is one snapshot a
+    /// day.
     pub instants: Vec<i64>,
     pub underlying: Vec<f64>,
     /// Days to the next snapshot; 0 at the end of a world.
@@ -65,18 +66,18 @@ pub(crate) struct Tables {
     pub growth: Vec<f64>,
     /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
     future: Vec<f64>,
-    /// `[T, K]`, -1 for an empty slot.
+    /// The contract in each slot `[T, K]`, -1 for an empty slot.
     pub slate: Vec<i32>,
-    /// `[T, maturities, 2]`, -1 where there is none.
+    /// The call and the put at the money `[T, maturities, 2]`, -1 where there is none.
     pub at_the_money: Vec<i32>,
-    /// `[T, F + K G]`, normalised.
+    /// The observations of market and slate `[T, F + K G]`, normalised.
     pub rows: Vec<f32>,
-    /// `[T, H]`.
+    /// The hidden features `[T, H]`.
     hidden: Vec<f32>,
     pub contracts: Vec<Contract>,
     /// The instant of settlement of each contract, likewise.
     settlements: Vec<i64>,
-    /// The shares that units deliver, as many as a [`Contract::deliverable`] can number.
+    /// The numbers of shares that units deliver, as many as [`Contract::deliverable`] can index.
     deliverables: Box<[f64; 256]>,
     /// The adjustments for corporate actions, by snapshot.
     pub adjusted: BTreeMap<u32, Adjusted>,
@@ -88,7 +89,7 @@ pub(crate) struct Tables {
 /// An adjustment for corporate actions, with the contracts that it changes.
 pub(crate) struct Adjusted {
     pub adjustment: Adjustment,
-    /// The contract that each one becomes.
+    /// The contract that each changed contract becomes.
     pub successors: HashMap<u32, u32>,
 }
 
@@ -96,11 +97,13 @@ pub(crate) struct Adjusted {
 struct Part {
     /// The entries, shared with the file's bytes without a copy.
     entries: ScalarBuffer<f64>,
-    /// The first contract that has some, by its number.
+    /// The number of the first contract that has entries.
     first: u32,
-    /// For each contract from that one on: its entry at snapshot t is number (this + t).
+    /// For each contract from `first` on, the offset of its entries: the entry at snapshot t is number offset
+    /// + t.
     bases: Vec<u32>,
-    /// Numbered like the entries; empty where the rules do not depend on them.
+    /// Volume, open interest and sizes, in the order of the entries; empty where the rules do not depend on
+    /// them.
     depths: ScalarBuffer<f32>,
     sizes: ScalarBuffer<f32>,
     risks: ScalarBuffer<f32>,
@@ -113,7 +116,7 @@ impl Tables {
         FuturePrice::decode(self.future.get(at..at + FuturePrice::WIDTH)?)
     }
 
-    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
+    /// Opens the files that `file` returns by name, showing observations in `normalisation`, if it is given.
     pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
         if let Some(other) = normalisation {
@@ -140,13 +143,13 @@ impl Tables {
         Ok(this)
     }
 
-    /// Refuses tables whose indices lead out of one another, so that no step can.
+    /// Refuses tables with indices out of range, so that no step can go out of bounds.
     fn check(&self) -> Result<(), StageError> {
         let n = self.contracts.len() as i32;
         consistent(!self.dates.is_empty() && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n))
     }
 
-    /// The features of snapshot `t` that are not observed.
+    /// The hidden features of snapshot `t`.
     pub(crate) fn hidden(&self, t: usize) -> &[f32] {
         let width = self.spec.hidden.len();
         &self.hidden[t * width..(t + 1) * width]
@@ -166,8 +169,8 @@ impl Tables {
         }
     }
 
-    /// The shares of the underlying that a unit of a contract delivers, by their index: 1, unless it is an
-    /// adjusted contract.
+    /// The number of shares of the underlying that a unit of a contract delivers, by index: 1, unless the
+    /// contract was adjusted.
     #[inline]
     pub(crate) fn shares(&self, deliverable: u8) -> f64 {
         self.deliverables[usize::from(deliverable)]
@@ -192,8 +195,8 @@ impl Tables {
         }
     }
 
-    /// Days from snapshot `t` to the settlement of a contract that is listed to `expiry`: of instants with
-    /// their fraction.
+    /// The days from snapshot `t` to the settlement of a contract that is listed to `expiry`; with their
+    /// fraction where snapshots are instants.
     #[inline]
     pub(crate) fn days_left(&self, contract: u32, expiry: i32, t: usize) -> f64 {
         match self.instants.get(t) {
@@ -238,8 +241,8 @@ impl<'a> At<'a> {
         &self.entries[base.wrapping_add(self.t) as usize]
     }
 
-    /// Volume, open interest and sizes of quotes of a contract, where the rules depend on them; sizes are
-    /// infinite where rules depend on the others alone.
+    /// Volume, open interest and quote sizes of a contract, where the rules depend on them; sizes are
+    /// infinite where the rules depend only on the other two.
     pub(crate) fn depths(self, contract: u32) -> Depths {
         let at = self.base(contract).wrapping_add(self.t) as usize;
         let pair = |of: &ScalarBuffer<f32>| bytemuck::cast_slice::<f32, [f32; 2]>(of).get(at).copied();
@@ -255,7 +258,7 @@ impl<'a> At<'a> {
     }
 }
 
-/// Joins the parts.
+/// Joins the parts into tables.
 #[derive(Default)]
 struct Reader {
     slots: usize,
@@ -285,7 +288,8 @@ impl Reader {
         }
     }
 
-    /// The parts that follow are of another world, whose contracts are others. Returns its first snapshot.
+    /// Begins another world, to which the following parts belong, with contracts of its own. Returns its
+    /// first snapshot.
     fn begin_world(&mut self) -> usize {
         self.alive.clear();
         self.rows.dates.len()
@@ -319,8 +323,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on a date and, where
-    /// there are several a day, at an instant; gives their numbers.
+    /// Takes the contracts of a part of `n` snapshots from `start` on, of which the last is on the given date
+    /// and, with several snapshots a day, at the given instant; returns the contracts' numbers.
     fn contracts(
         &mut self,
         paths: &RecordBatch,
@@ -417,7 +421,7 @@ impl Reader {
         Ok(numbers)
     }
 
-    /// The index of a number of shares that units deliver.
+    /// The index of a number of delivered shares.
     fn deliverable(&mut self, shares: f64) -> Result<u8, StageError> {
         let found = self.deliverables.iter().position(|known| *known == shares);
         let index = found.unwrap_or(self.deliverables.len());
@@ -559,7 +563,7 @@ fn adjusted(
     Ok(out)
 }
 
-/// Days from each snapshot to the next; none at the end of a world.
+/// The days from each snapshot to the next; 0 at the end of a world.
 fn days_ahead(worlds: &Worlds, dates: &[i32], instants: &[i64]) -> Vec<f64> {
     let ahead = |t: usize| match instants.get(t) {
         _ if worlds.begins(t + 1) => 0.0,

@@ -12,19 +12,19 @@ use crate::options::portfolio_margin::{SCENARIOS, Scan, Scenario};
 use crate::options::tables::Entry;
 use std::cmp::Ordering;
 
-/// The number of lines that most accounts stay within: their legs are in a small array.
+/// The number of lines that most accounts do not exceed; their legs fit a small array.
 const FEW: usize = 8;
 
-/// The lines that can be closed at the quotes of now.
+/// The lines that can be closed at the present quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closable {
-    /// Some line.
+    /// True if some line can be closed.
     pub some: bool,
-    /// All lines of the strategy that was opened first.
+    /// True if all lines of the strategy that was opened first can be closed.
     pub oldest: bool,
 }
 
-/// Settles, marks, and liquidates where margin is not met.
+/// Settles and marks the account, and liquidates where margin is not met.
 pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut Env<'_>) -> Closable {
     let (mut closable, settles) = mark(market, now, env);
     if settles {
@@ -124,7 +124,7 @@ fn scan(market: &Market, now: At<'_>, env: &Env<'_>, scenarios: &[Scenario; SCEN
     scan.requirement(&market.config.margin.risk_array)
 }
 
-/// Closes all that has a quote, because margin is not met.
+/// Closes everything that has a quote, because margin is not met.
 fn liquidate(market: &Market, now: At<'_>, env: &mut Env<'_>, closable: Closable) -> Closable {
     let held = |env: &Env<'_>| (env.account.lines, env.account.units, env.hedge.futures);
     let before = held(env);
@@ -136,12 +136,12 @@ fn liquidate(market: &Market, now: At<'_>, env: &mut Env<'_>, closable: Closable
     mark(market, now, env).0
 }
 
-/// The margin requirement of lines that are paired as they were.
+/// The margin requirement of lines under their earlier pairing.
 struct PairedMargin {
     calls: f64,
     puts: f64,
     premium: f64,
-    /// True if every comparison that led to the pairing turns out as it did.
+    /// True if every comparison that led to the pairing still has the same result.
     holds: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The data and rules that all environments of a batch share, and the prices they trade at.
+//! The data and rules that all environments of a batch share, and the prices at which they trade.
 
 use super::lookup::{Adjusted, At, Tables};
 use super::state::{Account, Cached, Env, Line, Terms};
@@ -51,7 +51,7 @@ impl Basket {
         &self.legs[..self.n]
     }
 
-    /// The number of lines it needs.
+    /// The number of lines that the basket needs.
     pub(super) fn lines(&self) -> usize {
         let contract = |leg: &&(Instrument, f64)| leg.0 != Instrument::Underlying;
         self.legs().iter().filter(contract).count()
@@ -88,8 +88,8 @@ impl Market {
         self.tables.at(account.t as usize)
     }
 
-    /// The share of the value of the underlying that is collateral. Where it hedges, its margin is part of
-    /// the requirement instead.
+    /// The share of the underlying's value that counts as collateral. Where the underlying hedges, its margin
+    /// is part of the requirement instead.
     pub(super) fn loan_value(&self) -> f64 {
         match self.config.hedge.instrument {
             HedgeInstrument::Underlying => 1.0,
@@ -131,7 +131,7 @@ impl Market {
     }
 
     /// The instrument and quantity of a leg of a strategy of `size`, on a slate. An empty slot gives a
-    /// contract beyond all, which no allowed strategy has.
+    /// contract number beyond all contracts, which no allowed strategy has.
     pub(super) fn leg(&self, leg: Leg, slate: &[i32], size: f64) -> (Instrument, f64) {
         let quantity = f64::from(leg.quantity) * size;
         match leg.traded {
@@ -190,12 +190,12 @@ impl Market {
         Ok(filled)
     }
 
-    /// True if opening depends on more than the bounds of [`OpenCosts`](super::open_costs::OpenCosts) know.
+    /// True if opening depends on more than the bounds of [`OpenCosts`](super::open_costs::OpenCosts) cover.
     pub(super) fn has_no_bounds(&self) -> bool {
         self.fills.by_size || self.scenarios.is_some()
     }
 
-    /// Returns whether the liquidity of a contract allows to open so many.
+    /// Returns whether the liquidity of a contract allows opening this quantity.
     pub(super) fn has_liquidity(&self, now: At<'_>, contract: u32, quantity: f64) -> bool {
         !self.fills.by_size || self.fills.allows(quantity, now.depths(contract))
     }

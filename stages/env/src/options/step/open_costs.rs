@@ -16,7 +16,7 @@ use crate::options::portfolio_margin::Scan;
 use crate::options::reason::Reason;
 use crate::options::strategies::FIRST_OPEN;
 
-/// Far more than rounding can be off, as a fraction of the sums that were rounded.
+/// A bound on rounding errors, as a fraction of the sums that were rounded.
 const ROUNDING: f64 = 1e-9;
 /// The index of allowed actions in counts by reason, after the reasons.
 pub(super) const ALLOWED: u32 = Reason::COUNT as u32;
@@ -24,12 +24,13 @@ pub(super) const ALLOWED: u32 = Reason::COUNT as u32;
 /// A strategy of one unit of size at a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OpenCost {
-    /// No less than opening takes from what the margin requirement leaves: prices and commission, less half
-    /// the underlying bought, plus the initial margin of all its short options, taken as naked.
+    /// An upper bound of what opening takes from the collateral beyond the margin requirement: prices and
+    /// commission, less half the underlying bought, plus the initial margin of all the strategy's short
+    /// options, taken as naked.
     takes: f64,
-    /// Lines that it needs.
+    /// The number of lines that the strategy needs.
     lines: u32,
-    /// [`Reason::NoContract`] or [`Reason::NoQuote`] where that masks it, or else [`ALLOWED`].
+    /// [`Reason::NoContract`] or [`Reason::NoQuote`] where that masks the strategy, or else [`ALLOWED`].
     reason: u32,
 }
 
@@ -86,7 +87,7 @@ impl OpenCost {
         }
     }
 
-    /// The reason that masks it whatever its margin, or else [`ALLOWED`].
+    /// The reason that masks the strategy whatever its margin, or else [`ALLOWED`].
     fn reason(&self, free_lines: u32) -> u32 {
         if self.lines > free_lines {
             Reason::NoRoom as u32
@@ -96,26 +97,27 @@ impl OpenCost {
     }
 }
 
-/// Actions by the reason that masks them.
+/// The actions allowed, and counts of actions by the reason that masks them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowed {
     /// Allowed actions, by bit.
     pub mask: u64,
-    /// Eight bits for each reason and for [`ALLOWED`]: no environment has more actions than they hold.
+    /// Counts of eight bits for each reason and for [`ALLOWED`]: no environment has more actions than eight
+    /// bits can count.
     pub counts: u64,
 }
 
 /// The costs of all strategies at all snapshots.
 pub(super) struct OpenCosts {
-    /// `[T, S]`.
+    /// The cost of each of the S strategies at each snapshot `[T, S]`.
     costs: Vec<OpenCost>,
-    /// `[T, S]`: [`OpenCost::takes`].
+    /// The values of [`OpenCost::takes`] `[T, S]`.
     takes: Vec<f64>,
-    /// `[T, 0..=most_lines]`: the strategies that this number of free lines allows, if margin allows all of
+    /// The strategies that each number of free lines allows `[T, 0..=most_lines]`, if margin allows all of
     /// them.
     allowed: Vec<Allowed>,
     strategies: usize,
-    /// The most lines of a strategy.
+    /// The largest number of lines of a strategy.
     most_lines: usize,
 }
 
@@ -181,7 +183,7 @@ impl OpenCosts {
         size * self.takes[account.t as usize * self.strategies + strategy] <= spare(market, now, account)
     }
 
-    /// Checks what doesn't depend on the account's money: contracts, quotes and free lines.
+    /// Checks what does not depend on the account's money: contracts, quotes and free lines.
     pub(super) fn check(&self, t: usize, strategy: usize, free_lines: u32) -> Result<(), Reason> {
         let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
         Reason::ALL.get(reason as usize).copied().map_or(Ok(()), Err)
@@ -194,7 +196,7 @@ impl OpenCosts {
     }
 }
 
-/// The bit of an action, if it has one: those of other actions than a menu may not.
+/// The bit of an action; 0 for actions beyond the bits, which spaces other than menus may have.
 fn bit(is_set: bool, at: usize) -> u64 {
     u64::from(is_set).checked_shl(at as u32).unwrap_or(0)
 }

@@ -41,7 +41,7 @@ pub struct OptionsSimulator {
 }
 
 impl OptionsSimulator {
-    /// Checks that the mask of this very state allows an action.
+    /// Checks that the mask of the present state allows an action.
     pub(super) fn check(&self, env: &Env<'_>, decision: Decision) -> Result<(), Reason> {
         let Decision::Action(action) = decision else {
             return Ok(());
@@ -56,8 +56,8 @@ impl OptionsSimulator {
         }
     }
 
-    /// Carries out a decision that was made at snapshot `decided`, when the group of the oldest line was
-    /// `oldest`, at the prices of now.
+    /// Carries out, at the present prices, a decision that was made at snapshot `decided`, when the group of
+    /// the oldest line was `oldest`.
     pub(super) fn act(
         &self,
         env: &mut Env<'_>,
@@ -96,7 +96,7 @@ impl OptionsSimulator {
         Ok(())
     }
 
-    /// Closes and opens what was chosen a snapshot before; counts what is refused.
+    /// Closes and opens what was chosen one snapshot earlier, and counts refusals.
     fn trade_chosen(&self, env: &mut Env<'_>, chosen: &Chosen) {
         let now = self.market.now(env.account);
         let closed = chosen
@@ -108,7 +108,7 @@ impl OptionsSimulator {
         }
     }
 
-    /// Opens what was decided a snapshot before, if the rules allow it at the prices of now.
+    /// Opens what was decided one snapshot earlier, if the rules allow it at the present prices.
     fn open_later(&self, env: &mut Env<'_>, decided: &Basket) -> Result<(), Reason> {
         let market = &self.market;
         let now = market.now(env.account);

@@ -35,7 +35,7 @@ pub struct Account {
     pub action_mask: u64,
     /// The number of the episode in this environment.
     pub episode: u64,
-    /// The snapshot of now, and the first and last ones of the episode.
+    /// The present snapshot, and the first and last snapshots of the episode.
     pub t: u32,
     pub first: u32,
     pub last: u32,
@@ -43,7 +43,7 @@ pub struct Account {
     pub lines: u32,
     /// Strategies opened so far.
     pub groups: u32,
-    /// Contracts for each unit of a strategy, were it opened now.
+    /// The number of contracts for each unit of a strategy that would be opened now.
     pub size: u32,
     /// Liquidations forced by margin.
     pub liquidations: u32,
@@ -56,11 +56,11 @@ pub struct Account {
 #[repr(C)]
 pub struct Line {
     pub contract: u32,
-    /// Negative if short.
+    /// The number of contracts, negative if short.
     pub quantity: i32,
-    /// The snapshot it was opened at.
+    /// The snapshot at which the line was opened.
     pub opened: u32,
-    /// The strategy it was opened with.
+    /// The number of the strategy with which the line was opened.
     pub group: u32,
 }
 
@@ -68,9 +68,9 @@ pub struct Line {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Counters {
-    /// Masked actions that were chosen.
+    /// The numbers of masked actions that were chosen.
     pub refused: [u32; Reason::COUNT],
-    /// Actions masked, each snapshot anew.
+    /// The numbers of masked actions, counted at each snapshot.
     pub masked: [u32; Reason::COUNT],
 }
 
@@ -82,7 +82,7 @@ pub struct Terms {
     pub strike: f64,
     pub(super) pairing: Pairing,
     pub expiry: i32,
-    /// The entry at snapshot t is number (this + t) of the part.
+    /// The offset of the contract's entries in the part: the entry at snapshot t is number offset + t.
     pub base: u32,
     pub call: bool,
     /// The index of the shares that a unit delivers, as of [`Contract`](super::lookup::Contract).
@@ -108,7 +108,7 @@ impl Default for Terms {
 pub struct Cached {
     /// The part of the tables that [`Terms::base`] refers to.
     pub part: u32,
-    /// True if [`Terms::pairing`] is of the lines as they are.
+    /// True if [`Terms::pairing`] corresponds to the present lines.
     pub paired: bool,
 }
 

@@ -98,8 +98,8 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>, which: Clos
     }
 }
 
-/// Trades down the lines of a group by so many contracts, the oldest first. Returns whether all of them had
-/// quotes.
+/// Reduces the lines of a group by the given number of contracts, the oldest first. Returns whether all those
+/// lines had quotes.
 pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut Env<'_>, group: u32, contracts: i32) -> bool {
     let lines = env.account.lines as usize;
     env.cached.paired = false;

@@ -11,8 +11,8 @@ use crate::hedge::HedgeOrder;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
 
-/// The snapshot of a decision, whose slate the weights are of, and the contracts that a weight of 1 stood for
-/// there.
+/// The snapshot of a decision, to whose slate the weights refer, and the number of contracts for which a
+/// weight of 1 stood there.
 #[derive(Clone, Copy)]
 pub(super) struct Decided {
     t: u32,
@@ -29,8 +29,8 @@ impl Decided {
     }
 }
 
-/// Trades the slots to the weights of a decision, at the prices of now; counts what is refused. Returns the
-/// hedge that is to follow.
+/// Trades the slots towards the weights of a decision, at the present prices, and counts refusals. Returns
+/// the hedge that is to follow.
 pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, weights: &[f32], decided: Decided) -> HedgeOrder {
     let now = market.now(env.account);
     let slots = market.slate(decided.t as usize).len();
@@ -89,7 +89,7 @@ pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, weights: &[f32], dec
     HedgeOrder::Leave
 }
 
-/// Contracts held that were opened through a slot.
+/// The number of contracts held that were opened through a slot.
 fn held(env: &Env<'_>, slot: usize) -> i32 {
     let lines = &env.positions[..env.account.lines as usize];
     let of_slot = lines.iter().filter(|line| line.group as usize == slot);
