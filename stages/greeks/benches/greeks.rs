@@ -4,11 +4,11 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use stages_greeks::bench::{Book, cases};
 
-/// Options of a chain of the largest index, which fit into the caches with their Greeks.
+/// The number of options, that of a chain of the largest index; with their Greeks they fit into the caches.
 const OPTIONS: usize = 4_096;
 
 fn greeks(criterion: &mut Criterion) {
-    // One thread; a pool that is there already is as well.
+    // One thread; an existing pool serves as well.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
     let book = Book::new(OPTIONS);
     let mut group = criterion.benchmark_group("greeks");

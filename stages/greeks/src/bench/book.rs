@@ -1,10 +1,10 @@
-//! Simulated options to measure over.
+//! Simulated options, over which speed is measured.
 
 use crate::numerics::batch::Columns;
 use crate::numerics::formula::Contract;
 use stages_numerics::random::Random;
 
-/// Simulated options, one by one and by column.
+/// Simulated options, as a list and as columns.
 pub struct Book {
     pub(super) list: Vec<Contract>,
     pub(super) columns: [Vec<f64>; 6],
@@ -31,7 +31,7 @@ impl Book {
         Self { list, columns, call }
     }
 
-    /// The first `n` of them.
+    /// The first `n` options, as columns.
     pub(super) fn first(&self, n: usize) -> Columns<'_> {
         Columns::new(self.columns.each_ref().map(|column| &column[..n]), &self.call[..n])
     }

@@ -1,22 +1,22 @@
-//! A computation that is measured.
+//! A computation whose speed is measured.
 
 use super::peak::Cost;
 use stages_numerics::dispatch::InstructionSet;
 
 /// A computation over options, in parallel on rayon's current pool.
 pub struct Case<'a> {
-    /// The computation and, of a kernel, its instruction set.
+    /// The name of the computation, followed for a kernel by its instruction set.
     pub name: String,
-    /// The arithmetic of an option, where it is known.
+    /// The arithmetic operations per option, if known.
     pub(super) cost: Option<(InstructionSet, Cost)>,
-    /// Bytes that an option reads from and writes to main memory, where memory bandwidth is the limit.
+    /// The bytes read from and written to main memory per option, if memory bandwidth is the limit.
     pub(super) bytes: Option<f64>,
     pub(super) options: Box<dyn Fn(usize) -> usize + Sync + 'a>,
     run: Box<dyn Fn(usize) + Sync + 'a>,
 }
 
 impl<'a> Case<'a> {
-    /// `run` computes `options` options.
+    /// A case in which `run` computes `options` options.
     pub(super) fn new(name: impl Into<String>, options: usize, run: impl Fn(usize) + Sync + 'a) -> Self {
         Self {
             name: name.into(),
@@ -27,7 +27,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A kernel's case, named after its instruction set.
+    /// A case of a kernel, named after its instruction set.
     pub(super) fn kernel(
         what: &str,
         on: InstructionSet,
@@ -51,12 +51,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The options that a run takes with a number of threads.
+    /// The number of options in a run with the given number of threads.
     pub fn options(&self, threads: usize) -> usize {
         (self.options)(threads)
     }
 
-    /// Runs once.
+    /// Runs the computation once.
     pub fn run(&self, options: usize) {
         (self.run)(options);
     }

@@ -1,4 +1,4 @@
-//! The computations that are measured.
+//! The computations whose speed is measured.
 
 use super::book::Book;
 use super::case::Case;
@@ -14,17 +14,17 @@ use stages_numerics::special::exp;
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 
-/// Options that fit into the caches with their results, for each thread.
+/// The number of options per thread that fit into the caches with their results.
 const IN_CACHE: usize = 4_096;
-/// Options that are computed one by one, and by the portable kernels, to which fused multiplication is a call
-/// on x86-64.
+/// The number of options for scalar code and for the portable kernels, in which a fused multiplication is a
+/// function call on x86-64.
 const SCALAR: usize = 200_000;
-/// Options for the spectral method; for its portable kernel an eighth.
+/// The number of options for the spectral method; an eighth of it for its portable kernel.
 const SPECTRAL: usize = 4_096;
-/// Bytes of an option's Greeks: six numbers and a flag in, nine numbers out.
+/// The bytes moved per option for Greeks: six numbers and a flag in, nine numbers out.
 const GREEKS_BYTES: f64 = 6.0 * 8.0 + 1.0 + 9.0 * 8.0;
 
-/// All cases over a book.
+/// All cases for a book.
 pub fn cases(book: &Book) -> Vec<Case<'_>> {
     let mut cases = european(book);
     cases.push(copy(book));
@@ -34,7 +34,7 @@ pub fn cases(book: &Book) -> Vec<Case<'_>> {
     cases
 }
 
-/// The formula over `libm`, contract by contract: the yardstick of the kernels.
+/// The textbook formula over `libm`, option by option: the yardstick for the kernels.
 fn scalar(option: &Contract) -> black_scholes::Greeks {
     let growth = libm::exp((option.rate - option.dividend_yield) * option.years);
     let discount = libm::exp(-option.rate * option.years);
@@ -77,7 +77,7 @@ fn european(book: &Book) -> Vec<Case<'_>> {
     cases
 }
 
-/// Results that are reused from run to run, so that the CPU is measured and not the system's page faults.
+/// Results that are reused from run to run, so that computation is measured and not page faults.
 #[derive(Default)]
 struct Buffers(Mutex<GreekColumns>);
 
@@ -92,7 +92,7 @@ impl Buffers {
     }
 }
 
-/// The bandwidth of main memory: the numbers of the options copied, each once read and once written.
+/// The bandwidth of main memory: the columns of the book are copied, so each number is read and written once.
 fn copy(book: &Book) -> Case<'_> {
     let copies = Mutex::new(book.columns.clone());
     let run = move |_| {
@@ -105,7 +105,7 @@ fn copy(book: &Book) -> Case<'_> {
     Case::new("copy of six columns, from and to memory", book.list.len(), run).bytes(2.0 * 6.0 * 8.0)
 }
 
-/// Implied volatility by bisection of the price to the last bit: no guess and no derivative, the baseline
+/// Implied volatility by bisection to the last bit, without a guess or derivatives: the baseline
 /// implementation.
 fn bisection(price: f64, option: &Contract) -> f64 {
     let (mut low, mut high) = (1e-6, 50.0);
@@ -180,8 +180,8 @@ fn implied(book: &Book) -> Vec<Case<'_>> {
     cases
 }
 
-/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`], and as a reference
-/// the price by lattices of 501 and 1503 steps, extrapolated, which is as good (a few 1e-6).
+/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`]; for reference, the
+/// price extrapolated from lattices of 501 and 1503 steps, which is as accurate (a few 1e-6).
 fn american(book: &Book) -> Vec<Case<'_>> {
     let all = SPECTRAL.min(book.list.len());
     let run = |n: usize| {

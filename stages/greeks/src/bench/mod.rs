@@ -23,18 +23,18 @@ pub struct BenchRow {
     pub what: String,
     /// The number of threads.
     pub threads: usize,
-    /// Options a second.
+    /// Options per second.
     pub per_second: f64,
-    /// Options a second if nothing but the kernel's arithmetic took time: the operations of an option over
-    /// the measured peak of one thread, times the threads.
+    /// The options per second if only the kernel's arithmetic took time: the measured peak operations of one
+    /// thread over the operations per option, times the number of threads.
     pub arithmetic_limit: Option<f64>,
-    /// The share of that which was reached, in percent.
+    /// The achieved share of `arithmetic_limit`, in percent.
     pub percent_of_limit: Option<f64>,
-    /// Gigabytes a second from and to main memory, where memory bandwidth is the limit.
+    /// Gigabytes per second from and to main memory, if memory bandwidth is the limit.
     pub gigabytes: Option<f64>,
 }
 
-/// The measurements of [`bench`].
+/// The results of [`bench`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Bench {
     /// The number of options.
@@ -43,7 +43,7 @@ pub struct Bench {
     pub rows: Vec<BenchRow>,
 }
 
-/// Seconds of a run: the best of three, after one to warm up.
+/// The seconds of a run: the best of three, after one to warm up.
 fn seconds(run: impl Fn()) -> f64 {
     run();
     (0..3)
@@ -55,17 +55,18 @@ fn seconds(run: impl Fn()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// The options a second that arithmetic allows on one thread; `None` where a fused operation is a call.
+/// The options per second that arithmetic allows on one thread; `None` where a fused operation is a function
+/// call.
 fn arithmetic_limit(case: &Case<'_>) -> Option<f64> {
     let (on, cost) = case.cost?;
     let fused = on != InstructionSet::Portable || cfg!(not(target_arch = "x86_64"));
     fused.then(|| Peak::measure(on).limit(cost))
 }
 
-/// Measures Greeks (price and eight sensitivities) of `options` options, streaming from and to main memory,
-/// and of as many as fit into the caches, and implied volatilities, and the fit of surfaces, with one thread
-/// and with all of rayon's current pool, beside the textbook formula over `libm` and the limit of the
-/// arithmetic alone, in the same run.
+/// Measures in one run, on one thread and on all of rayon's current pool: Greeks (price and eight
+/// sensitivities) of `options` options streamed through main memory and of as many as fit into the caches,
+/// implied volatilities, and the fit of surfaces. The textbook formula over `libm` and the limit set by
+/// arithmetic are given for comparison.
 pub fn bench(options: usize) -> Bench {
     let book = Book::new(options);
     let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();

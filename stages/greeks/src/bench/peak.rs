@@ -1,19 +1,19 @@
-//! Peak operations a second of an instruction set: the limit that the kernels' speed is compared with.
+//! The peak operations per second of an instruction set, the limit with which the kernels' speed is compared.
 
 use stages_numerics::dispatch::{InstructionSet, Kernel};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Vector operations that a kernel does for one vector of options.
+/// The number of vector operations in a kernel per vector of options.
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
-    /// Additions, multiplications, both fused into one, comparisons, selections and operations on integers.
+    /// Additions, multiplications, fused multiply-adds, comparisons, selections and integer operations.
     pub operations: f64,
     /// Divisions and square roots.
     pub divisions: f64,
 }
 
-/// Counted in the machine code for AVX-512, from loop to loop, without loads, stores and moves.
+/// Counted in the AVX-512 machine code of one loop iteration, without loads, stores and moves.
 pub(super) const GREEKS: Cost = Cost {
     operations: 203.0,
     divisions: 5.0,
@@ -23,8 +23,8 @@ pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
     divisions: 39.0,
 };
 
-/// For American options counted by running the source over vectors that count (a test does): the mean over
-/// the options of the bench, with the steps that Newton's method takes for them.
+/// Counted for American options by running the source on vectors that count operations (as a test does): the
+/// mean over the options of the benchmark, including the Newton steps that they take.
 pub(super) const AMERICAN_PRICE: Cost = Cost {
     operations: 220_100.0,
     divisions: 2_584.0,
@@ -34,7 +34,7 @@ pub(super) const AMERICAN_GREEKS: Cost = Cost {
     divisions: 5_481.0,
 };
 
-/// Operations and divisions a second on one thread, counted by lanes.
+/// Operations and divisions per second on one thread, counted per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Peak {
     operations: f64,
@@ -42,9 +42,9 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// Measures an instruction set.
+    /// Measures the peak of an instruction set.
     pub fn measure(instructions: InstructionSet) -> Self {
-        // As many chains as hide an operation's latency and fit into the registers.
+        // Enough independent chains to hide an operation's latency, few enough to fit into the registers.
         let (operations, divisions) = match instructions {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512(_) => (best::<96, false>(instructions), best::<96, true>(instructions)),
@@ -55,7 +55,7 @@ impl Peak {
         Self { operations, divisions }
     }
 
-    /// Options a second if nothing but operations took time, divisions beside the others.
+    /// The options per second if only operations took time, with divisions in parallel to the others.
     pub fn limit(self, cost: Cost) -> f64 {
         (self.operations / cost.operations).min(self.divisions / cost.divisions)
     }
@@ -110,7 +110,7 @@ mod tests {
     use crate::bench::Book;
     use crate::numerics::american::tests::flop_count::count;
 
-    /// Over the first of the options that the bench takes.
+    /// Measured over the first options of the benchmark.
     #[test]
     fn american_costs_are_those_counted() {
         let book = Book::new(2_048);

@@ -1,4 +1,4 @@
-//! Surfaces of implied volatility.
+//! The speed of fitting implied volatility surfaces.
 
 use super::case::Case;
 use crate::numerics::formula::{Contract, black_76};
@@ -7,10 +7,10 @@ use stages_numerics::random::Random;
 use std::hint::black_box;
 
 const EXPIRIES: usize = 12;
-/// Quotes of an expiry.
+/// The number of quotes of an expiry.
 const QUOTES: usize = 121;
 
-/// The fit of a day's surface: quotes with noise of a tenth of their spread.
+/// A case that fits the surface of one day to quotes with noise of a tenth of their spread.
 pub(super) fn fit<'a>() -> Case<'a> {
     let mut random = Random::new(&[2]);
     let book: Vec<(f64, Vec<Quote>)> = (1..=EXPIRIES)

@@ -1,43 +1,43 @@
-//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler
-//! for the present CPU, tasks of blocks in parallel.
+//! The batch kernel for prices and Greeks: the formula over blocks of 64 options, vectorised by the compiler
+//! for the CPU at hand, with tasks of many blocks in parallel.
 //!
-//! Every instruction set does the same operations in the same order, so that all give the same bytes (a test
-//! compares them).
+//! Every instruction set performs the same operations in the same order, so the results are bit for bit the
+//! same (a test compares them).
 
 use super::formula::{Contract, Greeks, Model, assemble, is_regular, limit, position, weights};
 use super::non_temporal::{PartialLine, fence};
 use rayon::prelude::*;
 use stages_numerics::dispatch::{InstructionSet, Kernel};
 
-/// Options in a block.
+/// The number of options in a block.
 const BLOCK: usize = 64;
-/// Options that one task takes.
+/// The number of options in a task.
 const TASK: usize = 4096;
-/// From this many options on, results are stored by non-temporal stores: they would not fit into the caches
-/// (72 bytes each).
+/// The number of options from which results are written by non-temporal stores, since they would not fit into
+/// the caches (72 bytes each).
 const NON_TEMPORAL: usize = 1 << 18;
 
-/// Columns of options, all of one length.
+/// Columns of options, all of the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// [`Contract::spot`].
+    /// The prices of the underlyings, see [`Contract::spot`].
     pub spot: &'a [f64],
-    /// [`Contract::strike`].
+    /// The strikes, see [`Contract::strike`].
     pub strike: &'a [f64],
-    /// [`Contract::years`].
+    /// The times to maturity, see [`Contract::years`].
     pub years: &'a [f64],
-    /// [`Contract::rate`].
+    /// The interest rates, see [`Contract::rate`].
     pub rate: &'a [f64],
-    /// [`Contract::dividend_yield`]; not read by Black-76.
+    /// The continuous yields, see [`Contract::dividend_yield`]; ignored by Black-76.
     pub dividend_yield: &'a [f64],
-    /// [`Contract::volatility`].
+    /// The volatilities, see [`Contract::volatility`].
     pub volatility: &'a [f64],
-    /// [`Contract::call`].
+    /// The option types, see [`Contract::call`].
     pub call: &'a [bool],
 }
 
 impl<'a> Columns<'a> {
-    /// The columns of spots, strikes, years, rates, yields and volatilities.
+    /// Combines columns of spots, strikes, years, rates, yields and volatilities with the option types.
     pub fn new(
         [spot, strike, years, rate, dividend_yield, volatility]: [&'a [f64]; 6],
         call: &'a [bool],
@@ -53,7 +53,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The columns of numbers, in the order of [`Contract::numbers`].
+    /// The numeric columns, in the order of [`Contract::to_array`].
     fn numbers(&self) -> [&'a [f64]; 6] {
         [
             self.spot,
@@ -65,10 +65,10 @@ impl<'a> Columns<'a> {
         ]
     }
 
-    /// Checks that the columns have one length.
+    /// Checks that all columns have the same length.
     ///
     /// # Panics
-    /// When they differ.
+    /// When the lengths differ.
     pub(super) fn check(&self) {
         let n = self.len();
         let same = self.numbers().iter().all(|column| column.len() == n) && self.call.len() == n;
@@ -80,12 +80,12 @@ impl<'a> Columns<'a> {
         self.spot.len()
     }
 
-    /// True of no options.
+    /// Returns whether there are no options.
     pub fn is_empty(&self) -> bool {
         self.spot.is_empty()
     }
 
-    /// Option `i`.
+    /// The option in row `i`.
     pub fn option(&self, i: usize) -> Contract {
         Contract::from_array(self.numbers().map(|column| column[i]), self.call[i])
     }
@@ -94,7 +94,8 @@ impl<'a> Columns<'a> {
 /// Columns of Greeks, in the order of the fields of [`Greeks`].
 pub type GreekColumns = [Vec<f64>; 9];
 
-/// The Greeks of columns of options, in parallel on rayon's current pool; NaN where there are none.
+/// The Greeks of columns of options, computed in parallel on rayon's current pool; NaN where they do not
+/// exist.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -104,7 +105,7 @@ pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
     out
 }
 
-/// [`greeks`] into columns of the caller, on an instruction set.
+/// Writes the Greeks of columns of options into the caller's columns, using the given instruction set.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -137,7 +138,7 @@ pub fn greeks_into(
     });
 }
 
-/// The Greeks of the options from `start` on, as many as `out` has room for.
+/// Computes the Greeks of the options from `start` on, as many as `out` has room for.
 struct Task<'a> {
     columns: &'a Columns<'a>,
     start: usize,
@@ -147,11 +148,11 @@ struct Task<'a> {
     out: [&'a mut [f64]; 9],
 }
 
-/// The inputs of a block: spot, strike, years, rate, yield, volatility.
+/// The inputs of a block: spots, strikes, years, rates, yields, volatilities.
 type Inputs<'a> = [&'a [f64; BLOCK]; 6];
 
-/// The intermediate values and results of a block: from block to block the same memory, which stays in the L1
-/// cache.
+/// The intermediate values and results of a block. The memory is reused for all blocks, so that it stays in
+/// the L1 cache.
 struct Workspace {
     sign: [f64; BLOCK],
     place: [[f64; BLOCK]; 4],
@@ -180,7 +181,7 @@ impl Kernel for Task<'_> {
             values: [[0.0; BLOCK]; 5],
             results: [[0.0; BLOCK]; 9],
         };
-        // The last block is padded with options whose results are not read.
+        // The last block is padded with options whose results are ignored.
         let mut padded = [[1.0; BLOCK]; 6];
         let rest = n % BLOCK;
         for (pad, input) in padded.iter_mut().zip(inputs) {
@@ -218,7 +219,7 @@ impl Kernel for Task<'_> {
     }
 }
 
-/// Tests whether the formula holds for all options of a block.
+/// Returns whether the formula holds for all options of a block.
 #[inline(always)]
 fn all_regular([s, k, t, _, _, sigma]: Inputs<'_>) -> bool {
     let mut regular = true;
@@ -228,7 +229,7 @@ fn all_regular([s, k, t, _, _, sigma]: Inputs<'_>) -> bool {
     regular
 }
 
-/// The formula over a block.
+/// Evaluates the formula over a block.
 #[inline(always)]
 fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspace) {
     let on_forward = if model == Model::Black76 { 1.0 } else { 0.0 };
@@ -261,7 +262,7 @@ fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspac
     }
 }
 
-/// Replaces the options of a block for which the formula does not hold by their limits.
+/// Replaces the results of options for which the formula does not hold by their limits.
 #[cold]
 fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
     for (i, &call) in calls.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Black-Scholes-Merton with a continuous yield, and Black-76: price and Greeks of one European option.
+//! Prices and Greeks of a European option by Black-Scholes-Merton with a continuous yield, and by Black-76.
 //!
 //! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a
 //! call, -1 for a put (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and
-//! 2). Everything is for one unit of the underlying.
+//! 2). All values are for one unit of the underlying.
 
 use stages_numerics::fields;
 use stages_numerics::special::INV_SQRT_TAU;
@@ -10,10 +10,10 @@ use stages_numerics::special::fused::{exp, fma, gauss, log_ratio, mills_pair};
 
 pub use stages_numerics::black_scholes::Greeks;
 
-/// An option contract and its market.
+/// An option contract, with its market data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contract {
-    /// Price of the underlying (Black-76: of the forward), in currency.
+    /// Price of the underlying (for Black-76, of the forward), in currency.
     pub spot: f64,
     /// Strike, in currency.
     pub strike: f64,
@@ -25,14 +25,14 @@ pub struct Contract {
     pub dividend_yield: f64,
     /// Volatility, annual, decimal.
     pub volatility: f64,
-    /// True of a call, false of a put.
+    /// True for a call, false for a put.
     pub call: bool,
 }
 
 fields! { all Contract, f64: spot, strike, years, rate, dividend_yield, volatility; call: bool }
 
 impl Contract {
-    /// 1 of a call, -1 of a put.
+    /// 1 for a call, -1 for a put.
     pub fn sign(&self) -> f64 {
         if self.call { 1.0 } else { -1.0 }
     }
@@ -52,15 +52,15 @@ pub enum Model {
     Black76,
 }
 
-/// Black-Scholes-Merton. Where time, volatility, spot or strike is 0, the limit there: the discounted
-/// intrinsic value and its derivatives. On the kink (at the money without time or volatility) delta and rho
-/// are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry, are NaN: they have
-/// none. NaN too where an input is NaN or below 0.
+/// Price and Greeks by Black-Scholes-Merton. If time, volatility, spot or strike is 0, the limit there: the
+/// discounted intrinsic value and its derivatives. On the kink (at the money without time or volatility)
+/// delta and rho are the mean of both sides, while gamma, vanna, volga and charm, and theta at expiry, do not
+/// exist and are NaN. All are NaN if an input is NaN or negative.
 pub fn black_scholes_merton(option: &Contract) -> Greeks {
     greeks(option, Model::BlackScholesMerton)
 }
 
-/// Black-76: `spot` is the forward price; the yield is not read.
+/// Price and Greeks by Black-76: `spot` is the forward price; the yield is ignored.
 pub fn black_76(option: &Contract) -> Greeks {
     let option = Contract {
         dividend_yield: option.rate,
@@ -85,17 +85,17 @@ fn greeks(option: &Contract, model: Model) -> Greeks {
     ))
 }
 
-/// Tests whether the formula holds: all positive and not NaN.
+/// Returns whether the formula holds: all numbers are positive and none is NaN.
 #[inline(always)]
 pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) -> bool {
     spot > 0.0 && strike > 0.0 && years > 0.0 && volatility > 0.0
 }
 
-// The formula in three parts, each without branches, so that a kernel runs one after the other over a block:
-// a loop over all at once is so long that the CPU finds no second option to work on while it waits for the
-// first.
+// The formula is divided into three branchless parts, which a kernel runs one after another over a block: a
+// single loop over all of them is so long that the CPU finds no second option to work on while it waits for
+// the first.
 
-/// The moneyness in standard deviations: `d1`, `d2`, then `1 / (sigma sqrt T)` and `sqrt T`.
+/// The moneyness in standard deviations, `d1` and `d2`, then `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
 pub(super) fn position(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64) -> [f64; 4] {
     let sqrt_t = t.sqrt();
@@ -105,9 +105,9 @@ pub(super) fn position(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64) -> [f
     [fma(0.5, sd, m), fma(-0.5, sd, m), by_sd, sqrt_t]
 }
 
-/// `e^(-qT)`, `e^(-rT)`, the density at d1, and the tails beyond |d1| and |d2| of the distribution, both in
-/// units of the density at d1 (that of d2 for the leg of the strike, since
-/// `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`).
+/// `e^(-qT)`, `e^(-rT)`, the normal density at d1, and the tail probabilities beyond |d1| and |d2|, both in
+/// units of the density at d1 (for the leg of the strike, of that at d2, since `K e^(-rT) pdf(d2) = S e^(-qT)
+/// pdf(d1)`).
 #[inline(always)]
 pub(super) fn weights(t: f64, r: f64, q: f64, d1: f64, d2: f64) -> [f64; 5] {
     let (m1, m2) = mills_pair(d1.abs(), d2.abs());
@@ -115,7 +115,7 @@ pub(super) fn weights(t: f64, r: f64, q: f64, d1: f64, d2: f64) -> [f64; 5] {
 }
 
 /// Price and Greeks. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho
-/// (Black-76 is Black-Scholes-Merton with q = r but for rho).
+/// (apart from rho, Black-76 is Black-Scholes-Merton with q = r).
 #[inline(always)]
 pub(super) fn assemble(
     [s, k, t, r, q, sigma, w]: [f64; 7],
@@ -153,18 +153,18 @@ pub(super) fn assemble(
     ]
 }
 
-/// Further Greeks, in the units of [`Greeks`]: all of them follow from those, d1 and d2.
+/// Further Greeks, in the units of [`Greeks`]; all of them follow from [`Greeks`], d1 and d2.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Further {
     /// dV/dq, also called epsilon.
     pub phi: f64,
-    /// d2V/dsigma dT: in T, not in calendar time.
+    /// d2V/dsigma dT, by time to maturity and not by calendar time.
     pub veta: f64,
     /// d3V/dS3.
     pub speed: f64,
     /// d3V/dS2 dsigma.
     pub zomma: f64,
-    /// d3V/dS2 dT: in T, not in calendar time.
+    /// d3V/dS2 dT, by time to maturity and not by calendar time.
     pub color: f64,
     /// d3V/dsigma3.
     pub ultima: f64,
@@ -174,7 +174,7 @@ pub struct Further {
     pub dual_gamma: f64,
 }
 
-/// [`Further`] of Black-Scholes-Merton; NaN where time or volatility is not positive.
+/// The further Greeks by Black-Scholes-Merton; NaN unless time and volatility are positive.
 pub fn further(option: &Contract) -> Further {
     let [s, k, t, r, q, sigma] = option.to_array();
     let none = if is_regular(s, k, t, sigma) { 0.0 } else { f64::NAN };
@@ -197,9 +197,9 @@ pub fn further(option: &Contract) -> Further {
     }
 }
 
-/// The limit at expiry, without volatility, or with a spot or strike of 0: the discounted intrinsic value and
-/// its derivatives. On the kink itself gamma, vanna, volga and charm have no limit and are NaN, as is theta
-/// at expiry; delta and rho are the mean of both sides.
+/// The limit at expiry, without volatility, or at a spot or strike of 0: the discounted intrinsic value and
+/// its derivatives. On the kink itself gamma, vanna, volga and charm, and theta at expiry, have no limit and
+/// are NaN; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
     let [s, k, t, r, q, sigma] = option.to_array();
     if !(s >= 0.0 && k >= 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
@@ -223,7 +223,7 @@ pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
     let decay = if !kink {
         0.0
     } else if t > 0.0 {
-        // -vega sigma / 2T with sigma = 0.
+        // The term -vega sigma / 2T with sigma = 0.
         0.0
     } else if sigma > 0.0 {
         f64::NEG_INFINITY

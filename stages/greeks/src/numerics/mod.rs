@@ -1,8 +1,8 @@
-//! Prices, Greeks and implied volatility of European options. Nothing here depends on stages or the cache.
+//! Prices, Greeks and implied volatilities of options. Nothing here depends on stages or the cache.
 //!
-//! Every function gives the same bytes on every machine: only `+ - * /`, square roots, fused multiplication
-//! where it is written, and comparisons, in a fixed order, so that a kernel's lanes and its scalar form agree
-//! bit for bit at any vector width.
+//! Every function gives the same bits on every machine: it uses only `+ - * /`, square roots, explicit fused
+//! multiplication, and comparisons, in a fixed order, so that a kernel's lanes and its scalar form agree bit
+//! for bit at any vector width.
 
 pub mod american;
 pub mod batch;

@@ -1,13 +1,13 @@
-//! Non-temporal stores: results too large for any cache go to main memory in whole cache lines, without first
-//! reading the lines and without evicting anything.
+//! Non-temporal stores: results too large for any cache go to main memory in whole cache lines, without
+//! reading the lines first and without evicting anything.
 
 use stages_numerics::dispatch::InstructionSet;
 
-/// Values in a cache line.
+/// The number of values in a cache line.
 const LINE: usize = 8;
 
-/// The last values of a column, fewer than a cache line, buffered until the line is full: writing a part of a
-/// line takes as long as several whole ones.
+/// The last values of a column, fewer than a cache line, buffered until the line is full: writing a partial
+/// line takes as long as writing several whole ones.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PartialLine {
     values: [f64; LINE],
@@ -15,11 +15,11 @@ pub(super) struct PartialLine {
 }
 
 impl PartialLine {
-    /// Stores values that belong at `from`, as far as they fill cache lines.
+    /// Stores values that belong at index `from`, as far as they fill cache lines, and buffers the rest.
     #[inline(always)]
     pub fn store(&mut self, out: &mut [f64], from: usize, values: &[f64], instructions: InstructionSet) {
         let out = &mut out[from - self.count..from + values.len()];
-        // Only a column's first values may lie before a line's beginning.
+        // Only the first values of a column may precede the beginning of a line.
         let head = match self.count {
             0 => (out.as_ptr().addr().wrapping_neg() % 64 / 8).min(values.len()),
             _ => 0,
@@ -45,13 +45,13 @@ impl PartialLine {
         self.count += rest.len();
     }
 
-    /// Stores the values that are left of a column that ends at `end`.
+    /// Stores the buffered values of a column that ends at index `end`.
     pub fn finish(self, out: &mut [f64], end: usize) {
         out[end - self.count..end].copy_from_slice(&self.values[..self.count]);
     }
 }
 
-/// Lets other threads see the lines that were stored before anything that is stored from here on.
+/// Makes the stored lines visible to other threads before anything that is stored later.
 #[inline(always)]
 pub(super) fn fence() {
     #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ pub(super) fn fence() {
     }
 }
 
-/// Stores a cache line: in one instruction of AVX-512 where it is aligned to 64 bytes, in four of SSE2 where
+/// Stores a cache line: by one AVX-512 instruction if it is aligned to 64 bytes, by four SSE2 instructions if
 /// to 16.
 #[inline(always)]
 fn store_line(line: &mut [f64; LINE], values: &[f64; LINE], instructions: InstructionSet) {
@@ -88,7 +88,7 @@ fn store_line(line: &mut [f64; LINE], values: &[f64; LINE], instructions: Instru
     *line = *values;
 }
 
-/// Stores a line at a multiple of 16 bytes.
+/// Stores a line aligned to 16 bytes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn store_pairs(line: &mut [f64; LINE], values: &[f64; LINE]) {
@@ -110,7 +110,7 @@ mod tests {
     fn every_value_arrives_and_nothing_else_changes() {
         const COUNT: usize = 64;
         let values: Vec<f64> = (0..COUNT).map(|i| i as f64).collect();
-        // For every offset of the column in a cache line, and every size of the pieces.
+        // For every offset of the column within a cache line, and every size of the pieces.
         for offset in 0..2 * LINE {
             for piece in [1, 5, LINE, 13, COUNT] {
                 for instructions in InstructionSet::available() {

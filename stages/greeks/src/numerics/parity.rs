@@ -1,9 +1,10 @@
 //! Forward and discount factor of an expiry from put-call parity, `C - P = D (F - K)`.
 //!
-//! The discount factor is the slope of a robust line through the parity values of the strikes near the money,
-//! each weighted by the inverse square of its spread. It is accepted only where the rate it implies is within
-//! bounds and its standard error small; otherwise the rate of the nearest expiry with an accepted one is
-//! used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
+//! The discount factor comes from the slope of a robust line through the parity values of strikes near the
+//! money, each weighted by the inverse square of its spread. It is only accepted if the implied rate is
+//! within bounds and its standard error is small; otherwise the rate of the nearest expiry with an accepted
+//! one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the
+//! money.
 
 use stages_numerics::special::{exp, log, log_ratio};
 use stages_numerics::statistics::{huber_weights, median};
@@ -13,50 +14,50 @@ use stages_numerics::statistics::{huber_weights, median};
 pub struct Pair {
     /// The strike.
     pub strike: f64,
-    /// Call minus put, at mid.
+    /// The call's price minus the put's, at mid.
     pub difference: f64,
-    /// The sum of both spreads, or 0 where prices are not quotes.
+    /// The sum of both bid-ask spreads; 0 if prices are not quotes.
     pub spread: f64,
 }
 
-/// The limits of the fit.
+/// The limits of the parity fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Strikes up to this `|ln(K/K0)|` take part, K0 being the strike where call and put are nearest in
-    /// price.
+    /// Strikes with `|ln(K/K0)|` up to this take part, where K0 is the strike at which call and put prices
+    /// are nearest.
     pub band: f64,
-    /// The forward is taken from at most this many strikes, the nearest to the money.
+    /// The maximum number of strikes for the forward, those nearest the money.
     pub strikes: usize,
-    /// The least annual rate to accept.
+    /// The lowest annual rate to accept.
     pub least_rate: f64,
-    /// The greatest annual rate to accept.
+    /// The highest annual rate to accept.
     pub greatest_rate: f64,
-    /// The greatest standard error of the annual rate to accept.
+    /// The largest standard error of the annual rate to accept.
     pub rate_error: f64,
 }
 
-/// One expiry of one date.
+/// An expiry on a date.
 #[derive(Clone, Debug)]
 pub struct Expiry {
     /// Time to maturity in years.
     pub years: f64,
-    /// Its strikes with both quotes, ascending.
+    /// The strikes with both a call and a put quoted, ascending.
     pub pairs: Vec<Pair>,
-    /// The rate to it, if given by another source.
+    /// The zero rate to the expiry, if another source gives it.
     pub rate: Option<f64>,
 }
 
-/// Forward and discount factor; NaN where unknown.
+/// The forward and discount factor of an expiry; NaN where unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carry {
     /// The forward price.
     pub forward: f64,
-    /// The value now of 1 at expiry.
+    /// The present value of 1 at expiry.
     pub discount: f64,
 }
 
-/// Forward and discount factor of each of a date's expiries. `spot` (NaN if unknown) carries the forward of
-/// an expiry without pairs, from the carry of the nearest expiry that has them.
+/// The forward and discount factor of each expiry of a date. An expiry without pairs has its forward from
+/// `spot` (NaN if unknown), and from the carry of the nearest expiry with one.
 pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
     let fitted: Vec<Option<f64>> = expiries
         .iter()
@@ -74,7 +75,7 @@ pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
                 .flatten()
         })
         .collect();
-    // The carry ln(F/S)/T of the expiries that have a forward.
+    // The annual carry ln(F/S)/T of the expiries with a forward.
     let carry: Vec<Option<f64>> = expiries
         .iter()
         .zip(&forwards)
@@ -84,8 +85,8 @@ pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
                 .map(|f| log_ratio(f, spot) / expiry.years)
         })
         .collect();
-    // Divided by a few days, the noise of a forward is no carry: such an expiry is no source for others while
-    // a longer one is available.
+    // Over a few days, the noise of a forward dominates the carry: such an expiry is no source for others
+    // while a longer one is available.
     let long: Vec<Option<f64>> = expiries
         .iter()
         .zip(&carry)
@@ -115,7 +116,8 @@ pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
         .collect()
 }
 
-/// The value of expiry i, or of the nearest one in time that has one (the earlier of two equally near).
+/// The value of expiry i or, if it has none, of the expiry nearest in time that has one (the earlier of two
+/// equally near).
 fn nearest(expiries: &[Expiry], values: &[Option<f64>], i: usize) -> Option<f64> {
     if values[i].is_some() {
         return values[i];
@@ -127,7 +129,7 @@ fn nearest(expiries: &[Expiry], values: &[Option<f64>], i: usize) -> Option<f64>
         .and_then(|j| values[j])
 }
 
-/// The pairs within the band around the strike where call and put are nearest in price, and that strike.
+/// The strike at which call and put prices are nearest, and the pairs within the band around it.
 fn near_the_money(pairs: &[Pair], band: f64) -> Option<(f64, Vec<&Pair>)> {
     let centre = pairs
         .iter()
@@ -140,8 +142,8 @@ fn near_the_money(pairs: &[Pair], band: f64) -> Option<(f64, Vec<&Pair>)> {
     Some((centre, near))
 }
 
-/// The weight of a pair before its residual is computed: the inverse square of its spread, but no spread
-/// counts as less than a tenth of the median one, nor as less than 1e-6 of the strike.
+/// The weights of pairs before residuals are known: the inverse squares of their spreads, with spreads of at
+/// least a tenth of the median one and at least 1e-6 of the strike.
 fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
     let mut spreads: Vec<f64> = pairs.iter().map(|pair| pair.spread).collect();
     let floor = (0.1 * median(&mut spreads).unwrap_or(0.0)).max(1e-6 * centre);
@@ -154,7 +156,7 @@ fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The rate that the slope of parity implies, if it is within the limits.
+/// The annual rate implied by the slope of parity, if it is within the limits.
 fn fitted_rate(expiry: &Expiry, limits: &Limits) -> Option<f64> {
     if expiry.years <= 0.0 {
         return None;
@@ -207,7 +209,7 @@ fn fitted_rate(expiry: &Expiry, limits: &Limits) -> Option<f64> {
     believed.then_some(rate)
 }
 
-/// The robust weighted mean of the forwards that the strikes nearest the money imply.
+/// The robust weighted mean of the forwards implied by the strikes nearest the money.
 fn forward(expiry: &Expiry, discount: f64, limits: &Limits) -> Option<f64> {
     let (centre, mut pairs) = near_the_money(&expiry.pairs, limits.band)?;
     pairs.sort_by(|a, b| {

@@ -1,4 +1,4 @@
-//! `greeks/american`.
+//! The stage `greeks/american`.
 
 use super::chain::{PricedChain, PricingConfig, counts, docs, each_partition, share, sums};
 use super::contracts::{check_exercise, only, with_forward};
@@ -57,9 +57,10 @@ impl PricingConfig for AmericanConfig {
     }
 }
 
-/// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row
-/// beside it; null where it has none and where the model refuses it (see
-/// [`crate::numerics::american::Reason`]; the counts are in the artifact's metadata).
+/// The stage `greeks/american`: price and Greeks of every American contract of an option chain that has an
+/// implied volatility, row by row beside the chain. They are null where there is no volatility, and where the
+/// model refuses the contract (see [`crate::numerics::american::Reason`]; the artifact's metadata has the
+/// counts).
 pub struct American;
 
 impl StageKind for American {
@@ -126,12 +127,12 @@ impl StageKind for American {
     }
 }
 
-/// The memo of the Greeks of a partition of the chain.
+/// The memo of the Greeks of a chain partition.
 fn memo(priced: &PricedChain<AmericanConfig>, partition: &Partition) -> Result<Memo, StageError> {
     priced.memo("greeks/american v3", partition, partition.key.name())
 }
 
-/// The table of Greeks beside a chain, and its rows by reason.
+/// The table of Greeks beside a chain, and the number of rows by reason.
 fn chain_greeks(
     batch: &RecordBatch,
     config: &AmericanConfig,
@@ -146,7 +147,7 @@ fn chain_greeks(
         if cash.is_empty() {
             terms.take_yield(i);
         } else {
-            // The columns' method passes it by.
+            // A volatility of NaN makes the batch method skip the row.
             with_cash.push((i, cash, std::mem::replace(&mut terms.volatility[i], f64::NAN)));
         }
     }

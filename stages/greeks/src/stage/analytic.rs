@@ -1,4 +1,4 @@
-//! `greeks/analytic`.
+//! The stage `greeks/analytic`.
 
 use super::chain::{PricedChain, PricingConfig, docs, each_partition, share};
 use super::contracts::{check_exercise, only, with_forward};
@@ -64,11 +64,11 @@ impl AnalyticConfig {
     }
 }
 
-/// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null
-/// where it has none.
+/// The stage `greeks/analytic`: Greeks of every contract of an option chain that has an implied volatility,
+/// row by row beside the chain; null where there is none.
 ///
-/// Black-Scholes-Merton takes the underlying's price, Black-76 the forward (from the chain, or
-/// `S e^((r - q) T)`), to which its delta, gamma, vanna and charm then refer.
+/// Black-Scholes-Merton uses the price of the underlying, Black-76 the forward (from the chain, or `S e^((r -
+/// q) T)`), which its delta, gamma, vanna and charm then refer to.
 pub struct Analytic;
 
 impl StageKind for Analytic {
@@ -124,7 +124,7 @@ impl StageKind for Analytic {
     }
 }
 
-/// The memo of the Greeks of a partition of the chain.
+/// The memo of the Greeks of a chain partition.
 fn memo(priced: &PricedChain<AnalyticConfig>, partition: &Partition) -> Result<Memo, StageError> {
     priced.memo("greeks/analytic v2", partition, partition.key.name())
 }

@@ -1,5 +1,4 @@
-//! The option chain of a stage: its configuration, partitions, memos and counts, as all stages of Greeks
-//! share them.
+//! What all stages of Greeks share about their option chain: configuration, partitions, memos and counts.
 
 use super::curves::Curves;
 use super::time::TimeConfig;
@@ -13,9 +12,9 @@ use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, Memo, Share, StageError, contracts};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A configuration by which the contracts of a chain are priced.
+/// A configuration for pricing the contracts of a chain.
 pub(super) trait PricingConfig: Clone + Serialize {
-    /// The day count, and the yields that are stated by symbol and date.
+    /// The day count, and the yields stated by symbol and date.
     fn terms(&mut self) -> (&mut TimeConfig, [&mut Yield; 2]);
 
     /// The configuration with the day count of the chain's contracts.
@@ -26,7 +25,7 @@ pub(super) trait PricingConfig: Clone + Serialize {
         Ok(config)
     }
 
-    /// The configuration as a partition reads it.
+    /// The part of the configuration that matters to a partition.
     fn for_partition(&self, partition: &Partition) -> Self {
         let mut config = self.clone();
         for stated in config.terms().1 {
@@ -36,7 +35,7 @@ pub(super) trait PricingConfig: Clone + Serialize {
     }
 }
 
-/// A chain to price, with what is read beside it.
+/// A chain to be priced, with the data read beside it.
 pub(super) struct PricedChain<C> {
     pub chain: DataSet,
     pub contracts: Contracts,
@@ -46,7 +45,7 @@ pub(super) struct PricedChain<C> {
 }
 
 impl<C: PricingConfig> PricedChain<C> {
-    /// Opens the chain of a stage, whose contracts `check` may refuse.
+    /// Opens the chain of a stage; `check` may refuse its contracts.
     pub fn open(
         given: &Given<'_>,
         config: &C,
@@ -65,7 +64,7 @@ impl<C: PricingConfig> PricedChain<C> {
         })
     }
 
-    /// The memo `name` of a partition. Its key includes only rates published by its dates.
+    /// The memo `name` of a partition. Its key covers only the rates published up to the partition's dates.
     pub fn memo(&self, name: &str, partition: &Partition, label: String) -> Result<Memo, StageError> {
         let settings = canonical(&self.config.for_partition(partition))?;
         let rates = self.curves.key(partition.key.range);
@@ -80,7 +79,7 @@ pub(super) fn canonical(value: &impl Serialize) -> Result<String, StageError> {
     Ok(cache::canonical_json(&value))
 }
 
-/// The results of all partitions, which are computed in parallel and reported as the progress of `what`.
+/// Computes the results of all partitions in parallel, and reports progress under the name `what`.
 pub(super) fn each_partition<T: Send>(
     context: &Context,
     chain: &DataSet,
@@ -109,7 +108,7 @@ pub(super) fn share(
     Share::of_memos("partitions", given, &memos).map(Some)
 }
 
-/// Counts that are a memo, as a table from the cache has none.
+/// Counts that are kept in a memo, since a cached table comes without them.
 pub(super) fn counts<const N: usize>(
     context: &Context,
     memo: &Memo,
@@ -136,7 +135,7 @@ pub(super) fn sums<'a, const N: usize>(
         .collect()
 }
 
-/// The documentation of columns, by name.
+/// The descriptions of columns, by name.
 pub(super) fn docs(columns: &[Column]) -> Map<String, Value> {
     columns
         .iter()
@@ -144,7 +143,7 @@ pub(super) fn docs(columns: &[Column]) -> Map<String, Value> {
         .collect()
 }
 
-/// The metadata of a chain, to which a stage adds its own.
+/// The metadata of a chain as a JSON object, to which a stage adds entries.
 pub(super) fn object(meta: Value) -> Map<String, Value> {
     match meta {
         Value::Object(map) => map,

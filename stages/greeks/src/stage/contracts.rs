@@ -1,13 +1,13 @@
-//! The contracts that a model of Greeks cannot price.
+//! Refuses contracts that a model of Greeks cannot price.
 
 use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise, Origin, can_be_carried};
 use stages_core::{ConfigProblem, PlanContext, StageError};
 
-/// Refuses a chain with contracts of another style than a model's.
+/// Refuses a chain with contracts of another exercise style than `exercise`, which the model prices.
 ///
 /// # Errors
-/// The first such class.
+/// The first class of another style.
 pub(super) fn only(exercise: Exercise, contracts: &Contracts, kind: &str) -> Result<(), StageError> {
     let other = contracts
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn only(exercise: Exercise, contracts: &Contracts, kind: &str) -> Res
     .hint(way_out(exercise)))
 }
 
-/// Refuses in the plan a chain that is configured with contracts of another style than a model's.
+/// Refuses, at plan time, a chain configured with contracts of another exercise style than the model's.
 pub(super) fn check_exercise(
     exercise: Exercise,
     plan: &PlanContext,
@@ -47,7 +47,7 @@ pub(super) fn check_exercise(
     }
 }
 
-/// The remedies for a model of one style before a chain of the other.
+/// The remedies if a model of one exercise style meets a chain of the other.
 fn way_out(exercise: Exercise) -> String {
     let other = match exercise {
         Exercise::European => {
@@ -62,10 +62,10 @@ fn way_out(exercise: Exercise) -> String {
     )
 }
 
-/// Refuses contracts whose underlying cannot be carried where the forward is to follow from its price.
+/// Refuses contracts whose underlying cannot be carried, if the forward is to follow from its price.
 ///
 /// # Errors
-/// The first such class.
+/// The first class whose underlying cannot be carried.
 pub(super) fn only_carried(contracts: &Contracts, what: &str, way_out: &str) -> Result<(), StageError> {
     match contracts.iter().find(|(_, facts)| !can_be_carried(&facts.symbol)) {
         None => Ok(()),
@@ -79,10 +79,10 @@ pub(super) fn only_carried(contracts: &Contracts, what: &str, way_out: &str) -> 
     }
 }
 
-/// Refuses a table without forwards whose contracts have an underlying that cannot be carried.
+/// Refuses a table without forwards if the underlying of its contracts cannot be carried.
 ///
 /// # Errors
-/// The first such class.
+/// The first class whose underlying cannot be carried.
 pub(super) fn with_forward(
     batch: RecordBatch,
     contracts: &Contracts,

@@ -19,13 +19,13 @@ impl Default for MaxAge {
     }
 }
 
-/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later
-/// one; several snapshots of a day have that of the days before.
+/// The curves of a rates data set, by date. A day without a curve uses the last one before it, never a later
+/// one. Several snapshots of a day use the curve of the previous days.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curves {
     curves: Vec<(Date, Vec<(f64, f64)>)>,
-    /// True for a chain with several snapshots a day, which know the curves of the days before: that of a day
-    /// is made at its end.
+    /// True for a chain with several snapshots a day, which only know the curves of previous days, since a
+    /// day's curve is made at its end.
     is_intraday: bool,
 }
 
@@ -52,7 +52,7 @@ impl Curves {
         }))
     }
 
-    /// From rows (date, tenor in years, rate).
+    /// Collects curves from rows of (date, tenor in years, rate).
     pub fn new(mut rows: Vec<(Date, f64, f64)>) -> Self {
         rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut curves: Vec<(Date, Vec<(f64, f64)>)> = Vec::new();
@@ -80,10 +80,10 @@ impl Curves {
         after.checked_sub(1).map_or(&[], |i| &self.curves[i].1)
     }
 
-    /// Refuses a table of the chain that has a day whose curve is older than `most`.
+    /// Refuses a table of the chain with a day whose curve is more than `most` days old.
     ///
     /// # Errors
-    /// Names the day and that of its curve.
+    /// The error names the day and the date of its curve.
     pub fn check_age(&self, chain: &RecordBatch, most: MaxAge) -> Result<(), StageError> {
         match self.stale(table::dates(chain, "date")?, most.0) {
             None => Ok(()),
@@ -99,7 +99,8 @@ impl Curves {
         }
     }
 
-    /// The first of `dates` (ascending) whose curve is more than `days` days old, with the day of that curve.
+    /// The first of `dates` (ascending) whose curve is more than `days` days old, with the date of that
+    /// curve.
     pub fn stale(&self, dates: impl IntoIterator<Item = Date>, days: u32) -> Option<(Date, Date)> {
         dates.into_iter().find_map(|date| {
             let after = self.known(date);
@@ -108,12 +109,12 @@ impl Curves {
         })
     }
 
-    /// The zero rate on `date` for `years`; NaN where none is known by then.
+    /// The zero rate on `date` for a maturity of `years`; NaN if none is known by then.
     pub fn rate(&self, date: Date, years: f64) -> f64 {
         zero_rate(self.as_of(date), years)
     }
 
-    /// All inputs of [`Curves::rate`] for the dates in `range`, as bytes for a memo's key.
+    /// All data that [`Curves::rate`] uses for dates in `range`, as bytes for a memo's key.
     pub fn key(&self, range: DateRange) -> Vec<u8> {
         let start = self.known(range.from).saturating_sub(1);
         let end = self.known(range.to);

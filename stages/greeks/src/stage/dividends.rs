@@ -1,4 +1,4 @@
-//! Cash dividends that a configuration names.
+//! Cash dividends stated in a configuration.
 
 use crate::numerics::american::grid::Dividend;
 use datasets::Date;
@@ -17,7 +17,7 @@ pub struct CashDividend {
     pub amount: f64,
 }
 
-/// Checks the amounts.
+/// Checks the dividends' amounts.
 pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
     match dividends
         .iter()
@@ -32,8 +32,8 @@ pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
     }
 }
 
-/// The dividends between `date` and `expiry`: their days over 365 from then. One with its ex-date on the day
-/// of expiry counts just before expiry.
+/// The dividends between `date` and `expiry`, with times in days over 365 from `date`. One with its ex-date
+/// on the day of expiry counts as just before expiry.
 pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years: f64) -> Vec<Dividend> {
     dividends
         .iter()
@@ -45,7 +45,8 @@ pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years:
         .collect()
 }
 
-/// The amount by which they lower the forward at expiry, in a market that grows by `carry` a year.
+/// The amount by which the dividends ahead lower the forward at expiry, if money grows at the annual rate
+/// `carry`.
 pub(super) fn from_forward(ahead: &[Dividend], carry: f64, years: f64) -> f64 {
     ahead
         .iter()

@@ -53,9 +53,9 @@ pub enum Output {
     DualGamma,
 }
 
-/// The columns of a table of Greeks before the Greeks.
+/// The key columns of a table of Greeks, which precede the Greeks.
 pub(super) const KEYS: &[Column] = GREEKS.split_at(GREEKS.len() - STANDARD).0;
-/// The outputs of every table of Greeks, the first of [`Output::ALL`].
+/// The number of default outputs, which every table of Greeks has: the first ones of [`Output::ALL`].
 const STANDARD: usize = 9;
 
 const fn column(name: &'static str, doc: &'static str) -> Column {
@@ -67,7 +67,7 @@ const fn column(name: &'static str, doc: &'static str) -> Column {
     }
 }
 
-/// The columns of the outputs after the first nine.
+/// The columns of the outputs beyond the first nine.
 const FURTHER: [Column; 8] = [
     column("phi", "dV/dq per 1.00 of yield"),
     column("veta", "d2V/dsigma dT by time to maturity"),
@@ -85,12 +85,12 @@ names! {
 }
 
 impl Output {
-    /// Those of every table of Greeks.
+    /// The outputs that every table of Greeks has by default.
     pub fn standard() -> Vec<Self> {
         Self::ALL[..STANDARD].to_vec()
     }
 
-    /// Its column.
+    /// The column of this output.
     pub fn column(self) -> &'static Column {
         let i = self as usize;
         match i.checked_sub(STANDARD) {
@@ -100,7 +100,7 @@ impl Output {
     }
 }
 
-/// A table of Greeks beside a chain: the key of its rows, and columns of values.
+/// A table of Greeks beside a chain: the keys of the chain's rows, and columns of values.
 pub(super) fn beside<'a>(
     chain: &RecordBatch,
     columns: impl IntoIterator<Item = (&'a Column, &'a Vec<f64>)>,
@@ -113,7 +113,7 @@ pub(super) fn beside<'a>(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// Refuses an empty list, a repeated output, and a derivative by the yield in a model without one.
+/// Refuses an empty list, a repeated output, and derivatives by the yield for a model without one.
 pub(super) fn check(outputs: &[Output], model: Model) -> Result<(), ConfigProblem> {
     ConfigProblem::new("outputs", "no output is listed")
         .hint("name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones")
@@ -131,7 +131,7 @@ pub(super) fn check(outputs: &[Output], model: Model) -> Result<(), ConfigProble
     Ok(())
 }
 
-/// The columns of outputs after the nine of `standard`, in the order of `outputs`.
+/// The columns of `outputs`, in their order, computed from the nine `standard` ones where necessary.
 pub(super) fn select(
     outputs: &[Output],
     columns: &Columns<'_>,
@@ -158,8 +158,8 @@ pub(super) fn select(
 }
 
 fn further_of(option: &Contract, model: Model) -> [f64; 8] {
-    // Black-76 is Black-Scholes-Merton on the forward with the rate as its yield, but for rho, which none of
-    // these is.
+    // Apart from rho, which is not computed here, Black-76 is Black-Scholes-Merton on the forward with the
+    // rate as yield.
     let option = match model {
         Model::BlackScholesMerton => *option,
         Model::Black76 => Contract {

@@ -1,4 +1,4 @@
-//! The ports that the stages of Greeks share.
+//! The ports shared by the stages of Greeks.
 
 use super::yields::Yield;
 use datasets::schema::{Column, SNAPSHOT};
@@ -14,7 +14,7 @@ pub(super) const PORTS: Ports = Ports {
         .doc("price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain")],
 };
 
-/// The columns of a table of Greeks, which has the instants of a chain that may have them.
+/// The columns of a table of Greeks; it has instants if the chain may have them.
 pub(super) fn greeks(plan: &PlanContext, columns: &[Column]) -> Provided {
     let chain = plan.inputs.get("chain").and_then(|list| list.first());
     let instants = chain.filter(|chain| chain.may_have(SNAPSHOT.name)).map(|_| &SNAPSHOT);
@@ -22,7 +22,7 @@ pub(super) fn greeks(plan: &PlanContext, columns: &[Column]) -> Provided {
     Provided::columns(PortType::Greeks, columns.map(|column| column.name))
 }
 
-/// Refuses a number that is not an annual rate.
+/// Refuses numbers that cannot be annual rates.
 pub(super) fn check_rates(
     rate: f64,
     dividend_yield: &Yield,
@@ -33,8 +33,8 @@ pub(super) fn check_rates(
     borrow_rate.check("borrow_rate")
 }
 
-/// Refuses a chain without implied volatilities, and one without prices of the underlying where a model
-/// `needs` them; each with a hint.
+/// Refuses a chain without implied volatilities, or without prices of the underlying if the model `needs`
+/// them, with a hint for each.
 pub(super) fn check_columns(
     plan: &PlanContext,
     volatility_hint: &str,

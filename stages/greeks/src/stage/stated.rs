@@ -1,4 +1,4 @@
-//! Pricing terms that the rows of a chain state beside their quotes, the columns of
+//! Pricing terms that the rows of a chain state beside their quotes, in the columns of
 //! [`datasets::schema::PRICING_TERMS`].
 
 use super::curves::Curves;
@@ -11,8 +11,8 @@ use stages_core::{StageError, table};
 use stages_numerics::special::{log, log_ratio};
 use std::ops::Range;
 
-/// Forward, discount factor and time in years by row; NaN where the chain states none. What some rows of an
-/// expiry state, and no other row of it at that snapshot contradicts, holds for all its rows.
+/// Forward, discount factor and time in years by row; NaN where the chain states none. A value stated by some
+/// rows of an expiry at a snapshot, and contradicted by none, holds for all of its rows.
 pub(super) struct Stated {
     pub forward: Vec<f64>,
     pub discount: Vec<f64>,
@@ -20,10 +20,10 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// The terms that a chain states.
+    /// Reads the terms that a chain states.
     ///
     /// # Errors
-    /// A column of another type.
+    /// When a column has the wrong type.
     pub fn of(chain: &RecordBatch) -> Result<Self, StageError> {
         let expiries = expiries(chain)?;
         let column = |name: &str, least: f64| by_expiry(chain, name, |value| value >= least, &expiries);
@@ -34,7 +34,7 @@ impl Stated {
         })
     }
 
-    /// Those of a chain of `rows` that states none.
+    /// The terms of a chain of `rows` rows that states none: all NaN.
     pub fn nothing(rows: usize) -> Self {
         let none = || vec![f64::NAN; rows];
         Self {
@@ -45,11 +45,11 @@ impl Stated {
     }
 }
 
-/// The yield of each row, with its rate of borrowing: those of the chain where it states them, and of the
-/// configuration otherwise.
+/// The yield of each row plus its rate of borrowing, each from the chain if that states it, otherwise from
+/// the configuration.
 ///
 /// # Errors
-/// A setting that contradicts the chain, and one without a rate for a row.
+/// When a setting contradicts the chain, or has no rate for a row.
 pub(super) fn yields(
     chain: &RecordBatch,
     dividend_yield: &Yield,
@@ -89,30 +89,30 @@ pub(super) fn yields(
 }
 
 /// The terms by which a model prices the rows of a chain: those that the chain states, or else those of the
-/// settings.
+/// configuration.
 pub(super) struct PricingTerms {
     pub times: Vec<SnapshotTime>,
     pub expiries: Vec<Date>,
     call: Vec<bool>,
     strike: Vec<f64>,
     pub volatility: Vec<f64>,
-    /// NaN where the chain has none.
+    /// The price of the underlying; NaN where the chain has none.
     pub spot: Vec<f64>,
-    /// NaN where the chain states none.
+    /// The forward price; NaN where the chain states none.
     pub forward: Vec<f64>,
     pub years: Vec<f64>,
-    /// Continuously compounded, to the expiry.
+    /// The interest rate to the expiry, continuously compounded.
     pub rate: Vec<f64>,
-    /// With the rate of borrowing.
+    /// The continuous yield, including the rate of borrowing.
     pub dividend_yield: Vec<f64>,
 }
 
 impl PricingTerms {
-    /// `rate` holds where neither the chain nor a curve has one; `dividend_yield` and `borrow_rate` are the
-    /// settings.
+    /// Collects the terms. `rate` is used where neither the chain nor a curve has one; `dividend_yield` and
+    /// `borrow_rate` are the settings.
     ///
     /// # Errors
-    /// A missing column, or as [`yields`].
+    /// When a column is missing; and the errors of [`yields`].
     pub fn of(
         chain: &RecordBatch,
         time: &TimeConfig,
@@ -158,7 +158,7 @@ impl PricingTerms {
         })
     }
 
-    /// Takes the yield of row `i` from its forward, where it has one.
+    /// Replaces the yield of row `i` by the one implied by its forward, if it has one.
     pub fn take_yield(&mut self, i: usize) {
         let (forward, spot, years) = (self.forward[i], self.spot[i], self.years[i]);
         if forward > 0.0 && spot > 0.0 && years > 0.0 {
@@ -166,7 +166,7 @@ impl PricingTerms {
         }
     }
 
-    /// The columns of a batch kernel.
+    /// The columns in the form of the batch kernel.
     pub fn columns(&self) -> Columns<'_> {
         let market = [&self.years, &self.rate, &self.dividend_yield, &self.volatility];
         let [years, rate, dividend_yield, volatility] = market;
@@ -175,7 +175,7 @@ impl PricingTerms {
     }
 }
 
-/// The rows of each expiry of a class at a snapshot.
+/// The row ranges of each expiry of a class at a snapshot.
 fn expiries(chain: &RecordBatch) -> Result<Vec<Range<usize>>, StageError> {
     let times = table::snapshot_times(chain)?;
     let expiries = table::dates(chain, "expiry")?;
@@ -188,7 +188,8 @@ fn expiries(chain: &RecordBatch) -> Result<Vec<Range<usize>>, StageError> {
     }))
 }
 
-/// The valid values of a column, the one value of an expiry for all its rows; NaN where there is none.
+/// The valid values of a column; NaN where there is none. If the rows of an expiry that have a value agree,
+/// it holds for all rows of the expiry.
 fn by_expiry(
     chain: &RecordBatch,
     name: &str,

@@ -52,10 +52,10 @@ pub struct TimeConfig {
 pub(super) const MORNING: [&str; 1] = ["SPX"];
 const SETTLEMENT: f64 = 16.0;
 const MORNING_SETTLEMENT: f64 = 9.5;
-/// The time from the snapshot to the settlement of PM-settled contracts.
+/// The default time from the snapshot to the settlement of PM-settled contracts, in hours.
 const BEFORE_SETTLEMENT: f64 = 0.25;
 
-/// A key of `time:` that contradicts the chain.
+/// The problem of a setting in `time:` that contradicts the chain.
 fn contradiction(
     key: &str,
     set: impl Display,
@@ -81,7 +81,7 @@ fn same_days(a: CalendarName, b: CalendarName) -> bool {
 }
 
 impl TimeConfig {
-    /// Checks the hours.
+    /// Checks that the hours are within a day.
     pub(super) fn check(&self) -> Result<(), ConfigProblem> {
         for (name, hour) in [
             ("snapshot_hour", self.snapshot_hour),
@@ -101,7 +101,7 @@ impl TimeConfig {
         Ok(())
     }
 
-    /// Refuses in the plan a calendar other than that which is configured for the chain's contracts.
+    /// Refuses, at plan time, a calendar other than the one configured for the chain's contracts.
     pub(super) fn check_chain(&self, plan: &PlanContext) -> Result<(), ConfigProblem> {
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         match (self.calendar, chain.and_then(|chain| chain.calendar)) {
@@ -118,13 +118,13 @@ impl TimeConfig {
         }
     }
 
-    /// The day count of the contracts of a chain, which may have several snapshots a day: what is not set is
-    /// theirs.
+    /// The day count for the contracts of a chain, which may have several snapshots a day; settings that are
+    /// not given are taken from the contracts.
     ///
     /// # Errors
-    /// A key that contradicts the contracts, and contracts of several calendars or settlement times; with
-    /// several snapshots a day, an hour of the snapshot, and contracts of several time zones or of none that
-    /// is known.
+    /// When a setting contradicts the contracts, or the contracts have several calendars or settlement times.
+    /// With several snapshots a day also when the snapshot's hour is set, or the contracts have several time
+    /// zones or an unknown one.
     pub(super) fn of_chain(&self, contracts: &Contracts, is_intraday: bool) -> Result<Self, StageError> {
         let mut time = self.clone();
         let mut morning = Vec::new();
@@ -209,7 +209,7 @@ impl TimeConfig {
         Ok(time)
     }
 
-    /// The time zone of contracts of the exchange `calendar`.
+    /// The time zone of contracts of the exchange with `calendar`.
     fn zone_of(&self, contracts: &Contracts, calendar: Option<CalendarName>) -> Result<TimeZone, StageError> {
         if let Some(hour) = self.snapshot_hour {
             return Err(StageError::new(format!(
@@ -235,7 +235,7 @@ impl TimeConfig {
         })
     }
 
-    /// Years from the snapshot `at` to the settlement on `expiry`; 0 when that is over.
+    /// The years from the snapshot `at` to the settlement on `expiry`; 0 once that has passed.
     pub fn years(&self, at: SnapshotTime, expiry: Date, root: &str) -> f64 {
         let calendar = self.calendar.unwrap_or(CalendarName::Us);
         let expiry = expiry_of(calendar, expiry);
@@ -293,7 +293,7 @@ mod tests {
     fn keeps_the_exchange_s_days_and_hours() {
         let time = TimeConfig::default();
         let date = |text: &str| text.parse::<Date>().unwrap_or_default();
-        // A Saturday of the old monthly options, and Good Friday.
+        // A Saturday expiry of former monthly options, and Good Friday.
         assert_eq!(
             time.years(SnapshotTime::of_day(date("2012-03-16")), date("2012-03-17"), "SPXW"),
             0.25 / 24.0 / 365.0
@@ -348,7 +348,7 @@ mod tests {
             time.years(SnapshotTime::of_day(expiry), expiry, "510050"),
             0.25 / 24.0 / 365.0
         );
-        // What it was by the calendar of the United States.
+        // The result by the United States calendar.
         assert_eq!(
             TimeConfig::default().years(SnapshotTime::of_day(date("2019-12-24")), expiry, "510050"),
             0.25 / 24.0 / 365.0
@@ -376,7 +376,7 @@ mod tests {
         };
         let new_york = |day: &str, hours: f64| at(day, "America/New_York", hours);
         let us = TimeConfig::default().of_chain(&Contracts::default(), true).unwrap();
-        // As a chain of one snapshot a day at that hour, in summer as in winter.
+        // The same as for a chain with one snapshot a day at that hour, in summer and winter.
         for day in ["2019-01-15", "2019-07-15", "2019-12-24"] {
             let daily = TimeConfig {
                 hours: true,
@@ -395,7 +395,7 @@ mod tests {
             0.25 / 24.0 / 365.0
         );
         assert_eq!(us.years(new_york("2019-07-19", 16.25), expiry, "SPXW"), 0.0);
-        // Of Christmas Eve's afternoon, the hours that were left.
+        // On the shortened afternoon of Christmas Eve, the hours that were left.
         let eve = date("2019-12-24");
         assert_eq!(us.years(new_york("2019-12-24", 12.5), eve, "SPXW"), 0.5 / 24.0 / 365.0);
         let sse = chain_of("510050", &["510050"], CalendarName::Sse);
@@ -456,7 +456,7 @@ mod tests {
             ..TimeConfig::default()
         };
         assert!(late.of_chain(&spx, false).unwrap_err().message.contains("16:00"));
-        // Cboe's days are those of the stock exchanges; and a chain without facts takes what is set.
+        // Cboe's trading days are those of the stock exchanges; a chain without facts uses what is set.
         let cboe = TimeConfig {
             calendar: Some(CalendarName::Cboe),
             ..TimeConfig::default()

@@ -1,4 +1,4 @@
-//! Continuous yields of underlyings that a configuration states: one for all, by symbol, and by date.
+//! Continuous yields of underlyings stated in a configuration: one for all, by symbol, and by date.
 
 use arrow_array::RecordBatch;
 use datasets::Date;
@@ -44,7 +44,7 @@ impl Default for Yield {
 }
 
 impl Yield {
-    /// Returns whether it is the default, 0 for all.
+    /// Returns whether the yield is the default, 0 for all underlyings.
     pub(super) fn is_unset(&self) -> bool {
         *self == Self::default()
     }
@@ -63,8 +63,8 @@ impl Yield {
         }
     }
 
-    /// The part that a partition can read, as the simplest that says it: the key of its memo then holds
-    /// nothing else.
+    /// The part of the setting that matters to a partition, in its simplest form, so that the partition's
+    /// memo key holds nothing else.
     pub(super) fn of_partition(&self, key: &PartitionKey) -> Self {
         let (Self::BySymbol(symbols), Ok(symbol)) = (self, key.symbol()) else {
             return self.clone();
@@ -91,10 +91,11 @@ impl Yield {
         }
     }
 
-    /// The rate of each row of a table with columns `symbol` and `date`, for the setting `name`.
+    /// The rate of each row of a table with the columns `symbol` and `date`; `name` is the setting's name for
+    /// messages.
     ///
     /// # Errors
-    /// A symbol, or a day of it, without a rate.
+    /// When a symbol has no rate, or none on one of its days.
     pub(super) fn of_rows(&self, name: &str, batch: &RecordBatch) -> Result<Vec<f64>, StageError> {
         let symbols = match self {
             Self::All(value) => return Ok(vec![*value; batch.num_rows()]),
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(part("SPX", "2021-01-01", "2021-01-31"), Yield::All(0.014));
         let two = json!({ "SPX": { "2020-01-01": 0.018, "2020-06-15": 0.016 } });
         assert_eq!(part("SPX", "2020-06-01", "2020-06-30"), parsed(two));
-        // A part of it has no rate: the day is needed to say so.
+        // A part of the partition has no rate, so the dates are needed for the message.
         let late = json!({ "SPX": { "2020-01-01": 0.018 } });
         assert_eq!(part("SPX", "2019-12-30", "2020-01-10"), parsed(late));
         assert_eq!(part("VIX", "2020-01-01", "2020-01-31"), parsed(json!({})));

@@ -1,13 +1,13 @@
-//! The exercise boundary of a vector of normalised puts, by collocation and Newton's method.
+//! The exercise boundaries of a vector of normalised puts, by collocation and Newton's method.
 
 use super::quadrature::Quadrature;
 use stages_numerics::simd::F64Vector;
 use stages_numerics::special::fused::{exp_clamped as exp, log_normal as log, normals};
 
-/// The lanes of the widest vector.
+/// The number of lanes of the widest vector.
 pub(super) const LANES: usize = 8;
 
-/// American puts on a strike of 1, in units in which the time to maturity is 1.
+/// A vector of American puts with a strike of 1, in units in which the time to maturity is 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Puts {
     /// `ln S`.
@@ -20,26 +20,26 @@ pub(super) struct Puts {
     pub deviation: [f64; LANES],
 }
 
-/// Beyond this many standard deviations between the strike and the boundary's start, the equation is written
-/// for the flows, not for the call. In between Newton's method converges with one or the other: both are
-/// tried.
+/// If the strike and the start of the boundary are more standard deviations apart than this, the integral
+/// equation is written for the cash flows instead of the call. Between the two numbers Newton's method may
+/// only converge with one of the forms, so both are tried.
 pub(super) const FAR_START: [f64; 2] = [0.1, 0.3];
-/// A step of `ln B` after which the next would be rounding; with a far start, where the method converges less
-/// steeply, a hundredth of it.
+/// The step in `ln B` after which the next step would be rounding error. With a far start, where convergence
+/// is slower, a hundredth of it is required.
 pub(super) const CONVERGED: f64 = 1e-5;
-/// Below it the square of a depth is rounding.
+/// The square of a depth below which it is rounding error.
 const LEAST_SQUARE: f64 = 1e-28;
-/// Its square root and a little more.
+/// The square root of [`LEAST_SQUARE`], rounded up.
 const LEAST_DEPTH: f64 = 1.0001e-14;
 
-/// The terms that the formulas of a put share.
+/// The terms shared by the formulas of a put.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<V> {
     pub rate: V,
     pub dividend_yield: V,
     pub deviation: V,
     pub by_v: V,
-    /// `(r - q)/v -+ v/2`: the slopes of d2 and d1 in the square root of time.
+    /// `(r - q)/v -+ v/2`: the slopes of d2 (`low`) and d1 (`high`) in the square root of time.
     pub low: V,
     pub high: V,
 }
@@ -63,48 +63,49 @@ impl<V: F64Vector> Terms<V> {
     }
 }
 
-/// The first guess of a boundary.
+/// The initial guess of a boundary.
 pub(super) enum Start<'a, V> {
-    /// A closed formula.
+    /// A closed-form approximation.
     Formula,
-    /// The boundary of a coarser quadrature, and its nodes' weights at the nodes of the finer one.
+    /// The boundary at the nodes of a coarser quadrature, and the matrix that interpolates it at those of the
+    /// finer one.
     Coarse(&'a Boundary<V>, &'a [f64]),
-    /// The same option's boundary at another deviation, along its tangent.
+    /// The boundary of the same option at another deviation, extrapolated along its tangent.
     Tangent(&'a Boundary<V>, [f64; LANES]),
 }
 
-/// The boundary and the memory of the iteration.
+/// The boundary, and the working memory of the iteration.
 #[derive(Clone, Debug)]
 pub(super) struct Boundary<V> {
-    /// See [`FAR_START`].
+    /// The threshold of standard deviations, see [`FAR_START`].
     far_start: f64,
-    /// `ln B` just before maturity: `min(0, ln(r/q))`.
+    /// The logarithm of the boundary just before maturity, `min(0, ln(r/q))`.
     pub start: V,
-    /// `start - ln B` at the nodes.
+    /// The depth of the boundary at the nodes, `start - ln B`.
     pub depth: Vec<V>,
-    /// The square of that: the interpolated quantity.
+    /// The square of `depth`, which is the interpolated quantity.
     pub square: Vec<V>,
     /// The derivatives of `ln B` by deviation, rate and yield.
     pub tangents: [Vec<V>; 3],
-    /// The greatest change of `ln B` in the last step.
+    /// The largest change of `ln B` in the last step.
     pub moved: V,
-    /// The change after which an option is left as it is.
+    /// The change below which an option is left as it is.
     pub enough: f64,
-    // Of one node: at its points, the inverse of the depth, and the integrands' derivatives by `ln B`.
+    // For one node: the inverse of the depth at its points, and the derivatives of the integrands by `ln B`.
     at: Vec<V>,
     by_depth: Vec<V>,
     cash_slope: Vec<V>,
     share_slope: Vec<V>,
-    // Newton's system.
+    // The linear system of a Newton step.
     matrix: Vec<V>,
     residual: Vec<V>,
-    // `e^(-r s)`, `e^(-q s)` at all points.
+    // `e^(-r s)` and `e^(-q s)` at all points.
     discount: Vec<V>,
     carry: Vec<V>,
 }
 
 impl<V: F64Vector> Boundary<V> {
-    /// Room for a boundary of vectors like `zero`.
+    /// Allocates a boundary of vectors like `zero`.
     pub fn new(zero: V, quadrature: &Quadrature, far_start: f64) -> Self {
         let (n, l) = (quadrature.nodes, quadrature.points);
         Self {
@@ -126,13 +127,13 @@ impl<V: F64Vector> Boundary<V> {
         }
     }
 
-    /// `ln B` at maturity from now.
+    /// `ln B` now, a time to maturity of 1 before expiry.
     #[inline(always)]
     pub fn log_now(&self) -> V {
         self.start - self.depth[0]
     }
 
-    /// A first boundary and the discount factors.
+    /// Sets the initial guess of the boundary, and the discount factors.
     #[inline(always)]
     pub fn begin(&mut self, quadrature: &Quadrature, puts: &Puts, start: Start<'_, V>) {
         let like = self.start;
@@ -145,7 +146,7 @@ impl<V: F64Vector> Boundary<V> {
                 for ((depth, xi), row) in
                     self.depth.iter_mut().zip(&quadrature.xi).zip(weights.chunks_exact(n))
                 {
-                    // Between nodes the polynomial may undershoot.
+                    // The interpolating polynomial may undershoot between nodes.
                     *depth = coarse.square_at(row).sqrt().at_least(like.splat(0.5 * xi) * last);
                 }
             }
@@ -167,7 +168,8 @@ impl<V: F64Vector> Boundary<V> {
         }
     }
 
-    /// Bjerksund and Stensland's curve (2002) between the boundary at maturity and the perpetual one.
+    /// The initial guess by the curve of Bjerksund and Stensland (2002) between the boundary at maturity and
+    /// the perpetual one.
     #[inline(always)]
     fn formula(&mut self, quadrature: &Quadrature, terms: &Terms<V>) {
         let like = self.start;
@@ -178,10 +180,10 @@ impl<V: F64Vector> Boundary<V> {
         let by_v2 = terms.by_v * terms.by_v;
         let half = c(0.5) - (r - q) * by_v2;
         let root = (half * half + c(2.0) * r * by_v2).sqrt();
-        // The negative root of the perpetual put's equation.
+        // The negative root of the characteristic equation of the perpetual put.
         let lambda = zero.if_below(half, -(c(2.0) * r * by_v2) / (half + root), half - root);
         let perpetual = log((lambda / (lambda - one)).at_least(c(1e-20)));
-        // In the mirrored call's terms: trigger e^-ln B, carry q - r.
+        // In terms of the mirrored call: trigger e^-ln B, carry q - r.
         let (b0, b1) = (exp(-self.start), exp(-perpetual));
         let trigger_rate = one / ((b1 - b0) * b0).at_least(c(1e-300));
         for (i, xi) in quadrature.xi.iter().enumerate() {
@@ -202,8 +204,8 @@ impl<V: F64Vector> Boundary<V> {
         }
     }
 
-    /// One step of Newton's method on `ln B = ln N - ln D` at the nodes (system B of the paper). With
-    /// `sensitive` the tangents are found too, from the same matrix.
+    /// Takes a Newton step on `ln B = ln N - ln D` at the nodes (system B of the paper). With `sensitive`,
+    /// also computes the tangents from the same matrix.
     #[inline(always)]
     pub fn step(&mut self, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
         let (n, l) = (quadrature.nodes, quadrature.points);
@@ -223,7 +225,8 @@ impl<V: F64Vector> Boundary<V> {
             let xi = quadrature.xi[i];
             let tau = xi * xi;
             let own = self.start - self.depth[i];
-            // Cash and shares: values, derivatives by the node's own boundary, by deviation, rate and yield.
+            // Cash and shares: values, and derivatives by the boundary at the node, deviation, rate and
+            // yield.
             let (dr, dq) = (exp(-r * c(tau)), exp(-q * c(tau)));
             let scale = by_v * c(1.0 / xi);
             let (d2, d1) = (own * scale + low * c(xi), own * scale + high * c(xi));
@@ -236,7 +239,7 @@ impl<V: F64Vector> Boundary<V> {
             let call_v = price * dq * f1 * c(xi);
             let cash_b = dr * f2 * scale;
             let (call_r, call_q) = (c(tau) * cash, -c(tau) * share);
-            // Integrals of interest on cash and of yield on shares.
+            // The integrals of interest on cash and of the yield on shares.
             let (mut interest, mut flow) = (zero, zero);
             let (mut interest_b, mut flow_b) = (zero, zero);
             let (mut interest_v, mut flow_v) = (zero, zero);
@@ -267,7 +270,7 @@ impl<V: F64Vector> Boundary<V> {
                 let (slope2, slope1) = (density2 * scale, density1 * scale);
                 interest_b = interest_b + slope2;
                 flow_b = flow_b + slope1;
-                // Where the interpolation undershoots, the depth is clamped.
+                // The depth is clamped where the interpolation undershoots.
                 self.by_depth[k] = c(LEAST_DEPTH).if_below(depth, by_depth, zero);
                 self.cash_slope[k] = slope2;
                 self.share_slope[k] = slope1;
@@ -280,8 +283,8 @@ impl<V: F64Vector> Boundary<V> {
                     flow_t = flow_t + density1 * c(point.root);
                 }
             }
-            // Equal at the boundary: call + flow and interest. Where the call decides, its logarithm is
-            // nearly a parabola, and where it does not, the flow's is nearly linear.
+            // Both sides are equal at the boundary: call plus flow, and interest. Where the call dominates,
+            // its logarithm is nearly a parabola; elsewhere, that of the flow is nearly linear.
             let on_right = one - on_left;
             let left = call + on_left * (cash + flow);
             let right = interest + on_left * cash - on_right * flow;
@@ -310,7 +313,7 @@ impl<V: F64Vector> Boundary<V> {
                 + (share * by_left + (flow + flow_b) * by_both - interest_b * by_right
                     + on_left * (cash_b * (by_left - by_right)));
             if sensitive {
-                // The cash that both sides then have.
+                // The cash that then appears on both sides.
                 let both = on_left * (by_right - by_left);
                 let cash_t = dr * f2 * c(xi) * by_v;
                 let (start_r, start_q) = start_slopes(r, q);
@@ -330,11 +333,11 @@ impl<V: F64Vector> Boundary<V> {
             }
         }
         self.solve(n, sensitive);
-        // A converged option stays as it is while its neighbours iterate on.
+        // A converged option stays as it is while its neighbours continue to iterate.
         let moved = self.moved;
         self.moved = zero;
         for (depth, step) in self.depth.iter_mut().zip(&self.residual) {
-            // A boundary never passes its start.
+            // A boundary never goes beyond its start.
             let step = step.at_least(c(-0.7) * *depth).at_most(c(2.0) * *depth);
             let step = moved.if_below(c(self.enough), zero, step);
             *depth = *depth + step;
@@ -343,7 +346,7 @@ impl<V: F64Vector> Boundary<V> {
         self.update();
     }
 
-    /// Gaussian elimination without pivoting (the matrix is near a triangular one), into `residual` and the
+    /// Gaussian elimination without pivoting (the matrix is nearly triangular), into `residual` and the
     /// tangents.
     #[inline(always)]
     fn solve(&mut self, n: usize, sensitive: bool) {
@@ -375,7 +378,7 @@ impl<V: F64Vector> Boundary<V> {
         }
     }
 
-    /// The boundary's depth at a point and its inverse's square, from the interpolation's weights.
+    /// The squared depth of the boundary at a point, from the interpolation weights `row`.
     #[inline(always)]
     pub fn square_at(&self, row: &[f64]) -> V {
         let like = self.start;
@@ -387,14 +390,14 @@ impl<V: F64Vector> Boundary<V> {
     }
 }
 
-/// The derivatives of the boundary's start by rate and yield.
+/// The derivatives of the start of the boundary by rate and yield.
 #[inline(always)]
 pub(super) fn start_slopes<V: F64Vector>(r: V, q: V) -> (V, V) {
     let (zero, one) = (r.splat(0.0), r.splat(1.0));
     (r.if_below(q, one / r, zero), r.if_below(q, -(one / q), zero))
 }
 
-/// Back substitution, with the inverse of the diagonal on it.
+/// Back substitution, with the inverse diagonal stored on the diagonal.
 #[inline(always)]
 fn back<V: F64Vector>(matrix: &[V], n: usize, side: &mut [V]) {
     for i in (0..n).rev() {

@@ -1,5 +1,5 @@
-//! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral
-//! price.
+//! Implied volatility of American options: Newton's method within a bracket, using the vega of the spectral
+//! method.
 
 use super::grid::{Dividend, Grid, price_on_grid};
 use super::price::{Case, Put, grid_of, solutions};
@@ -12,22 +12,24 @@ use crate::numerics::implied::{Status, implied_volatility as european_volatility
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::exp;
 
-/// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
+/// The difference of prices, relative to the larger of spot and strike, below which it is rounding error of
+/// the spectral method.
 const RESOLUTION: f64 = 1e-9;
-/// The same for prices of a grid.
+/// The difference of prices, relative to the larger of spot and strike, below which it is rounding error of
+/// the grid.
 const GRID_RESOLUTION: f64 = 1e-7;
-/// The least and greatest volatility that is sought on a grid.
+/// The lowest and highest volatility considered on a grid.
 const LEAST_ON_GRID: f64 = 1e-4;
 const GREATEST_ON_GRID: f64 = 5.0;
-/// The least and greatest volatility that is sought.
+/// The lowest and highest volatility considered.
 const BOUNDS: (f64, f64) = (1e-4, 20.0);
-/// A relative step of Newton's method after which the next would be rounding.
+/// The relative Newton step after which the next would be rounding error.
 const NEGLIGIBLE: f64 = 1e-7;
-/// Steps of Newton's method or bisection.
+/// The maximum number of steps of Newton's method or bisection.
 const STEPS: usize = 60;
 
-/// The volatility at which an American option has a price, or why there is none. `option.volatility` is not
-/// read.
+/// The implied volatility of an American option's price, or why there is none. `option.volatility` is
+/// ignored.
 ///
 /// [`Status::BelowIntrinsic`] where the price is below the value of immediate exercise, or below the limit
 /// without volatility; [`Status::AtIntrinsic`] where it is the value of immediate exercise, to a billionth of
@@ -38,7 +40,7 @@ pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
     implied_volatilities(&[price], std::slice::from_ref(option), InstructionSet::detect())[0]
 }
 
-/// [`implied_volatility`] of each price with its option, as many at a time as a vector has lanes.
+/// The implied volatilities of prices and their options, solved in vectors; see [`implied_volatility`].
 ///
 /// # Panics
 /// When the slices differ in length.
@@ -81,8 +83,8 @@ pub fn implied_volatilities(
     out
 }
 
-/// The volatility at which an American option with cash dividends has a price, to 1e-8: bracketed secants on
-/// a grid half as fine, then Newton's steps on the grid with the slope of the former.
+/// The implied volatility of an American option with cash dividends, to 1e-8: bracketed secant steps on a
+/// grid half as fine, then Newton steps on the grid itself, with the slope from the coarser one.
 pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
     let none = |status| (f64::NAN, status);
     if option.years.is_nan() || option.years <= 0.0 {
@@ -133,7 +135,7 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     if at_high < 0.0 {
         return none(Status::AtOrAboveUpper);
     }
-    // Illinois: an end that stays has its excess halved.
+    // The Illinois method: an end that stays has its excess halved.
     let mut side = 0;
     let mut next = high;
     for _ in 0..STEPS {
@@ -164,7 +166,7 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     (next, Status::Ok)
 }
 
-/// The European volatility of a price, with the dividends taken off the spot; 0.3 without.
+/// The European implied volatility with the dividends subtracted from the spot; 0.3 if there is none.
 fn guess_with_cash(price: f64, option: &Contract, dividends: &[Dividend]) -> f64 {
     let paid: f64 = dividends
         .iter()
@@ -188,16 +190,16 @@ enum Begin {
     Search(Search),
 }
 
-/// A search in progress, for the put that the option is.
+/// A search in progress, for the normalised put of an option.
 struct Search {
     put: Put,
-    /// In units of the put's strike.
+    /// The target price, in units of the put's strike.
     target: f64,
     low: f64,
     high: f64,
-    /// True if the last solution had a price.
+    /// True if the last solution gave a price.
     priced: bool,
-    /// True if the last price was that of exercise now.
+    /// True if the last price was that of immediate exercise.
     exercised: bool,
 }
 
@@ -245,12 +247,12 @@ fn start(price: f64, option: &Contract) -> Begin {
     if price <= floor.max(intrinsic) + tolerance && floor.max(intrinsic) > 0.0 {
         return none(Status::AtIntrinsic);
     }
-    // With r >= 0 a put's strike can be had now however far the spot falls.
+    // If r >= 0, the put's strike can be had at once, however far the spot falls.
     if price >= put.unit {
         return none(Status::AtOrAboveUpper);
     }
-    // A European price is a lower bound: its volatility is an upper bound of the one sought, and mostly near
-    // it.
+    // A European price is a lower bound, so its volatility is an upper bound of the one sought, and usually
+    // close to it.
     let (forward, discount) = (
         exp(put.log_spot + (put.rate - put.dividend_yield) * put.years),
         exp(-put.rate * put.years),
@@ -276,7 +278,7 @@ fn start(price: f64, option: &Contract) -> Begin {
 }
 
 impl Search {
-    /// One step; the end of the search if it is over.
+    /// Takes one step. Returns the result once the search is over.
     fn advance(&mut self, solution: &Solution) -> Option<(f64, Status)> {
         let at = self.put.volatility;
         let exercised = self.put.log_spot <= solution.boundary;
@@ -285,7 +287,7 @@ impl Search {
         let (excess, vega) = if usable {
             (solution.value - self.target, solution.v * self.put.years.sqrt())
         } else {
-            // Exercised at once, or below the resolution of the method: too little volatility.
+            // Exercised at once, or below the resolution of the method: the volatility is too low.
             (f64::NEG_INFINITY, 0.0)
         };
         if excess > 0.0 {
@@ -313,7 +315,7 @@ impl Search {
         None
     }
 
-    /// The end of a search that Newton's method did not end.
+    /// The result of a search in which Newton's method did not converge.
     fn give_up(&self) -> (f64, Status) {
         if self.priced {
             (self.put.volatility, Status::Ok)

@@ -1,17 +1,17 @@
-//! A binomial lattice: the slow oracle of the fast methods, sharing nothing with them.
+//! A binomial lattice: the slow oracle for the fast methods, which shares nothing with them.
 //!
 //! Steps and probabilities are those of D. P. J. Leisen and M. Reimer, "Binomial models for option valuation:
-//! examining and improving convergence", Applied Mathematical Finance 3 (1996). Cash dividends are those of
-//! [`super::grid`]: at their date the spot falls by the amount, and the value before is the value after, read
-//! between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives on assets with
-//! discrete dividends", Applied Mathematical Finance 13 (2006)).
+//! examining and improving convergence", Applied Mathematical Finance 3 (1996). Cash dividends are treated as
+//! in [`super::grid`]: on its date the spot falls by the amount, and the value before is the value after,
+//! interpolated between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives
+//! on assets with discrete dividends", Applied Mathematical Finance 13 (2006)).
 
 use super::grid::Dividend;
 use crate::numerics::formula::Contract;
 use libm::{exp, log, pow, sqrt};
 
-/// The Peizer-Pratt inversion: the probability that makes a binomial distribution of n trials (odd) pass n/2
-/// as a normal one passes z.
+/// The Peizer-Pratt inversion: the success probability for which a binomial variable of n trials (n odd)
+/// exceeds n/2 with probability `cdf(z)`.
 fn peizer_pratt(z: f64, n: f64) -> f64 {
     let a = z / (n + 1.0 / 3.0 + 0.1 / (n + 1.0));
     let root = sqrt(0.25 - 0.25 * exp(-a * a * (n + 1.0 / 6.0)));
@@ -94,8 +94,8 @@ pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american
     values[0]
 }
 
-/// The price extrapolated from lattices of `steps` and three times as many: the error of a smooth lattice is
-/// proportional to the step.
+/// The price extrapolated from lattices of `steps` and of three times as many steps: the error of a smooth
+/// lattice is proportional to the step size.
 pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> f64 {
     let n = steps | 1;
     let (rough, fine) = (
@@ -105,8 +105,8 @@ pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> 
     fine + (fine - rough) / 2.0
 }
 
-/// A cubic through the four nodes around `s`; below the lowest node a line to the value at 0, above the
-/// highest one the last slope.
+/// Interpolates by the cubic through the four nodes around `s`; below the lowest node by a line to the value
+/// at 0, above the highest one with the last slope.
 fn between(spots: &[f64], values: &[f64], s: f64, at_zero: f64) -> f64 {
     let n = spots.len();
     if s <= spots[0] {

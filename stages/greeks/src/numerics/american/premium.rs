@@ -1,11 +1,11 @@
-//! The American put's value and its derivatives, from the boundary.
+//! The value of an American put and its derivatives, given the exercise boundary.
 
 use super::boundary::{Boundary, Puts, Terms, start_slopes};
 use super::quadrature::Quadrature;
 use stages_numerics::simd::F64Vector;
 use stages_numerics::special::fused::{exp_clamped as exp, normals};
 
-/// A put on a strike of 1 and its derivatives by `x = ln S`, deviation, rate and yield.
+/// The value of a put with a strike of 1, and its derivatives by `x = ln S`, deviation, rate and yield.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<V> {
     pub value: V,
@@ -18,7 +18,7 @@ pub(super) struct Values<V> {
     pub q: V,
 }
 
-/// The European put. Its derivatives' cash parts are gone: `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`.
+/// The European put. The cash terms of its derivatives cancel, since `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`.
 #[inline(always)]
 fn european<V: F64Vector>(like: V, puts: &Puts) -> Values<V> {
     let (terms, x) = (Terms::new(like, puts), like.load(&puts.log_spot));
@@ -41,7 +41,7 @@ fn european<V: F64Vector>(like: V, puts: &Puts) -> Values<V> {
     }
 }
 
-/// The European put plus the premium of early exercise (Kim 1990), and with `sensitive` all derivatives.
+/// The European put plus the premium of early exercise (Kim 1990); with `sensitive`, also all derivatives.
 #[inline(always)]
 pub(super) fn values<V: F64Vector>(
     quadrature: &Quadrature,
@@ -89,7 +89,7 @@ pub(super) fn values<V: F64Vector>(
             out.xx = out.xx + ((rf * d2 - qf * d1) * s2 + (qf + qf) * s1 - qc);
             let third = (rf * (one - d2 * d2) - qf * (one - d1 * d1)) * s2;
             out.xxx = out.xxx + ((third + c(3.0) * qf * (one - d1 * s1)) * s1 - qc);
-            // The derivatives of the boundary at the point by each parameter.
+            // The derivatives of the boundary by each parameter, at the point.
             let mut moved = [zero; 4];
             for (j, weight) in row.iter().enumerate() {
                 let share = c(*weight) * boundary.depth[j];

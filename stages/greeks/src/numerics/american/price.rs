@@ -1,4 +1,4 @@
-//! Prices and Greeks of American options, one by one and by column, by the method that each needs.
+//! Prices and Greeks of American options, single ones and columns, each by the method that it needs.
 
 use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
@@ -12,19 +12,19 @@ use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{exp, log, log_ratio};
 
-/// Options that one task takes.
+/// The number of options in a task.
 pub(super) const TASK: usize = 256;
 
-/// Greeks of columns of options, NaN where [`AmericanColumns::reasons`] is not [`Reason::Ok`].
+/// The Greeks of columns of options; NaN where [`AmericanColumns::reasons`] is not [`Reason::Ok`].
 #[derive(Clone, Debug)]
 pub struct AmericanColumns {
-    /// In the order of the fields of [`Greeks`].
+    /// The Greeks, in the order of the fields of [`Greeks`].
     pub greeks: GreekColumns,
     /// The outcome of each row.
     pub reasons: Vec<Reason>,
 }
 
-/// An option as a put on a strike of 1.
+/// An option, normalised as a put with a strike of 1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Put {
     pub log_spot: f64,
@@ -32,23 +32,23 @@ pub(super) struct Put {
     pub dividend_yield: f64,
     pub volatility: f64,
     pub years: f64,
-    /// The put's strike: the option's, or of a call the spot.
+    /// The unit of prices, the put's strike: the option's strike or, for a call, its spot.
     pub unit: f64,
 }
 
-/// The source of an option's price.
+/// The method by which an option is priced.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Case {
-    /// Nothing.
+    /// The option has no price.
     None(Reason),
-    /// No time or no volatility: the best of exercising at any time, without uncertainty.
+    /// No time or no volatility: the best time of exercise is certain.
     Certain,
-    /// Never exercised early.
+    /// The option is never exercised early.
     European,
-    /// Two boundaries (a put with q < r < 0, a call with r < q < 0), or too much drift for the nodes of one:
-    /// finite differences.
+    /// Finite differences: two boundaries (a put with q < r < 0, a call with r < q < 0), or too large a drift
+    /// for the nodes of a single one.
     Grid,
-    /// One boundary.
+    /// The spectral method: a single boundary.
     Boundary(Put),
 }
 
@@ -98,7 +98,7 @@ impl Case {
 }
 
 impl Put {
-    /// The normalised form that a [`Solver`] takes.
+    /// The normalised put, in the form that a [`Solver`] takes.
     pub fn normalised(&self) -> [f64; 4] {
         [
             self.log_spot,
@@ -109,7 +109,7 @@ impl Put {
     }
 }
 
-/// Price and Greeks of one American option, and why it has none.
+/// The price and Greeks of an American option, and the reason if there are none.
 pub fn american(option: &Contract) -> (Greeks, Reason) {
     let numbers = option.to_array();
     let columns = Columns::new(
@@ -121,8 +121,8 @@ pub fn american(option: &Contract) -> (Greeks, Reason) {
     (Greeks::from_array(values), out.reasons[0])
 }
 
-/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes on
-/// every instruction set and for any neighbours.
+/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The results are bit
+/// for bit the same on every instruction set, and independent of neighbouring options.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -134,7 +134,7 @@ pub fn greeks(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSe
     }
 }
 
-/// Prices alone, at a fifth of the work; NaN where there is none.
+/// The prices of columns of American options, at a fifth of the work for all Greeks; NaN where there is none.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -162,7 +162,7 @@ fn rows(
     out
 }
 
-/// Fills `out` with the options' prices and Greeks.
+/// Writes the prices and Greeks of `options` to `out`.
 fn task(
     options: &[Contract],
     quadrature: &Quadrature,
@@ -194,7 +194,7 @@ fn task(
         } else {
             by_grid(option, want)
         };
-        // In the option's own units rounding may leave it a last bit below.
+        // In the option's own units, rounding may leave the price an ulp below the exercise value.
         let intrinsic = option.sign() * (option.spot - option.strike);
         if greeks.price < intrinsic {
             greeks.price = intrinsic;
@@ -203,15 +203,15 @@ fn task(
     }
 }
 
-/// The greatest drift, in standard deviations, of the spectral method: beyond it the boundary changes too
-/// fast after its start for the nodes.
+/// The largest drift, in standard deviations, for the spectral method: beyond it the boundary changes too
+/// fast near its start for the nodes.
 const GREATEST_DRIFT: f64 = 1.6;
 
-/// The least volatility of finite differences, by the drift over the option's life: less adds less than 1e-9
-/// of the strike.
+/// The smallest volatility for finite differences, relative to the drift over the option's life: a lower one
+/// adds less than 1e-9 of the strike.
 const LEAST_VOLATILITY: f64 = 1e-4;
 
-/// Tests whether the accuracy of [`Scheme::STANDARD`] needs a finer quadrature.
+/// Returns whether a put needs a finer quadrature to reach the accuracy of [`Scheme::STANDARD`].
 fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
     rate > 0.15
         || dividend_yield.abs() > 0.15
@@ -228,11 +228,11 @@ pub(super) fn grid_of(option: &Contract) -> Grid {
     }
 }
 
-/// Price and Greeks by finite differences.
+/// The price and Greeks by finite differences.
 fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
     let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
     if option.volatility < LEAST_VOLATILITY * drift {
-        // Exercised when it would be without volatility, or at expiry.
+        // Exercised as it would be without volatility, or at expiry.
         let (early, late) = (certain(option), black_scholes_merton(option));
         return (if early.price >= late.price { early } else { late }, Reason::Ok);
     }
@@ -246,7 +246,7 @@ fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
     }
 }
 
-/// The solutions, those that need it by a finer quadrature.
+/// The solutions of puts; those that need it use a finer quadrature.
 pub(super) fn solutions(
     quadrature: &Quadrature,
     instructions: InstructionSet,
@@ -283,7 +283,8 @@ pub(super) fn solutions(
     found
 }
 
-/// Solves some of the puts, similar ones in one vector: those that need more steps then hold up fewer others.
+/// Solves some of the puts. Similar puts share a vector, so that those which need more steps delay fewer
+/// others.
 fn solve_some(
     solver: &mut Solver<'_>,
     puts: &[[f64; 4]],
@@ -304,12 +305,12 @@ fn solve_some(
     }
 }
 
-/// From the normalised put's values to the option's.
+/// Converts the normalised put's values to those of the option.
 fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Reason) {
     let spot = exp(put.log_spot);
     let intrinsic = 1.0 - spot;
     if put.log_spot <= solution.boundary {
-        // Exercised now: nothing else moves it.
+        // Exercised now: the price depends on nothing else.
         let greeks = Greeks {
             price: put.unit * intrinsic,
             delta: if call { 1.0 } else { -1.0 },
@@ -341,7 +342,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
     } = *solution;
     let half = 0.5 * sigma * sigma;
     let root = years.sqrt();
-    // By calendar time, from the equation; and its derivative by ln S.
+    // The derivative by calendar time, from the equation, and the derivative of that by ln S.
     let time = r * value - (r - q) * x - half * (xx - x);
     let x_time = r * x - (r - q) * xx - half * (xxx - xx);
     let greeks = if call {
@@ -374,8 +375,8 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
     (greeks, Reason::Ok)
 }
 
-/// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at
-/// expiry, or where the gain's slope is 0.
+/// The price without time or volatility. The spot grows by `r - q`, so the best time to exercise is known:
+/// now, at expiry, or where the slope of the gain is 0.
 pub(super) fn certain(option: &Contract) -> Greeks {
     let [spot, strike, years, r, q, _] = option.to_array();
     let w = option.sign();
@@ -391,7 +392,7 @@ pub(super) fn certain(option: &Contract) -> Greeks {
     if price <= 0.0 {
         return Greeks::default();
     }
-    // At expiry alone does the time left matter; inside, the slope is 0.
+    // Only at expiry does the time left matter; in between, the slope is 0.
     let last = if best == years && best > 0.0 { 1.0 } else { 0.0 };
     let (cash, share) = (strike * exp(-r * best), exp(-q * best));
     Greeks {

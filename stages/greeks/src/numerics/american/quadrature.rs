@@ -1,9 +1,10 @@
-//! The quadrature of boundary and integrals: nodes, weights and the matrix from one to the other.
+//! The quadrature for the boundary and the integrals: nodes, weights and the interpolation matrix between
+//! them.
 //!
-//! Time to maturity is in units of the option's own, `tau = T xi^2`, and an integral over the time `u` at
-//! which exercise could happen is one over an angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`: the square
-//! roots of both are then smooth in it. All is the same for every option, so that the boundary at the points
-//! of the integrals is a product with a constant matrix.
+//! Time to maturity is in units of the option's own, `tau = T xi^2`. An integral over the time `u` at which
+//! exercise may happen becomes one over an angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`, in which the
+//! square roots of both are smooth. Nodes and points are the same for every option, so the boundary at the
+//! points of the integrals is a product with a constant matrix.
 
 use super::scheme::Scheme;
 use libm::{cos, exp, sin, sinh};
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The scheme of the first guess: a few digits of the boundary for a tenth of the work.
+/// The scheme of the initial guess: a few digits of the boundary for a tenth of the work.
 const COARSE: Scheme = Scheme {
     nodes: 6,
     points: 8,
@@ -21,31 +22,33 @@ const COARSE: Scheme = Scheme {
 /// The constants of a [`Scheme`].
 #[derive(Debug)]
 pub(super) struct Quadrature {
-    /// The number of unknowns: the nodes of the collocation without `xi = 0`, where the boundary is given.
+    /// The number of unknowns: the collocation nodes except `xi = 0`, where the boundary is known.
     pub nodes: usize,
-    /// The number of points of each node's integral.
+    /// The number of points of the integral at each node.
     pub points: usize,
-    /// `xi` of each node, from 1 down.
+    /// The value of `xi` at each node, descending from 1.
     pub xi: Vec<f64>,
-    /// The points of the integrals of the boundary, node by node.
+    /// The points of the boundary's integrals, node by node.
     pub inner: Vec<Point>,
-    /// Row by row for `inner`: the interpolation's weights of the nodes.
+    /// The interpolation weights of the nodes at the points `inner`, one row for each point.
     pub inner_matrix: Vec<f64>,
-    /// The same, node by node transposed: for each node the weights at the points.
+    /// The matrix `inner_matrix` transposed within each node's block: the weights at the points, for each
+    /// node.
     pub inner_columns: Vec<f64>,
-    /// The premium's integral, for the value alone.
+    /// The points of the premium's integral, for the value alone.
     pub outer: Outer,
-    /// The same with twice the points, for the derivatives.
+    /// The points of the premium's integral, twice as many, for the derivatives.
     pub outer_greeks: Outer,
-    /// A coarser one to begin with, and row by row the weights of its nodes at the nodes of this one.
+    /// A coarser quadrature for the initial guess, and the weights of its nodes at the nodes of this one, one
+    /// row for each of the latter.
     pub coarse: Option<(Box<Self>, Vec<f64>)>,
 }
 
-/// The premium's integral at maturity.
+/// The premium's integral over the option's life.
 #[derive(Debug)]
 pub(super) struct Outer {
     pub points: Vec<Point>,
-    /// Row by row: the interpolation's weights of the nodes.
+    /// The interpolation weights of the nodes at the points, one row for each point.
     pub matrix: Vec<f64>,
 }
 
@@ -63,13 +66,13 @@ impl Outer {
 /// A point of an integral over the time of exercise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
-    /// Time from the exercise to the node, in units of the option's.
+    /// The time from exercise to the node, in units of the option's time to maturity.
     pub time: f64,
-    /// Its square root.
+    /// The square root of `time`.
     pub root: f64,
-    /// The inverse of that.
+    /// The inverse of `root`.
     pub by_root: f64,
-    /// Weight, with the Jacobian of the substitution.
+    /// The quadrature weight, including the Jacobian of the substitution.
     pub weight: f64,
 }
 
@@ -87,7 +90,7 @@ impl Point {
 }
 
 impl Quadrature {
-    /// The quadrature of a scheme, computed once.
+    /// The quadrature of a scheme, computed once and shared.
     pub fn of(scheme: Scheme) -> Arc<Self> {
         type Key = (usize, usize, usize);
         static COMPUTED: LazyLock<Mutex<BTreeMap<Key, Arc<Quadrature>>>> = LazyLock::new(Mutex::default);
@@ -140,8 +143,8 @@ impl Quadrature {
     }
 }
 
-/// The weights at `z` of the values at Chebyshev's extrema but for the last, where the function is 0
-/// (barycentric formula).
+/// The interpolation weights at `z` of the values at Chebyshev extrema, without the last one, where the
+/// function is 0 (barycentric formula).
 fn interpolation(nodes: &[f64], z: f64) -> Vec<f64> {
     let last = nodes.len() - 1;
     if let Some(at) = nodes.iter().position(|node| (z - node).abs() < 1e-15) {
@@ -160,7 +163,7 @@ fn interpolation(nodes: &[f64], z: f64) -> Vec<f64> {
     terms[..last].iter().map(|term| term / sum).collect()
 }
 
-/// Nodes and weights of the Gauss-Legendre rule on (-1, 1), by Newton's method on the polynomial.
+/// The nodes and weights of the Gauss-Legendre rule on (-1, 1), by Newton's method on the polynomial.
 pub(super) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     (0..n)
         .map(|i| {
@@ -180,8 +183,8 @@ pub(super) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Angles from 0 to a quarter turn and weights of the double exponential quadrature, which crowds them
-/// exponentially towards 0: a spot near the boundary has its premium there.
+/// The angles (from 0 to pi/2) and weights of the double exponential quadrature, which clusters exponentially
+/// at 0, where the premium arises if the spot is near the boundary.
 fn tanh_sinh(n: usize) -> Vec<(f64, f64)> {
     let (low, high) = (-2.6, 1.9);
     let h = (high - low) / (n - 1) as f64;

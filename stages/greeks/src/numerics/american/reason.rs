@@ -1,4 +1,4 @@
-//! The reasons for which an American option has no price.
+//! The outcomes of pricing an American option.
 
 use stages_core::names;
 
@@ -6,12 +6,12 @@ use stages_core::names;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// It has a price.
+    /// The option has a price.
     #[default]
     Ok = 0,
     /// An input is NaN, or a price, the time or the volatility is out of range.
     Input = 1,
-    /// Its numbers are beyond floating point.
+    /// The numbers exceed the range of floating point.
     Extreme = 2,
 }
 

@@ -1,4 +1,4 @@
-//! From normalised puts to values, a vector of puts at a time.
+//! Solves normalised puts, a vector of puts at a time.
 
 use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
 use super::premium::{Values, values};
@@ -8,14 +8,14 @@ use stages_numerics::dispatch::{InstructionSet, Kernel};
 use stages_numerics::simd::{Avx2, Avx512};
 use stages_numerics::simd::{F64Vector, Portable};
 
-/// Newton steps before an option counts as not converged; most need three.
+/// The maximum number of Newton steps, after which an option counts as not converged; most need three.
 const STEPS: usize = 16;
-/// A step after which a coarse boundary is as good as its nodes.
+/// The step after which a coarse boundary is as accurate as its nodes allow.
 const ROUGH: f64 = 1e-3;
-/// The relative change of the deviation in the difference of vegas that is volga.
+/// The relative change of the deviation in the difference of vegas that gives volga.
 const CHANGE: f64 = 1e-3;
 
-/// [`Boundary::begin`].
+/// The kernel [`Boundary::begin`].
 struct Begin<'a, V> {
     boundary: &'a mut Boundary<V>,
     quadrature: &'a Quadrature,
@@ -31,7 +31,7 @@ impl<V: F64Vector> Kernel for Begin<'_, V> {
     }
 }
 
-/// [`Boundary::step`].
+/// The kernel [`Boundary::step`].
 struct Step<'a, V> {
     boundary: &'a mut Boundary<V>,
     quadrature: &'a Quadrature,
@@ -47,7 +47,7 @@ impl<V: F64Vector> Kernel for Step<'_, V> {
     }
 }
 
-/// [`values`].
+/// The kernel [`values`].
 struct Premium<'a, V> {
     boundary: &'a Boundary<V>,
     quadrature: &'a Quadrature,
@@ -67,7 +67,8 @@ impl<V: F64Vector> Kernel for Premium<'_, V> {
 /// The value of a normalised put and its derivatives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Solution {
-    /// By `x = ln S`, deviation, rate and yield (see [`Values`]), and by the deviation twice.
+    /// The value and its derivatives by `x = ln S`, deviation, rate and yield (see [`Values`]), and the
+    /// second derivative by deviation.
     pub value: f64,
     pub x: f64,
     pub xx: f64,
@@ -77,35 +78,35 @@ pub(super) struct Solution {
     pub vv: f64,
     pub r: f64,
     pub q: f64,
-    /// `ln B` now; minus infinity without early exercise.
+    /// `ln B` now; minus infinity if there is no early exercise.
     pub boundary: f64,
     /// True if Newton's method converged.
     pub converged: bool,
 }
 
-/// The values requested of a [`Solver`].
+/// Which values a [`Solver`] computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Want {
-    /// The value.
+    /// The value alone.
     Value,
-    /// The derivatives but the second by the deviation.
+    /// All derivatives except the second one by deviation.
     First,
-    /// All.
+    /// All values.
     All,
 }
 
-/// Solves puts, as many at a time as a vector has lanes, on one thread.
+/// Solves puts on one thread, as many at a time as a vector has lanes.
 pub(super) struct Solver<'a> {
     vectors: Box<dyn Solve + 'a>,
 }
 
-/// [`Vectors`] of any width.
+/// Hides the vector type of [`Vectors`].
 trait Solve {
     fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]);
 }
 
 impl<'a> Solver<'a> {
-    /// On the vectors of an instruction set.
+    /// A solver with the vectors of an instruction set.
     pub fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
         match instructions {
             #[cfg(target_arch = "x86_64")]
@@ -116,20 +117,20 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// On vectors like `zero`.
+    /// A solver with vectors like `zero`.
     pub fn over<V: F64Vector + 'a>(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
         Self {
             vectors: Box::new(Vectors::new(zero, quadrature, far_start)),
         }
     }
 
-    /// The solutions of puts, in their order.
+    /// Solves puts into `out`, in order.
     pub fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
         self.vectors.solve(puts, want, out);
     }
 }
 
-/// The memory of a solver.
+/// The working memory of a solver.
 struct Vectors<'a, V> {
     instructions: InstructionSet,
     quadrature: &'a Quadrature,
@@ -227,7 +228,7 @@ impl<'a, V: F64Vector> Vectors<'a, V> {
     }
 }
 
-/// Runs the kernels on an instruction set, with one quadrature.
+/// Runs the kernels on an instruction set, with a given quadrature.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
     instructions: InstructionSet,
@@ -266,7 +267,7 @@ impl Runner<'_> {
         });
     }
 
-    /// Newton's method until all have converged; the last change of each.
+    /// Newton's method until all lanes have converged. Returns the last change in each lane.
     fn newton<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, enough: f64) -> [f64; LANES] {
         let mut moved = [0.0; LANES];
         boundary.enough = enough;
@@ -281,7 +282,7 @@ impl Runner<'_> {
     }
 }
 
-/// Puts by column; the last is repeated in the lanes that are left.
+/// Arranges puts by column; unused lanes repeat the last put.
 fn gather(puts: &[[f64; 4]]) -> Puts {
     let lane = |what: usize| std::array::from_fn(|j| puts[j.min(puts.len() - 1)][what]);
     Puts {

@@ -1,4 +1,4 @@
-//! Implied volatilities of columns of prices, and of one price.
+//! Implied volatilities of a single price, and of columns of prices.
 
 use super::guess::{Borders, Edge, borders, highest, interpolate, invert, lowest};
 use super::status::Status;
@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use stages_numerics::dispatch::{InstructionSet, Kernel};
 use stages_numerics::special::fused::{fma, log_ratio};
 
-/// Prices in a block.
+/// The number of prices in a block.
 const BLOCK: usize = 64;
-/// Prices that one task takes.
+/// The number of prices in a task.
 const TASK: usize = 1024;
 
-/// Columns of prices, all of one length.
+/// Columns of option prices with their contracts, all of the same length.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices<'a> {
     /// Price of the option, in currency.
@@ -21,15 +21,15 @@ pub struct Prices<'a> {
     pub forward: &'a [f64],
     /// Strike, in currency.
     pub strike: &'a [f64],
-    /// The value now of 1 at expiry.
+    /// The present value of 1 at expiry.
     pub discount: &'a [f64],
     /// Time to maturity in years.
     pub years: &'a [f64],
-    /// True of a call, false of a put.
+    /// True for a call, false for a put.
     pub call: &'a [bool],
 }
 
-/// The implied volatility of a price: annual and decimal, or NaN and why.
+/// The implied volatility of a price, annualised, as a decimal; or NaN and the reason.
 pub fn implied_volatility(
     price: f64,
     forward: f64,
@@ -45,10 +45,10 @@ pub fn implied_volatility(
     (volatility, Status::ALL[status as usize % Status::ALL.len()])
 }
 
-/// Householder steps after the guess.
+/// The number of Householder steps after the guess.
 pub(super) const STEPS: usize = 2;
 
-/// `sigma sqrt T` of a price `beta`, and the price's bound.
+/// The total deviation `sigma sqrt T` of a normalised price `beta`, and the upper bound of the price.
 pub(super) fn total_deviation(x: f64, beta: f64, steps: usize) -> (f64, f64) {
     let borders = borders(x);
     let (left, right) = (borders.left, borders.right);
@@ -64,7 +64,7 @@ pub(super) fn total_deviation(x: f64, beta: f64, steps: usize) -> (f64, f64) {
     (s, borders.bound)
 }
 
-/// The implied volatilities of columns of prices, in parallel on rayon's current pool.
+/// The implied volatilities and status codes of columns of prices, in parallel on rayon's current pool.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -75,7 +75,7 @@ pub fn implied_volatilities(prices: &Prices<'_>) -> (Vec<f64>, Vec<u8>) {
     (volatility, status)
 }
 
-/// [`implied_volatilities`] into columns of the caller, on an instruction set.
+/// Writes implied volatilities and status codes into the caller's columns, using the given instruction set.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -104,7 +104,7 @@ pub fn implied_volatilities_into(
         });
 }
 
-/// The volatilities of the prices from `start` on, as many as `volatility` has room for.
+/// Computes the volatilities of the prices from `start` on, as many as `volatility` has room for.
 struct Task<'a> {
     prices: &'a Prices<'a>,
     start: usize,
@@ -153,7 +153,7 @@ struct Workspace {
     /// The fields of the lowest zone's [`Edge`], then of the highest's.
     edges: [[Column; 5]; 2],
     s: Column,
-    /// The fields of [`Target`], without those above.
+    /// The fields of [`Target`] that are not among the above.
     target: [Column; 4],
 }
 
@@ -216,9 +216,9 @@ fn get_edge(columns: &[Column; 5], i: usize) -> Edge {
     }
 }
 
-/// [`total_deviation`], one part after the other over the whole block, each in a loop of its own that the
-/// compiler turns into vectors: a loop over all at once is so long that the CPU finds no second option to
-/// work on while it waits for the first.
+/// Inverts a block of prices as [`total_deviation`] does, part by part over the whole block, each part in a
+/// loop of its own that the compiler vectorises: a single loop over all parts is so long that the CPU finds
+/// no second option to work on while it waits for the first.
 #[inline(always)]
 fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: &mut [u8; BLOCK]) {
     let [price, forward, strike, discount, years, sign] = inputs;
@@ -288,17 +288,17 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
     }
 }
 
-/// [`Status::Ok`], as wide as the numbers it is computed with.
+/// The code of [`Status::Ok`], as wide as the numbers it is computed with.
 const OK: u64 = Status::Ok as u64;
-/// [`Status::WithinRounding`], likewise.
+/// The code of [`Status::WithinRounding`], as wide as the numbers it is computed with.
 const ROUNDED: u64 = Status::WithinRounding as u64;
 
-/// Tests whether a price is the discounted intrinsic value but for its rounding: within half an ulp of
-/// `discount (forward - strike)`, of which neither the difference nor the product is rounded here.
+/// Returns whether a price equals the discounted intrinsic value apart from its rounding: within half an ulp
+/// of `discount (forward - strike)`, with neither the difference nor the product rounded.
 #[inline(always)]
 fn is_rounded(price: f64, forward: f64, strike: f64, discount: f64, sign: f64) -> bool {
     let inside = forward - strike;
-    // What rounding took from the difference (D. E. Knuth, TAOCP 2, 4.2.2).
+    // The rounding error of the difference (D. E. Knuth, TAOCP 2, 4.2.2).
     let back = inside - forward;
     let rest = (forward - (inside - back)) - (strike + back);
     let residual = fma(-sign * discount, inside, price) - sign * discount * rest;
@@ -306,8 +306,8 @@ fn is_rounded(price: f64, forward: f64, strike: f64, discount: f64, sign: f64) -
     residual.abs() <= 0.5 * ulp
 }
 
-/// x, beta and the reason why there is no volatility, if one shows already; x and beta are then those of some
-/// option.
+/// The normalised x and beta of a price, and the status if it is already clear that there is no volatility; x
+/// and beta are then those of an arbitrary valid option.
 #[inline(always)]
 fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, sign: f64) -> (f64, f64, u64) {
     let usable = |value: f64| (value > 0.0) & (value < f64::INFINITY);
@@ -320,7 +320,7 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
     let mut note = |holds: bool, reason: Status| {
         status = if holds { reason as u64 } else { status };
     };
-    // The last that holds counts.
+    // The last condition that holds decides the status.
     note(
         (intrinsic > 0.0) & is_rounded(price, forward, strike, discount, sign),
         Status::WithinRounding,
@@ -341,7 +341,7 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
     (x, if good & !tiny { beta } else { 0.5 }, status)
 }
 
-/// The volatility and its status.
+/// The volatility and its status from the total deviation `s`.
 #[inline(always)]
 fn finish(s: f64, beta: f64, bound: f64, years: f64, status: u64) -> (f64, u64) {
     let ok = (status == OK) | (status == ROUNDED);

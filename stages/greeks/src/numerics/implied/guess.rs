@@ -1,5 +1,5 @@
-//! The first guess: a rational cubic through two points in one of four zones, whose borders are the
-//! inflection point of b(s) and where its tangent there meets 0 and the bound `e^(x/2)`.
+//! The initial guess: a rational cubic through two points in one of four zones. The borders of the zones are
+//! the inflection point of b(s), and where the tangent there meets 0 and the bound `e^(x/2)`.
 
 use super::step::{SQRT_TAU, Target};
 use stages_numerics::special::INV_SQRT_TAU;
@@ -12,23 +12,23 @@ const CUBE: f64 = 1.209_199_576_156_145_2;
 /// `1 / sqrt 3`.
 const BY_ROOT_3: f64 = 0.577_350_269_189_625_8;
 
-// The guess in parts, each without branches, so that a kernel runs one after the other over a block.
+// The guess is divided into branchless parts, which a kernel runs one after another over a block.
 
-/// The bound of b, and the s between the zones, of one x.
+/// The bound of b, and the values of s that separate the zones, for a given x.
 #[derive(Clone, Copy)]
 pub(super) struct Borders {
     /// `e^(x/2)`, which b approaches as s grows.
     pub bound: f64,
-    /// The end of the lowest zone.
+    /// The upper end of the lowest zone.
     pub left: f64,
-    /// The inflection point.
+    /// The inflection point of b(s).
     pub centre: f64,
-    /// The beginning of the highest zone.
+    /// The lower end of the highest zone.
     pub right: f64,
 }
 
-/// The interpolated function of the lowest or the highest zone, at the border to the next zone: b and db/ds
-/// there, and, by b, the value, its slope, and its second derivative in units of the interval.
+/// The interpolated function of the lowest or the highest zone at the border to the next zone: b and db/ds
+/// there, and, as functions of b, the value, its slope, and its second derivative in units of the interval.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
     pub b: f64,
@@ -38,8 +38,8 @@ pub(super) struct Edge {
     pub curvature: f64,
 }
 
-/// `c - (mills(0) - mills(c))` in powers of c from the second on: where c is small the difference would lose
-/// its digits. From `m' = z m - 1`.
+/// The coefficients of `c - (mills(0) - mills(c))` in powers of c, starting with the second: for small c the
+/// difference would lose its digits. They follow from `m' = z m - 1`.
 const LEFT: [f64; 11] = [
     MILLS_0 / 2.0,
     -1.0 / 3.0,
@@ -54,7 +54,7 @@ const LEFT: [f64; 11] = [
     MILLS_0 / 46_080.0,
 ];
 
-/// The borders of x <= 0.
+/// The borders of the zones for x <= 0.
 #[inline(always)]
 pub(super) fn borders(x: f64) -> Borders {
     const LEAST: f64 = 1e-150;
@@ -74,14 +74,14 @@ pub(super) fn borders(x: f64) -> Borders {
     }
 }
 
-/// db/ds.
+/// The derivative db/ds.
 #[inline(always)]
 fn vega(x: f64, s: f64, by_s: f64) -> f64 {
     let (h, t) = (x * by_s, 0.5 * s);
     INV_SQRT_TAU * exp(-0.5 * fma(h, h, t * t))
 }
 
-/// Small prices: `2 pi |x| cdf(-|x| / (sqrt 3 s))^3 / sqrt 27` is nearly linear in b.
+/// The function for small prices: `2 pi |x| cdf(-|x| / (sqrt 3 s))^3 / sqrt 27`, nearly linear in b.
 #[inline(always)]
 pub(super) fn lowest(x: f64, s: f64, by_s: f64, ratio: f64) -> Edge {
     let vega = vega(x, s, by_s);
@@ -106,7 +106,7 @@ pub(super) fn lowest(x: f64, s: f64, by_s: f64, ratio: f64) -> Edge {
     }
 }
 
-/// Large prices: `cdf(-s/2)` is nearly linear in b.
+/// The function for large prices: `cdf(-s/2)`, nearly linear in b.
 #[inline(always)]
 pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge {
     let vega = vega(x, s, by_s);
@@ -124,8 +124,8 @@ pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge
     }
 }
 
-/// Ends of an interval: b, the interpolated value, and its slope; and the second derivative at one end, in
-/// units of the interval.
+/// An interval with b, the interpolated value and its slope at both ends, and the second derivative at one
+/// end in units of the interval.
 #[derive(Clone, Copy)]
 struct Interval {
     b: [f64; 2],
@@ -147,9 +147,9 @@ fn choose(condition: bool, yes: Interval, no: Interval) -> Interval {
     }
 }
 
-/// The rational cubic of R. Delbourgo and J. A. Gregory (1985), with its control parameter from the second
-/// derivative, at least as great as keeps it monotonic and convex; linear where that is no number. t goes
-/// from 0 to 1 over the interval.
+/// The rational cubic of R. Delbourgo and J. A. Gregory (1985) at t, which goes from 0 to 1 over the
+/// interval. Its control parameter follows from the second derivative, and is at least as large as
+/// monotonicity and convexity require; the interpolation is linear if the parameter is NaN.
 #[inline(always)]
 fn rational_cubic(t: f64, interval: Interval) -> f64 {
     let Interval {
@@ -177,7 +177,7 @@ fn rational_cubic(t: f64, interval: Interval) -> f64 {
     if r < 1e15 { cubic } else { linear }
 }
 
-/// `-z` with `cdf(z) = p`, for p up to 1/2, to half a thousandth (C. Hastings; Abramowitz and Stegun
+/// The `-z` with `cdf(z) = p`, for p up to 1/2, accurate to 5e-4 (C. Hastings; Abramowitz and Stegun
 /// 26.2.23).
 #[inline(always)]
 fn far_quantile(p: f64) -> f64 {
@@ -186,7 +186,7 @@ fn far_quantile(p: f64) -> f64 {
         / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
 }
 
-/// The interpolated value at `beta`: in the middle zones s itself.
+/// The interpolated value at `beta`; in the middle zones, s itself.
 #[inline(always)]
 pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) -> f64 {
     let Borders {
@@ -235,7 +235,7 @@ pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) ->
     );
     let t = (beta - interval.b[0]) / (interval.b[1] - interval.b[0]);
     let y = rational_cubic(t, interval);
-    // A parabola if rounding took the guess out of its interval.
+    // A parabola, in case rounding took the guess out of its interval.
     let parabola = if is_lowest {
         fma(low.value, t, low.b * (1.0 - t)) * t
     } else {
@@ -248,20 +248,20 @@ pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) ->
     }
 }
 
-/// b at the inflection point: `left` is where its tangent there meets 0.
+/// The value of b at the inflection point; the tangent there meets 0 at `left`.
 #[inline(always)]
 fn centre_price(borders: Borders) -> f64 {
     INV_SQRT_TAU * borders.bound * (borders.centre - borders.left)
 }
 
-/// Tests whether beta is in the lowest zone and whether it is in the highest.
+/// Returns whether beta is in the lowest zone, and whether it is in the highest.
 #[inline(always)]
 fn outer_zones(beta: f64, borders: Borders, b_low: f64, b_high: f64) -> (bool, bool) {
     let below = beta < centre_price(borders);
     (below & (beta < b_low), !below & (beta > b_high))
 }
 
-/// The guess from the result of [`interpolate`], and the target of the iteration.
+/// The guess that follows from the result of [`interpolate`], and the target of the iteration.
 #[inline(always)]
 pub(super) fn invert(x: f64, beta: f64, borders: Borders, b_low: f64, b_high: f64, y: f64) -> (f64, Target) {
     let (is_lowest, is_highest) = outer_zones(beta, borders, b_low, b_high);

@@ -2,11 +2,11 @@
 //!
 //! With `x = -|ln(F/K)|` and `s = sigma sqrt T`, the out-of-the-money price in units of the discounted
 //! `sqrt(FK)` is `b(s) = e^(x/2) cdf(x/s + s/2) - e^(-x/2) cdf(x/s - s/2)`. A rational guess in one of four
-//! zones ([`guess`](self)), then two of Householder's steps of third order (error to the fourth power) on a
-//! function of b that is nearly linear there: `1/ln b` for small prices, `ln(e^(x/2) - b)` for large ones, b
-//! between. The zones, the guess and the functions are Jäckel's. Two things differ: nothing branches, so that
-//! the whole runs in vectors, and everything is divided by `db/ds`, which leaves Mills' ratios and one
-//! exponential.
+//! zones ([`guess`](self)) is followed by two Householder steps of third order (the error is raised to the
+//! fourth power) on a function of b that is nearly linear there: `1/ln b` for small prices, `ln(e^(x/2) - b)`
+//! for large ones, b in between. Zones, guess and functions are Jäckel's. Two things differ: nothing
+//! branches, so the whole computation is vectorised, and everything is divided by `db/ds`, which leaves
+//! Mills' ratios and a single exponential.
 
 mod columns;
 mod guess;

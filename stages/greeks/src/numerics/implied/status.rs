@@ -1,4 +1,4 @@
-//! The reasons for which a price has no implied volatility, or one that rounding decides.
+//! The outcomes of inverting a price for its implied volatility.
 
 use stages_core::names;
 
@@ -35,7 +35,7 @@ names! {
 }
 
 impl Status {
-    /// True where there is an implied volatility.
+    /// Returns whether there is an implied volatility.
     pub fn has_volatility(self) -> bool {
         matches!(self, Self::Ok | Self::WithinRounding)
     }

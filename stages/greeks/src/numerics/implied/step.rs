@@ -1,4 +1,4 @@
-//! The price in units of its derivative, and one step towards the price that is given.
+//! The price in units of its derivative, and one step of the iteration towards a given price.
 
 use stages_numerics::special::fused::{exp, fma, log, mills_of_three, mills_pair};
 
@@ -7,7 +7,7 @@ pub(super) const SQRT_TAU: f64 = 2.506_628_274_631_000_7;
 /// ln sqrt(2 pi).
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
 
-/// `mills(-h - t) - mills(t - h)` for small t from `y = mills(-h)`: the odd part of Taylor's series in t,
+/// `mills(-h - t) - mills(t - h)` for small t, given `y = mills(-h)`: the odd part of the Taylor series in t,
 /// whose terms follow `Y^(n+1) = h Y^(n) + n Y^(n-1)`, `Y' = 1 + h Y`. To full precision for t up to 0.4.
 #[inline(always)]
 fn difference_of_mills(h: f64, t: f64, y: f64) -> f64 {
@@ -23,20 +23,20 @@ fn difference_of_mills(h: f64, t: f64, y: f64) -> f64 {
     2.0 * t * sum
 }
 
-/// Tests whether [`over_vega`] is `b / b'`, not `(e^(x/2) - b) / b'`.
+/// Returns whether [`over_vega`] is `b / b'` rather than `(e^(x/2) - b) / b'`.
 #[inline(always)]
 fn is_price(x: f64, h: f64, t: f64) -> bool {
     (h + t < 0.0) | is_small(x, t)
 }
 
-/// Tests for the region in which the difference of Mills' ratios loses digits. Far from the money it loses
-/// them too, but there s depends little on the price.
+/// Returns whether (x, t) is in the region where the difference of Mills' ratios loses digits. It loses them
+/// far from the money, too, but there s depends little on the price.
 #[inline(always)]
 fn is_small(x: f64, t: f64) -> bool {
     (t < 0.4) & (x > -1.0)
 }
 
-/// `b / b'` or `(e^(x/2) - b) / b'`, whichever is more accurate, for x <= 0; with `by_s = 1 / s`.
+/// `b / b'` or `(e^(x/2) - b) / b'`, whichever is more accurate, for x <= 0; `by_s` is `1 / s`.
 #[inline(always)]
 pub(super) fn over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     let (h, t) = (x * by_s, 0.5 * s);
@@ -49,7 +49,7 @@ pub(super) fn over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     }
 }
 
-/// [`over_vega`] above the inflection point, for s from 0.8 on.
+/// [`over_vega`] above the inflection point, for s of at least 0.8.
 #[inline(always)]
 pub(super) fn rest_over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     let (h, t) = (x * by_s, 0.5 * s);
@@ -57,24 +57,25 @@ pub(super) fn rest_over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     near + far
 }
 
-/// The equation to solve: for 1/ln b, b or ln(e^(x/2) - b).
+/// The equation to be solved, for 1/ln b, b or ln(e^(x/2) - b).
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     /// `-|ln(F/K)|`.
     pub x: f64,
-    /// The price b.
+    /// The target price b.
     pub beta: f64,
     /// `e^(x/2) - b`.
     pub rest: f64,
-    /// -1 for 1/ln b, 0 for b, 1 for ln(e^(x/2) - b).
+    /// The function used: -1 for 1/ln b, 0 for b, 1 for ln(e^(x/2) - b).
     pub objective: f64,
-    /// `ln b` or, for the third, `ln(e^(x/2) - b)`.
+    /// `ln b` or, if `objective` is 1, `ln(e^(x/2) - b)`.
     pub ln: f64,
     /// `1 / ln`.
     pub by_ln: f64,
 }
 
-/// One of Householder's steps of third order: the next s. `by_s` is `1 / s`, and `ratio` [`over_vega`].
+/// Takes a Householder step of third order, and returns the next s. `by_s` is `1 / s`, and `ratio` the value
+/// of [`over_vega`].
 #[inline(always)]
 pub(super) fn step(target: Target, s: f64, by_s: f64, ratio: f64) -> f64 {
     let Target {
@@ -93,7 +94,7 @@ pub(super) fn step(target: Target, s: f64, by_s: f64, ratio: f64) -> f64 {
     let third = fma(second, second, fma(-3.0 * steep, steep, -0.25)) * (ratio * ratio);
     let second = second * ratio;
 
-    // On ln b and ln(e^(x/2) - b): how far their logarithms are from the target's.
+    // For ln b and ln(e^(x/2) - b): the distance of their logarithms from the target's.
     let ln_here = log(ratio) - (half_square + LN_SQRT_TAU);
     let by_both = 1.0 / (ln_here * ratio);
     let (inverse, by_ratio) = (ratio * by_both, ln_here * by_both);
@@ -111,7 +112,7 @@ pub(super) fn step(target: Target, s: f64, by_s: f64, ratio: f64) -> f64 {
     let high = -excess;
     let high_1 = high * (second + 1.0);
     let high_2 = high * high * fma(3.0, second, third + 2.0);
-    // On b: the quotient of the target and the price here, or of the distances of both to the bound.
+    // For b: the quotient of the target and the current price, or of their distances to the bound.
     let below = is_price(x, h, t);
     let wanted = if below { beta } else { rest };
     let quotient = wanted * SQRT_TAU * exp(half_square) * by_ratio;

@@ -1,4 +1,4 @@
-//! Volatilities back from prices that are known to 31 digits.
+//! Recovers volatilities from prices that are known to 31 digits.
 
 use super::Status;
 use super::columns::{
@@ -9,7 +9,7 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::double_double::Dd;
 use stages_numerics::random::Random;
 
-/// b(s), db/ds.
+/// The price b(s) and its derivative db/ds.
 fn black(x: f64, s: f64) -> (Dd, Dd) {
     let (h, t) = (Dd::from(x) / s, Dd::from(s) * 0.5);
     let slope = ((h * h + t * t) * -0.5).exp() * Dd(0.398_942_280_401_432_7, -2.492_327_202_277_73e-17);
@@ -21,7 +21,7 @@ fn black(x: f64, s: f64) -> (Dd, Dd) {
     }
 }
 
-/// s from b(s) rounded to a double, against s: the error in units of what that rounding allows.
+/// The error of s found from b(s) rounded to a double, in units of the error that this rounding allows.
 fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
     let (exact, slope) = black(x, s);
     let beta = exact.f64();
@@ -40,8 +40,8 @@ fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
 
 #[test]
 fn two_steps_suffice_for_every_attainable_price() {
-    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, instructions of
-    // 2024), to where doubles end.
+    // Values of |x| as in the timing program of Jäckel's implementation (`letsberational_timing`,
+    // instructions of 2024), to the limits of doubles.
     let grid = [
         0.0, 1e-14, 1e-8, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0,
         128.0, 256.0, 512.0,
@@ -110,8 +110,8 @@ fn every_price_without_a_volatility_says_why() {
     }
 }
 
-/// The discounted intrinsic value, rounded, is never taken for a price with time value; what is one ulp away
-/// from it may be.
+/// The rounded discounted intrinsic value is never mistaken for a price with time value; a price one ulp away
+/// may be.
 #[test]
 fn rounding_of_the_intrinsic_value_is_no_time_value() {
     let mut random = Random::new(&[9]);
@@ -125,7 +125,7 @@ fn rounding_of_the_intrinsic_value_is_no_time_value() {
             assert_eq!(volatility.is_nan(), !status.has_volatility());
             status
         };
-        // Rounded once, of a difference that is not rounded.
+        // Rounded once, from an exact difference.
         let exact = ((Dd::from(forward) - Dd::from(strike)) * Dd::from(discount))
             .f64()
             .abs();
@@ -136,7 +136,7 @@ fn rounding_of_the_intrinsic_value_is_no_time_value() {
             assert_ne!(status(away), Status::WithinRounding);
         }
     }
-    // By chance of the quotient's rounding: below, at, and above.
+    // Below, at, and above it, depending on how the quotient rounds.
     for status in [Status::BelowIntrinsic, Status::AtIntrinsic, Status::WithinRounding] {
         assert!(seen[usize::from(status.code())] > 100, "{status:?} {seen:?}");
     }
@@ -159,7 +159,7 @@ fn every_instruction_set_gives_the_same_bytes() {
     let price: Vec<f64> = (0..n)
         .map(|i| match i % 50 {
             0 => f64::NAN,
-            // Anywhere, also below intrinsic value.
+            // Anywhere, including below the intrinsic value.
             1..10 => strike[i] * share[i],
             _ => {
                 let at = [forward[i], strike[i], years[i].max(1e-3), 0.0, 0.0, volatility[i]].map(Dd::from);
@@ -192,7 +192,7 @@ fn every_instruction_set_gives_the_same_bytes() {
     }
 }
 
-/// At the money: s = 2 cdf^-1((1 + b)/2), for which R's and every other table of normal quantiles will do.
+/// At the money s = 2 cdf^-1((1 + b)/2), which any table of normal quantiles gives.
 #[test]
 fn at_the_money_it_is_a_normal_quantile() {
     let (found, _) = implied_volatility(0.95, 1.0, 1.0, 1.0, 1.0, true);

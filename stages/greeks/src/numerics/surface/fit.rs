@@ -1,59 +1,59 @@
-//! One expiry's smile from its quotes: a penalised spline.
+//! Fits a penalised spline to the smile of one expiry.
 
 use super::smile::total_variances;
 use stages_numerics::statistics::median;
 
-/// A quote of an option out of the money (a call from `K = F` on), undiscounted and over the forward.
+/// A quote of an out-of-the-money option (a call for `K >= F`), undiscounted and relative to the forward.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
     /// `ln(K/F)`.
     pub log_moneyness: f64,
-    /// Price, positive.
+    /// The price, positive.
     pub price: f64,
-    /// Half the distance from bid to ask, positive: the error that the price may have.
+    /// Half the bid-ask spread, positive: the possible error of the price.
     pub half_spread: f64,
 }
 
-/// A smile by a cubic spline: total deviation `sigma sqrt T` in units of that at the money.
+/// A smile as a cubic spline of total deviation `sigma sqrt T`, in units of the at-the-money one.
 #[derive(Clone, Debug)]
 pub(super) struct Spline {
-    /// Total deviation at the money.
+    /// The total deviation at the money.
     pub scale: f64,
-    /// `ln(K/F)` of the first and the last quote.
+    /// The `ln(K/F)` of the first and the last quote.
     pub range: [f64; 2],
-    /// The first knot, and the distance of knots.
+    /// The first knot, and the spacing of the knots.
     start: f64,
     step: f64,
     coefficients: Vec<f64>,
 }
 
-/// The distance of knots, and the greatest number of intervals, between which they are farther apart.
+/// The spacing of the knots, and the maximum number of intervals, beyond which the spacing grows.
 const STEP: f64 = 0.3;
 const INTERVALS: f64 = 200.0;
-/// From the greatest to the least penalty, in units of the mean weight of a quote.
+/// The penalties tried, from the largest to the smallest, in units of the mean weight of a quote.
 const PENALTIES: [f64; 6] = [1e4, 3e2, 1e1, 3e-1, 1e-2, 3e-4];
-/// The part of a mean weight that holds a coefficient on a straight line where no quote does.
+/// The share of the mean weight by which a coefficient without quotes is held on a straight line.
 const RIDGE: f64 = 1e-6;
-/// Reweightings for each penalty.
+/// The number of reweightings for each penalty.
 const ROUNDS: usize = 2;
-/// An error of so many robust deviations has half its weight.
+/// The error, in robust standard deviations, at which a quote has half its weight.
 const DOUBTFUL: f64 = 2.0;
 
-/// The greatest slope of total variance by log-moneyness beyond the quotes; 2 is that of R. W. Lee's bound
+/// The steepest slope of total variance in log-moneyness beyond the quotes; R. W. Lee's bound is 2
 /// (Mathematical Finance 14 (2004)).
 const STEEPEST: f64 = 1.9;
 
-/// A quote as the spline's fit reads it.
+/// A quote in the form in which the spline is fitted to it.
 struct Target {
-    /// The interval of knots, and the four cubics' values there.
+    /// The index of the knot interval, and the values of the four cubics there.
     first: usize,
     basis: [f64; 4],
-    /// The middle of the deviations of bid and ask, and their half distance.
+    /// The midpoint of the total deviations of bid and ask, and half their distance.
     middle: f64,
     half: f64,
 }
 
-/// Log-moneyness in standard deviations, compressed: proportional at the money, and to the square root far
+/// Log-moneyness in standard deviations, compressed: proportional near the money, and to the square root far
 /// from it, where total variance is linear in log-moneyness.
 fn coordinate(z: f64) -> f64 {
     let half = 0.5 * z;
@@ -67,7 +67,8 @@ fn coordinate_slope(z: f64) -> f64 {
     (1.0 + 0.5 * square) / ((1.0 + square) * root.sqrt())
 }
 
-/// The cubic B-splines of a uniform grid of knots that are not 0 in an interval, at a part of it.
+/// The values of the four cubic B-splines on a uniform grid that are nonzero in an interval, at the share t
+/// of it.
 fn cubics(t: f64) -> [f64; 4] {
     let r = 1.0 - t;
     [
@@ -78,17 +79,16 @@ fn cubics(t: f64) -> [f64; 4] {
     ]
 }
 
-/// The spline nearest to the quotes: least squares of the distance from the middle of bid and ask, in
-/// volatility and in units of half their distance, with a penalty on the third differences of its
-/// coefficients (P. H. C. Eilers and B. D. Marx, "Flexible smoothing with B-splines and penalties",
-/// Statistical Science 11 (1996)) and Cauchy's weights for quotes that don't belong. The penalty is the one
-/// under which quotes left out are predicted best.
+/// Fits a spline to quotes: least squares of the distance from the middle of bid and ask in volatility, in
+/// units of half their distance, with a penalty on the third differences of the coefficients (P. H. C. Eilers
+/// and B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996)) and
+/// Cauchy weights against outliers. The penalty is the one under which left-out quotes are predicted best.
 ///
-/// None with fewer than three quotes that have a volatility.
+/// `None` if fewer than three quotes have a volatility.
 pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
     let k: Vec<f64> = quotes.iter().map(|quote| quote.log_moneyness).collect();
     let of = |price: fn(&Quote) -> f64| total_variances(&quotes.iter().map(price).collect::<Vec<f64>>(), &k);
-    // A low bid says little: what is worth a tenth of the price is a few standard deviations away.
+    // A low bid carries little information: a tenth of the price is already a few standard deviations away.
     let low = of(|quote| (quote.price - quote.half_spread).max(0.1 * quote.price));
     let (middle, high) = (of(|quote| quote.price), of(|quote| quote.price + quote.half_spread));
     let mut deviations: Vec<(f64, f64, f64)> = (0..k.len())
@@ -131,7 +131,7 @@ pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
     })
 }
 
-/// The median of the three nearest the money.
+/// The median deviation of the three quotes nearest the money.
 fn at_the_money(deviations: &[(f64, f64, f64)]) -> f64 {
     let mut nearest: Vec<(f64, f64)> = deviations.iter().map(|&(k, s, _)| (k.abs(), s)).collect();
     nearest.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -139,7 +139,7 @@ fn at_the_money(deviations: &[(f64, f64, f64)]) -> f64 {
     median(&mut three).unwrap_or(1.0)
 }
 
-/// The coefficients under the penalty that predicts best.
+/// The coefficients under the penalty that predicts left-out quotes best.
 fn coefficients(targets: &[Target], n: usize) -> Vec<f64> {
     let mut weights: Vec<f64> = targets.iter().map(|target| 1.0 / (target.half * target.half)).collect();
     let mean = weights.iter().sum::<f64>() / targets.len() as f64;
@@ -189,8 +189,8 @@ impl Target {
     }
 }
 
-/// Cholesky's factor of the normal equations, of four diagonals: row by row the entry on the diagonal and
-/// those of the three columns before it.
+/// The Cholesky factor of the normal equations, a band matrix: each row holds the diagonal entry and those of
+/// the three preceding columns.
 struct Band(Vec<[f64; 4]>);
 
 impl Band {
@@ -231,7 +231,7 @@ impl Band {
         Self(rows)
     }
 
-    /// The coefficients of least squares.
+    /// The least-squares coefficients.
     fn solve(&self, targets: &[Target], weights: &[f64]) -> Vec<f64> {
         let mut x = vec![0.0; self.0.len()];
         for (target, weight) in targets.iter().zip(weights) {
@@ -248,7 +248,7 @@ impl Band {
         x
     }
 
-    /// Solves with the factor, from a row before which `x` is 0.
+    /// Forward substitution with the factor; `x` is 0 before row `from`.
     fn forward(&self, x: &mut [f64], from: usize) {
         for i in from..x.len() {
             let dot: f64 = (i.saturating_sub(3).max(from)..i)
@@ -258,7 +258,7 @@ impl Band {
         }
     }
 
-    /// The derivative of a target's fitted value by its own, of weight 1.
+    /// The derivative of a target's fitted value by the target's own value, for weight 1.
     fn leverage(&self, target: &Target) -> f64 {
         let mut x = vec![0.0; self.0.len()];
         x[target.first..target.first + 4].copy_from_slice(&target.basis);
@@ -267,14 +267,14 @@ impl Band {
     }
 }
 
-/// An entry of the factor; 0 beyond its diagonals.
+/// An entry of the factor; 0 outside the band.
 fn at(rows: &[[f64; 4]], row: usize, column: usize) -> f64 {
     rows[row].get(row - column).copied().unwrap_or(0.0)
 }
 
 impl Spline {
-    /// Total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, but the deviation falls no
-    /// farther than by a fifth.
+    /// The total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, except that the deviation
+    /// falls by at most a fifth.
     pub fn total_variance(&self, k: f64) -> f64 {
         let within = k.clamp(self.range[0], self.range[1]);
         let z = within / self.scale;

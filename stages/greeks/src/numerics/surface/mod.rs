@@ -1,17 +1,17 @@
-//! The surface of implied volatility of one underlying on one day: a smile for each expiry, together free of
+//! The implied volatility surface of one underlying on one day: a smile for each expiry, jointly free of
 //! arbitrage.
 //!
-//! A smile is fitted in two steps. First a spline follows the quotes' volatilities, between bid and ask where
-//! it can ([`Quote`]). Then its prices at many strikes, the same for all expiries at equal `k = ln(K/F)`, are
-//! corrected, so that for any quotes there is
+//! A smile is fitted in two steps. First a spline follows the volatilities of the quotes ([`Quote`]), between
+//! bid and ask if possible. Then its prices at many strikes, which are the same `k = ln(K/F)` for all
+//! expiries, are corrected so that for any quotes there is
 //!
-//! - no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike
-//!   between nodes;
-//! - no calendar arbitrage: where a price is below that of an earlier expiry, over the forward, it is
-//!   replaced by it. The greater of two convex functions is convex.
+//! no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike
+//! between nodes;
+//! no calendar arbitrage: a price relative to the forward that is below that of an earlier expiry is replaced
+//! by it. The maximum of two convex functions is convex.
 //!
-//! Between expiries total variance is linear in time at each k, and prices are again the hull of that: a hull
-//! of higher prices is nowhere lower, so that they rise with time from one expiry to the next.
+//! Between expiries total variance is linear in time at each k, and prices are again the convex hull of the
+//! result. The hull of higher prices is nowhere lower, so prices rise with time from one expiry to the next.
 
 mod fit;
 mod prices;
@@ -29,15 +29,15 @@ use std::borrow::Cow;
 pub struct Expiry {
     /// Time to maturity in years.
     pub years: f64,
-    /// Prices at the surface's nodes, undiscounted and over the forward, of options out of the money.
+    /// Undiscounted prices of out-of-the-money options at the surface's nodes, relative to the forward.
     pub prices: Vec<f64>,
-    /// The number of quotes it was fitted to.
+    /// The number of quotes that the smile was fitted to.
     pub quotes: usize,
-    /// Root of the mean square of quoted less fitted volatility.
+    /// The root mean square of quoted less fitted volatility.
     pub residual: f64,
 }
 
-/// The smiles of one day, by time.
+/// The smiles of one day, in order of expiry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
     nodes: Nodes,
@@ -45,9 +45,9 @@ pub struct Surface {
 }
 
 impl Surface {
-    /// Fits each expiry, and corrects one after the other so that nothing can be earned against those before.
-    /// `expiries` (years and quotes) are sorted by time; those with fewer than `least` quotes (or 3) are left
-    /// out, as are all but the first at one time.
+    /// Fits each expiry, and corrects one after another so that there is no arbitrage against the earlier
+    /// ones. `expiries` (years and quotes) are sorted by time. Left out are those with fewer than `least`
+    /// quotes (or 3), and all but the first at the same time.
     pub fn fit(expiries: &[(f64, Vec<Quote>)], least: usize) -> Self {
         let mut fitted: Vec<(f64, &[Quote], Spline)> = Vec::new();
         for (years, quotes) in expiries {
@@ -64,7 +64,7 @@ impl Surface {
             .iter()
             .map(|(_, _, spline)| nodes.logs().iter().map(|k| spline.total_variance(*k)).collect())
             .collect();
-        // Beyond the quotes of an expiry, what is known of the next one bounds it.
+        // Beyond an expiry's own quotes, it is bounded by what is known of the next one.
         for i in (1..variances.len()).rev() {
             let [low, high] = fitted[i - 1].2.range;
             let (earlier, later) = variances.split_at_mut(i);
@@ -101,25 +101,24 @@ impl Surface {
         surface
     }
 
-    /// From nodes and fitted expiries, sorted by time.
+    /// A surface from its nodes and its fitted expiries, which are sorted by time.
     pub fn of(nodes: Nodes, expiries: Vec<Expiry>) -> Self {
         Self { nodes, expiries }
     }
 
-    /// The nodes of all expiries' prices.
+    /// The nodes shared by the prices of all expiries.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
     }
 
-    /// The fitted expiries, by time.
+    /// The fitted expiries, in order of time.
     pub fn expiries(&self) -> &[Expiry] {
         &self.expiries
     }
 
-    /// The smile for a time: between two expiries that of the total variance linear in time; before the first
-    /// that of its volatilities; after the last that of its total variance and, for the time beyond, its
-    /// volatility at the money. None without expiries, and none for less than half the first time or more
-    /// than twice the last.
+    /// The smile at a time. Between two expiries, total variance is linear in time; before the first,
+    /// volatilities are constant; after the last, its total variance grows with time by its at-the-money
+    /// volatility. `None` if there are no expiries, before half the first time, and after twice the last.
     pub fn at(&self, years: f64) -> Option<Smile<'_>> {
         let after = self.expiries.partition_point(|expiry| expiry.years < years);
         let before = after.checked_sub(1).and_then(|i| self.expiries.get(i));
@@ -156,12 +155,12 @@ impl Surface {
         }
     }
 
-    /// Total variances at the nodes.
+    /// The total variances of an expiry at the nodes.
     fn variances(&self, expiry: &Expiry) -> Vec<f64> {
         smile::total_variances(&expiry.prices, self.nodes.logs())
     }
 
-    /// Root of the mean square of quoted less fitted volatility, over all quotes; NaN without any.
+    /// The root mean square of quoted less fitted volatility over all quotes; NaN if there are none.
     pub fn residual(&self) -> f64 {
         let (mut squares, mut quotes) = (0.0, 0.0);
         for expiry in &self.expiries {
@@ -172,10 +171,10 @@ impl Surface {
     }
 }
 
-/// Nodes as fine as the shortest expiry needs, past all quotes and several standard deviations of the
-/// longest.
+/// Nodes that are as fine as the shortest expiry needs, and extend past all quotes and several standard
+/// deviations of the longest.
 fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
-    /// No option's strike over the forward is beyond `e^50`.
+    /// The largest `|ln(K/F)|` of a node.
     const FARTHEST: f64 = 50.0;
     let all = || fitted.iter().map(|(_, _, spline)| spline);
     let widest = all().map(|spline| spline.scale).fold(0.0, f64::max);
@@ -189,7 +188,7 @@ fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
     )
 }
 
-/// Root of the mean square of quoted less fitted volatility.
+/// The root mean square of quoted less fitted volatility.
 fn residual(quotes: &[Quote], smile: &Smile<'_>) -> f64 {
     let k: Vec<f64> = quotes.iter().map(|quote| quote.log_moneyness).collect();
     let prices: Vec<f64> = quotes.iter().map(|quote| quote.price).collect();

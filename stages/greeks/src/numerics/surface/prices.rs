@@ -1,23 +1,24 @@
-//! The prices of one time's options by strike, free of butterfly arbitrage.
+//! The prices of options at one time as a function of the strike, free of butterfly arbitrage.
 
 use crate::numerics::formula::{Contract, black_76};
 use stages_numerics::special::exp;
 
-/// A price over the forward that is as good as none; no price is lower, so that each has a volatility.
+/// A negligible price relative to the forward; no price is lower, so that every one has a volatility.
 pub(super) const LEAST_PRICE: f64 = 1e-250;
 
-/// The nodes of a day: strikes over the forward, ascending, with 1 among them.
+/// The nodes of a day: strikes relative to the forward, ascending, with 1 among them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
-    /// `ln(K/F)`.
+    /// The log-moneyness `ln(K/F)` of the nodes.
     logs: Vec<f64>,
     strikes: Vec<f64>,
 }
 
 impl Nodes {
-    /// Nodes from `least` to `most` (of `ln(K/F)`), `finest` apart at the money and ever farther from there.
+    /// Nodes from `least` to `most` in `ln(K/F)`, with a spacing of `finest` at the money that grows from
+    /// there.
     pub fn new(finest: f64, least: f64, most: f64) -> Self {
-        /// The part by which the distance grows with that from the money.
+        /// The growth of the spacing per unit of distance from the money.
         const GROWTH: f64 = 0.03;
         let side = |end: f64| {
             let (mut list, mut x) = (Vec::new(), 0.0);
@@ -31,19 +32,19 @@ impl Nodes {
         Self::of(left.chain([0.0]).chain(side(most)).collect())
     }
 
-    /// From [`Nodes::logs`].
+    /// Nodes from their log-moneyness, as [`Nodes::logs`] returns it.
     pub fn of(logs: Vec<f64>) -> Self {
         let strikes = logs.iter().map(|k| exp(*k)).collect();
         Self { logs, strikes }
     }
 
-    /// `ln(K/F)` at the nodes.
+    /// The log-moneyness `ln(K/F)` of the nodes.
     pub fn logs(&self) -> &[f64] {
         &self.logs
     }
 
-    /// The undiscounted prices over the forward of options out of the money (calls from `K = F` on) with
-    /// these total variances at the nodes, lowered to their convex hull.
+    /// The undiscounted prices, relative to the forward, of out-of-the-money options (calls for `K >= F`)
+    /// with the given total variances at the nodes, lowered to their convex hull.
     pub fn prices(&self, variances: &[f64]) -> Vec<f64> {
         let prices: Vec<f64> = variances
             .iter()
@@ -56,8 +57,8 @@ impl Nodes {
         self.convex(prices)
     }
 
-    /// The slope of prices from one node to a later one, and whether it is that of calls: that of puts is
-    /// greater by 1.
+    /// The slope of prices from one node to a later one, and whether it is that of call prices; the slope of
+    /// put prices is greater by 1.
     fn slope(&self, prices: &[f64], from: usize, to: usize) -> (f64, bool) {
         let (low, high) = (self.strikes[from], self.strikes[to]);
         let call = low >= 1.0;
@@ -65,9 +66,9 @@ impl Nodes {
         ((prices[to] + parity - prices[from]) / (high - low), call)
     }
 
-    /// The lower convex hull of prices: no butterfly, none above what it was, puts from 0 at strike 0 on,
-    /// calls nowhere rising. Where prices are higher their hull is not lower, so that it keeps the order of
-    /// two times.
+    /// The lower convex hull of prices: free of butterflies, nowhere above the original, with puts starting
+    /// from 0 at strike 0 and calls nowhere increasing. The hull of higher prices is nowhere lower, so the
+    /// order of two times is preserved.
     fn convex(&self, mut prices: Vec<f64>) -> Vec<f64> {
         let rises = |before: (f64, bool), after: (f64, bool)| match (before.1, after.1) {
             (false, true) => before.0 - 1.0 <= after.0,
@@ -123,8 +124,8 @@ impl Nodes {
         prices
     }
 
-    /// The price at `k = ln(K/F)`: linear in the strike between nodes; below the first in proportion to the
-    /// strike, and above the last constant.
+    /// The price at `k = ln(K/F)`: linear in the strike between nodes, proportional to the strike below the
+    /// first, constant above the last.
     pub fn price(&self, prices: &[f64], k: f64) -> f64 {
         let after = self.logs.partition_point(|node| *node < k);
         let strike = exp(k);

@@ -1,11 +1,11 @@
-//! One time's smile.
+//! The smile at one time.
 
 use super::prices::{LEAST_PRICE, Nodes};
 use crate::numerics::implied::{Prices, implied_volatilities, implied_volatility};
 use stages_numerics::special::{exp, normal_cdf};
 use std::borrow::Cow;
 
-/// The smile of a time: the prices of its options.
+/// The smile at one time, given by the prices of options.
 #[derive(Clone, Debug)]
 pub struct Smile<'a> {
     pub(super) nodes: &'a Nodes,
@@ -19,33 +19,33 @@ impl Smile<'_> {
         self.years
     }
 
-    /// The undiscounted price over the forward of the option out of the money (a call from 0 on) at
+    /// The undiscounted price, relative to the forward, of the out-of-the-money option (a call for k >= 0) at
     /// `k = ln(K/F)`.
     pub fn price(&self, k: f64) -> f64 {
         self.nodes.price(&self.prices, k)
     }
 
-    /// Total variance `sigma^2 T` at k.
+    /// The total variance `sigma^2 T` at `k = ln(K/F)`.
     pub fn total_variance(&self, k: f64) -> f64 {
         total_variance(self.price(k), k)
     }
 
-    /// Total variances at many k.
+    /// The total variances `sigma^2 T` at many `k = ln(K/F)`.
     pub fn total_variances(&self, k: &[f64]) -> Vec<f64> {
         let prices: Vec<f64> = k.iter().map(|k| self.price(*k)).collect();
         total_variances(&prices, k)
     }
 
-    /// Volatility at k.
+    /// The volatility at `k = ln(K/F)`, annualised, as a decimal.
     pub fn volatility(&self, k: f64) -> f64 {
         (self.total_variance(k) / self.years).sqrt()
     }
 
-    /// The k where the absolute undiscounted delta of the option to the forward, `cdf(w d1)`, is `delta`
-    /// (below 1/2); NaN where the smile has none.
+    /// The `k = ln(K/F)` at which the absolute undiscounted forward delta of the option, `cdf(w d1)`, is
+    /// `delta` (below 1/2); NaN if there is none.
     pub fn log_moneyness_of(&self, delta: f64, call: bool) -> f64 {
         let sign = if call { 1.0 } else { -1.0 };
-        // `distance`: log-moneyness out of the money.
+        // Here `distance` is the log-moneyness out of the money.
         let delta_at = |distance: f64| {
             let k = sign * distance;
             let w = self.total_variance(k);
@@ -74,7 +74,7 @@ impl Smile<'_> {
     }
 }
 
-/// The total variances of prices out of the money.
+/// The total variances implied by prices of out-of-the-money options.
 pub(super) fn total_variances(prices: &[f64], k: &[f64]) -> Vec<f64> {
     let ones = vec![1.0; k.len()];
     let (deviations, _) = implied_volatilities(&Prices {
@@ -88,7 +88,7 @@ pub(super) fn total_variances(prices: &[f64], k: &[f64]) -> Vec<f64> {
     deviations.into_iter().map(|deviation| deviation * deviation).collect()
 }
 
-/// The total variance of a price out of the money.
+/// The total variance implied by the price of an out-of-the-money option.
 fn total_variance(price: f64, k: f64) -> f64 {
     let (deviation, _) = implied_volatility(price.max(LEAST_PRICE), 1.0, exp(k), 1.0, 1.0, k >= 0.0);
     deviation * deviation

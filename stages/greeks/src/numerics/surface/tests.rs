@@ -3,7 +3,7 @@ use crate::numerics::formula::{Contract, black_76};
 use proptest::prelude::*;
 use stages_numerics::random::Random;
 
-/// Black's price of an option out of the money on a forward of 1, and its vega by the total deviation.
+/// Black's price of an out-of-the-money option on a forward of 1, and its derivative by the total deviation.
 fn price(k: f64, deviation: f64) -> (f64, f64) {
     let option = Contract {
         spot: 1.0,
@@ -18,8 +18,8 @@ fn price(k: f64, deviation: f64) -> (f64, f64) {
     (greeks.price, greeks.vega)
 }
 
-/// The total variance of an SVI by its value at the money and its slopes on the right and on the left,
-/// doubled.
+/// The total variance of an SVI smile, given its value at the money and twice its slopes on the right and on
+/// the left.
 #[derive(Clone, Copy)]
 struct Svi(f64, f64, f64);
 
@@ -36,7 +36,7 @@ impl Svi {
     }
 }
 
-/// Quotes of a smile with noise in volatility, and with spreads of a point of it.
+/// Quotes of a smile with noise in volatility, and with spreads of one volatility point.
 fn quotes(smile: Svi, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
     let mut random = Random::new(&[seed]);
     let root = years.sqrt();
@@ -54,8 +54,8 @@ fn quotes(smile: Svi, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
         .collect()
 }
 
-/// Nothing to be earned within a smile, or between it and a later one, on a grid far into both wings, at
-/// expiries, between and beyond them.
+/// Checks that there is no arbitrage within a smile or between it and a later one, on a grid far into both
+/// wings, at expiries, between them and beyond.
 fn assert_no_arbitrage(surface: &Surface) {
     let mut times: Vec<f64> = (1..=240).map(|i| 0.02 * f64::from(i)).collect();
     times.extend(surface.expiries().iter().map(|expiry| expiry.years));
@@ -72,7 +72,7 @@ fn assert_no_arbitrage(surface: &Surface) {
         let slopes: Vec<f64> = (1..grid.len())
             .map(|i| (calls[i] - calls[i - 1]) / (libm::exp(grid[i]) - libm::exp(grid[i - 1])))
             .collect();
-        // Rounding of prices near 1, over the least step of the strike, 1e-3.
+        // The rounding error of prices near 1, over the smallest strike step, 1e-3.
         const ROUNDING: f64 = 1e-12;
         for (slopes, k) in slopes.windows(2).zip(&grid[1..]) {
             assert!(slopes[1] >= slopes[0] - ROUNDING, "butterfly at {k}, {}", smile.years());
@@ -103,7 +103,7 @@ fn finds_the_surface_that_made_the_quotes() {
     assert_eq!(surface.expiries().len(), 5);
     assert!(surface.residual() < 2e-4, "{}", surface.residual());
     assert_no_arbitrage(&surface);
-    // Between the quotes too, and in time.
+    // Also between the quotes, and between the expiries.
     for (years, smile) in truth {
         let fitted = surface.at(years).unwrap();
         for i in -30..=30 {
@@ -133,7 +133,7 @@ fn withstands_bad_quotes() {
     }
 }
 
-/// A later expiry that is cheaper: no surface without arbitrage goes through these quotes.
+/// A later expiry that is cheaper: no arbitrage-free surface passes through these quotes.
 #[test]
 fn an_arbitrage_is_not_fitted() {
     let smile = |level: f64, years: f64| quotes(Svi(level * level * years, 0.1, 0.1), years, 0.0, 3);
@@ -144,8 +144,8 @@ fn an_arbitrage_is_not_fitted() {
     assert_eq!(first.total_variance(0.0), second.total_variance(0.0));
 }
 
-/// Quotes that say next to nothing: at one strike, of almost no volatility, below what their neighbours
-/// allow, with a spread of 0 or without a bound.
+/// Quotes that carry little information: at a single strike, of almost no volatility, below what their
+/// neighbours allow, with a spread of 0 or without bound.
 #[test]
 fn every_book_has_a_surface() {
     let quote = |k: f64, deviation: f64, half_spread: f64| Quote {
@@ -192,9 +192,9 @@ fn says_nothing_far_from_what_it_knows() {
     let at = surface.at(0.25).unwrap();
     assert!((near.volatility(0.0) - at.volatility(0.0)).abs() < 1e-12);
     assert!((far.volatility(0.0) - at.volatility(0.0)).abs() < 1e-12);
-    // Between nodes volatility is that of a linear price.
+    // Between nodes the volatility is that of a price linear in the strike.
     assert!((near.volatility(-0.1) - at.volatility(-0.1)).abs() < 1e-4);
-    // Where no price is left, a volatility still is.
+    // Where hardly any price is left, there still is a volatility.
     assert!(at.volatility(-9.0) > 0.0 && at.volatility(9.0) > 0.0);
     assert!(Surface::default().at(0.1).is_none() && Surface::default().residual().is_nan());
 }

@@ -44,7 +44,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// The style that is set; none where it is the chain's.
+    /// The exercise style that is set; `None` if it is the chain's.
     pub(super) fn exercise(self) -> Option<Exercise> {
         match self {
             Self::Auto => None,

@@ -1,4 +1,4 @@
-//! The conventions of contracts, by class: the exercise style, and whether the underlying is a future.
+//! The conventions of contracts by class: the exercise style, and whether the underlying is a future.
 
 use super::config::Style;
 use datasets::contract::{Contracts, Exercise, Origin, UnderlyingKind};
@@ -11,16 +11,16 @@ use std::collections::BTreeSet;
 #[derive(Debug, Serialize)]
 pub(super) struct Conventions {
     pub styles: Styles,
-    /// Roots of options on futures.
+    /// The roots of options on futures.
     pub on_futures: BTreeSet<String>,
 }
 
 impl Conventions {
-    /// The conventions of the partition `key`: of its symbol alone, so that a class of another symbol does
-    /// not change them.
+    /// The conventions for the partition `key`. Only its own symbol matters, so a class of another symbol
+    /// does not change them.
     ///
     /// # Errors
-    /// A configured style that contradicts a class.
+    /// When the configured style contradicts a class.
     pub fn of(style: Style, contracts: &Contracts, key: &PartitionKey) -> Result<Self, StageError> {
         let contracts = match key.symbol() {
             Ok(symbol) => &contracts.of_symbol(symbol),
@@ -36,17 +36,17 @@ impl Conventions {
 /// The exercise styles of classes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Styles {
-    /// One for all.
+    /// The same style for all classes.
     All(Exercise),
-    /// European but for these roots.
+    /// European, except for these roots.
     American(BTreeSet<String>),
 }
 
 impl Styles {
-    /// The configured style, or that which the contracts state.
+    /// The configured style or, if none is, those that the contracts state.
     ///
     /// # Errors
-    /// A configured style that contradicts a class.
+    /// When the configured style contradicts a class.
     pub fn new(style: Style, contracts: &Contracts) -> Result<Self, StageError> {
         let wanted = style.exercise();
         let mut american = BTreeSet::new();
@@ -91,7 +91,7 @@ impl Styles {
     }
 }
 
-/// The roots of options on futures, whose price is the forward itself.
+/// The roots of options on futures, for which the price of the underlying is the forward itself.
 fn on_futures(contracts: &Contracts) -> BTreeSet<String> {
     contracts
         .iter()

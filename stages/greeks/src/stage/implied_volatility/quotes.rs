@@ -1,4 +1,4 @@
-//! The quotes of a chain as columns of numbers.
+//! The quotes of a chain as numeric columns.
 
 use super::config::{ForwardSource, ImpliedVolatilityConfig};
 use crate::numerics::parity::Pair;
@@ -8,7 +8,7 @@ use datasets::{Date, SnapshotTime};
 use stages_core::{StageError, table};
 use std::ops::Range;
 
-/// The columns of a chain that the numerics read.
+/// The columns of a chain that the computation reads.
 pub(super) struct Quotes<'a> {
     pub times: Vec<SnapshotTime>,
     pub expiries: Vec<Date>,
@@ -20,14 +20,14 @@ pub(super) struct Quotes<'a> {
     lasts: Vec<f64>,
     pub spots: Vec<f64>,
     pub stated: Stated,
-    /// With rates of borrowing.
+    /// The continuous yields, including rates of borrowing.
     pub yields: Vec<f64>,
 }
 
 impl<'a> Quotes<'a> {
     pub fn new(batch: &'a RecordBatch, config: &ImpliedVolatilityConfig) -> Result<Self, StageError> {
-        // The columns of a chain that this stage made are its own: they are computed anew unless they are
-        // asked for.
+        // In a chain that this stage made, the columns are its own results, which are computed anew unless
+        // they are asked for.
         let is_own = batch.column_by_name("iv_status").is_some();
         let calls = table::bools(batch, "call")?;
         Ok(Self {
@@ -49,7 +49,7 @@ impl<'a> Quotes<'a> {
         })
     }
 
-    /// Price and spread of a row; NaN without a quote.
+    /// The price and spread of row `i`; NaN without a quote.
     pub fn price(&self, i: usize) -> (f64, f64) {
         let (bid, ask, last) = (self.bids[i], self.asks[i], self.lasts[i]);
         if bid > 0.0 && ask >= bid {
@@ -61,7 +61,7 @@ impl<'a> Quotes<'a> {
         }
     }
 
-    /// The rows of `rows` with both a call and a put at a strike.
+    /// The strikes among `rows` that have both a call and a put.
     pub fn pairs(&self, rows: Range<usize>) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for i in rows.start..rows.end.saturating_sub(1) {

@@ -1,4 +1,4 @@
-//! The stage kind `greeks/implied_volatility`.
+//! The stage `greeks/implied_volatility`.
 
 use super::config::{ForwardSource, ImpliedVolatilityConfig, Style};
 use super::conventions::{Conventions, Styles};
@@ -20,19 +20,20 @@ use stages_core::{
 };
 use std::collections::BTreeMap;
 
-/// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on
-/// a day of SPY.
+/// The cost of an American volatility with `forward: parity` relative to `forward: rates`, as measured on a
+/// day of SPY.
 const AMERICAN_OF_PARITY: f64 = 72.0;
-/// The number of statuses.
+/// The number of status codes.
 const STATUSES: usize = Status::ALL.len();
 
-/// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
+/// The stage `greeks/implied_volatility`: adds time to maturity, forward, discount factor and implied
+/// volatility to an option chain.
 ///
-/// For every snapshot, expiry and root, forward and discount factor are the chain's, or come from put-call
-/// parity (see [`crate::numerics::parity`]) or from rates. The price of a contract is its mid where it has a
-/// bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and none otherwise.
-/// Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8,
-/// `within_rounding`, marks a volatility that rounding of the price decides.
+/// For every snapshot, expiry and root, forward and discount factor are those of the chain, or come from
+/// put-call parity (see [`crate::numerics::parity`]) or from rates. The price of a contract is its mid if the
+/// bid is above 0 and the ask not below it, its last price if there is neither bid nor ask, and unknown
+/// otherwise. If there is no implied volatility, it is null and `iv_status` gives the reason ([`Status`]); 8,
+/// `within_rounding`, marks a volatility that depends on the rounding of the price.
 pub struct ImpliedVolatility;
 
 impl StageKind for ImpliedVolatility {
@@ -174,7 +175,7 @@ impl StageKind for ImpliedVolatility {
         let statuses = sums(Status::ALL.iter().map(|status| status.name()), &results);
         let mut meta = object(chain.meta);
         meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": statuses }));
-        // A style that was set where the chain only assumed one is the chain's from here on.
+        // A style that is set where the chain only assumes one becomes the chain's.
         if let Some(exercise) = config.style.exercise()
             && !contracts.classes.is_empty()
         {
@@ -205,7 +206,7 @@ impl StageKind for ImpliedVolatility {
     }
 }
 
-/// Warns where a chain states no contracts, so that the day count and the style rest on defaults.
+/// Warns if a chain states no contracts, so that day count and style rest on defaults.
 fn warn_of_assumptions(context: &Context, contracts: &Contracts, time: &TimeConfig) {
     if contracts.classes.is_empty() && time.calendar.is_none() {
         let message = format!(
@@ -218,7 +219,8 @@ fn warn_of_assumptions(context: &Context, contracts: &Contracts, time: &TimeConf
     }
 }
 
-/// A partition of the chain with its volatilities. Its key includes only rates published by its dates.
+/// The memo of a chain partition with its volatilities. The key covers only rates published up to the
+/// partition's dates.
 fn memo(
     partition: &Partition,
     config: &ImpliedVolatilityConfig,

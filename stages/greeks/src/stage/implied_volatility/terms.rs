@@ -10,7 +10,7 @@ use stages_core::table;
 use stages_numerics::special::{exp, log};
 use std::ops::Range;
 
-/// The terms of a row's volatility, beside its strike.
+/// The terms of a row's implied volatility, other than its strike.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub price: f64,
@@ -19,7 +19,7 @@ pub(super) struct Terms {
     pub years: f64,
 }
 
-/// The terms of the rows of a snapshot.
+/// The terms of the rows of one snapshot.
 pub(super) fn of_snapshot(
     quotes: &Quotes<'_>,
     rows: Range<usize>,
@@ -39,7 +39,7 @@ pub(super) fn of_snapshot(
     });
     let stated = &quotes.stated;
     let takes_forward = matches!(config.forward, ForwardSource::Auto | ForwardSource::Column);
-    // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a
+    // For American contracts with cash dividends parity does not hold, and fitting a yield to it would cost a
     // grid for each.
     let by_rates = |group: &Range<usize>| match config.forward {
         ForwardSource::Parity | ForwardSource::Column => false,
@@ -50,7 +50,7 @@ pub(super) fn of_snapshot(
                 && conventions.styles.is_american(quotes.roots.value(group.start))
         }
     };
-    // Of each expiry its time by the day count, and whether rows have to take something from parity.
+    // For each expiry, its time by the day count, and whether its rows need anything from parity.
     let mut counted = Vec::with_capacity(groups.len());
     let mut fits = Vec::with_capacity(groups.len());
     let expiries: Vec<Expiry> = groups
@@ -101,7 +101,7 @@ pub(super) fn of_snapshot(
     let of_rates = |i: usize, years: f64, rate: f64| {
         let rate = if years > 0.0 { rate } else { f64::NAN };
         let discount = exp(-rate * years);
-        // The price of a future is its forward.
+        // The price of a future is its own forward.
         if conventions.on_futures.contains(quotes.roots.value(i)) {
             return Carry {
                 forward: spot,
@@ -118,7 +118,7 @@ pub(super) fn of_snapshot(
     let mut terms = Vec::with_capacity(rows.len());
     for (g, group) in groups.into_iter().enumerate() {
         let is_fitted = !by_rates(&group);
-        // Rows of an expiry mostly have the same terms.
+        // Rows of an expiry usually have the same terms.
         let mut last: Option<([u64; 3], Carry)> = None;
         for i in group {
             let stated_or = |values: &[f64], other: f64| if values[i].is_nan() { other } else { values[i] };

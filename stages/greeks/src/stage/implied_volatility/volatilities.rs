@@ -20,7 +20,7 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{log, log_ratio};
 use std::sync::Arc;
 
-/// The chain with the columns of [`IMPLIED_VOLATILITY`].
+/// Adds the columns of [`IMPLIED_VOLATILITY`] to a chain.
 pub(super) fn add_volatility(
     batch: &RecordBatch,
     config: &ImpliedVolatilityConfig,
@@ -50,7 +50,7 @@ pub(super) fn add_volatility(
         Styles::All(Exercise::European) => european(&price),
         Styles::All(Exercise::American) => american_volatilities(&quotes, &terms, config),
         styles @ Styles::American(_) => {
-            // Each method is given the prices of its own rows, which passes the others by.
+            // Each method gets the prices of its own rows, and NaN for the others, which it skips.
             let is_american: Vec<bool> = (0..terms.len())
                 .map(|i| styles.is_american(quotes.roots.value(i)))
                 .collect();
@@ -109,8 +109,8 @@ pub(super) fn add_volatility(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// The volatilities and statuses of American contracts: the rate is that of the discount factor, and the
-/// yield that of the forward, unless there are cash dividends ahead.
+/// The volatilities and statuses of American contracts. The rate comes from the discount factor, and the
+/// yield from the forward unless there are cash dividends ahead.
 fn american_volatilities(
     quotes: &Quotes<'_>,
     terms: &[Terms],
@@ -144,7 +144,7 @@ fn american_volatilities(
                     dividends::ahead(&config.dividends, quotes.times[i].date, quotes.expiries[i], terms.years)
                 })
                 .collect();
-            // The columns' method passes those with cash by.
+            // A price of NaN makes the batch method skip contracts with cash dividends.
             for (price, cash) in prices.iter_mut().zip(&cash) {
                 *price = if cash.is_empty() { *price } else { f64::NAN };
             }

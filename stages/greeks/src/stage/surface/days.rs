@@ -1,4 +1,4 @@
-//! The surfaces of a partition's snapshots.
+//! The surfaces of the snapshots in a partition.
 
 use super::config::SurfaceConfig;
 use crate::numerics::formula::{Contract, black_76};
@@ -10,10 +10,10 @@ use stages_core::{StageError, table};
 use stages_numerics::special::log_ratio;
 use std::ops::Range;
 
-/// Snapshots and their surfaces.
+/// Snapshots with their surfaces.
 pub(super) type Days = Vec<(SnapshotTime, Surface)>;
 
-/// The columns of a chain that a surface is fitted to.
+/// The columns of a chain to which a surface is fitted.
 pub(super) struct Chain<'a> {
     pub times: Vec<SnapshotTime>,
     expiries: Vec<Date>,
@@ -60,7 +60,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// `ln(K/F)` of a row; NaN without a forward.
+    /// The log-moneyness `ln(K/F)` of row `i`; NaN without a forward.
     fn log_moneyness(&self, i: usize) -> f64 {
         if self.forwards[i] > 0.0 && self.strikes[i] > 0.0 {
             log_ratio(self.strikes[i], self.forwards[i])
@@ -69,7 +69,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The volatilities that the smile of their time gives rows; NaN where there is none.
+    /// The volatilities that a smile gives to rows; NaN if there is no smile.
     pub fn fitted(&self, rows: Range<usize>, smile: Option<&Smile<'_>>) -> Vec<f64> {
         let k: Vec<f64> = rows.map(|i| self.log_moneyness(i)).collect();
         match smile {
@@ -81,15 +81,15 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// A row as a quote out of the money. A price may be wrong by half the spread, and by a
-    /// hundred-thousandth of the forward at least; without bid and ask, by a thousandth of it.
+    /// Row `i` as a quote of an out-of-the-money option. The error of its price is half the spread, but at
+    /// least 1e-5 of the forward; without bid and ask, 1e-3 of the forward.
     fn quote(&self, i: usize) -> Option<Quote> {
         let (k, volatility, forward) = (self.log_moneyness(i), self.volatility[i], self.forwards[i]);
         let outside = if self.calls[i] { k >= 0.0 } else { k < 0.0 };
         if !outside || volatility.is_nan() || volatility <= 0.0 {
             return None;
         }
-        // Of an American option, the European one of its volatility.
+        // For an American option, the European price at its volatility.
         let numbers = [1.0, self.strikes[i] / forward, self.years[i], 0.0, 0.0, volatility];
         let option = Contract::from_array(numbers, self.calls[i]);
         let price = black_76(&option).price;
@@ -119,7 +119,7 @@ impl<'a> Chain<'a> {
             }
         }
         expiries.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Classes that settle at one time share a smile.
+        // Classes that settle at the same time share a smile.
         expiries.dedup_by(|later, kept| {
             let same = later.0 == kept.0;
             if same {
@@ -131,7 +131,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Fits every snapshot of a partition.
+/// Fits a surface to every snapshot of a partition.
 pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, StageError> {
     let chain = Chain::new(batch, config)?;
     Ok(
@@ -142,8 +142,8 @@ pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, S
     )
 }
 
-/// Writes for each snapshot its date (and instant, where there are several a day), its nodes and its
-/// expiries, and of each its time, quotes, residual and prices.
+/// Serialises snapshots: for each, its date (and instant, if there are several a day), its nodes, and for
+/// each expiry the time, the number of quotes, the residual and the prices.
 pub(super) fn encode(days: &Days) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (time, surface) in days {
@@ -165,7 +165,7 @@ pub(super) fn encode(days: &Days) -> Vec<u8> {
     bytes
 }
 
-/// Reads the bytes of [`encode`]; `None` of others.
+/// Decodes the output of [`encode`]; `None` for other bytes.
 pub(super) fn decode(mut bytes: &[u8], is_intraday: bool) -> Option<Days> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;

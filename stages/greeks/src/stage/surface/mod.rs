@@ -1,4 +1,4 @@
-//! `greeks/surface`: a surface of implied volatility for each day of an option chain.
+//! `greeks/surface`: an implied volatility surface for each day of an option chain.
 
 mod config;
 mod days;

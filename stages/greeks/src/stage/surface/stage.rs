@@ -1,4 +1,4 @@
-//! The stage kind `greeks/surface`.
+//! The stage `greeks/surface`.
 
 use super::config::SurfaceConfig;
 use super::{days, tables};
@@ -14,13 +14,13 @@ use stages_core::{
 };
 use std::collections::BTreeMap;
 
-/// Fits a surface of implied volatility without arbitrage to each snapshot of an option chain
-/// ([`crate::numerics::surface`]).
+/// The stage `greeks/surface`: fits an arbitrage-free implied volatility surface to each snapshot of an
+/// option chain ([`crate::numerics::surface`]).
 ///
-/// The chain comes out with the surface's volatility beside every contract (`iv_fitted`), which also takes
-/// the place of the implied volatility where a contract has none: such a mark is known by its `iv_status`,
-/// which stays what it was. The features are the surface at fixed maturities and deltas, and
-/// `surface_residual`, the root of the mean square of quoted less fitted volatility.
+/// The output chain has the surface's volatility beside every contract (`iv_fitted`). It also replaces a
+/// missing implied volatility; such a contract is recognised by its `iv_status`, which is left unchanged. The
+/// features are the surface at fixed maturities and deltas, and `surface_residual`, the root mean square of
+/// quoted less fitted volatility.
 pub struct Surface;
 
 impl StageKind for Surface {
@@ -160,7 +160,7 @@ fn of_chain(config: &SurfaceConfig, chain: &DataSet, is_intraday: bool) -> Resul
     })
 }
 
-/// The fitted surfaces of a partition: no maturity and no delta is in their key.
+/// The memo of a partition's fitted surfaces, which are independent of maturities and deltas of features.
 fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, StageError> {
     let settings = canonical(&(config.least_quotes, config.least_days, &config.time))?;
     let parts: [&[u8]; 2] = [partition.blob.blob.as_bytes(), settings.as_bytes()];
@@ -168,7 +168,7 @@ fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, 
     Ok(Memo::new("greeks/surface fit v2", &parts, label))
 }
 
-/// The tables made of the surfaces: the chain, and the features.
+/// The memos of the tables made from the surfaces: the chain, and the features.
 fn table_memos(
     partition: &Partition,
     surfaces: BlobRef,

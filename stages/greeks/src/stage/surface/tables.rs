@@ -1,4 +1,4 @@
-//! The tables made of a surface: a volatility for every contract, and features.
+//! The tables made from a surface: a volatility for every contract, and features.
 
 use super::config::SurfaceConfig;
 use super::days::{Chain, Days};
@@ -8,10 +8,10 @@ use arrow_schema::{DataType, Field, Schema};
 use stages_core::{StageError, table};
 use std::sync::Arc;
 
-/// The column that a chain gets.
+/// The column that is added to a chain.
 pub(super) const FITTED: &str = "iv_fitted";
 
-/// The chain with the surface's volatilities.
+/// Adds the surface's volatilities to a chain.
 pub(super) fn mark(
     batch: &RecordBatch,
     days: &Days,
@@ -53,7 +53,7 @@ pub(super) fn mark(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// A row of features for each snapshot, in the order of [`SurfaceConfig::features`].
+/// A row of features for each snapshot, with columns in the order of [`SurfaceConfig::features`].
 pub(super) fn features(symbol: &str, days: &Days, config: &SurfaceConfig) -> Result<RecordBatch, StageError> {
     let names = config.features();
     let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(days.len()); names.len()];

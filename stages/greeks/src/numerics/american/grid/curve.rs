@@ -1,14 +1,15 @@
-//! The values of a field between its nodes.
+//! Interpolates the values of a field between its nodes.
 
 use super::field::Field;
 use libm::{exp, log};
 
-/// The values of a field now, by `ln S`.
+/// The values of a field now, as a function of `ln S`.
 pub(super) struct Curve<'a> {
     field: &'a Field,
     discount: f64,
     lowest: f64,
-    /// The ends of the nodes below and above the exercise region: the values there, continued smoothly.
+    /// Ghost values at the ends of the nodes below and above the exercise region: the values there, continued
+    /// smoothly.
     ghosts: [(usize, f64); 2],
 }
 
@@ -27,7 +28,7 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// The value, between nodes by the polynomial through six of them on the same side of the region.
+    /// The value at `x = ln S`, by the polynomial through six nodes on the same side of the exercise region.
     pub fn value(&self, x: f64) -> f64 {
         let field = self.field;
         let last = field.values.len() - 1;
@@ -54,7 +55,7 @@ impl<'a> Curve<'a> {
         let start = (place as usize + 1)
             .saturating_sub(count / 2)
             .clamp(low, high + 1 - count);
-        // The barycentric formula; its weights are binomial coefficients.
+        // The barycentric formula, whose weights are binomial coefficients.
         let (mut above, mut below) = (0.0, 0.0);
         let mut weight = 1.0;
         for j in 0..count {
@@ -73,7 +74,7 @@ impl<'a> Curve<'a> {
         self.discount * above / below
     }
 
-    /// The value before a dividend from that after it; `at_zero` is that of a spot of 0.
+    /// The value just before a dividend, given the curve after it; `at_zero` is the value for a spot of 0.
     pub fn before(&self, amount: f64, at_zero: f64, x: f64) -> f64 {
         let after = exp(x) - amount;
         let least = exp(self.lowest);
@@ -84,7 +85,7 @@ impl<'a> Curve<'a> {
         }
     }
 
-    /// The boundaries by `ln S`, and the jumps of the value's second derivative there.
+    /// The exercise boundaries in `ln S`, and the jumps of the value's second derivative there.
     pub fn jumps(&self) -> impl Iterator<Item = (f64, f64)> {
         let field = self.field;
         let last = field.values.len() - 1;

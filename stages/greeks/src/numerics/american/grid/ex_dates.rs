@@ -1,9 +1,9 @@
-//! Options that may be exercised just before a dividend and not in between (a call without a yield at a rate
-//! of 0 or more): a chain of normal integrals.
+//! Prices options that are only exercised just before a dividend and never in between (calls without a yield
+//! at a rate of at least 0) by a chain of normal integrals.
 //!
-//! The values at a dividend are piecewise Chebyshev polynomials of `ln S`, divided where exercise begins, at
-//! a spot that the dividend leaves nothing of, and in halves until they are exact to a hundred-millionth of
-//! strike and spot.
+//! The value just before a dividend is represented by piecewise Chebyshev polynomials in `ln S`. The pieces
+//! are divided where exercise begins, at the spot that the dividend takes to 0, and in halves until they are
+//! exact to 1e-8 of strike and spot.
 
 use super::Dividend;
 use super::market::Market;
@@ -13,17 +13,17 @@ use libm::{cos, exp, log, sqrt};
 use std::f64::consts::PI;
 use std::sync::LazyLock;
 
-/// Coefficients of a panel.
+/// The number of coefficients of a panel.
 const DEGREE: usize = 12;
-/// The greatest of the last coefficients of a panel, by strike and spot.
+/// The tolerance for the last coefficients of a panel, relative to strike and spot.
 const TOLERANCE: f64 = 1e-8;
-/// A panel is halved this often at most.
+/// The maximum number of times that a panel is halved.
 const HALVINGS: usize = 12;
-/// The reach of an integral in standard deviations.
+/// The reach of an integral, in standard deviations.
 const REACH: f64 = 8.0;
-/// The greatest part of an integral for one quadrature, in standard deviations.
+/// The longest part of an integral for one quadrature, in standard deviations.
 const PIECE: f64 = 4.0;
-/// Points of a quadrature.
+/// The number of points of a quadrature.
 const POINTS: usize = 16;
 static LEGENDRE: LazyLock<Vec<(f64, f64)>> = LazyLock::new(|| gauss_legendre(POINTS));
 /// `cos k (i + 1/2) pi / DEGREE`, by i and k.
@@ -32,7 +32,8 @@ static COSINES: LazyLock<Vec<[f64; DEGREE]>> = LazyLock::new(|| {
     (0..DEGREE).map(|i| std::array::from_fn(|k| cos(angle(i, k)))).collect()
 });
 
-/// Value and three derivatives by `ln S` at the spot. Dividends are in order, within the option's life.
+/// The value and three derivatives by `ln S` at the spot. `due` are the dividends within the option's life,
+/// in order.
 pub(super) fn value(market: &Market, spot: f64, years: f64, due: &[Dividend]) -> [f64; 4] {
     let way = Way::new(market, spot, years, due);
     let mut later: Option<Table> = None;
@@ -55,7 +56,7 @@ pub(super) fn value(market: &Market, spot: f64, years: f64, due: &[Dividend]) ->
     later.map_or([f64::NAN; 4], |table| table.integral(market, way.length(0), log(spot)))
 }
 
-/// The value at the end of a period, just before a dividend or at expiry, by `ln S`.
+/// The value at the end of a period, just before a dividend or at expiry, as a function of `ln S`.
 struct Table {
     panels: Vec<Panel>,
 }
@@ -95,7 +96,7 @@ impl Table {
         Self { panels }
     }
 
-    /// The value a time before, and its derivatives by `ln S`.
+    /// The value at `x = ln S` a time of `years` earlier, and its derivatives by `ln S`.
     fn integral(&self, market: &Market, years: f64, x: f64) -> [f64; 4] {
         let deviation = market.volatility * sqrt(years);
         let mean = x + market.drift() * years;
@@ -104,7 +105,7 @@ impl Table {
         let first = self.panels.partition_point(|panel| panel.to <= low);
         let last = self.panels.len() - 1;
         for (i, panel) in self.panels.iter().enumerate().skip(first.min(last)) {
-            // The first and the last go on.
+            // The first and the last panel extend beyond their ends.
             let from = if i == 0 { low } else { panel.from.max(low) };
             let to = if i == last { high } else { panel.to.min(high) };
             if from >= high {
@@ -135,7 +136,7 @@ impl Table {
 }
 
 impl Panel {
-    /// Through Chebyshev's nodes.
+    /// Interpolates `f` at Chebyshev nodes.
     fn new(from: f64, to: f64, f: &dyn Fn(f64) -> f64) -> Self {
         let values = COSINES
             .iter()
@@ -154,7 +155,7 @@ impl Panel {
         }
     }
 
-    /// By Clenshaw's recurrence; beyond the ends as at them.
+    /// Evaluates the polynomial by Clenshaw's recurrence, constant beyond its ends.
     fn at(&self, x: &[f64; POINTS]) -> [f64; POINTS] {
         let (middle, scale) = (0.5 * (self.from + self.to), 2.0 / (self.to - self.from));
         let z = x.map(|x| ((x - middle) * scale).clamp(-1.0, 1.0));
@@ -168,7 +169,7 @@ impl Panel {
     }
 }
 
-/// Panels of a range, halved until their last coefficients are small.
+/// Divides a range into panels, halved until their last coefficients are small.
 fn divide(from: f64, to: f64, f: &dyn Fn(f64) -> f64, strike: f64, halvings: usize, out: &mut Vec<Panel>) {
     let panel = Panel::new(from, to, f);
     let last = panel.coefficients[DEGREE - 3..]

@@ -1,7 +1,7 @@
-//! The values of an option on equidistant nodes, and their steps back in time.
+//! The values of an option on equidistant nodes, and their steps backward in time.
 //!
-//! With s the time left to the end of the field's time, `W = e^(r s) V` satisfies the heat equation in
-//! `y = ln S + (r - q - sigma^2/2) s`: all drift is in what exercise is worth, and no drift is too much.
+//! With s the time left to the end of the field's period, `W = e^(r s) V` satisfies the heat equation in `y =
+//! ln S + (r - q - sigma^2/2) s`. All drift is thus in the exercise value, and no drift is too large.
 
 use super::market::Market;
 use super::stage::{Elimination, Payoff, Region, Stage};
@@ -11,18 +11,19 @@ pub(super) struct Field {
     pub market: Market,
     first: f64,
     pub width: f64,
-    /// Left to its end.
+    /// The time left to the end of the period.
     pub time: f64,
-    /// `S` at the nodes, at the end.
+    /// `S` at the nodes, at the end of the period.
     spots: Vec<f64>,
     pub values: Vec<f64>,
     pub region: Option<Region>,
-    /// The value at the end beyond the first and the last node: slope and constant by the spot.
+    /// Slope and constant of the value at the end of the period, as lines in the spot beyond the first and
+    /// the last node.
     pub lines: [(f64, f64); 2],
     memory: Memory,
 }
 
-/// Vectors of a step.
+/// The working vectors of a step.
 #[derive(Default)]
 struct Memory {
     right: Vec<f64>,
@@ -32,8 +33,8 @@ struct Memory {
 }
 
 impl Field {
-    /// The field at its end: by `ln S` a value, or that of exercise where it is more. `jumps` are those of
-    /// the second derivative.
+    /// The field at the end of its period: the value as a function of `ln S`, or the exercise value where
+    /// that is larger. `jumps` are the jumps of the second derivative.
     pub fn new(
         market: &Market,
         (low, high): (f64, f64),
@@ -48,8 +49,8 @@ impl Field {
         let payoff = |i: usize| market.sign * (spots[i] - market.strike);
         let waits: Vec<f64> = (0..n).map(|i| value(at(i))).collect();
         let mut values: Vec<f64> = (0..n).map(|i| waits[i].max(payoff(i))).collect();
-        // Beside a kink and a jump the value's mean over hat functions, less what that is without either:
-        // their place between nodes then does not matter.
+        // Beside a kink or a jump, the mean of the value over hat functions is used, less what it would be
+        // without them, so that their position between nodes does not matter.
         let mut has_kink = false;
         for i in 0..intervals {
             let exercised = |i: usize| payoff(i) > waits[i];
@@ -90,7 +91,7 @@ impl Field {
         let is_exercised = |i: usize| market.flow(spots[i]) > 0.0 && values[i] <= payoff(i);
         let region = (0..n).find(|i| is_exercised(*i)).map(|from| {
             let to = (from..n).take_while(|i| is_exercised(*i)).last().unwrap_or(from);
-            // A cubic continues the values beside it, unless they begin with a kink.
+            // A cubic continues the adjacent values, unless they begin with a kink.
             let ahead = |nodes: [usize; 4]| {
                 let [a, b, c, d] = nodes.map(|i| values[i] - payoff(i));
                 (4.0 * (a + c) - 6.0 * b - d).max(0.0)
@@ -133,7 +134,7 @@ impl Field {
         }
     }
 
-    /// The value of exercise at a time.
+    /// The exercise value at a time.
     pub fn payoff(&self, time: f64) -> Payoff<'_> {
         Payoff {
             spots: &self.spots,
@@ -146,12 +147,12 @@ impl Field {
         }
     }
 
-    /// A step of TR-BDF2 back in time.
+    /// Takes a step of TR-BDF2 backward in time.
     pub fn step(&mut self, dt: f64) {
         let mut memory = std::mem::take(&mut self.memory);
         let mut values = std::mem::take(&mut self.values);
         let n = values.len();
-        // Both stages have this share of the step: 1 - 1/sqrt 2.
+        // Both stages take this share of the step: 1 - 1/sqrt 2.
         let share = 1.0 - sqrt(0.5);
         let diffusion = self.market.diffusion();
         let reach = share * dt * diffusion;
@@ -205,7 +206,8 @@ impl Field {
         (self.memory, self.values, self.region) = (memory, values, region);
     }
 
-    /// The value at the first or last node, and whether it is that of exercise: beyond, a line in the spot.
+    /// The value at the first or the last node, beyond which it is a line in the spot, and whether it is the
+    /// exercise value.
     fn end(&self, end: usize, payoff: &Payoff<'_>, time: f64) -> (f64, bool) {
         let (slope, constant) = self.lines[end];
         let i = end * (self.spots.len() - 1);
@@ -214,12 +216,12 @@ impl Field {
         (waits.max(exercised), exercised >= waits && payoff.flow(i) > 0.0)
     }
 
-    /// `ln S` at a node now.
+    /// `ln S` now, at a position counted in nodes.
     pub fn log_spot(&self, place: f64) -> f64 {
         self.first + self.width * place - self.market.drift() * self.time
     }
 
-    /// Value and three derivatives by `ln S` at the node in the middle; None where it is exercised.
+    /// The value and three derivatives by `ln S` at the middle node; `None` if the option is exercised there.
     pub fn at_middle(&self) -> Option<[f64; 4]> {
         let i = (self.values.len() - 1) / 2;
         let mut v: [f64; 5] = std::array::from_fn(|k| self.values[i + k - 2]);

@@ -1,5 +1,5 @@
-//! The way of a field from expiry back to now: over the periods between dividends, each in a few parts with
-//! nodes of their own.
+//! Takes a field from expiry back to now, through the periods between dividends, each divided into a few
+//! parts with nodes of their own.
 
 use super::curve::Curve;
 use super::field::Field;
@@ -8,15 +8,15 @@ use super::way::{Part, Way};
 use super::{Dividend, Grid};
 use libm::{exp, log, pow, sqrt};
 
-/// Drift in standard deviations that takes as many steps as diffusion.
+/// The drift, in standard deviations, that needs as many steps as diffusion.
 const DRIFT: f64 = 4.0;
-/// The greatest factor of steps for drift.
+/// The largest factor by which drift increases the number of steps.
 const MOST_FOR_DRIFT: f64 = 8.0;
-/// The least share of the steps in a part that is short because the spot's scale is.
+/// The smallest share of the steps for a part that is short because of the scale of the spot.
 const LATE_SHARE: f64 = 0.25;
 
-/// Value and three derivatives by `ln S` at the spot; None where the option is exercised now. Dividends are
-/// in order, within the option's life.
+/// The value and three derivatives by `ln S` at the spot; `None` if the option is exercised now. The
+/// dividends are those within the option's life, in order.
 pub(super) fn march(
     market: &Market,
     spot: f64,
@@ -29,7 +29,7 @@ pub(super) fn march(
     for i in (0..way.ranges.len()).rev() {
         let length = way.length(i);
         let is_last = i == due.len();
-        // Steps crowd towards expiry, and less elsewhere.
+        // Time steps crowd towards expiry, and less so elsewhere.
         let power = if is_last { 3.0 } else { 2.0 };
         for (
             part,
@@ -54,7 +54,7 @@ pub(super) fn march(
             };
             let jumps: Vec<(f64, f64)> = match (&later, due.get(i)) {
                 (Some(later), Some(dividend)) if part == 0 => {
-                    // By the spot before the dividend. Near 0 they are nothing to the price.
+                    // In terms of the spot before the dividend. Near 0, jumps do not matter to the price.
                     let before = |(x, jump): (f64, f64)| {
                         let stretch = 1.0 + dividend.amount * exp(-x);
                         (x + log(stretch), jump * stretch * stretch)

@@ -1,4 +1,4 @@
-//! The terms of an option as a field takes them.
+//! The terms of an option, as the grid uses them.
 
 use crate::numerics::formula::Contract;
 use libm::exp;
@@ -9,7 +9,7 @@ pub(in super::super) struct Market {
     pub dividend_yield: f64,
     pub volatility: f64,
     pub strike: f64,
-    /// 1 of a call, -1 of a put.
+    /// 1 for a call, -1 for a put.
     pub sign: f64,
 }
 
@@ -24,32 +24,33 @@ impl Market {
         }
     }
 
-    /// The factor of the second derivative by `ln S`.
+    /// The coefficient of the second derivative by `ln S`.
     pub fn diffusion(&self) -> f64 {
         0.5 * self.volatility * self.volatility
     }
 
-    /// The mean change of `ln S` a year.
+    /// The mean change of `ln S` per year.
     pub fn drift(&self) -> f64 {
         self.rate - self.dividend_yield - self.diffusion()
     }
 
-    /// The value of exercise at `ln S`, which may be below 0.
+    /// The exercise value at `x = ln S`, which may be negative.
     pub fn payoff(&self, x: f64) -> f64 {
         self.sign * (exp(x) - self.strike)
     }
 
-    /// The gain of exercise over waiting, a year.
+    /// The gain of exercising over waiting, per year.
     pub fn flow(&self, spot: f64) -> f64 {
         self.sign * (self.dividend_yield * spot - self.rate * self.strike)
     }
 
-    /// Tests whether exercise never gains by time: it may be best just before a dividend alone.
+    /// Returns whether exercise never gains as time passes, so that it can only be optimal just before a
+    /// dividend.
     pub fn waits_between_dividends(&self) -> bool {
         self.sign * self.dividend_yield <= 0.0 && self.sign * self.rate >= 0.0
     }
 
-    /// The value of an option on nothing: of a put the strike, at once or at expiry.
+    /// The value of an option at a spot of 0: for a put, the strike, received at once or at expiry.
     pub fn at_zero(&self, years: f64) -> f64 {
         if self.sign > 0.0 {
             0.0

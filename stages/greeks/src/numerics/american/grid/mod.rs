@@ -1,17 +1,16 @@
-//! American options by finite differences: with cash dividends, with two exercise boundaries, and with much
-//! drift.
+//! American options by finite differences, for cash dividends, two exercise boundaries, or a large drift.
 //!
-//! With dividends the model is the piecewise lognormal one: between ex-dividend dates the spot is lognormal
-//! with the option's rate, yield and volatility, and on such a date it falls by the amount, or to 0 where it
-//! is less (QuantLib's spot model; M. H. Vellekoop and J. W. Nieuwenhuis (2006) prefer it to the escrowed
-//! one, whose volatility means something else for every expiry). For that model the price is exact in the
-//! limit of the grid.
+//! With dividends, the model is piecewise lognormal: between ex-dividend dates the spot is lognormal with the
+//! option's rate, yield and volatility, and on an ex-dividend date it falls by the amount, or to 0 if it is
+//! less than that. This is QuantLib's spot model; M. H. Vellekoop and J. W. Nieuwenhuis (2006) prefer it to
+//! the escrowed model, whose volatility has a different meaning for each expiry. The price is exact for this
+//! model in the limit of the grid.
 //!
-//! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with
-//! steps that crowd towards expiry as the cube of their number: the boundary starts like a root of time.
-//! Kinks, and the boundaries of exercise, are placed between nodes (`stage`), so that the error is a smooth
-//! function of the nodes' width, and two grids, one twice as fine, are extrapolated; [`on_grid`] takes finer
-//! ones until the limit stays.
+//! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with time
+//! steps that crowd towards expiry as the cube of their index, because the boundary starts like a square root
+//! of time. Kinks and exercise boundaries are located between nodes (`stage`), so the error is a smooth
+//! function of the spacing of the nodes, and two grids, one twice as fine as the other, can be extrapolated.
+//! [`on_grid`] refines the grids until the limit no longer changes.
 
 mod curve;
 mod ex_dates;
@@ -32,32 +31,34 @@ use market::Market;
 pub struct Dividend {
     /// Years from now to the ex-dividend date.
     pub years: f64,
-    /// In currency.
+    /// The amount, in currency.
     pub amount: f64,
 }
 
 /// The resolution of the finer of two grids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Intervals of `ln S`, a multiple of 8.
+    /// The number of intervals of `ln S`, a multiple of 8.
     pub spots: usize,
-    /// Steps of time without dividends; the time between two has its root's share of them.
+    /// The number of time steps without dividends; a period between dividends has a share of them
+    /// proportional to the square root of its length.
     pub steps: usize,
 }
 
 impl Grid {
-    /// A price on a strike of 100 to 1e-5, mostly to 1e-6; [`on_grid`] refines it where two grids disagree.
+    /// Prices accurate to 1e-5 for a strike of 100, mostly to 1e-6; [`on_grid`] refines the grid where two
+    /// grids disagree.
     pub const STANDARD: Self = Self {
         spots: 800,
         steps: 120,
     };
-    /// Twice the steps, where two boundaries may meet.
+    /// Twice as many time steps, for options whose two boundaries may meet.
     pub const FINE: Self = Self {
         spots: 800,
         steps: 240,
     };
 
-    /// Half the intervals and steps.
+    /// The grid with half as many intervals and steps.
     pub(super) const fn halved(self) -> Self {
         Self {
             spots: self.spots / 2,
@@ -73,21 +74,21 @@ impl Grid {
     }
 }
 
-/// The difference of two extrapolated prices, by the strike, from which a grid is refined, and the times it
-/// is at most: the error of the finer one is several times smaller.
+/// The difference of two extrapolated prices, relative to the strike, above which a grid is refined, and the
+/// maximum number of refinements. The error of the finer grid is several times smaller.
 const TOLERANCE: f64 = 2e-9;
 const REFINEMENTS: usize = 2;
 
-/// The least volatility, by the drift over the option's life: below it prices no longer change.
+/// The smallest volatility, relative to the drift over the option's life: prices do not change below it.
 const LEAST_VOLATILITY: f64 = 1e-5;
-/// The relative change of volatility in the differences that are vega, vanna and volga; the same where the
-/// price is exact; and the change of rate in rho.
+/// The relative change of volatility in the differences for vega, vanna and volga, and that where the price
+/// is exact; and the change of the rate in the difference for rho.
 const CHANGE: f64 = 0.01;
 const CHANGE_OF_EXACT: f64 = 2e-3;
 const CHANGE_OF_RATE: f64 = 2.5e-4;
 
-/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN as
-/// for [`on_grid`].
+/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN if
+/// the price does not exist, see [`on_grid`].
 pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f64 {
     let due = due(option, dividends);
     if !is_regular(option, &due) {
@@ -101,11 +102,12 @@ pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f
     }
 }
 
-/// Price and Greeks of an American option with cash dividends: delta, gamma, theta and charm from the grid
-/// and the equation, the others by central differences. Dividends outside its life are not read.
+/// The price and Greeks of an American option with cash dividends. Delta, gamma, theta and charm come from
+/// the grid and the Black-Scholes equation, the others from central differences. Dividends outside the
+/// option's life are ignored.
 ///
-/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative;
-/// [`Reason::Extreme`] where the numbers are beyond floating point.
+/// The reason is [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is
+/// negative, and [`Reason::Extreme`] if numbers exceed the range of floating point.
 pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
     let due = due(option, dividends);
     if !is_regular(option, &due) {
@@ -123,8 +125,8 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
         return (Greeks::NONE, Reason::Extreme);
     }
     let [spot, _, _, rate, dividend_yield, volatility] = option.to_array();
-    // Differences need less: their grids' errors are nearly the same. Beside the boundary a change may lead
-    // across it.
+    // The differences need less resolution, as the errors of their grids are nearly equal. Near the boundary
+    // a change may cross it.
     let exercised = [intrinsic(option), if option.call { spot } else { -spot }, 0.0, 0.0];
     let solve = |volatility: f64, rate: f64| {
         let option = Contract {
@@ -137,7 +139,7 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     let exact = Market::of(option).waits_between_dividends();
     let half = volatility * if exact { CHANGE_OF_EXACT } else { CHANGE };
     let [less, more] = [-half, half].map(|change| solve(volatility + change, rate));
-    // On the same grid.
+    // Computed on the same grid.
     let same = if exact { value } else { solve(volatility, rate)[0] };
     let [lower, higher] = [-CHANGE_OF_RATE, CHANGE_OF_RATE].map(|change| solve(volatility, rate + change));
     let (carry, variance) = (rate - dividend_yield, 0.5 * volatility * volatility);
@@ -164,7 +166,8 @@ fn market(option: &Contract) -> Market {
     market
 }
 
-/// Value and three derivatives by `ln S` in the limit of two grids; None where the option is exercised now.
+/// The value and three derivatives by `ln S`, extrapolated from two grids; `None` if the option is exercised
+/// now.
 fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
     let market = market(option);
     if market.waits_between_dividends() {
@@ -175,7 +178,8 @@ fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64;
     Some(limit(at(grid.halved()), fine))
 }
 
-/// Those of `grid`, or of finer grids until the limit moves no more.
+/// The value and three derivatives by `ln S`, extrapolated from `grid` and, until the limit no longer
+/// changes, from finer grids; `None` if the option is exercised now.
 fn refined(option: &Contract, due: &[Dividend], mut grid: Grid) -> Option<[f64; 4]> {
     let market = market(option);
     if market.waits_between_dividends() {
@@ -200,15 +204,15 @@ fn refined(option: &Contract, due: &[Dividend], mut grid: Grid) -> Option<[f64; 
     Some(found)
 }
 
-/// The limit of values whose error falls by four from the rough to the fine ones. A rougher grid may see the
-/// option exercised where the two values hardly differ.
+/// The limit of values whose error falls by a factor of four from the rough to the fine ones. A rougher grid
+/// may regard the option as exercised where the two values hardly differ.
 fn limit(rough: Option<[f64; 4]>, fine: [f64; 4]) -> [f64; 4] {
     rough.map_or(fine, |rough| {
         std::array::from_fn(|i| fine[i] + (fine[i] - rough[i]) / 3.0)
     })
 }
 
-/// The payoff of exercise now.
+/// The payoff of exercising now.
 fn intrinsic(option: &Contract) -> f64 {
     let gain = option.spot - option.strike;
     if option.call { gain } else { -gain }.max(0.0)
@@ -224,7 +228,7 @@ fn is_regular(option: &Contract, due: &[Dividend]) -> bool {
         && due.iter().all(|dividend| usable(dividend.amount))
 }
 
-/// The dividends before expiry, by date; those of one date as one.
+/// The dividends before expiry, sorted by date, with those on the same date added up.
 fn due(option: &Contract, dividends: &[Dividend]) -> Vec<Dividend> {
     let mut due: Vec<Dividend> = dividends
         .iter()

@@ -1,16 +1,16 @@
-//! An implicit stage of the heat equation above what exercise is worth, on equidistant nodes.
+//! An implicit stage of the heat equation, constrained to be above the exercise value, on equidistant nodes.
 //!
-//! The system is eliminated from the ends inwards, up to the cell in which the value meets that of exercise
-//! (M. J. Brennan and E. S. Schwartz, 1977, from both sides). The boundary's place within its cell is found
-//! too: beside it the excess over exercise is a known parabola, so that the nodes' error is that of central
-//! differences, and smooth in their width.
+//! The system is eliminated from the ends inwards, up to the cell in which the value meets the exercise value
+//! (M. J. Brennan and E. S. Schwartz, 1977, applied from both sides). The position of the boundary within its
+//! cell is also found: beside it the excess over the exercise value is a known parabola, so the error at the
+//! nodes is that of central differences and smooth in their spacing.
 
-/// The value of exercise at one time, `factor sign (S - strike)`, with `S` at the nodes.
+/// The exercise value at one time, `factor sign (S - strike)`, with `S` at the nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Payoff<'a> {
     /// `S` at the nodes at the end of the period.
     pub spots: &'a [f64],
-    /// `S` at a node now, by that.
+    /// The ratio of `S` at a node now to `S` at the end of the period.
     pub decay: f64,
     pub factor: f64,
     pub strike: f64,
@@ -25,57 +25,58 @@ impl Payoff<'_> {
         self.factor * self.sign * (self.spots[i] * self.decay - self.strike)
     }
 
-    /// The first derivative by `ln S`, and the second.
+    /// The first derivative of the exercise value by `ln S`, which equals the second.
     #[inline]
     pub fn slope(&self, i: usize) -> f64 {
         self.factor * self.sign * self.spots[i] * self.decay
     }
 
-    /// The gain of exercise over waiting, by time: of a call the yield on the spot less interest on the
-    /// strike, of a put the opposite.
+    /// The gain of exercising over waiting, per unit of time: for a call, the yield on the spot less interest
+    /// on the strike; for a put, the opposite.
     #[inline]
     pub fn flow(&self, i: usize) -> f64 {
         self.factor * self.sign * (self.dividend_yield * self.spots[i] * self.decay - self.rate * self.strike)
     }
 }
 
-/// The nodes at which the option is exercised: an interval.
+/// The interval of nodes at which the option is exercised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Region {
     pub from: usize,
     pub to: usize,
-    /// The values below, continued smoothly to the first of the nodes, less the payoff.
+    /// The value below the region, continued smoothly to the first node of the region, less the payoff.
     pub below: f64,
-    /// The values above, continued to the last of them.
+    /// The value above the region, continued smoothly to its last node, less the payoff.
     pub above: f64,
-    /// The boundaries, in nodes.
+    /// The boundaries, in units of nodes.
     pub low: f64,
     pub high: f64,
 }
 
-/// A system `W - reach W'' = right`, for W above the payoff.
+/// A system `W - reach W'' = right`, constrained to W at or above the payoff.
 pub(super) struct Stage<'a> {
     pub payoff: Payoff<'a>,
     pub width: f64,
     pub reach: f64,
     pub diffusion: f64,
     pub right: &'a [f64],
-    /// See [`Elimination`].
+    /// The factors of the elimination of this system.
     pub elimination: &'a Elimination,
-    /// The values at both ends, and whether they are those of exercise.
+    /// The values at both ends, and whether they are exercise values.
     pub ends: [(f64, bool); 2],
 }
 
-/// The factors of an elimination of `1 + 2 lambda` between `-lambda`, by the distance from its end.
+/// The elimination factors of a tridiagonal matrix with `1 + 2 lambda` on and `-lambda` beside the diagonal,
+/// by distance from the end.
 #[derive(Default)]
 pub(super) struct Elimination {
-    /// The inverse pivots, and those times lambda.
+    /// The inverse pivots, and their products with lambda.
     pivots: Vec<f64>,
     growths: Vec<f64>,
 }
 
 impl Elimination {
-    /// Sets the factors of `n` nodes.
+    /// Computes the factors for `n` nodes.
     pub fn set(&mut self, lambda: f64, n: usize) {
         self.pivots.clear();
         self.pivots.push(0.0);
@@ -94,12 +95,12 @@ impl Elimination {
     }
 }
 
-/// Where an elimination stops.
+/// The point where an elimination stops.
 struct Edge {
-    /// The outermost node of exercise.
+    /// The outermost node at which the option is exercised.
     node: usize,
     ghost: f64,
-    /// The value at the node before, outside the region, if the elimination has not it.
+    /// The value at the previous node, outside the region, if the elimination does not provide it.
     next: Option<f64>,
     place: f64,
 }
@@ -116,7 +117,7 @@ impl Edge {
 }
 
 impl Stage<'_> {
-    /// Solves into `values`, and returns the region of exercise; `work` is memory of the same length.
+    /// Solves into `values`, and returns the exercise region; `work` is scratch memory of the same length.
     pub fn solve(&self, values: &mut [f64], work: &mut [f64]) -> Option<Region> {
         let last = values.len() - 1;
         let [(low, low_exercised), (high, high_exercised)] = self.ends;
@@ -160,7 +161,7 @@ impl Stage<'_> {
         })
     }
 
-    /// The boundary seen from an end, and the values between the two.
+    /// The boundary as seen from one end, and the values between the two.
     fn edge(
         &self,
         from_top: bool,
@@ -175,8 +176,8 @@ impl Stage<'_> {
         Some(edge)
     }
 
-    /// The source term of exercise in a region within one cell, added to the right side at the nodes on both
-    /// sides of it.
+    /// The source term for an exercise region that lies within one cell, added to the right-hand side at the
+    /// nodes on both sides of it.
     fn source(&self, lower: &Edge, upper: &Edge) -> [(usize, f64); 2] {
         let width = upper.place - lower.place;
         if lower.node != upper.node + 1 || width <= 0.0 {
@@ -189,7 +190,8 @@ impl Stage<'_> {
         })
     }
 
-    /// Eliminates from an end, with `seek` to the cell of the boundary. `source` is added to the right side.
+    /// Eliminates from one end; with `seek`, up to the cell of the boundary. `source` is added to the
+    /// right-hand side.
     #[inline]
     fn sweep(&self, from_top: bool, seek: bool, source: [(usize, f64); 2], work: &mut [f64]) -> Option<Edge> {
         let n = work.len();
@@ -209,7 +211,7 @@ impl Stage<'_> {
             }
             let inner = index(t + 1);
             let at_inner = self.payoff.at(inner);
-            // Waiting through the stage may not be worth more.
+            // Waiting for the whole stage must not be worth more.
             if at_inner - self.reach * self.payoff.slope(inner) < self.right[inner] {
                 continue;
             }
@@ -237,7 +239,7 @@ impl Stage<'_> {
         None
     }
 
-    /// Substitutes back, to the end at which the elimination began.
+    /// Substitutes back towards the end at which the elimination began.
     #[inline]
     fn substitute(&self, from_top: bool, edge: &Edge, values: &mut [f64], work: &[f64]) {
         let n = values.len();
@@ -258,19 +260,21 @@ impl Stage<'_> {
     }
 }
 
-/// The place of a boundary within its cell, at a share d of the width from the outer node. Beside it the
-/// excess over the payoff has the second derivative that makes it stay: flow by diffusion.
+/// The position of a boundary within its cell, as the share d of the cell's width from the outer node. Beside
+/// the boundary, the excess over the payoff has the second derivative that keeps it in place: flow over
+/// diffusion.
 struct Fit {
-    /// The excess at the outer node if the inner one has none, and its growth with that of the inner one.
+    /// The excess at the outer node if it is 0 at the inner one, and its growth with the excess at the inner
+    /// node.
     excess: f64,
     growth: f64,
-    /// The second derivative at both, in widths.
+    /// The second derivatives at the inner and the outer node, in units of the spacing.
     inner: f64,
     outer: f64,
 }
 
 impl Fit {
-    /// The excess continued to the inner node, and that at the outer one.
+    /// The excess continued to the inner node, and the excess at the outer one.
     fn sides(&self, d: f64) -> (f64, f64) {
         let bend = self.outer - self.inner;
         let half = 0.5 * (self.outer - bend * d);
@@ -283,7 +287,7 @@ impl Fit {
         first - self.excess - self.growth * ghost
     }
 
-    /// The share, by the Illinois method.
+    /// Finds the share d by the Illinois method.
     fn solve(&self) -> f64 {
         let (mut low, mut high) = (0.0, 1.0);
         let (mut at_low, mut at_high) = (self.miss(low), self.miss(high));

@@ -1,35 +1,38 @@
-//! The way from now to expiry: periods between dividends, their parts, and the spots that matter at each.
+//! The way from now to expiry: periods between dividends, their parts, and the relevant range of spots in
+//! each.
 
 use super::Dividend;
 use super::market::Market;
 use libm::{exp, log, pow, sqrt};
 
-/// The reach of the nodes in standard deviations.
+/// The reach of the nodes, in standard deviations.
 const REACH: f64 = 7.5;
-/// The reach within which the spot may fall below the dividends to come, and the value is not a line there.
+/// The reach, in standard deviations, within which the spot may fall below the dividends ahead, so that the
+/// value is not a line there.
 const LOW_REACH: f64 = 5.5;
-/// The times to expiry of two parts have this ratio.
+/// The ratio of the times to expiry of two consecutive parts.
 const RATIO: f64 = 8.0;
-/// Parts of the first period back from expiry.
+/// The number of parts of the period before expiry.
 const PARTS: i32 = 3;
 
-/// The periods, and where the nodes have to be.
+/// The periods, and where nodes are needed in each.
 pub(super) struct Way<'a> {
     market: &'a Market,
     log_spot: f64,
     years: f64,
     due: &'a [Dividend],
-    /// `ln S` at the ends of periods, the first period first; fewer if a dividend leaves nothing.
+    /// The ranges of `ln S` at the ends of the periods, the first period first; fewer if a dividend leaves
+    /// nothing of the spot.
     pub ranges: Vec<(f64, f64)>,
 }
 
-/// A part of a period, as times left to its end.
+/// A part of a period; times are those left to the period's end.
 pub(super) struct Part {
     pub from: f64,
     pub to: f64,
-    /// The time after which steps are short first.
+    /// The time from which steps, short at first, are counted.
     pub origin: f64,
-    /// Short because the spot's scale is.
+    /// True if the part is short because of the scale of the spot.
     pub is_late: bool,
 }
 
@@ -57,13 +60,13 @@ impl<'a> Way<'a> {
                 break;
             }
             high = log(exp(high) - dividend.amount);
-            // Below, the value is a line down to a spot of 0.
+            // Below it, the value is a line down to a spot of 0.
             let least = due[i + 1..]
                 .iter()
                 .fold(market.strike, |least, dividend| least.min(dividend.amount));
             let left = years - end;
             let mut floor = log(least) - REACH * market.volatility * sqrt(left) - market.drift().abs() * left;
-            // Unless the spot will hardly be so low.
+            // Unless the spot is unlikely to be that low.
             if dividend.amount < 0.5 * exp(low + (REACH - LOW_REACH) * market.volatility * sqrt(end)) {
                 floor = floor.max(low - 1.0);
             }
@@ -72,7 +75,7 @@ impl<'a> Way<'a> {
         way
     }
 
-    /// Great spots weigh by their price in a call.
+    /// The shift of the range in `ln S` that accounts for the weight of high spots in the price of a call.
     fn skew(&self, time: f64) -> f64 {
         (self.market.sign + 1.0) * self.market.diffusion() * time
     }
@@ -89,8 +92,8 @@ impl<'a> Way<'a> {
         self.end(i) - self.begin(i)
     }
 
-    /// The parts of a period: towards expiry they become shorter with the scale of the value, and towards
-    /// now, where there is much drift, with that of the spot.
+    /// The parts of a period. They become shorter towards expiry with the scale of the value and, if the
+    /// drift is large, towards now with the scale of the spot.
     pub fn parts(&self, i: usize) -> Vec<Part> {
         let length = self.length(i);
         let left = self.years - self.end(i);
@@ -124,8 +127,8 @@ impl<'a> Way<'a> {
         cuts.windows(2).map(part).collect()
     }
 
-    /// The time before a dividend for which a put far in the money waits for it: interest on the strike earns
-    /// less.
+    /// The time before a dividend during which a deep in-the-money put waits for it, because interest on the
+    /// strike earns less.
     fn wait(&self, i: usize) -> f64 {
         let Market {
             rate, strike, sign, ..
@@ -136,7 +139,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// The range of nodes of a part of a period, at the end nearer to expiry.
+    /// The range of nodes for a part of a period, at its end nearer to expiry.
     pub fn range(&self, i: usize, from: f64, to: f64) -> (f64, f64) {
         let drift = self.market.drift();
         let time = self.end(i) - from;
@@ -159,7 +162,7 @@ impl<'a> Way<'a> {
         let reach = REACH * market.volatility * sqrt(left) + self.skew(left) + market.drift().abs() * left;
         let to_come: f64 = self.due[i..].iter().map(|dividend| dividend.amount).sum();
         let (mut first, mut last) = (log(market.strike), log(market.strike + to_come));
-        // Where exercise begins or ceases to gain, there is a boundary at expiry.
+        // At expiry, there is a boundary where exercising starts or ceases to gain.
         let changes = market.rate * market.strike / market.dividend_yield;
         if changes > 0.0 && changes.is_finite() {
             (first, last) = (first.min(log(changes)), last.max(log(changes)));
