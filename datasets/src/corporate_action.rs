@@ -20,8 +20,8 @@ words! {
 }
 
 impl Kind {
-    /// The kind of that name, in any case; blanks and hyphens stand for `_`, and `dividend` for an ordinary
-    /// cash dividend.
+    /// Parses the name of a kind in any case; blanks and hyphens stand for `_`, and `dividend` for an
+    /// ordinary cash dividend.
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.trim().to_lowercase().replace([' ', '-'], "_");
         match name.as_str() {
@@ -34,24 +34,24 @@ impl Kind {
 /// A corporate action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorporateAction {
-    /// The ticker before it.
+    /// The ticker before the action.
     pub symbol: String,
     /// The ex-date.
     pub date: Date,
     /// The kind of the action.
     pub kind: Kind,
-    /// Shares after it for one before; NaN where it has none.
+    /// The number of shares after the action for one share before; NaN if the action has no ratio.
     pub ratio: f64,
-    /// Cash for a share, in currency; NaN where it has none.
+    /// The cash paid per share, in currency; NaN if there is none.
     pub amount: f64,
-    /// The ticker after it; empty where it stays.
+    /// The ticker after the action; empty if it does not change.
     pub new_symbol: String,
-    /// Where it is from.
+    /// The origin of the entry.
     pub origin: String,
 }
 
 impl CorporateAction {
-    /// Returns whether it changes the number of shares by `ratio`, to a hundredth of it, on a day after
+    /// Returns true if the action changes the number of shares by `ratio`, within one percent, on a day after
     /// `before` and up to `on`.
     pub fn explains(&self, symbol: &str, before: Date, on: Date, ratio: f64) -> bool {
         matches!(self.kind, Kind::Split | Kind::StockDividend)
@@ -66,17 +66,17 @@ macro_rules! ratios {
     ($($new:literal : $old:literal)*) => { &[$(Self { new: $new, old: $old }),*] };
 }
 
-/// A ratio of a split: `new` shares for `old`.
+/// The ratio of a split: `new` shares for `old` shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitRatio {
-    /// Shares after it.
+    /// The number of shares after the split.
     pub new: u32,
-    /// Shares before it.
+    /// The number of shares before the split.
     pub old: u32,
 }
 
 impl SplitRatio {
-    /// Shares after it for one before.
+    /// The number of shares after the split for one share before.
     pub fn value(self) -> f64 {
         f64::from(self.new) / f64::from(self.old)
     }
@@ -91,7 +91,7 @@ impl SplitRatio {
             .filter(|candidate| distance(candidate) <= tolerance)
     }
 
-    /// The ratios that shares are split and merged by.
+    /// The ratios by which shares are commonly split and merged.
     pub const COMMON: &'static [Self] = ratios! {
         5:4 4:3 3:2 2:1 5:2 3:1 4:1 5:1 6:1 7:1 8:1 10:1 15:1 20:1 25:1 30:1 50:1 100:1
         2:3 1:2 1:3 1:4 1:5 1:6 1:7 1:8 1:10 1:12 1:15 1:20 1:25 1:30 1:40 1:50 1:100

@@ -24,12 +24,12 @@ impl Date {
         (date.year(), date.month(), date.day())
     }
 
-    /// Days from Monday: 0 to 6.
+    /// The weekday, from 0 for Monday to 6 for Sunday.
     pub fn weekday(self) -> u32 {
         (self.0 + 3).rem_euclid(7) as u32
     }
 
-    /// Returns whether it is a Saturday or a Sunday.
+    /// Returns true if the day is a Saturday or a Sunday.
     pub fn is_weekend(self) -> bool {
         self.weekday() >= 5
     }
@@ -48,7 +48,7 @@ impl From<NaiveDate> for Date {
 
 impl From<Date> for NaiveDate {
     fn from(date: Date) -> Self {
-        // Beyond the calendar, its first or last day: never a day that could be meant.
+        // A day outside the calendar becomes the calendar's first or last day, which cannot be meant.
         let beyond = if date.0 < 0 { NaiveDate::MIN } else { NaiveDate::MAX };
         NaiveDate::from_num_days_from_ce_opt(date.0.saturating_add(EPOCH_FROM_CE)).unwrap_or(beyond)
     }

@@ -1,8 +1,8 @@
 //! The data-quality rules, and the table of their violations.
 //!
-//! A row may break several rules; it is counted under each. The treatment of a violation depends on the
-//! rule's [`Remedy`] and on the [`Action`] that is in force for it: the rule's own, or the one that was
-//! configured. docs/quality.md holds the formula of every rule.
+//! A row may break several rules; it is counted under each. How a violation is treated depends on the rule's
+//! [`Remedy`] and on the [`Action`] in force: the configured action, or else the rule's own. docs/quality.md
+//! has the formula of every rule.
 
 mod example;
 mod rules;
@@ -14,11 +14,12 @@ pub use rules::{
 };
 pub use tally::{Counted, Finding, Tally};
 
-/// An implied volatility at or below this stands for "none" in vendors' tables.
+/// An implied volatility at or below this value stands for "none" in vendors' tables.
 pub const PLACEHOLDER_VOLATILITY: f64 = 0.02;
-/// An implied volatility above this is the artefact of a price at its intrinsic value.
+/// An implied volatility above this value is an artefact of a price at its intrinsic value.
 pub const HIGHEST_VOLATILITY: f64 = 5.0;
-/// A close this many times the last one, or that fraction of it, is an unadjusted split, or a mistake.
+/// A close that differs from the previous one by this factor, up or down, is an unadjusted split or a
+/// mistake.
 pub const LARGE_JUMP: f64 = 1.5;
 /// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
@@ -30,9 +31,10 @@ pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
 /// The annual rate and the annual carry that bound the intrinsic value of a European option where neither is
 /// known: no plausible rate, dividend or borrowing cost takes the value of an option below it.
 pub const PLAUSIBLE_CARRY: f64 = 0.1;
-/// The part of the strike by which an ask may be below the intrinsic value, for rounding.
+/// The fraction of the strike by which an ask may be below the intrinsic value, for rounding.
 pub const INTRINSIC_ROUNDING: f64 = 1e-9;
-/// The number of contracts from which a snapshot can be a copy of the one before, or show a split.
+/// The minimum number of contracts for which a snapshot can be judged a copy of the previous one, or evidence
+/// of a split.
 pub const FEW_CONTRACTS: usize = 10;
 /// The number of missing trading days in a row that make a hole, where the calendar knows holidays.
 pub const HOLE: usize = 5;

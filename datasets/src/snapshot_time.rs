@@ -10,8 +10,8 @@ const SECOND: i64 = 1_000_000;
 const DAY: f64 = 86_400e6;
 const HOUR: f64 = 3_600e6;
 
-/// The time of a snapshot: its day in the time zone of the exchange and, of a chain with several snapshots a
-/// day, its instant. All snapshots of a chain have an instant, or none.
+/// The time of a snapshot: its day in the time zone of the exchange and, if a chain has several snapshots a
+/// day, its instant. Either all snapshots of a chain have an instant, or none has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SnapshotTime {
     /// The day.
@@ -22,12 +22,13 @@ pub struct SnapshotTime {
 }
 
 impl SnapshotTime {
-    /// The only snapshot of a day.
+    /// The time of a day's only snapshot.
     pub const fn of_day(date: Date) -> Self {
         Self { date, instant: None }
     }
 
-    /// Days since 1970-01-01, for differences: of instants with their fraction, of days whole.
+    /// Days since 1970-01-01, for differences: with the fraction of the day for an instant, whole for a day
+    /// alone.
     pub fn days(self) -> f64 {
         match self.instant {
             Some(instant) => instant as f64 / DAY,
@@ -60,7 +61,7 @@ impl fmt::Display for SnapshotTime {
 pub struct TimeZone(Tz);
 
 impl TimeZone {
-    /// The zone of an IANA name such as `America/New_York`; `None` if there is none.
+    /// The zone with an IANA name such as `America/New_York`; `None` if there is no such zone.
     pub fn named(name: &str) -> Option<Self> {
         name.parse().ok().map(Self)
     }
@@ -72,7 +73,7 @@ impl TimeZone {
         micros(local.signed_duration_since(midnight(date))) as f64 / HOUR
     }
 
-    /// The local date of an instant, and the microseconds after its midnight by the clock on the wall.
+    /// The local date of an instant, and the wall-clock time in microseconds after its midnight.
     pub fn local(self, instant: i64) -> (Date, i64) {
         let utc = DateTime::<Utc>::from_timestamp_micros(instant).unwrap_or_default();
         let local = utc.with_timezone(&self.0).naive_local();
@@ -80,15 +81,16 @@ impl TimeZone {
         (date, micros(local.signed_duration_since(midnight(date))))
     }
 
-    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `micros`
-    /// microseconds after midnight; of an hour that the zone has twice, the first. `None` where it skips it.
+    /// The instant, in microseconds since 1970 UTC, at which the local time on `date` is `micros`
+    /// microseconds after midnight. If an hour occurs twice, the first occurrence counts; `None` if the zone
+    /// skips the time.
     pub fn at(self, date: Date, micros: i64) -> Option<i64> {
         let local = midnight(date) + TimeDelta::microseconds(micros);
         Some(self.0.from_local_datetime(&local).earliest()?.timestamp_micros())
     }
 
-    /// The instant, in microseconds since 1970 UTC, at which the local time of `date` is `hours` after
-    /// midnight. A time that is left out when clocks go forward is as much later.
+    /// The instant, in microseconds since 1970 UTC, at which the local time on `date` is `hours` after
+    /// midnight. A time that is skipped when clocks go forward is taken one hour later.
     pub fn instant(self, date: Date, hours: f64) -> i64 {
         let local = (hours * HOUR).round() as i64;
         self.at(date, local)
@@ -115,8 +117,8 @@ impl Serialize for TimeZone {
     }
 }
 
-/// The instant of a text of ISO 8601 with a day and a time, in microseconds since 1970 UTC; without an offset
-/// it is in UTC. `None` for any other text.
+/// Parses an ISO 8601 text with a day and a time to an instant in microseconds since 1970 UTC; without an
+/// offset, the text is in UTC. `None` for any other text.
 pub fn parse_instant(text: &str) -> Option<i64> {
     let text = text.trim();
     let with_offset = DateTime::parse_from_rfc3339(text)

@@ -1,19 +1,19 @@
-//! Tables of holidays, for exchanges that close by announcement and not by rule.
+//! Tables of holidays, for exchanges that close by announcement rather than by rule.
 
 use crate::Date;
 use std::sync::LazyLock;
 
 /// The days on which an exchange departs from the rule that it is open from Monday to Friday.
 ///
-/// The text of a table has a line for each year, `YEAR MONTH-DAY …`, in order: weekdays without trading, and
-/// after `+` days of weekends with trading. `#` begins a comment.
+/// The text of a table has a line for each year, `YEAR MONTH-DAY …`, in order: weekdays without trading,
+/// followed after `+` by weekend days with trading. `#` begins a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Holidays {
-    /// The first and the last year.
+    /// The first and the last year of the table.
     pub years: (i32, i32),
     /// Weekdays without trading, in order.
     closed: Vec<Date>,
-    /// Days of weekends with trading, in order.
+    /// Weekend days with trading, in order.
     open: Vec<Date>,
 }
 
@@ -24,17 +24,17 @@ pub(super) static NSE: LazyLock<Holidays> =
 pub(super) static HKEX: LazyLock<Holidays> =
     LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/hkex.txt")));
 
-/// The days on which the exchanges of the United States stayed closed without a rule.
+/// The days on which the exchanges of the United States were closed outside any rule.
 pub(super) static US_CLOSURES: LazyLock<Holidays> =
     LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/us_closures.txt")));
 
 impl Holidays {
-    /// Parses a table of this program.
+    /// Parses a table embedded in the program.
     fn embedded(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|line| panic!("`{line}` is not a line of a table of holidays"))
     }
 
-    /// Parses the text of a table; the first wrong line is the error.
+    /// Parses the text of a table; the error is the first invalid line.
     fn parse(text: &str) -> Result<Self, &str> {
         let (mut years, mut closed, mut open) = (Vec::new(), Vec::new(), Vec::new());
         for line in text.lines() {
@@ -61,18 +61,18 @@ impl Holidays {
         }
     }
 
-    /// Returns whether the exchange is closed on a weekday; false in years that the table lacks.
+    /// Returns true if the exchange is closed on a weekday; false in years that the table does not cover.
     pub fn contains(&self, date: Date) -> bool {
         self.closed.binary_search(&date).is_ok()
     }
 
-    /// Returns whether there is trading on this day of a weekend.
+    /// Returns true if there is trading on a weekend day.
     pub fn has_special_session(&self, date: Date) -> bool {
         self.open.binary_search(&date).is_ok()
     }
 }
 
-/// The number of trading days of a year.
+/// The number of trading days in a year.
 #[cfg(test)]
 pub(super) fn trading_days(calendar: super::CalendarName, year: i32) -> usize {
     let day = |month, day| Date::from_ymd(year, month, day).unwrap().0;

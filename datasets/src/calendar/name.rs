@@ -60,7 +60,7 @@ const fn session(open: TimeOfDay, close: TimeOfDay, time_zone: &'static str) -> 
 }
 
 impl CalendarName {
-    /// The codes of exchanges by ISO 10383 that have one of these calendars.
+    /// The ISO 10383 codes of exchanges, with their calendars.
     pub const CODES: &'static [(&'static str, Self)] = &[
         ("XNYS", Self::Us),
         ("XNAS", Self::Us),
@@ -73,7 +73,7 @@ impl CalendarName {
         ("XHKG", Self::Hkex),
     ];
 
-    /// The calendar of an exchange's code, or of that name.
+    /// The calendar of an exchange's ISO 10383 code, or with the given name.
     pub fn of_code(text: &str) -> Option<Self> {
         let by_code = Self::CODES.iter().find(|(code, _)| *code == text);
         let by_name = || Self::ALL.iter().find(|calendar| calendar.name() == text);
@@ -94,13 +94,13 @@ impl CalendarName {
         }
     }
 
-    /// Returns whether the exchange's holidays are known, so that a missing day can be told from a closed
-    /// one.
+    /// Returns true if the exchange's holidays are known, so that a missing day can be distinguished from a
+    /// closed one.
     pub const fn knows_holidays(self) -> bool {
         !matches!(self, Self::Weekends | Self::None)
     }
 
-    /// The first and the last year that the calendar covers, both included; `None` where it covers all.
+    /// The first and the last year that the calendar covers, both included; `None` if it covers all years.
     pub fn range(self) -> Option<(i32, i32)> {
         match self {
             Self::Us | Self::Cboe => Some((1990, 2100)),

@@ -1,16 +1,16 @@
-//! Holidays by rule.
+//! Holidays that follow a rule.
 
 use super::easter::easter;
 use super::good_friday;
 use crate::Date;
 
-/// Returns whether `date` is the n-th such weekday of its month.
+/// Returns true if `date` is the n-th given weekday of its month (0 is Monday).
 pub(super) fn nth_weekday(date: Date, n: u32, weekday: u32) -> bool {
     date.weekday() == weekday && (date.ymd().2 - 1) / 7 + 1 == n
 }
 
-/// Returns whether a fixed holiday of this year is kept on `date`: where it is a Saturday, on Friday; where
-/// it is a Sunday, on Monday.
+/// Returns true if a fixed holiday is observed on `date`: a holiday on a Saturday is observed on Friday, a
+/// holiday on a Sunday on Monday.
 pub(super) fn observed(date: Date, month: u32, day: u32) -> bool {
     Date::from_ymd(date.ymd().0, month, day).is_some_and(|holiday| match holiday.weekday() {
         5 => date == holiday.plus(-1),
@@ -19,9 +19,9 @@ pub(super) fn observed(date: Date, month: u32, day: u32) -> bool {
     })
 }
 
-/// Returns whether all of Eurex is closed on a weekday: New Year's Day, Good Friday, Easter Monday, Labour
+/// Returns true if all of Eurex is closed on a weekday: New Year's Day, Good Friday, Easter Monday, Labour
 /// Day, Christmas Eve, Christmas and the day after, New Year's Eve (Eurex trading calendar). Days on which
-/// only the products of one country rest are not among them.
+/// only the products of one country are closed are not included.
 pub(super) fn is_eurex_holiday(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     matches!((month, day), (1, 1) | (5, 1) | (12, 24..=26 | 31))

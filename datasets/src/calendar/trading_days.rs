@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 const FRIDAY: u32 = 4;
 
-/// Returns whether the exchange is open on `date` by the calendar.
+/// Returns true if the exchange is open on `date` according to the calendar.
 pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     match calendar {
         CalendarName::None | CalendarName::Always => true,
-        // Special sessions of Saturdays and Sundays.
+        // The exchange has special sessions on Saturdays and Sundays.
         CalendarName::Nse if date.is_weekend() => NSE.has_special_session(date),
         _ if date.is_weekend() => false,
         CalendarName::Weekends => true,
@@ -24,8 +24,8 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     }
 }
 
-/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least
-/// twenty, would be closed by it.
+/// Returns true if a calendar fits data of these days: it does not if more than a twentieth of the days, and
+/// at least twenty, would be closed.
 pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
     closed < 20 || closed * 20 <= days.len()
@@ -39,8 +39,8 @@ pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
         && us::closes_early(date)
 }
 
-/// An hour of the exchange's day as it is on `date`: three hours earlier in the afternoon of a day on which
-/// it closes early.
+/// The hour on `date` at which an event of the exchange's regular day occurs: three hours earlier for an
+/// afternoon hour of a day on which the exchange closes early.
 pub fn local_hour(calendar: CalendarName, date: Date, hour: f64) -> f64 {
     if hour > 13.0 && closes_early(calendar, date) {
         hour - 3.0
@@ -69,13 +69,13 @@ pub fn previous_trading_day(calendar: CalendarName, date: Date) -> Date {
 
 /// The third Friday of a month (1 to 12).
 pub fn third_friday(year: i32, month: u32) -> Date {
-    // Every month has its days 15 to 21.
+    // Every month has the days 15 to 21.
     let fifteenth = Date::from_ymd(year, month, 15).unwrap_or_default();
     fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
 }
 
-/// The day on which options listed to `listed` expire: where the exchange is closed on it, the trading day
-/// before; in Shanghai, the trading day after.
+/// The day on which options listed to `listed` expire: if the exchange is closed on that day, the previous
+/// trading day; in Shanghai, the next trading day.
 pub fn expiry_of(calendar: CalendarName, listed: Date) -> Date {
     if is_trading_day(calendar, listed) {
         listed

@@ -14,12 +14,12 @@ pub fn is_us_holiday(date: Date) -> bool {
     is_holiday_by_rule(date) || US_CLOSURES.contains(date)
 }
 
-/// Returns whether a weekday is a holiday by rule.
+/// Returns true if a weekday is a holiday by rule.
 pub(super) fn is_holiday_by_rule(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     let weekday = date.weekday();
     let by_rule = match month {
-        // New Year's Day on a Saturday is not kept: the Friday before ends a year.
+        // New Year's Day on a Saturday is not observed: the Friday before ends a year.
         1 => {
             (day == 1 && weekday != 5)
                 || (day == 2 && weekday == MONDAY)
@@ -45,7 +45,7 @@ pub(super) fn closes_early(date: Date) -> bool {
     let weekday = date.weekday();
     match (month, day) {
         _ if year < 1993 => false,
-        // Until 2012 the Friday after closed early instead where Independence Day was a Thursday.
+        // Until 2012, if Independence Day was a Thursday, the Friday after closed early instead.
         (7, 3) => year >= 2013 || weekday != THURSDAY - 1,
         (7, 5) => year < 2013 && weekday == FRIDAY,
         (12, 24) => true,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Contracts {
-    /// By root; by `SYMBOL ROOT` where several underlyings have a class of that name.
+    /// The facts of each class, by root; by `SYMBOL ROOT` if several underlyings have a class with that root.
     pub classes: BTreeMap<String, Facts>,
 }
 
@@ -21,7 +21,7 @@ impl Contracts {
             .or_else(|| self.classes.get(&format!("{symbol} {root}")))
     }
 
-    /// Every class: its root and its facts.
+    /// All classes, each with its root and its facts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Facts)> {
         self.classes.iter().map(|(name, facts)| {
             let root = name
@@ -54,8 +54,8 @@ impl Contracts {
         }
     }
 
-    /// The value of a term where all classes of the underlying agree on it. The classes of adjusted contracts
-    /// don't count.
+    /// The value of a term, if all classes of the underlying agree on it. The classes of adjusted contracts
+    /// are ignored.
     ///
     /// # Errors
     /// Two classes that differ, each with its value.

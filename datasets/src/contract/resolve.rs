@@ -1,4 +1,4 @@
-//! From the sources of terms to the facts of a class.
+//! Resolves the facts of a class from the sources of its terms.
 
 use super::specifications::{specification, usual};
 use super::terms::Facts;
@@ -11,14 +11,14 @@ use std::fmt;
 pub struct Sources<'a> {
     /// The symbol of the underlying.
     pub symbol: &'a str,
-    /// The class.
+    /// The root of the class.
     pub root: &'a str,
     /// The terms that the file's rows state.
     pub file: &'a Terms,
     /// The block `contract:` of the stage.
     pub config: &'a ContractTerms,
-    /// The facts of the class in the chain that this one was made from; those that are assumed there don't
-    /// count.
+    /// The facts of the class in the chain from which this chain was made; facts that were assumed there are
+    /// ignored.
     pub inherited: &'a Facts,
     /// The block `contract:` of the layout.
     pub layout: &'a ContractTerms,
@@ -29,9 +29,9 @@ pub struct Sources<'a> {
 pub struct Assumption {
     /// The name of the term.
     pub term: &'static str,
-    /// The value that is assumed.
+    /// The assumed value.
     pub value: String,
-    /// The class.
+    /// The root of the class.
     pub root: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Assumption {
 pub struct Contradiction {
     /// The name of the term.
     pub term: &'static str,
-    /// The class.
+    /// The root of the class.
     pub root: String,
     /// The value of the file.
     pub file: String,
@@ -58,13 +58,13 @@ impl fmt::Display for Contradiction {
     }
 }
 
-/// The facts of a class, and the assumptions among them. For each term the first of these sources that states
-/// it counts: the file; the configuration (by root, then for all); the chain that it was made from; the
-/// layout by root; the exchange's specification of the class; the layout for all; what is usual on the
-/// exchange, as an assumption.
+/// Resolves the facts of a class, and the assumptions among them. Each term is taken from the first of these
+/// sources that states it: the file; the configuration (by root, then for all classes); the chain from which
+/// this chain was made; the layout by root; the exchange's specification of the class; the layout for all
+/// classes; and, as an assumption, what is usual on the exchange.
 ///
 /// # Errors
-/// A term on which file and configuration disagree.
+/// The term on which the file and the configuration disagree.
 pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contradiction> {
     let &Sources {
         symbol,
@@ -91,7 +91,7 @@ pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contra
     facts.complete(&config, Origin::Config);
     facts.inherit(inherited);
     facts.complete(&layout.of_root(root), Origin::Layout);
-    // The specification of a class holds on its own exchange alone: a symbol may be another thing elsewhere.
+    // A class's specification holds only on its own exchange: elsewhere the symbol may denote something else.
     let calendar = facts.terms.calendar.or(layout.calendar);
     facts.complete(&specification(symbol, root, calendar), Origin::Specification);
     facts.complete(&layout.all(), Origin::Layout);

@@ -6,8 +6,9 @@ use crate::calendar::{CalendarName, expiry_of, local_hour};
 use crate::{Date, TimeZone};
 
 impl Terms {
-    /// The time zone of the exchange: the stated one, or else that of the calendar; without a calendar, that
-    /// of the United States. `None` where the name is not of a zone, or the calendar not of an exchange.
+    /// The time zone of the exchange: the stated zone, or else that of the calendar; without a calendar, that
+    /// of the United States. `None` if the name is not that of a zone, or the calendar does not belong to an
+    /// exchange.
     pub fn zone(&self) -> Option<TimeZone> {
         match &self.time_zone {
             Some(name) => TimeZone::named(name),
@@ -16,8 +17,9 @@ impl Terms {
     }
 
     /// The instant at which a contract listed to `expiry` settles, in microseconds since 1970 UTC: the
-    /// settlement time (or else opening or close of the exchange) on the day of expiry, three hours earlier
-    /// in an afternoon on which the exchange closes early. `None` without a [`zone`](Self::zone) or a time.
+    /// settlement time (or else the opening or close of the exchange) on the day of expiry, three hours
+    /// earlier for an afternoon time on a day on which the exchange closes early. `None` without a
+    /// [`zone`](Self::zone) or a time.
     pub fn settles_at(&self, expiry: Date) -> Option<i64> {
         let calendar = self.calendar.unwrap_or(CalendarName::Us);
         let is_morning = self.expires == Some(Expires::Am);

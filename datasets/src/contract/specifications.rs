@@ -1,4 +1,5 @@
-//! The terms of known classes by the specifications of their exchanges, and what is usual on an exchange.
+//! The terms of known classes according to the specifications of their exchanges, and the usual terms of an
+//! exchange.
 //!
 //! Sources: Cboe's product specifications (SPX, XSP, VIX, DJX, RUT, MRUT, XEO, OEX), Nasdaq's (NDX, XND),
 //! OCC's terms of equity and exchange-traded fund options ("Characteristics and Risks of Standardized
@@ -16,18 +17,18 @@ use std::sync::LazyLock;
 /// A group of classes with the same terms: a line of `classes.txt`.
 struct Group {
     calendar: CalendarName,
-    /// True where the symbols name nothing else on another exchange: the terms hold without any statement of
-    /// the calendar.
+    /// True if the symbols denote nothing else on another exchange: the terms then hold even if no calendar
+    /// is stated.
     is_unique: bool,
     kind: UnderlyingKind,
     exercise: Exercise,
     settlement: Settlement,
-    /// Units of the underlying in a contract; `None` where it changes or differs.
+    /// Units of the underlying per contract; `None` if the number changes or differs.
     multiplier: Option<f64>,
     currency: &'static str,
-    /// The time of settlement where it is not the close.
+    /// The time of settlement, if it is not the close.
     time: Option<TimeOfDay>,
-    /// Symbols of underlyings.
+    /// The symbols of the underlyings.
     symbols: Vec<&'static str>,
 }
 
@@ -57,7 +58,7 @@ impl Group {
     }
 }
 
-/// A value that may be `-` for none; `None` if it is wrong.
+/// Parses a value, or `-` for none; the outer `None` means that the text is invalid.
 fn stated<T: FromStr>(word: &str) -> Option<Option<T>> {
     match word {
         "-" => Some(None),
@@ -65,7 +66,7 @@ fn stated<T: FromStr>(word: &str) -> Option<Option<T>> {
     }
 }
 
-/// Classes that trade on an index under another name than the index's.
+/// Classes on an index that trade under another name than the index's, each with the index.
 const FAMILIES: &[(&str, &str)] = &[
     ("SPXW", "SPX"),
     ("SPXPM", "SPX"),
@@ -77,16 +78,16 @@ const FAMILIES: &[(&str, &str)] = &[
     ("DJXW", "DJX"),
 ];
 
-/// Classes that settle on the opening prices of the day of expiry, and trade last on the day before.
+/// Classes that settle at the opening prices of the day of expiry, and last trade on the day before.
 const MORNING: &[&str] = &["SPX", "NDX", "RUT", "VIX", "VIXW", "DJX"];
 
-/// Volatility indices: nobody can buy one and hold it, so that its forward does not follow from its price.
+/// Volatility indices. Since an index cannot be bought and held, its forward does not follow from its price.
 const NOT_CARRIED: &[&str] = &[
     "VIX", "VXN", "RVX", "VXD", "VVIX", "OVX", "GVZ", "VXEEM", "VSTOXX", "V2TX",
 ];
 
-/// Returns whether an underlying can be bought and carried to expiry, so that its price and the rates give
-/// its forward.
+/// Returns true if an underlying can be bought and carried to expiry, so that its price and the rates
+/// determine its forward.
 pub fn can_be_carried(symbol: &str) -> bool {
     !NOT_CARRIED.contains(&symbol.trim_start_matches(['^', '$']))
 }
@@ -99,8 +100,8 @@ pub fn family_of(root: &str) -> &str {
         .map_or(root, |(_, family)| family)
 }
 
-/// The terms of a class by the specification of its exchange, as far as they are known. A `calendar` that is
-/// stated and not the class's own means another exchange, of which nothing is known.
+/// The terms of a class according to the specification of its exchange, as far as they are known. A stated
+/// `calendar` that is not the class's own means another exchange, of which nothing is known.
 pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -> Terms {
     let plain = symbol.trim_start_matches(['^', '$']);
     let Some(group) = GROUPS
@@ -138,13 +139,13 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
         currency: Some(group.currency.to_owned()),
         calendar: Some(group.calendar),
         time_zone: session.map(|session| session.time_zone.to_owned()),
-        // Files of inverse options may be quoted in either.
+        // Files of inverse options may quote prices in either unit.
         quote_unit: None,
     }
 }
 
-/// The usual terms of an exchange, to complete terms of which no source says more. `known` are the terms that
-/// are known: the calendar names the exchange, that of the United States where none does.
+/// The usual terms of an exchange, which complete terms that no source states. `known` are the known terms:
+/// their calendar identifies the exchange, by default that of the United States.
 pub fn usual(known: &Terms) -> Terms {
     let exchange = match known.calendar {
         None | Some(CalendarName::Weekends | CalendarName::None) => CalendarName::Us,

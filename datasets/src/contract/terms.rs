@@ -1,4 +1,4 @@
-//! The terms of contracts, as one source states them.
+//! The terms of contracts, as a single source states them.
 
 use super::words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
 use crate::calendar::CalendarName;
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The terms of a class, with the origin of each; in JSON,
+/// The terms of a class, with the origin of each. In JSON:
 /// `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -16,12 +16,12 @@ pub struct Facts {
     /// The terms.
     #[serde(flatten)]
     pub terms: Terms,
-    /// The origin of each term that is known, by its name.
+    /// The origin of each known term, by the term's name.
     #[serde(default)]
     pub origin: BTreeMap<String, Origin>,
 }
 
-/// One list of fields for [`Terms`], [`ContractTerms`] and [`Facts`].
+/// Declares the fields of [`Terms`], [`ContractTerms`] and [`Facts`] from one list.
 macro_rules! terms {
     ($($(#[$doc:meta])* $name:ident: $ty:ty,)*) => {
         /// The terms of the contracts of a class, as far as one source states them.
@@ -43,7 +43,7 @@ macro_rules! terms {
         }
 
         impl ContractTerms {
-            /// The terms for all classes.
+            /// The terms that apply to all classes.
             pub fn all(&self) -> Terms {
                 Terms { $($name: self.$name.clone(),)* }
             }
@@ -59,7 +59,7 @@ macro_rules! terms {
             /// The names of all terms.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
 
-            /// The terms that are stated, as name and text.
+            /// The stated terms, as pairs of name and text.
             pub fn stated(&self) -> Vec<(&'static str, String)> {
                 let mut stated = Vec::new();
                 $(if let Some(value) = &self.$name {
@@ -74,7 +74,8 @@ macro_rules! terms {
                 Self { $($name: self.$name.clone().or_else(|| other.$name.clone()),)* }
             }
 
-            /// The terms on which the two disagree: name, the value here, the value there.
+            /// The terms on which `self` and `other` disagree: name, the value in `self`, the value in
+            /// `other`.
             pub fn contradictions(&self, other: &Self) -> Vec<(&'static str, String, String)> {
                 let mut found = Vec::new();
                 $(if let (Some(here), Some(there)) = (&self.$name, &other.$name)
@@ -225,18 +226,18 @@ impl Terms {
 /// The mark between a root and the difference of an adjusted class.
 const ADJUSTED: char = '@';
 
-/// Returns whether a root is that of an adjusted class.
+/// Returns true if a root is that of an adjusted class.
 pub fn is_adjusted(root: &str) -> bool {
     root.contains(ADJUSTED)
 }
 
-/// The root of the contracts of `root` that differ from its usual ones in a term, such as the multiplier:
-/// `AAPL@150`.
+/// The root of the contracts of `root` that differ from its usual contracts in a term, such as the
+/// multiplier: `AAPL@150`.
 pub fn adjusted_root(root: &str, difference: &str) -> String {
     format!("{root}{ADJUSTED}{difference}")
 }
 
-/// The root of the usual contracts of a class: `AAPL` of `AAPL@150`.
+/// The root of the usual contracts of a class: `AAPL` for `AAPL@150`.
 pub fn plain_root(root: &str) -> &str {
     root.split_once(ADJUSTED).map_or(root, |(plain, _)| plain)
 }

@@ -1,8 +1,8 @@
 //! The conditions of `where:`: a small language of comparisons.
 //!
-//! `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names are
-//! compared as header names are, values without blanks around them and in any case. Names and values that
-//! hold blanks, commas, brackets or quotes stand in single or double quotes.
+//! Examples: `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names
+//! are compared like header names; values are compared without surrounding blanks and ignoring case. Names
+//! and values that contain blanks, commas, brackets or quotes are written in single or double quotes.
 
 use super::normal::normal;
 use serde::{Serialize, Serializer};
@@ -28,7 +28,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Returns whether a value of the column satisfies it.
+    /// Returns true if a value of the column satisfies the comparison.
     pub fn holds(&self, value: &str) -> bool {
         let value = value.trim();
         self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) == self.wanted
@@ -36,10 +36,10 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// The first problem, with its place.
+    /// The first problem, with its position.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text };
         let mut all = Vec::new();
@@ -57,7 +57,7 @@ impl Condition {
         })
     }
 
-    /// The columns that it reads, as [`normal`] writes them.
+    /// The columns that the condition reads, as [`normal`] writes them.
     pub fn columns(&self) -> impl Iterator<Item = String> {
         self.all.iter().map(|comparison| normal(&comparison.column))
     }

@@ -31,7 +31,7 @@ pub struct Contract<'t> {
 }
 
 impl SymbolFormat {
-    /// Takes a symbol apart; `None` where it has not this format.
+    /// Splits a symbol into its parts; `None` if it does not have this format.
     pub fn parse(self, text: &str) -> Option<Contract<'_>> {
         match self {
             Self::Occ => occ(text.trim()),
@@ -39,7 +39,7 @@ impl SymbolFormat {
         }
     }
 
-    /// An example, for messages.
+    /// An example of a symbol, for messages.
     pub const fn example(self) -> &'static str {
         match self {
             Self::Occ => "SPY240419P00500000",
@@ -73,7 +73,7 @@ fn occ(text: &str) -> Option<Contract<'_>> {
     };
     Some(Contract {
         root: root.trim_end(),
-        // Options of the last century are not in any table with such symbols but Cboe's of 1990 on.
+        // No table with such symbols has options of an earlier century, except Cboe's from 1990 on.
         expiry: Date::from_ymd(year as i32 + if year >= 85 { 1900 } else { 2000 }, month, day)?,
         call,
         strike: f64::from(digits(&suffix[7..])?) / 1000.0,

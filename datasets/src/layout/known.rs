@@ -1,10 +1,10 @@
-//! The layouts of `datasets/layouts/`, in the program.
+//! The layouts of `datasets/layouts/`, embedded in the program.
 
 use super::description::{Layout, Table};
 use super::file::LayoutFile;
 use std::sync::LazyLock;
 
-/// The names and the texts of files.
+/// Lists files as pairs of name and text.
 macro_rules! files {
     ($($name:ident)*) => {
         &[$((stringify!($name), include_str!(concat!("../../layouts/", stringify!($name), ".yaml")))),*]
@@ -33,7 +33,7 @@ struct Known {
 
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     let read = |&(name, yaml): &(&'static str, &'static str)| {
-        // A test reads every file.
+        // A test checks that every file parses.
         let text = LayoutFile::read(yaml).ok()?;
         Some(Known { name, yaml, text })
     };
@@ -56,17 +56,17 @@ pub fn known(table: Table) -> &'static [Layout] {
     &LAYOUTS[at]
 }
 
-/// Names that layouts had before.
+/// Former names of layouts, each with its current name.
 const BEFORE: &[(&str, &str)] = &[("historicaloptiondata_l3", "discountoptiondata")];
 
-/// The known layout of that name.
+/// The known layout called `name`.
 pub fn find(table: Table, name: &str) -> Option<&'static Layout> {
     let now = BEFORE.iter().find(|(before, _)| *before == name);
     let name = now.map_or(name, |(_, now)| now);
     known(table).iter().find(|layout| layout.name == name)
 }
 
-/// The text of the known layout of that name, as a file has it.
+/// The parsed file of the known layout called `name`.
 pub fn text_of(table: Table, name: &str) -> Option<&'static LayoutFile> {
     KNOWN
         .iter()
@@ -74,7 +74,7 @@ pub fn text_of(table: Table, name: &str) -> Option<&'static LayoutFile> {
         .map(|known| &known.text)
 }
 
-/// The file of the known layout of that name.
+/// The text of the file of the known layout called `name`.
 pub fn yaml_of(name: &str) -> Option<&'static str> {
     KNOWN.iter().find(|known| known.name == name).map(|known| known.yaml)
 }

@@ -2,12 +2,12 @@
 //! is recognised.
 //!
 //! A layout is a [`LayoutFile`]: one of `datasets/layouts/*.yaml`, a user's own file, or the same keys in a
-//! stage. It is checked and completed to a [`Layout`], which files are read with. [`recognise`] finds the
-//! layout of a file among the known ones, by the names in its header, in any case and order, and by its name,
-//! and says why: of several that fit, the one that asks for the most names is taken; one whose evidence is
-//! weak, or as good as another's, is not. A column that a known layout names and a file lacks is missing
-//! data, not an error, unless the table cannot be made without it; of a layout that a user describes, every
-//! column must be there.
+//! stage. It is checked and completed to a [`Layout`], with which files are read. [`recognise`] finds the
+//! layout of a file among the known layouts, by the names in the file's header, in any case and order, and by
+//! the file's name, and explains why: of several layouts that fit, the one that requires the most names is
+//! taken; a layout whose evidence is weak, or no better than another's, is not. If a file lacks a column that
+//! a known layout names, its values are missing, which is an error only if the table requires the column; a
+//! layout that a user describes requires every column.
 
 mod column;
 mod condition;

@@ -1,8 +1,8 @@
-//! The nearest of several names.
+//! The most similar of several names.
 
 use strsim::levenshtein;
 
-/// The name most like `wanted`, if one is at all.
+/// The name most similar to `wanted`, if any is similar at all.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
@@ -12,8 +12,8 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// The header most like a name, for a hint: the nearest, or else one that shares its letters without signs
-/// between them.
+/// The header most similar to a name, for a hint: the nearest one, or else one that has the same letters when
+/// punctuation is ignored.
 pub fn nearest_header<'a>(wanted: &str, header: &'a [String]) -> Option<&'a str> {
     let plain = |name: &str| -> String {
         name.chars()
@@ -35,7 +35,7 @@ pub fn nearest_header<'a>(wanted: &str, header: &'a [String]) -> Option<&'a str>
     })
 }
 
-/// "did you mean", or all there is.
+/// A hint, `did you mean …`, or else the list of all names.
 pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match nearest(name, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),

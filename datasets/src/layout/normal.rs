@@ -1,6 +1,7 @@
-//! Names of columns as they are compared.
+//! The normalised form in which column names are compared.
 
-/// A header name as it is compared: without blanks, quotes, brackets and `#` around it, in lower case.
+/// Normalises a header name for comparison: removes surrounding blanks, quotes, brackets and `#`, and
+/// converts it to lower case.
 pub fn normal(name: &str) -> String {
     let around = |c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c);
     name.trim_matches(around)

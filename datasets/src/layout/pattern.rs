@@ -1,9 +1,10 @@
-//! Patterns of names with named parts: what a file's name, or a line before the header, says.
+//! Patterns of names with named parts: the values that a file's name, or a line before the header, states.
 //!
-//! `{symbol}_{date:%Y%m%d}.csv`, `{symbol}_{*}_american_{right}_{strike/10000}_{expiry:%Y%m%d}.csv`. A part
-//! is the name of one of our columns, with the format of a date after a colon, or for a number what it is
-//! divided by after a slash; `*` stands for any text without a slash. A pattern with slashes is compared with
-//! as many names of directories before the file's. Case does not matter.
+//! Examples: `{symbol}_{date:%Y%m%d}.csv`,
+//! `{symbol}_{*}_american_{right}_{strike/10000}_{expiry:%Y%m%d}.csv`. A part is the name of one of our
+//! columns, followed by the format of a date after a colon, or by a number's divisor after a slash; `*`
+//! stands for any text without a slash. A pattern with slashes is also compared with as many parent
+//! directories as it has slashes. Case does not matter.
 
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -28,22 +29,22 @@ enum Piece {
 /// A named part of a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// One of our columns.
+    /// The name of the part's column in our schema.
     pub column: String,
-    /// The format of a date; empty for another value.
+    /// The format of a date; empty for any other value.
     pub format: String,
-    /// The number that a number is divided by.
+    /// The divisor of a numeric value.
     pub per: f64,
 }
 
-/// A value that a name gives for one of our columns.
+/// A value that a name states for one of our columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Named {
-    /// The text in the name.
+    /// The value's text in the name.
     pub text: String,
-    /// The format of a date; empty for another value.
+    /// The format of a date; empty for any other value.
     pub format: String,
-    /// The number that a number is divided by.
+    /// The divisor of a numeric value.
     pub per: f64,
 }
 
@@ -51,7 +52,7 @@ impl Pattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// A brace that is not closed, or a part that is none of `known`.
+    /// The error for a brace that is not closed, or a part that is not in `known`.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -103,7 +104,7 @@ impl Pattern {
         })
     }
 
-    /// The columns that it names.
+    /// The columns that the pattern names.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Part(part) => Some(part.column.as_str()),
@@ -111,8 +112,8 @@ impl Pattern {
         })
     }
 
-    /// The values of its parts in the path of a file, of which as many names count as the pattern has; `None`
-    /// where it does not fit.
+    /// Matches the pattern with the path of a file, of which as many components are compared as the pattern
+    /// has, and returns the values of its parts; `None` if the path does not match.
     pub fn find_in_path(&self, path: &str) -> Option<BTreeMap<String, Named>> {
         let from_piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.matches('/').count(),
@@ -123,10 +124,10 @@ impl Pattern {
         self.find(&path[at..])
     }
 
-    /// The values of its parts in a text that it fits as a whole.
+    /// Matches the pattern with a whole text, and returns the values of its parts.
     pub fn find(&self, text: &str) -> Option<BTreeMap<String, Named>> {
         let lower = text.to_lowercase();
-        // Lower case may change lengths outside ASCII, in which case the text is taken as it is.
+        // Outside ASCII, lower case may change lengths; the text is then compared as it is.
         let lower = if lower.len() == text.len() {
             lower
         } else {
@@ -146,7 +147,7 @@ impl Pattern {
     }
 }
 
-/// Fits pieces to a text from `at` on, the shortest first.
+/// Matches pieces with a text from `at` on, trying the shortest values first.
 fn fit<'p, 't>(
     pieces: &'p [Piece],
     text: &'t str,
@@ -181,7 +182,7 @@ fn fit<'p, 't>(
     false
 }
 
-/// Returns whether a text can be the value of a part.
+/// Returns true if a text can be the value of a part.
 fn may_be(part: &Part, value: &str) -> bool {
     if value.is_empty() {
         return false;
@@ -200,8 +201,8 @@ fn may_be(part: &Part, value: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a date in a format: in one of digits alone with all of them, so that it ends
-/// where the date does.
+/// Returns true if a text is a date in a format. A format of digits alone requires all of its digits, so that
+/// the value ends where the date does.
 fn is_date(text: &str, format: &str) -> bool {
     let has_names = format.contains("%b") || format.contains("%B");
     chrono::NaiveDate::parse_from_str(text, format)
@@ -220,7 +221,8 @@ impl Serialize for Pattern {
     }
 }
 
-/// Returns whether a name fits a pattern of `*` and texts, in any case; only the last name of a path counts.
+/// Returns true if a name matches a pattern of literal texts and `*`, ignoring case; only the last component
+/// of a path counts.
 pub fn fits(pattern: &str, path: &str) -> bool {
     Pattern::parse(pattern, &[]).is_ok_and(|pattern| pattern.find_in_path(path).is_some())
 }

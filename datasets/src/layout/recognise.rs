@@ -1,4 +1,4 @@
-//! The layout that a file belongs to, and why.
+//! Recognises the layout of a file, and explains why.
 
 use super::description::{Evidence, Form, Layout, Table};
 use super::known::known;
@@ -6,21 +6,21 @@ use super::normal::normal;
 use super::pattern::fits;
 use std::cmp::Reverse;
 
-/// A layout and how a file fits it.
+/// A layout, and how well a file fits it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The layout.
     pub layout: &'static Layout,
     /// The names of [`super::Recognise::headers`] that the file has.
     pub found: Vec<String>,
-    /// Those that it lacks.
+    /// The names of [`super::Recognise::headers`] that the file lacks.
     pub lacks: Vec<String>,
-    /// True where the name of the file fits one of [`super::Recognise::files`].
+    /// True if the file's name fits one of [`super::Recognise::files`].
     pub name_fits: bool,
-    /// True where the file can be of this layout.
+    /// True if the file can have this layout.
     pub fits: bool,
-    /// For layouts without a header, the length of the longest pattern that the file's name fits: the longer
-    /// one is the more specific.
+    /// For layouts without a header, the length of the longest pattern that the file's name fits: a longer
+    /// pattern is more specific.
     specific: usize,
 }
 
@@ -38,12 +38,12 @@ pub struct Recognised {
 pub struct Unrecognised {
     /// The problem.
     pub message: String,
-    /// The remedy: a name of the file, a column or a setting that would decide.
+    /// A hint: a file name, a column or a setting that would decide.
     pub hint: String,
 }
 
 impl Candidate {
-    /// The number of names of its header that identify the layout.
+    /// The number of header names found that identify the layout.
     pub fn score(&self) -> usize {
         self.found.len()
     }
@@ -52,7 +52,7 @@ impl Candidate {
         self.fits && (self.name_fits || self.layout.recognise.evidence == Evidence::Strong)
     }
 
-    /// The reason why it fits or does not.
+    /// The reason why the layout fits or does not fit.
     pub fn reason(&self) -> String {
         let of = self.found.len() + self.lacks.len();
         let names = &self.layout.recognise.files;
@@ -80,9 +80,9 @@ impl Candidate {
     }
 }
 
-/// The fit of a file with each layout of a table, the best first. `path` is its name, relative to the
-/// source's root, with the name of its entry in an archive; `header` gives the names in its header where it
-/// has a form, and `None` where it cannot have it.
+/// The fit of a file with each layout of a table, the best first. `path` is the file's name, relative to the
+/// source's root, with the name of its entry in an archive; `header` gives the names in the file's header as
+/// read in a given form, and `None` if the file cannot have that form.
 pub fn candidates(
     table: Table,
     path: &str,
@@ -110,7 +110,7 @@ pub fn candidates(
             || layout
                 .mappings()
                 .any(|mapping| !matches!(&*mapping.ours, "date" | "symbol") && has(&mapping.theirs));
-        // Without names in a header, the form and the file's name are all there is.
+        // Without header names, only the form and the file's name are evidence.
         let fits = match recognise.headers.is_empty() {
             true => name_fits && names.len() == layout.form.header.len(),
             false => lacks.is_empty() && is_useful,
@@ -138,10 +138,10 @@ pub fn candidates(
     all
 }
 
-/// The layout of a file among the known ones of a table; see [`candidates`] for the arguments.
+/// Finds the layout of a file among the known layouts of a table; see [`candidates`] for the arguments.
 ///
 /// # Errors
-/// When none fits, the evidence is weak, or two fit equally well.
+/// When no layout fits, the evidence is weak, or two layouts fit equally well.
 pub fn recognise(
     table: Table,
     path: &str,

@@ -27,10 +27,10 @@ fn texts(given: &[String], default: &[&str]) -> Vec<String> {
 }
 
 impl LayoutFile {
-    /// The layout that a user describes for a table: every column that it names must be in the files.
+    /// Builds the layout that a user describes for a table: every column that it names must be in the files.
     ///
     /// # Errors
-    /// The first key that is wrong.
+    /// The first invalid key.
     pub fn described(&self, table: Table) -> Result<Layout, LayoutProblem> {
         let mut layout = if self.like.is_empty() {
             self.layout(table)?
@@ -58,10 +58,10 @@ impl LayoutFile {
         Ok(layout)
     }
 
-    /// The layout for a table.
+    /// Builds the layout for a table.
     ///
     /// # Errors
-    /// The first key that is wrong.
+    /// The first invalid key.
     pub fn layout(&self, table: Table) -> Result<Layout, LayoutProblem> {
         if let Some(own) = self.table
             && own != table
@@ -248,7 +248,7 @@ impl LayoutFile {
 }
 
 impl Layout {
-    /// Refuses a layout that cannot fill its table, naming all columns that are missing.
+    /// Fails if the layout cannot fill its table, naming all missing columns.
     fn check_required(&self) -> Result<(), LayoutProblem> {
         let side_columns = |side: &[Mapping], ours: &str| side.iter().any(|mapping| mapping.ours == ours);
         let missing: Vec<&str> = self
@@ -308,7 +308,7 @@ fn known_columns(table: Table) -> Vec<&'static str> {
 }
 
 fn tenor(ours: &str) -> Option<f64> {
-    // Months are thirds and twelfths of a year, which decimals only approximate.
+    // Months are thirds and twelfths of a year, which decimals can only approximate.
     let years = match ours.split_once('/') {
         Some((months, twelve)) => months.trim().parse::<f64>().ok()? / twelve.trim().parse::<f64>().ok()?,
         None => ours.parse().ok()?,

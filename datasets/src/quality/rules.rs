@@ -1,4 +1,4 @@
-//! The rules, by table.
+//! The data-quality rules, by table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,20 +75,20 @@ const fn rule(name: &'static str, remedy: Remedy, about: &'static str) -> Rule {
 }
 
 impl Rule {
-    /// The rule with another action where none is configured.
+    /// Sets another default action of the rule.
     const fn by_default(self, action: Action) -> Self {
         Self { action, ..self }
     }
 
-    /// The rule with another share that it may drop: its rows are no data, and tables with many of them are
-    /// usual.
+    /// Sets another share of rows that the rule may drop by default: its rows are not data, and tables with
+    /// many of them are common.
     const fn may_drop(self, most_dropped: f64) -> Self {
         Self { most_dropped, ..self }
     }
 }
 
-/// A list of rules, a line each: name, remedy, the action where none is configured (`=> Keep`), the share of
-/// rows that it may drop (`up to 0.5`), and the violation. [`OUT_OF_RANGE`] is the last of every list.
+/// Declares a list of rules, one per line: name, remedy, the default action (`=> Keep`), the share of rows
+/// that the rule may drop (`up to 0.5`), and the violation. [`OUT_OF_RANGE`] is the last rule of every list.
 macro_rules! rules {
     ($($name:ident: $remedy:ident $(=> $action:ident)? $(up to $most:literal)?, $about:literal;)*) => {
         &[
@@ -99,7 +99,7 @@ macro_rules! rules {
     };
 }
 
-/// The rule of that name.
+/// The rule called `name`.
 pub fn of<'a>(rules: &'a [Rule], name: &str) -> Option<&'a Rule> {
     rules.iter().find(|rule| rule.name == name)
 }
@@ -184,7 +184,7 @@ pub const FACTORS: &[Rule] = rules! {
         shown";
 };
 
-/// The rules of factors by contract: those of [`FACTORS`], and one of their contracts.
+/// The rules of factors by contract: the rules of [`FACTORS`], and one about their contracts.
 pub const CONTRACT_FACTORS: &[Rule] = &[
     FACTORS[0],
     FACTORS[1],

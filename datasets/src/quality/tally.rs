@@ -1,4 +1,4 @@
-//! The count of violations, and the data-quality table made of it.
+//! Counts violations, and builds the data-quality table from the counts.
 
 use super::example::Example;
 use super::rules::{Action, DATE_OUT_OF_RANGE, Remedy, Rule};
@@ -13,13 +13,13 @@ pub struct Finding {
     pub rule: String,
     /// The violation.
     pub about: String,
-    /// Rows that break it (days, for rules about days).
+    /// The number of rows that break the rule (days, for rules about days).
     pub rows: u64,
-    /// The number of days on which they occur.
+    /// The number of days on which violations occur.
     pub days: u64,
-    /// The first few of these days.
+    /// The first few days with violations.
     pub examples: Vec<Date>,
-    /// The first few of these rows.
+    /// The first few rows that break the rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sample: Vec<Example>,
     /// The action taken: `dropped`, `repaired`, `untradable`, `kept`, or `noted` where there is nothing to
@@ -38,21 +38,21 @@ pub struct Tally {
     rules: &'static [Rule],
     counts: Vec<BTreeMap<Date, u64>>,
     samples: Vec<Vec<Example>>,
-    /// Rows that break [`DATE_OUT_OF_RANGE`]: they have no date to count them under.
+    /// The number of rows that break [`DATE_OUT_OF_RANGE`]: they have no date under which to count them.
     out_of_range: u64,
 }
 
-/// The violations of a part of a table: what [`Tally::counted`] gives and [`Tally::merge`] takes.
+/// The violations in a part of a table, as [`Tally::counted`] returns and [`Tally::merge`] accepts them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counted {
-    /// By rule, the rows of each day.
+    /// The number of violations on each day, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counts: BTreeMap<String, BTreeMap<Date, u64>>,
-    /// By rule, the first few rows.
+    /// The first few rows that break each rule, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     samples: BTreeMap<String, Vec<Example>>,
-    /// Rows that break [`DATE_OUT_OF_RANGE`].
+    /// The number of rows that break [`DATE_OUT_OF_RANGE`].
     #[serde(skip_serializing_if = "is_none")]
     out_of_range: u64,
 }
@@ -62,7 +62,7 @@ fn is_none(rows: &u64) -> bool {
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Creates a tally of these rules, without any violations.
     pub fn new(rules: &'static [Rule]) -> Self {
         Self {
             rules,
@@ -84,8 +84,8 @@ impl Tally {
         }
     }
 
-    /// Adds the violations of another part of the table. The examples that stay are the first by symbol and
-    /// date, as if the table had been looked at whole in that order.
+    /// Adds the violations of another part of the table. The first examples by symbol and date are kept, as
+    /// if the whole table had been read in that order.
     pub fn merge(&mut self, part: Counted) {
         self.out_of_range += part.out_of_range;
         for (rule, days) in part.counts {
@@ -112,7 +112,7 @@ impl Tally {
         self.out_of_range += 1;
     }
 
-    /// The rows that break [`DATE_OUT_OF_RANGE`].
+    /// The number of rows that break [`DATE_OUT_OF_RANGE`].
     pub fn out_of_range(&self) -> u64 {
         self.out_of_range
     }
@@ -124,12 +124,12 @@ impl Tally {
         }
     }
 
-    /// Like [`Tally::add`] for one row, of which the first few are kept as examples.
+    /// Counts one row as [`Tally::add`] does, and keeps the first few rows as examples.
     pub fn add_row(&mut self, rule: &str, date: Date, row: impl FnOnce() -> Example) {
         self.add_rows(rule, date, 1, row);
     }
 
-    /// Like [`Tally::add`] for rows of which `row` is one.
+    /// Counts rows as [`Tally::add`] does, with `row` as an example of them.
     pub fn add_rows(&mut self, rule: &str, date: Date, rows: u64, row: impl FnOnce() -> Example) {
         let Some(i) = self.index(rule) else { return };
         *self.counts[i].entry(date).or_default() += rows;
@@ -142,7 +142,7 @@ impl Tally {
         self.rules.iter().position(|r| r.name == rule)
     }
 
-    /// The rows that break each rule, and their days.
+    /// The number of rows that break each rule, and the days on which they do.
     fn lines(&self) -> impl Iterator<Item = (usize, &'static Rule, u64, &BTreeMap<Date, u64>)> {
         self.rules
             .iter()
@@ -157,7 +157,7 @@ impl Tally {
             })
     }
 
-    /// The rules broken, with how many rows and the first day, if they have one.
+    /// The broken rules, each with the number of rows and the first day, if the rows have dates.
     pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<Date>)> {
         self.lines()
             .filter(|(_, _, rows, _)| *rows > 0)
@@ -169,7 +169,7 @@ impl Tally {
         self.index(rule).map_or(&[], |i| &self.samples[i])
     }
 
-    /// The data-quality table: a line for each rule, those that nothing breaks too, save
+    /// The data-quality table: a line for each rule, including rules that nothing breaks, except
     /// [`DATE_OUT_OF_RANGE`].
     pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
         self.lines()
