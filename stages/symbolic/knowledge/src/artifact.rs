@@ -20,19 +20,19 @@ pub const KNOWLEDGE: &str = "knowledge.bin";
 /// The path of the derived facts' file.
 pub const DERIVED: &str = "derived.bin";
 
-/// A knowledge base, and what follows from it where that was computed.
+/// A knowledge base, with the facts that follow from it where they were computed.
 #[derive(Clone, Debug)]
 pub struct Knowledge {
     /// The knowledge base.
     pub base: KnowledgeBase,
-    /// The facts that follow from it.
+    /// The facts that follow from the knowledge base.
     pub derived: Option<Derived>,
 }
 
 /// Opens an artifact of the type `knowledge`. Nothing is read before it is used.
 ///
 /// # Errors
-/// When it has no file of this format.
+/// Fails when the artifact has no file of this format.
 pub fn open(store: &Store, artifact: &Artifact) -> Result<Knowledge, StageError> {
     let broken = |name: &str, why: &str| {
         StageError::new(format!("`{name}` of the knowledge base cannot be read: {why}"))
@@ -61,7 +61,7 @@ pub fn open(store: &Store, artifact: &Artifact) -> Result<Knowledge, StageError>
 /// Writes a blob as `write` does.
 ///
 /// # Errors
-/// When the store cannot be written.
+/// Fails when the store cannot be written.
 pub fn put(
     store: &Store,
     write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
@@ -72,8 +72,8 @@ pub fn put(
     Ok(writer.finish()?)
 }
 
-/// Stores an artifact of a knowledge base's file and, where there is one, that of its derived facts; `meta`
-/// is added to the metadata.
+/// Stores an artifact with the file of a knowledge base and, if there is one, that of its derived facts;
+/// `meta` is added to the metadata.
 ///
 /// # Errors
 /// When the store cannot be written.
@@ -94,13 +94,13 @@ pub fn write(
 /// A value as canonical JSON.
 ///
 /// # Errors
-/// When it has no JSON form.
+/// Fails when the value has no JSON form.
 pub fn json(value: &impl Serialize) -> Result<String, StageError> {
     let value = serde_json::to_value(value).map_err(|err| StageError::new(err.to_string()))?;
     Ok(cache::canonical_json(&value))
 }
 
-/// What a stage kind promises that knows nothing of its outputs but their types.
+/// The promise of a stage kind that knows nothing of its outputs but their types.
 pub fn provided(ports: &Ports) -> BTreeMap<String, Provided> {
     let outputs = ports.outputs.iter();
     outputs

@@ -7,7 +7,7 @@ use crate::relations::Columns;
 use crate::sections::ListsBuilder;
 use crate::word::{self, TooMany, Word};
 
-/// The reason for which programs make no knowledge base.
+/// The reason why programs cannot be made into a knowledge base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
     /// There are more names, facts or words than 32-bit words and offsets can hold.
@@ -37,8 +37,8 @@ pub struct Builder {
     texts: u32,
 }
 
-/// The words of a program's constants, predicates and functors among those of all; `None` where they are the
-/// same.
+/// The words of a program's constants, predicates and functors in the merged knowledge base; `None` where
+/// they are the same.
 struct Renaming(Option<[Vec<Word>; 3]>);
 
 impl Renaming {
@@ -64,7 +64,7 @@ impl Renaming {
 }
 
 impl Builder {
-    /// One without clauses.
+    /// A builder without clauses.
     pub fn new() -> Self {
         Self::default()
     }
@@ -191,10 +191,10 @@ impl Builder {
         }
     }
 
-    /// The knowledge base.
+    /// Completes the knowledge base.
     ///
     /// # Errors
-    /// When it is too large for 32-bit offsets.
+    /// Fails when the knowledge base is too large for 32-bit offsets.
     pub fn finish(self) -> Result<KnowledgeBase, BuildError> {
         let symbols = self.symbols.freeze();
         let relations = columns(&symbols, self.facts, &self.fact_clauses).index(symbols.constants.len())?;
@@ -212,7 +212,7 @@ impl Builder {
     }
 }
 
-/// Sorts facts by predicate, those of one in the order of their clauses.
+/// Sorts facts by predicate, and those of each predicate in the order of their clauses.
 fn columns(symbols: &Symbols, facts: Vec<Word>, clauses: &[u32]) -> Columns {
     let mut sizes: Vec<(usize, u32)> = (0..symbols.predicates.len() as u32)
         .map(|predicate| (symbols.predicates.tag(predicate).into(), 0))

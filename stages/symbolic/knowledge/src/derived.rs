@@ -9,9 +9,9 @@ use std::io;
 /// A fact of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FactRef {
-    /// A fact that is given: its number among those of [`crate::KnowledgeBase::relations`].
+    /// A given fact, by its number among those of [`crate::KnowledgeBase::relations`].
     Given(u32),
-    /// A fact that is derived: its number among those of [`Derived::relations`].
+    /// A derived fact, by its number among those of [`Derived::relations`].
     Derived(u32),
 }
 
@@ -43,11 +43,12 @@ impl FactRef {
 #[derive(Clone, Debug)]
 pub struct Derived {
     /// The derived facts by predicate, numbered as in the knowledge base; each relation is sorted by its
-    /// constants. The clause of a row is that of the rule in its proof.
+    /// constants. The clause of a row is the clause of the rule in the fact's proof.
     pub relations: Relations,
-    /// Pairs of depth and steps, by fact.
+    /// The depth and the steps of each fact's proof.
     pub(crate) costs: Words,
-    /// For each fact the rule, then the facts that its positive conditions are, in order.
+    /// For each fact, the rule of its proof, then the facts that match the rule's positive conditions, in
+    /// order.
     pub(crate) proofs: Lists,
 }
 
@@ -60,7 +61,7 @@ pub struct DerivedProof<'a> {
 }
 
 impl<'a> DerivedProof<'a> {
-    /// The facts that its positive conditions are, in the order of the rule.
+    /// The facts that match the rule's positive conditions, in the order of the rule.
     pub fn children(&self) -> impl ExactSizeIterator<Item = FactRef> + use<'a> {
         self.children.iter().map(|&word| FactRef::of(word))
     }
@@ -72,7 +73,7 @@ impl Derived {
         self.relations.facts()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no derived facts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -92,12 +93,12 @@ impl Derived {
         Some(relation.first + row)
     }
 
-    /// The least depth of a proof.
+    /// The least depth of a proof of a fact.
     pub fn depth(&self, fact: u32) -> u32 {
         self.costs[2 * fact as usize]
     }
 
-    /// The applications of clauses in the proof kept; `u32::MAX` stands for that and more.
+    /// The number of clause applications in the kept proof; `u32::MAX` stands for that number and more.
     pub fn steps(&self, fact: u32) -> u32 {
         self.costs[2 * fact as usize + 1]
     }
@@ -126,7 +127,7 @@ impl Derived {
     /// Opens a file that [`Derived::write`] made, without copying it.
     ///
     /// # Errors
-    /// When it is not one.
+    /// Fails when the file is not one of derived facts.
     pub fn open(file: Bytes) -> Result<Self, SectionError> {
         let reader = &mut Reader::open(file)?;
         let derived = Self {

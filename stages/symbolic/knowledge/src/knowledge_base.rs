@@ -33,8 +33,8 @@ impl Split {
     }
 }
 
-/// Interned terms, facts by predicate, rules by the predicate they conclude, and queries. Immutable; a copy
-/// shares the words.
+/// Interned terms, facts by predicate, rules by the predicate that they conclude, and queries. Immutable;
+/// copies share the words.
 #[derive(Clone, Debug)]
 pub struct KnowledgeBase {
     /// The names.
@@ -42,7 +42,8 @@ pub struct KnowledgeBase {
     /// The facts of all predicates.
     pub relations: Relations,
     pub(crate) rules: Lists,
-    /// The rules that conclude each predicate, in order: starts by predicate, then their numbers.
+    /// The rules that conclude each predicate, in order: the start of each predicate's rules, then the rules'
+    /// numbers.
     pub(crate) heads: Words,
     /// The index of rules by first argument; see `rule_indices`.
     pub(crate) rule_keys: Words,
@@ -148,13 +149,13 @@ impl KnowledgeBase {
     }
 
     /// The facts of a predicate, by its number or word. A predicate that the knowledge base does not know has
-    /// none.
+    /// no facts.
     #[inline]
     pub fn relation(&self, predicate: Word) -> Relation<'_> {
         self.relations.get(word::number(predicate))
     }
 
-    /// The number of rules: of all clauses that are no plain facts.
+    /// The number of rules, which are all clauses other than plain facts.
     pub fn rules(&self) -> usize {
         self.rules.len()
     }
@@ -189,7 +190,7 @@ impl KnowledgeBase {
         })
     }
 
-    /// The queries of a split: goal lists, most of them of one ground atom. A query whose atoms are negated
+    /// The queries of a split: goal lists, most of them a single ground atom. A query whose atoms are negated
     /// is stated not to hold.
     pub fn queries(&self, split: Split) -> &Lists {
         &self.queries[split as usize]
@@ -215,7 +216,7 @@ impl KnowledgeBase {
         })
     }
 
-    /// For each constant, whether a fact names it.
+    /// For each constant, true if a fact names it.
     pub fn named_in_facts(&self) -> Vec<bool> {
         let mut is_named = vec![false; self.constants()];
         for (_, relation) in self.relations.iter() {
@@ -233,8 +234,8 @@ impl KnowledgeBase {
         self.knows(atom[0]) && self.relation(atom[0]).contains(&atom[1..])
     }
 
-    /// Returns whether the predicate is one of the knowledge base: goals may name others, which have no
-    /// clause.
+    /// Returns whether the knowledge base has a predicate: goals may name other predicates, which have no
+    /// clauses.
     #[inline]
     pub fn knows(&self, predicate: Word) -> bool {
         (word::number(predicate) as usize) < self.predicates()
@@ -280,7 +281,7 @@ impl KnowledgeBase {
     /// Opens a file that [`KnowledgeBase::write`] made, without copying it.
     ///
     /// # Errors
-    /// When it is not one.
+    /// Fails when the file is not one of a knowledge base.
     pub fn open(file: Bytes) -> Result<Self, SectionError> {
         let reader = &mut Reader::open(file)?;
         let knowledge = Self {
@@ -304,20 +305,20 @@ impl KnowledgeBase {
 pub struct Candidates<'a> {
     relation: Option<Relation<'a>>,
     rows: Rows<'a>,
-    /// The rules left: those with the atom's first argument, and those with a variable there.
+    /// The remaining rules: those with the atom's first argument, and those with a variable in its place.
     rules: [&'a [u32]; 2],
-    /// The rows passed.
+    /// The number of rows passed.
     at: usize,
     knowledge: &'a KnowledgeBase,
 }
 
 impl<'a> Candidates<'a> {
-    /// The facts among them.
+    /// The rows of the facts among the candidates.
     pub fn rows(&self) -> Rows<'a> {
         self.rows
     }
 
-    /// The upper bound of their number.
+    /// An upper bound of the number of candidates.
     pub fn bound(&self) -> usize {
         self.rows.len() + self.rules[0].len() + self.rules[1].len()
     }
@@ -356,7 +357,7 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// The number of rules of a predicate from which on they are indexed by first argument.
+/// The number of rules of a predicate from which they are indexed by first argument.
 const INDEXED: usize = 16;
 
 /// The words of `heads` and of `rule_keys`.
@@ -419,7 +420,8 @@ pub(crate) fn rule_indices(predicates: usize, rules: &Lists) -> [Words; 2] {
 }
 
 impl KnowledgeBase {
-    /// The rules that may match an atom: those with its first argument, and those with a variable there.
+    /// The rules that may match an atom: those with its first argument, and those with a variable in its
+    /// place.
     #[inline]
     fn rules_matching(&self, atom: &[Word]) -> [&[u32]; 2] {
         let predicate = word::number(atom[0]) as usize;

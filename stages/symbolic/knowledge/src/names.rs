@@ -33,11 +33,12 @@ pub struct Table<B, W> {
     text: B,
     ends: W,
     tags: B,
-    /// Pairs of hash and number plus one; 0 is free. A power of two of them, at most half full.
+    /// Pairs of a hash and a number plus one; 0 is free. The number of slots is a power of two, and at most
+    /// half are in use.
     slots: W,
 }
 
-/// A table that takes more names.
+/// A table to which names can be added.
 pub type Interner = Table<Vec<u8>, Vec<u32>>;
 
 /// A frozen table: in memory, or mapped from a file.
@@ -49,7 +50,7 @@ impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Table<B, W> {
         self.ends.len()
     }
 
-    /// Returns whether it has none.
+    /// Returns whether the table has no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -74,7 +75,7 @@ impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Table<B, W> {
         self.tags[number as usize]
     }
 
-    /// The number of a name, or the slot that is free for it.
+    /// The number of a name, or the free slot for it.
     fn slot(&self, name: &[u8], tag: u8, hash: u32) -> Result<u32, usize> {
         let slots = &*self.slots;
         let mask = slots.len() / 2 - 1;
@@ -94,7 +95,7 @@ impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Table<B, W> {
 }
 
 impl Interner {
-    /// The number of a name, given when it is new; `None` where the names together have more than 4 GiB.
+    /// The number of a name, which is added if it is new; `None` where the names together exceed 4 GiB.
     pub fn intern(&mut self, name: &[u8], tag: u8) -> Option<u32> {
         if self.slots.len() < 4 * (self.len() + 1) {
             self.grow();
@@ -114,8 +115,8 @@ impl Interner {
         }
     }
 
-    /// The numbers of several names, as [`Interner::intern`] gives them one after another; `None` as there.
-    /// What is looked up in memory for one name does not wait for the others.
+    /// The numbers of several names, as successive calls of [`Interner::intern`] give them; `None` where one
+    /// of them gives it. Memory look-ups for one name do not wait for those of the others.
     pub fn intern_all(&mut self, names: &[&[u8]], tag: u8, numbers: &mut Vec<u32>) -> Option<()> {
         const AT_ONCE: usize = 64;
         if self.slots.is_empty() {
@@ -187,7 +188,7 @@ impl Names {
         self.slot(name.as_bytes(), tag, hash(name.as_bytes(), tag.into())).ok()
     }
 
-    /// A copy that takes more names.
+    /// A copy to which names can be added.
     pub fn thaw(&self) -> Interner {
         Interner {
             text: self.text.to_vec(),
@@ -197,7 +198,7 @@ impl Names {
         }
     }
 
-    /// Adds its four sections.
+    /// Adds the four sections of the table.
     pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
         writer.bytes(&self.text);
         writer.words(&self.ends);
@@ -205,7 +206,7 @@ impl Names {
         writer.words(&self.slots);
     }
 
-    /// Reads its four sections.
+    /// Reads the four sections of the table.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
         let names = Self {
             text: reader.bytes()?,

@@ -98,11 +98,11 @@ fn constant(names: &impl Naming, number: u32, out: &mut String) {
 /// Appends the term or atom that `words` begin with, and returns its end.
 pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
     enum Todo {
-        /// The rest after the arguments of a compound term: this many are to come, and then a parenthesis.
+        /// The rest of a compound term: the given number of further arguments, and then a parenthesis.
         Arguments(usize),
-        /// The head of a list is written.
+        /// The rest of a list after the element that is being written.
         Head,
-        /// The tail is written.
+        /// The bracket that closes a list after its tail.
         Tail,
     }
     let mut todo: Vec<Todo> = Vec::new();

@@ -50,7 +50,7 @@ pub struct Symbols<N = Names> {
 /// Names to which more are added.
 pub type SymbolsBuilder = Symbols<Interner>;
 
-/// The number of a name among those of its kind, of which words can name `most`.
+/// The number of a name among those of its kind, of which words can name at most `most`.
 #[inline]
 fn number(names: &mut Interner, name: &[u8], tag: usize, most: usize) -> Result<u32, TooMany> {
     let number = u8::try_from(tag).ok().and_then(|tag| names.intern(name, tag));
@@ -61,7 +61,7 @@ impl SymbolsBuilder {
     /// The word of a constant.
     ///
     /// # Errors
-    /// When there are more than words can name.
+    /// Fails when there are more constants than words can name.
     pub fn constant(&mut self, name: &[u8], kind: ConstantKind) -> Result<Word, TooMany> {
         number(&mut self.constants, name, kind as usize, word::MAX_CONSTANTS).map(word::constant)
     }
@@ -69,7 +69,7 @@ impl SymbolsBuilder {
     /// The word of a predicate.
     ///
     /// # Errors
-    /// When there are more than words can name.
+    /// Fails when there are more predicates than words can name.
     pub fn predicate(&mut self, name: &[u8], arity: usize) -> Result<Word, TooMany> {
         let number = number(&mut self.predicates, name, arity, word::MAX_PREDICATES)?;
         Ok(word::predicate(number, arity))
@@ -78,13 +78,13 @@ impl SymbolsBuilder {
     /// The word of a functor.
     ///
     /// # Errors
-    /// When there are more than words can name.
+    /// Fails when there are more functors than words can name.
     pub fn functor(&mut self, name: &[u8], arity: usize) -> Result<Word, TooMany> {
         let number = number(&mut self.functors, name, arity, word::MAX_FUNCTORS)?;
         Ok(word::functor(number, arity))
     }
 
-    /// The frozen names.
+    /// Freezes the names.
     pub fn freeze(self) -> Symbols {
         Symbols {
             constants: self.constants.freeze(),
@@ -95,7 +95,7 @@ impl SymbolsBuilder {
 }
 
 impl Symbols {
-    /// A copy that takes more names: for goals that name what the knowledge base does not.
+    /// A copy to which names can be added, for goals with names that the knowledge base lacks.
     pub fn thaw(&self) -> SymbolsBuilder {
         Symbols {
             constants: self.constants.thaw(),
@@ -135,7 +135,7 @@ impl Symbols {
 pub struct Program {
     /// The names.
     pub symbols: Symbols,
-    /// The facts without variables, compound terms and confidence: each a predicate's word and constants.
+    /// The facts without variables, compound terms and confidence, each as a predicate's word and constants.
     pub facts: Words,
     /// All other clauses; see [`Rule`].
     pub rules: Lists,
@@ -214,7 +214,7 @@ impl ProgramBuilder {
         self.clauses += 1;
     }
 
-    /// Adds a clause, which begins on a line: as a fact where it is one.
+    /// Adds a clause that begins on the given line: as a fact where it is one.
     pub fn clause(&mut self, head: &[Word], body: &[Word], variables: u32, confidence: f32, line: u32) {
         if body.is_empty() && confidence == 1.0 && head[1..].iter().all(|&word| word::is_constant(word)) {
             return self.fact(head);
@@ -237,7 +237,7 @@ impl ProgramBuilder {
         self.goals.push(goals.iter().copied());
     }
 
-    /// The program, unless the facts of a text are too many.
+    /// Completes the program, unless the facts of a text are too many.
     pub(crate) fn triples(self, text: &str) -> Result<Program, TextError> {
         match self.fits() {
             true => Ok(self.finish()),
@@ -255,7 +255,7 @@ impl ProgramBuilder {
             .all(|&words| words < u32::MAX as usize / 2)
     }
 
-    /// The program.
+    /// Completes the program.
     pub fn finish(self) -> Program {
         Program {
             symbols: self.symbols.freeze(),
@@ -268,7 +268,7 @@ impl ProgramBuilder {
 }
 
 impl Program {
-    /// The facts that are not stated not to hold, as a program without rules and goals.
+    /// The facts that are not stated to be false, as a program without rules and goals.
     #[must_use]
     pub fn positive_facts(&self) -> Self {
         let kept = || self.facts().filter(|fact| !word::is_negated(fact[0]));
@@ -314,7 +314,7 @@ impl Program {
     /// Opens a file that [`Program::write`] made, without copying it.
     ///
     /// # Errors
-    /// When it is not one.
+    /// Fails when the file is not one of a program.
     pub fn open(file: Bytes) -> Result<Self, SectionError> {
         let reader = &mut Reader::open(file)?;
         let program = Self {

@@ -97,7 +97,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    /// Adds what a rule derives at a depth from a fact that is new below it.
+    /// Adds the facts that a rule derives at a depth from a fact that is new at the depth below.
     fn derive(&mut self, rule: usize, plan: &Plan, fact: Fact, depth: u32, found: &mut Found) {
         let rules = self.rules;
         let safe = &rules.all[rule];
@@ -146,7 +146,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// Instances that were found: heads and conditions, one after another.
+/// The instances found: heads and conditions, one after another.
 #[derive(Default)]
 struct Found {
     values: Vec<Word>,

@@ -22,20 +22,20 @@ pub struct Changes {
     pub added: usize,
     /// The given facts that are gone.
     pub retracted: usize,
-    /// The derived facts that were deleted, some of them to be derived again.
+    /// The number of derived facts that were deleted; some of them were derived again.
     pub deleted: usize,
-    /// The facts whose proofs were looked for.
+    /// The number of facts whose proofs were searched for.
     pub examined: usize,
-    /// The instances of rules that were looked at.
+    /// The number of rule instances that were examined.
     pub instances: u64,
 }
 
-/// The value of a fact: depth and steps, 0 where it does not hold.
+/// The depth and the steps of a fact's proof; 0 where the fact does not hold.
 type Cost = (u32, u32);
 
 struct Update<'m, 'a> {
     model: &'m mut Model<'a>,
-    /// The facts whose kept proof rests on a fact, by its number: starts, and facts.
+    /// For each fact, by its number, the facts whose kept proof rests on it: the starts, and the facts.
     parents: (Vec<usize>, Vec<Fact>),
     /// The number of each predicate's first fact.
     first: Vec<usize>,
@@ -90,8 +90,8 @@ impl<'a> Model<'a> {
         Ok((model, changes))
     }
 
-    /// Fills the tables with an earlier model, by the names of its constants and predicates, and returns the
-    /// rows of the facts that were given.
+    /// Fills the tables with an earlier model, matched by the names of its constants and predicates, and
+    /// returns the rows of the facts that were given.
     fn restore(&mut self, before: &KnowledgeBase, derived: &Derived) -> Vec<Fact> {
         let (new, old) = (&self.knowledge.symbols, &before.symbols);
         // Constants that are gone get numbers of their own; the facts that name them are retracted.
@@ -140,7 +140,7 @@ impl<'a> Model<'a> {
         given.into_iter().flatten().collect()
     }
 
-    /// The facts that are given now and were not, and those that were and are not.
+    /// The facts that are given now but were not before, and those that were but are not now.
     fn differences(&mut self, given: &[Fact]) -> (Vec<Fact>, Vec<Fact>) {
         let mut is_still: Vec<Vec<bool>> =
             self.tables.iter().map(|table| vec![false; table.rows.len()]).collect();
@@ -218,7 +218,7 @@ impl<'m, 'a> Update<'m, 'a> {
         (row.depth, if row.depth == 0 { 0 } else { row.steps })
     }
 
-    /// The facts whose proofs before the change rest on this one.
+    /// The facts whose proofs before the change rest on the given fact.
     fn parents(&self, fact: Fact) -> &[Fact] {
         let predicate = fact.predicate as usize;
         let number = self.first[predicate] + fact.row as usize;
@@ -335,7 +335,7 @@ impl<'m, 'a> Update<'m, 'a> {
         found
     }
 
-    /// Deletes facts, and those of the stratum whose proofs rest on them.
+    /// Deletes facts, and the facts of the stratum whose proofs rest on them.
     fn delete(&mut self, stratum: usize, mut left: Vec<Fact>) -> Vec<Fact> {
         let rules = self.model.rules;
         let mut deleted = Vec::new();
@@ -444,7 +444,7 @@ impl<'m, 'a> Update<'m, 'a> {
         (best.depth, best.steps) != before
     }
 
-    /// Lets the facts of a stratum wait that follow from this one, or from its negation.
+    /// Lets those facts of a stratum wait that follow from the given fact or from its negation.
     fn follow(&mut self, stratum: usize, fact: Fact) {
         let rules = self.model.rules;
         let holds = self.cost(fact).0 > 0;

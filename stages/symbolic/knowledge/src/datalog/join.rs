@@ -1,19 +1,19 @@
-//! Joins: the instances of a rule whose conditions hold, from one that is given.
+//! Joins: the instances of a rule whose conditions hold, starting from one given condition.
 
 use super::rules::{Atom, SafeRule};
 use super::table::{Fact, Table};
 use crate::word::{self, Word};
 
-/// The condition of a rule that an evaluation starts from.
+/// The part of a rule from which an evaluation starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Start {
-    /// A positive condition, which is a given fact.
+    /// A positive condition that is a given fact.
     Positive(usize),
     /// A negated condition.
     Negative(usize),
     /// The head.
     Head,
-    /// None: the rule has no positive condition.
+    /// No part: the rule has no positive condition.
     Nothing,
 }
 
@@ -26,10 +26,10 @@ pub(super) struct Plan {
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
-    /// The condition among the positive or the negated ones.
+    /// The index of the condition among the positive or the negated ones.
     condition: usize,
     is_negated: bool,
-    /// The arguments that are bound when it is looked up (those among the first 32).
+    /// The arguments that are bound when the condition is looked up, as bits (of the first 32 arguments).
     mask: u32,
 }
 
@@ -37,8 +37,8 @@ struct Step {
 pub(super) const UNBOUND: Word = Word::MAX;
 
 impl Plan {
-    /// The plan of a rule from a start: next comes the condition with the most bound arguments; a negated one
-    /// as soon as all are.
+    /// The plan of a rule from a start: the next condition is always the one with the most bound arguments; a
+    /// negated condition follows as soon as all its arguments are bound.
     pub fn new(rule: &SafeRule, start: Start) -> Self {
         let mut bound = vec![false; rule.variables];
         let bind = |atom: &Atom, bound: &mut Vec<bool>| {
@@ -103,7 +103,7 @@ impl Plan {
         Self { start, steps }
     }
 
-    /// The indices that it looks up: predicates and masks.
+    /// The indices that the plan looks up: predicates and masks.
     pub fn indices<'a>(&'a self, rule: &'a SafeRule) -> impl Iterator<Item = (u32, u32)> + 'a {
         let steps = self.steps.iter().filter(|step| !step.is_negated);
         steps.map(|step| (rule.positive[step.condition].predicate, step.mask))
@@ -124,11 +124,12 @@ pub(super) struct Join {
     bindings: Vec<Word>,
     children: Vec<Fact>,
     values: Vec<Word>,
-    /// The instances that were looked at.
+    /// The number of instances examined.
     pub instances: u64,
 }
 
-/// An instance of a rule: the values of the head's arguments, and the facts that its positive conditions are.
+/// An instance of a rule: the values of the head's arguments, and the facts that match its positive
+/// conditions.
 pub(super) struct Instance<'a> {
     pub head: &'a [Word],
     pub children: &'a [Fact],
@@ -156,8 +157,8 @@ pub(super) fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: 
 }
 
 impl Join {
-    /// Passes on all instances of a rule that start from `values`: those of the start's atom. `fact` is the
-    /// fact of a positive condition.
+    /// Passes on all instances of a rule that start from `values`, the values of the start's atom. `fact` is
+    /// the fact of a positive condition.
     pub fn run(
         &mut self,
         tables: &[Table],
@@ -184,8 +185,8 @@ impl Join {
         }
     }
 
-    /// Looks up the conditions from a step on. It recurses over the conditions of a rule, of which there are
-    /// at most 1,000.
+    /// Looks up the conditions from a step of the plan on, by recursion over the conditions, of which a rule
+    /// has at most 1,000.
     fn step(
         &mut self,
         tables: &[Table],

@@ -7,7 +7,7 @@ use crate::knowledge_base::KnowledgeBase;
 use crate::word::Word;
 use std::cmp::Ordering;
 
-/// The facts that hold by a knowledge base's rules, in the making.
+/// The facts that hold by a knowledge base's rules, while they are computed.
 pub struct Model<'a> {
     pub(super) knowledge: &'a KnowledgeBase,
     pub(super) rules: &'a Rules,
@@ -17,13 +17,13 @@ pub struct Model<'a> {
     pub(super) join: Join,
 }
 
-/// A proof of a fact that was found.
+/// A proof that was found for a fact.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proof<C> {
     pub depth: u32,
     pub steps: u32,
     pub rule: u32,
-    /// The facts that its conditions are.
+    /// The facts that match the rule's positive conditions.
     pub children: C,
 }
 
@@ -42,12 +42,12 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// The instances of rules that were looked at: the measure of the work done.
+    /// The number of rule instances examined: the measure of the work done.
     pub fn instances(&self) -> u64 {
         self.join.instances
     }
 
-    /// The number of rows that rules led to so far.
+    /// The number of rows that rules have derived so far.
     pub fn derived_count(&self) -> u64 {
         let rows: usize = self.tables.iter().map(|table| table.rows.len()).sum();
         rows.saturating_sub(self.knowledge.relations.facts()) as u64
@@ -63,7 +63,7 @@ impl<'a> Model<'a> {
         });
     }
 
-    /// The plan of a rule, with the indices that it looks up.
+    /// The plan of a rule; builds the indices that the plan looks up.
     pub(super) fn plan(&mut self, rule: usize, start: Start) -> Plan {
         let rule = &self.rules.all[rule];
         let plan = Plan::new(rule, start);
@@ -90,7 +90,7 @@ pub(super) fn cost(tables: &[Table], children: &[Fact]) -> (u32, u32) {
     (depth + 1, steps)
 }
 
-/// The proof that a fact has; `None` where it does not hold.
+/// The proof that is kept for a fact; `None` where the fact does not hold.
 pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option<Proof<&'t [Fact]>> {
     let table = &tables[fact.predicate as usize];
     let row = &table.rows[fact.row as usize];
@@ -106,8 +106,8 @@ pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option
     })
 }
 
-/// The order of two proofs of a fact: by depth, steps, rule, and the names of their conditions' constants.
-/// Being given comes before all.
+/// The order of two proofs of a fact: by depth, steps, rule, and the names of the constants in their
+/// conditions. Given facts come first.
 pub(super) fn order<A: AsRef<[Fact]>, B: AsRef<[Fact]>>(
     knowledge: &KnowledgeBase,
     tables: &[Table],

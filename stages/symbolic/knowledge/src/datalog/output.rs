@@ -1,4 +1,4 @@
-//! Models as [`Derived`] facts, in an order that does not depend on how they were found; and back.
+//! Models as [`Derived`] facts, in an order that does not depend on how they were found, and back.
 
 use super::model::Model;
 use super::table::{Fact, GIVEN};

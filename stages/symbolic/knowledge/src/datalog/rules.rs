@@ -1,4 +1,4 @@
-//! Rules in the form that they are evaluated in: checked to be safe and stratified.
+//! Rules in the form in which they are evaluated, checked to be safe and stratified.
 
 use crate::knowledge_base::KnowledgeBase;
 use crate::print;
@@ -8,7 +8,7 @@ use petgraph::graph::DiGraph;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
-/// The most conditions of a rule.
+/// The largest number of conditions of a rule.
 const MAX_CONDITIONS: usize = 1000;
 
 /// An atom whose arguments are constants or variables.
@@ -33,9 +33,9 @@ pub(super) struct SafeRule {
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub(super) all: Vec<SafeRule>,
-    /// The rules of each stratum, as places in `all`. A negated condition is of a lower one.
+    /// The rules of each stratum, as indices into `all`. A negated condition belongs to a lower stratum.
     pub(super) strata: Vec<Vec<usize>>,
-    /// The stratum of each predicate; 0 for one without rules.
+    /// The stratum of each predicate; 0 for a predicate without rules.
     pub(super) stratum_of: Vec<usize>,
 }
 
@@ -144,7 +144,7 @@ fn safe(knowledge: &KnowledgeBase, number: u32) -> Result<SafeRule, StageError> 
     })
 }
 
-/// The stratum of each predicate: the largest number of negations on a way down from it, in the graph of its
+/// The stratum of each predicate: the largest number of negations on any path down from it, in the graph of
 /// strongly connected components.
 fn stratify(knowledge: &KnowledgeBase, rules: &[SafeRule]) -> Result<Vec<usize>, StageError> {
     let predicates = knowledge.predicates();

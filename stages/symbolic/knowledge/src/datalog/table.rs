@@ -12,23 +12,23 @@ pub(super) struct Fact {
     pub row: u32,
 }
 
-/// The rule of a fact that is given.
+/// The rule number that marks a given fact.
 pub(super) const GIVEN: u32 = u32::MAX;
 
 /// The state of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The least depth of a proof; 0 where the fact does not hold.
+    /// The least depth of a proof of the fact; 0 where the fact does not hold.
     pub depth: u32,
     /// The steps of the proof.
     pub steps: u32,
-    /// The place of its last rule among all, or [`GIVEN`].
+    /// The index of the proof's last rule among all rules, or [`GIVEN`].
     pub rule: u32,
     /// The start of the proof's conditions in [`Table::children`].
     pub children: usize,
 }
 
-/// A hasher for keys that are hashes already.
+/// A hasher for keys that already are hashes.
 #[derive(Default)]
 pub(super) struct Mixed(u64);
 
@@ -51,13 +51,13 @@ fn mix(state: u64, value: u64) -> u64 {
     state ^ state >> 32
 }
 
-/// A map by hashes.
+/// A map whose keys are hashes.
 pub(super) type HashedMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
 /// Rows by the values at some arguments.
 #[derive(Debug, Default)]
 struct Index {
-    /// Bit i stands for argument i.
+    /// The arguments of the index; bit i stands for argument i.
     mask: u32,
     rows: HashedMap<u64, Vec<u32>>,
 }
@@ -69,7 +69,8 @@ pub(super) struct Table {
     values: Vec<Word>,
     pub rows: Vec<Row>,
     pub children: Vec<Fact>,
-    /// Rows plus one, by the hash of all values; 0 is free. At most half full, a power of two or none.
+    /// Rows plus one, by the hash of all values; 0 is free. At most half full; the length is 0 or a power of
+    /// two.
     slots: Vec<u32>,
     indices: Vec<Index>,
 }
@@ -78,7 +79,7 @@ fn key(values: impl Iterator<Item = Word>) -> u64 {
     values.fold(0, |state, value| mix(state, value.into()))
 }
 
-/// The arguments that a mask names.
+/// The arguments whose bits a mask has.
 fn masked(mask: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |argument| mask >> argument & 1 == 1)
 }
@@ -100,7 +101,7 @@ impl Table {
         self.slot(values).ok()
     }
 
-    /// The row of a fact, or the slot that is free for it.
+    /// The row of a fact, or the free slot for it.
     fn slot(&self, values: &[Word]) -> Result<u32, usize> {
         if self.slots.is_empty() {
             return Err(0);
@@ -130,7 +131,7 @@ impl Table {
         self.find(values).is_some_and(|row| self.rows[row as usize].depth > 0)
     }
 
-    /// The row of a fact, added where it is new as one that does not hold.
+    /// The row of a fact; a new fact is added as one that does not hold.
     pub fn add(&mut self, values: &[Word]) -> u32 {
         if self.slots.len() < 2 * (self.rows.len() + 1) {
             self.grow();
@@ -169,7 +170,7 @@ impl Table {
         (place.depth, place.steps, place.rule) = (depth, steps, rule);
     }
 
-    /// Makes the index of these arguments, if there is none.
+    /// Builds the index over the arguments of a mask, if it does not exist yet.
     pub fn index(&mut self, mask: u32) {
         if mask == 0 || self.indices.iter().any(|index| index.mask == mask) {
             return;
@@ -183,7 +184,7 @@ impl Table {
         self.indices.push(Index { mask, rows });
     }
 
-    /// The rows that may have these values at the arguments of an index; `None` for all rows.
+    /// The rows that may have the given values at the arguments of an index; `None` for all rows.
     pub fn matching(&self, mask: u32, values: impl Iterator<Item = Word>) -> Option<&[u32]> {
         let index = self.indices.iter().find(|index| index.mask == mask)?;
         Some(index.rows.get(&key(values)).map_or(&[], Vec::as_slice))

@@ -1,18 +1,19 @@
-//! Bodies of rules, and the pairs of constants that they hold for, counted.
+//! Bodies of rules, and counts of the pairs of constants for which they hold.
 
 use super::graph::Graph;
 use std::collections::BTreeMap;
 
-/// The bodies with an instance in a graph: relations to walk along one after another.
+/// The bodies that have an instance in a graph: sequences of relations to walk along.
 #[derive(Default)]
 pub struct Bodies {
-    /// For each body the one that it extends, by its number plus one, and its last relation.
+    /// For each body, the body that it extends (its number plus one; 0 for none), and the relation that it
+    /// adds.
     extended: Vec<(u32, u32)>,
-    /// The pairs of each, without those of a constant with itself.
+    /// The number of pairs of each body, without the pairs of a constant with itself.
     pairs: Vec<u64>,
     /// The body that extends another one (its number plus one; 0 for none) by a relation.
     longer: BTreeMap<(u32, u32), u32>,
-    /// The pairs of a body that are facts of a relation, where there are any.
+    /// The number of a body's pairs that are facts of a relation, where there are any.
     hits: BTreeMap<(u32, u32), u64>,
 }
 
@@ -26,27 +27,27 @@ pub struct Body<'a> {
 /// The work that counting has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The constants that were taken for X.
+    /// The number of constants that were taken for X.
     pub constants: u32,
-    /// The edges that were followed.
+    /// The number of edges followed.
     pub edges: u64,
-    /// The numbers that are counted, each of 20 to 30 bytes: the pairs of a body, and those that are facts of
-    /// a relation.
+    /// The number of counters, each of 20 to 30 bytes: for the pairs of a body, and for those that are facts
+    /// of a relation.
     pub counts: u64,
 }
 
 impl Bodies {
-    /// Their number.
+    /// The number of bodies.
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no bodies.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// One of them, by its number from 0.
+    /// A body, by its number from 0.
     pub fn get(&self, number: u32) -> Body<'_> {
         Body { bodies: self, number }
     }
@@ -74,12 +75,13 @@ impl<'a> Body<'a> {
         relations
     }
 
-    /// The number of pairs that it holds for, without those of a constant with itself.
+    /// The number of pairs for which the body holds, without the pairs of a constant with itself.
     pub fn pairs(&self) -> u64 {
         self.bodies.pairs[self.number as usize]
     }
 
-    /// The relations that have some of these pairs as facts, in order, each with their number.
+    /// The relations that have some of the body's pairs as facts, in order, each with the number of these
+    /// pairs.
     pub fn hits(&self) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let of = self.bodies.hits.range((self.number, 0)..=(self.number, u32::MAX));
         of.map(|(&(_, relation), &hits)| (relation, hits))
@@ -89,27 +91,27 @@ impl<'a> Body<'a> {
 /// The constants that the variables of a body may stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instances {
-    /// Any.
+    /// Any constants.
     Any,
-    /// A constant of its own each, so that no walk turns back on itself.
+    /// Distinct constants, so that no walk turns back on itself.
     Distinct,
 }
 
-/// The most relations of a body whose constants are distinct.
+/// The largest number of relations in a body whose constants are distinct.
 pub const LONGEST: usize = 3;
 
-/// The `via` of an end that several constants lead to, or none.
+/// The `via` of an end to which several constants lead, or none.
 const ANY: u32 = u32::MAX;
 
 /// The end of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct End {
-    /// The last relation.
+    /// The last relation of the walk.
     relation: u32,
-    /// The constant that it leads to.
+    /// The constant to which the walk leads.
     to: u32,
-    /// The constant between X and this one, if there is one and no other walk by the same relations has
-    /// another: a walk that goes on there ends up on itself.
+    /// The constant between X and `to`, if there is one and no other walk along the same relations has
+    /// another: a walk that continues to it would meet itself.
     via: u32,
 }
 
@@ -165,20 +167,20 @@ struct Counting<'a, C> {
     instances: Instances,
     check: C,
     bodies: Bodies,
-    /// The constant that is X.
+    /// The constant that stands for X.
     source: u32,
-    /// The edges of X that may be instances of heads: where to, and the relation, in order.
+    /// The edges of X that may be instances of heads, in order: the constant they lead to, and the relation.
     heads: Vec<(u32, u32)>,
-    /// The edges that extend a body, for each number of relations that are left.
+    /// The edges that extend a body, for each number of relations still to add.
     buffers: Vec<Vec<End>>,
-    /// The hits of a body among the pairs of one X, by relation, and the relations that have some.
+    /// The hits of a body among the pairs of one X, by relation, and the relations that have hits.
     hits: Vec<u64>,
     touched: Vec<u32>,
     work: Work,
 }
 
 impl<E, C: FnMut(Work) -> Result<(), E>> Counting<'_, C> {
-    /// Counts the bodies that extend one, by its number plus one, from where it ends.
+    /// Counts the bodies that extend a body, given by its number plus one, from the ends of its walks.
     fn extend(&mut self, body: u32, ends: &[End], left: usize) -> Result<(), E> {
         let Some(left) = left.checked_sub(1) else {
             return Ok(());

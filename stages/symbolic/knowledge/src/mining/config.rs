@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError, config};
 
-/// The most numbers that are counted: some 600 MB.
+/// The largest number of counters: some 600 MB.
 const MOST_COUNTS: u64 = 20_000_000;
 
 /// The handling of a knowledge base that has rules already.

@@ -6,15 +6,16 @@ use crate::knowledge_base::KnowledgeBase;
 /// number of predicates more for its inverse, along which an edge leads from the second constant to the
 /// first. A fact that is given several times is one edge.
 pub struct Graph {
-    /// The start of each constant's edges, and the end of the last.
+    /// The start of each constant's edges, and the end of the last constant's.
     starts: Vec<u32>,
-    /// Relations, and the constants they lead to: in order for each constant.
+    /// The edges of each constant, in order: a relation, and the constant to which it leads.
     edges: Vec<(u32, u32)>,
     predicates: u32,
 }
 
 impl Graph {
-    /// The graph of a knowledge base's facts, along relations and, if `inverses`, against them.
+    /// The graph of a knowledge base's facts, with an edge along each relation and, if `inverses`, one
+    /// against it.
     pub fn new(knowledge: &KnowledgeBase, inverses: bool) -> Self {
         let predicates = knowledge.predicates() as u32;
         let edges = knowledge.pairs().flat_map(|[predicate, head, tail]| {
@@ -36,7 +37,7 @@ impl Graph {
         }
     }
 
-    /// The number of constants: those of the knowledge base.
+    /// The number of constants of the knowledge base.
     pub fn constants(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
@@ -51,12 +52,12 @@ impl Graph {
         self.edges.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no edges.
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
 
-    /// The relation along which the edges of `relation` are walked back.
+    /// The relation whose edges are those of `relation` reversed.
     pub fn inverse(&self, relation: u32) -> u32 {
         match relation < self.predicates {
             true => relation + self.predicates,
@@ -64,7 +65,7 @@ impl Graph {
         }
     }
 
-    /// A constant's edges, in order: each a relation, and the constant it leads to.
+    /// A constant's edges, in order: each a relation, and the constant to which it leads.
     pub fn from(&self, constant: u32) -> &[(u32, u32)] {
         let constant = constant as usize;
         &self.edges[self.starts[constant] as usize..self.starts[constant + 1] as usize]

@@ -1,4 +1,4 @@
-//! Rules of the bodies that are counted.
+//! Rules made from counted bodies.
 
 use super::bodies::{Bodies, Body, Instances, Work, count};
 use super::config::RulesConfig;
@@ -14,13 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A rule whose conditions lead from the first variable of its head to the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MinedRule {
-    /// The predicate that it concludes, by its number.
+    /// The number of the predicate that the rule concludes.
     pub head: u32,
-    /// The relations of its conditions; see [`Graph`].
+    /// The relations of the rule's conditions; see [`Graph`].
     pub body: Vec<u32>,
-    /// The number of pairs of constants that body and head hold for.
+    /// The number of pairs of constants for which body and head hold.
     pub support: u64,
-    /// The number of pairs of constants that the body holds for, each variable another constant.
+    /// The number of pairs of constants for which the body holds, each variable standing for another
+    /// constant.
     pub pairs: u64,
 }
 
@@ -30,8 +31,8 @@ impl MinedRule {
         self.support as f64 / self.pairs as f64
     }
 
-    /// The words of head and body, where there are this many predicates. Variables are numbered in order of
-    /// appearance, as those of rules that are read.
+    /// The words of head and body, given the number of predicates. Variables are numbered in order of
+    /// appearance, as in rules that are read from text.
     pub fn words(&self, predicates: u32) -> [Vec<Word>; 2] {
         // X is variable 0, Y variable 1, those between follow.
         let at = |step: usize| match step {
@@ -86,7 +87,7 @@ pub fn mine<E>(
     Ok(best(knowledge, predicates, options, given, &bodies))
 }
 
-/// A knowledge base with rules that were mined from it, behind those that it has. Their confidence is kept.
+/// A knowledge base with rules mined from it after its own rules. The rules keep their confidence.
 ///
 /// # Errors
 /// When they are too many for 32-bit offsets.
