@@ -11,7 +11,7 @@ use crate::word::{self, TooMany, Word};
 /// The facts of all predicates.
 #[derive(Clone, Debug)]
 pub struct Relations {
-    /// For each predicate the start of its entry in `directory`, and the end of the last.
+    /// The start of each predicate's entry in `directory`, and the end of the last entry.
     starts: Words,
     /// For each predicate: its first row among all facts, the number of rows, the start of its columns, the
     /// start and length of its hash table; and for each argument the start and number of its keys (0: by
@@ -30,7 +30,8 @@ const PER_ARGUMENT: usize = 4;
 /// The facts of one predicate.
 #[derive(Clone, Copy, Debug)]
 pub struct Relation<'a> {
-    /// The first fact's number among those of all predicates: a fact's number is that plus its row.
+    /// The number of the predicate's first fact among those of all predicates: the number of a fact is this
+    /// plus its row.
     pub first: u32,
     /// The number of rows.
     pub rows: u32,
@@ -167,15 +168,15 @@ impl<'a> Relation<'a> {
             .all(|(argument, &constant)| self.columns[argument * rows + row as usize] == constant)
     }
 
-    /// Returns whether the fact is among them.
+    /// Returns whether the fact with these constants is among the rows.
     #[inline]
     pub fn contains(&self, constants: &[Word]) -> bool {
         self.find(constants).next().is_some()
     }
 
-    /// The rows that can match an atom's arguments, of which the first `bound` words that are constants
-    /// restrict them: the shortest posting list. Arguments are given as words, anything but a constant
-    /// standing for any value. The rows found need not match the other arguments.
+    /// The rows that may match an atom's arguments, by the shortest posting list of those of the first
+    /// `bound` words that are constants. Arguments are given as words; anything but a constant stands for any
+    /// value. The other arguments of the rows need not match.
     #[inline]
     pub fn matching(&self, arguments: impl Iterator<Item = Word>) -> Rows<'a> {
         let mut best = Rows::All(self.rows);
@@ -262,7 +263,7 @@ impl Relations {
         repeated
     }
 
-    /// The facts without those of these numbers, which are in order.
+    /// The facts without those of the given numbers, which must be in order.
     pub(crate) fn without(&self, dropped: &[u32], constants: usize) -> Result<Self, TooMany> {
         let is_kept =
             |relation: &Relation<'_>, row: &u32| dropped.binary_search(&(relation.first + row)).is_err();
@@ -312,16 +313,16 @@ impl Relations {
 /// each.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
-    /// The arity of each predicate, and the number of its facts.
+    /// The arity and the number of facts of each predicate.
     pub sizes: Vec<(usize, u32)>,
-    /// Column after column of each predicate.
+    /// The columns of each predicate, one after another.
     pub columns: Vec<Word>,
     /// The clause of each row.
     pub clauses: Vec<u32>,
 }
 
 impl Columns {
-    /// Builds the indices; `constants` is the number of constants that there are.
+    /// Builds the indices; `constants` is the number of constants in the knowledge base.
     pub fn index(self, constants: usize) -> Result<Relations, TooMany> {
         let facts: u64 = self.sizes.iter().map(|&(_, rows)| u64::from(rows)).sum();
         if self.columns.len() as u64 >= u64::from(u32::MAX) / 4 || facts >= u64::from(u32::MAX) / 4 {

@@ -42,7 +42,7 @@ pub struct Resolver {
     /// The length of the output that the step must not exceed.
     most: usize,
     bindings: Vec<Word>,
-    /// The variables bound since the step began: what a failure undoes.
+    /// The variables bound since the step began, whose bindings are undone on failure.
     trail: Vec<u32>,
     /// Pairs of places and the number of terms left to unify from there.
     pairs: Vec<(Word, Word, usize)>,
@@ -60,12 +60,12 @@ pub struct Resolver {
 struct Sides<'a> {
     goals: &'a [Word],
     clause: &'a [Word],
-    /// The number of the clause's first variable.
+    /// The number that is added to the clause's variables.
     shift: u32,
 }
 
 impl Sides<'_> {
-    /// The word at a place, a variable of the clause renamed.
+    /// The word at a place, with variables of the clause renumbered.
     #[inline]
     fn word(&self, place: Word) -> Word {
         let offset = (place & OFFSET) as usize;
@@ -230,7 +230,7 @@ impl Resolver {
         TooLarge { limit: self.limit }
     }
 
-    /// Makes room for a step's variables, none of them bound.
+    /// Makes room for a step's variables, all unbound.
     #[inline]
     fn begin(&mut self, variables: usize) {
         if self.bindings.len() < variables {
@@ -254,7 +254,7 @@ impl Resolver {
         self.trail.push(number);
     }
 
-    /// The binding of a word: itself, or what a variable stands for.
+    /// The word that a variable is bound to, followed to the end; any other word is returned as it is.
     #[inline]
     fn follow(&self, mut word: Word) -> Word {
         while word & PLACE == 0x4000_0000 {
@@ -277,8 +277,8 @@ impl Resolver {
         }
     }
 
-    /// Unifies a fact's row with the goal's arguments, and returns the end of the goal's atom as well. What
-    /// is bound stays bound where they unify.
+    /// Unifies a fact's row with the goal's arguments, and returns the outcome with the end of the goal's
+    /// atom. On success, bindings are kept.
     #[inline]
     fn unify_fact(
         &mut self,
@@ -451,7 +451,7 @@ impl Resolver {
         self.write(sides, &sides.goals[end..], 0, out)
     }
 
-    /// Writes what a variable stands for.
+    /// Writes the term to which a variable is bound.
     #[inline]
     fn write_value(
         &mut self,

@@ -129,7 +129,7 @@ impl Reader {
         Ok(Words::new(Buffer::from(bytes), 0, length))
     }
 
-    /// Returns whether all were read.
+    /// Returns whether all sections have been read.
     pub fn is_at_end(&self) -> bool {
         self.sections.as_slice().is_empty()
     }
@@ -139,11 +139,11 @@ impl Reader {
 #[derive(Clone, Debug)]
 pub struct Lists<W = Words> {
     words: W,
-    /// The start of each list, and the end of the last.
+    /// The start of each list, and the end of the last one.
     starts: W,
 }
 
-/// Lists to which more are added.
+/// Lists to which more can be added.
 pub type ListsBuilder = Lists<Vec<u32>>;
 
 impl<W: Deref<Target = [u32]>> Lists<W> {
@@ -152,7 +152,7 @@ impl<W: Deref<Target = [u32]>> Lists<W> {
         self.starts.len() - 1
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -168,7 +168,7 @@ impl<W: Deref<Target = [u32]>> Lists<W> {
         (0..self.len()).map(|list| self.get(list))
     }
 
-    /// The number of words of all lists.
+    /// The number of words in all lists together.
     pub(crate) fn words(&self) -> usize {
         self.words.len()
     }
@@ -200,7 +200,7 @@ impl ListsBuilder {
 }
 
 impl Lists {
-    /// A copy that takes more lists.
+    /// A copy to which lists can be added.
     pub fn thaw(&self) -> ListsBuilder {
         Lists {
             words: self.words.to_vec(),
@@ -208,13 +208,13 @@ impl Lists {
         }
     }
 
-    /// Adds its two sections.
+    /// Adds the two sections of the lists.
     pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
         writer.words(&self.words);
         writer.words(&self.starts);
     }
 
-    /// Reads its two sections.
+    /// Reads the two sections of the lists.
     pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
         let (words, starts) = (reader.words()?, reader.words()?);
         match starts.is_empty() {

@@ -65,13 +65,13 @@ pub fn predicate(number: u32, arity: usize) -> Word {
     PREDICATE | (arity as u32) << 21 | number
 }
 
-/// A predicate's word with its sign turned to negated.
+/// A predicate's word, negated.
 #[inline]
 pub fn negated(word: Word) -> Word {
     word | NEGATED
 }
 
-/// A predicate's word with its sign turned to positive.
+/// A predicate's word, positive.
 #[inline]
 pub fn positive(word: Word) -> Word {
     word & !NEGATED
@@ -83,25 +83,25 @@ pub fn is_negated(word: Word) -> bool {
     word & NEGATED != 0
 }
 
-/// Returns whether it is a constant's.
+/// Returns whether the word is a constant's.
 #[inline]
 pub fn is_constant(word: Word) -> bool {
     word & TAG == 0
 }
 
-/// Returns whether it is a variable's.
+/// Returns whether the word is a variable's.
 #[inline]
 pub fn is_variable(word: Word) -> bool {
     word & TAG == VARIABLE
 }
 
-/// Returns whether it is a functor's.
+/// Returns whether the word is a functor's.
 #[inline]
 pub fn is_functor(word: Word) -> bool {
     word & TAG == FUNCTOR
 }
 
-/// Returns whether it is a predicate's.
+/// Returns whether the word is a predicate's.
 #[inline]
 pub fn is_predicate(word: Word) -> bool {
     word & TAG == PREDICATE

@@ -1,4 +1,5 @@
-//! Tokens, and environments whose states and actions are bags of atoms in tokens: what the tasks share.
+//! Tokens, and environments whose states and actions are bags of atoms in tokens: the common part of all
+//! tasks.
 
 use super::counts::Counts;
 use super::saved_episodes;
@@ -11,15 +12,15 @@ use std::sync::Arc;
 /// [marks](mark).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
-    /// Predicates.
+    /// The number of predicates.
     pub predicates: u32,
-    /// Constants.
+    /// The number of constants.
     pub constants: u32,
-    /// Variables.
+    /// The number of variables.
     pub variables: u32,
-    /// Marks.
+    /// The number of marks.
     pub marks: u32,
-    /// The tokens of an atom.
+    /// The number of tokens of an atom.
     pub width: usize,
 }
 
@@ -53,7 +54,7 @@ impl Vocabulary {
 pub mod mark {
     /// The query.
     pub const QUERY: u32 = 0;
-    /// Where the agent is.
+    /// The place of the agent.
     pub const CURRENT: u32 = 1;
     /// The action that gives up.
     pub const GIVE_UP: u32 = 2;
@@ -78,7 +79,7 @@ pub enum Order {
     },
 }
 
-/// The place of an episode in a batch, on which its random numbers depend.
+/// The position of an episode in a batch, on which its random numbers depend.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The seed of the batch.
@@ -97,7 +98,7 @@ impl Place {
         Random::new(&[self.seed, self.env, self.episode])
     }
 
-    /// The number of the query, of so many.
+    /// The number of the episode's query, among `queries`.
     pub fn query(&self, queries: usize) -> usize {
         let queries = queries as u64;
         let query = match self.order {
@@ -128,9 +129,9 @@ pub trait Task: Described + Sized {
     type End: Default + Send;
     /// The buffers of a range of environments.
     type Buffers: Send;
-    /// What is counted.
+    /// The counts of events.
     type Counts: Counts;
-    /// True if saved states hold the number of steps, which is not that of the actions.
+    /// True if saved states hold the number of steps, because it differs from the number of actions.
     const SAVES_STEPS: bool = false;
 
     /// The buffers of a range of environments.
@@ -154,9 +155,9 @@ pub trait Task: Described + Sized {
         work: &mut Work<Self>,
         batch: &mut CandidateBatch,
     );
-    /// What was done in an episode, from which it is played again: the steps, and the actions.
+    /// The record from which an episode can be replayed: the number of steps, and the actions.
     fn taken(episode: &Self::Episode) -> (u32, &[u32]);
-    /// Plays an episode again from its start. Returns false where it cannot have gone so.
+    /// Replays an episode from its start. Returns false where the record is impossible.
     fn replay(
         &self,
         place: &Place,
@@ -166,9 +167,9 @@ pub trait Task: Described + Sized {
     ) -> bool;
 }
 
-/// What the environments of a range share.
+/// The data that the environments of a range share.
 pub struct Work<T: Task> {
-    /// Buffers.
+    /// The buffers of the range.
     pub buffers: T::Buffers,
     /// Counts since the environments were opened.
     pub counts: T::Counts,
@@ -181,7 +182,7 @@ pub struct Step {
     pub reward: f32,
     /// True if the episode has terminated.
     pub is_terminated: bool,
-    /// True if it was cut off at its limit of steps.
+    /// True if the episode was cut off at the limit of steps.
     pub is_truncated: bool,
 }
 
@@ -261,7 +262,7 @@ impl<T: Task> Envs<T> {
         }
     }
 
-    /// Starts an environment's episode of that number.
+    /// Starts the episode of the given number in an environment.
     fn start(&mut self, at: usize, number: u64) {
         let place = self.place(at, number);
         let slot = &mut self.slots[at];
@@ -305,7 +306,8 @@ impl<T: Task> Envs<T> {
         &self.steps
     }
 
-    /// Counts since they were opened, under the names of metrics: among them those of what caps cut.
+    /// The counts since the environments were opened, under the names of metrics, including those of what
+    /// caps cut.
     pub fn named_counts(&self) -> Vec<(&'static str, u64)> {
         self.work.counts.metrics()
     }
@@ -318,10 +320,10 @@ impl<T: Task> Envs<T> {
         saved_episodes::write(&self.tag(), &counts, T::SAVES_STEPS, episodes)
     }
 
-    /// Goes on from a saved state of the same environments.
+    /// Restores a saved state of the same environments.
     ///
     /// # Errors
-    /// When it is not one.
+    /// Fails when the state is not one of these environments.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
         let counts = self.work.counts.metrics().len();

@@ -14,10 +14,10 @@ use stages_env::{OpenOptions, Split};
 use stages_env::{StateReader, StateWriter};
 use std::ops::Range;
 
-/// The most environments that one thread steps by itself.
+/// The largest number of environments that one thread steps alone.
 const RANGE: usize = 64;
 
-/// The environments of a range, and what they show.
+/// The environments of a range, with their observations.
 struct Part<T: Task> {
     envs: Envs<T>,
     batch: CandidateBatch,
@@ -28,12 +28,13 @@ struct Part<T: Task> {
 pub struct SymbolicBatchEnv<T: Task> {
     spec: EnvSpec,
     parts: Vec<Part<T>>,
-    /// The state in which they were opened.
+    /// The state in which the environments were opened.
     first: Vec<u8>,
 }
 
 impl<T: Task> SymbolicBatchEnv<T> {
-    /// `num_envs` environments, which `open` opens range by range. The actions of `spec` are candidates.
+    /// A batch of `num_envs` environments, which `open` opens range by range. The actions of `spec` must be
+    /// candidates.
     pub fn new(spec: EnvSpec, num_envs: usize, open: impl Fn(Range<usize>) -> Envs<T>) -> Self {
         let parts = num_envs.div_ceil(RANGE);
         let part = |part: usize| {
@@ -62,7 +63,7 @@ impl<T: Task> BatchEnv for SymbolicBatchEnv<T> {
         self.parts.iter().map(|part| part.envs.num_envs()).sum()
     }
 
-    /// Goes back to the first episodes.
+    /// Restores the first episodes.
     fn reset(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
         let first = std::mem::take(&mut self.first);
@@ -175,8 +176,8 @@ pub(crate) fn open(
     Ok(task.batch_env(options.num_envs, options.seed))
 }
 
-/// The number of evaluation episodes of a split: 0 where it has nothing to ask; else `None`, since episodes
-/// are drawn.
+/// The number of evaluation episodes of a split: `Some(0)` where it has nothing to ask; else `None`, since
+/// episodes are drawn.
 pub(crate) fn evaluation_episodes(
     _: &Store,
     artifact: &Artifact,

@@ -18,7 +18,7 @@ impl Counts for () {
     }
 }
 
-/// Adds counts of the same names to those of other environments, of which there may be none yet.
+/// Adds counts to those of other environments with the same names; `sums` may still be empty.
 pub(crate) fn add(sums: &mut Vec<(&'static str, u64)>, counts: Vec<(&'static str, u64)>) {
     match sums.is_empty() {
         true => *sums = counts,

@@ -1,4 +1,4 @@
-//! From an `env` artifact of the family `symbolic` to its task.
+//! Opens the task of an `env` artifact of the family `symbolic`.
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -109,10 +109,10 @@ impl SymbolicTask {
         })
     }
 
-    /// The embedding by which rewards of training are shaped, where they are.
+    /// The embedding that shapes the rewards of training; `None` where rewards are not shaped.
     ///
     /// # Errors
-    /// When the artifact is damaged.
+    /// Fails when the artifact is damaged.
     pub fn embedding(&self, store: &Store, artifact: &Artifact) -> Result<Option<Embedding>, StageError> {
         let base = match self {
             Self::Proofs(task) => &task.knowledge,
@@ -156,8 +156,8 @@ impl SymbolicTask {
         RuleTask::new(texts, config, split).map(|task| Self::Rules(Arc::new(task)))
     }
 
-    /// So many environments, each at the start of its first episode. What they are asked is drawn by (seed,
-    /// environment, episode).
+    /// A batch of `num_envs` environments, each at the start of its first episode. Their queries or problems
+    /// are drawn by (seed, environment, episode).
     pub fn batch_env(&self, num_envs: usize, seed: u64) -> Box<dyn BatchEnv> {
         fn batch<T: Task>(task: &Arc<T>, spec: EnvSpec, num_envs: usize, seed: u64) -> Box<dyn BatchEnv> {
             let envs =
@@ -216,7 +216,7 @@ impl Deref for SymbolicTask {
     }
 }
 
-/// At most so many of `len` numbers from 0, spread evenly and in order.
+/// At most `most` of the numbers from 0 to `len` - 1, spread evenly and in order.
 pub(super) fn spread(len: usize, most: usize) -> impl Iterator<Item = usize> {
     let kept = most.min(len);
     (0..kept).map(move |at| at * len / kept)

@@ -12,7 +12,7 @@ pub(super) enum Token<'a> {
     Quoted(Cow<'a, str>),
     /// A variable.
     Variable(&'a str),
-    /// An integer without sign, in decimal digits without leading zeros.
+    /// An unsigned integer, in decimal digits without leading zeros.
     Integer(Cow<'a, str>),
     /// A number with a fraction or an exponent.
     Float(&'a str),
@@ -71,12 +71,12 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(at).copied().unwrap_or(0)
     }
 
-    /// The byte after the last token: `(` tells a functor from an atom.
+    /// The byte after the last token: a `(` there distinguishes a functor from an atom.
     pub fn peek(&self) -> u8 {
         self.byte(self.at)
     }
 
-    /// Goes over blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) -> Result<(), TextError> {
         let bytes = self.text.as_bytes();
         loop {
@@ -146,7 +146,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Passes the bytes of a kind.
+    /// Skips the bytes for which `is_of` is true.
     fn pass(&mut self, is_of: impl Fn(u8) -> bool) {
         while is_of(self.byte(self.at)) {
             self.at += 1;
@@ -275,7 +275,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The character of an escape sequence; none for a line that continues.
+    /// The character of an escape sequence; `None` for a line continuation.
     fn escape(&mut self) -> Result<Option<char>, TextError> {
         let next = self.byte(self.at + 1);
         let start = self.at;

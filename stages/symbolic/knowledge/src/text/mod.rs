@@ -20,12 +20,12 @@ pub struct TextError {
     pub column: usize,
     /// The problem, a lowercase fragment.
     pub message: String,
-    /// A hint at its solution; empty where there is none.
+    /// A hint at the solution; empty where there is none.
     pub hint: String,
 }
 
 impl TextError {
-    /// The error at a byte of a text.
+    /// The error at a byte offset of a text.
     pub(crate) fn at(text: &str, offset: usize, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let offset = offset.min(text.len());
         let before = &text.as_bytes()[..offset];

@@ -1,4 +1,4 @@
-//! RDF N-Triples: a line each, of subject, predicate and object.
+//! RDF N-Triples: one line for each triple of subject, predicate and object.
 
 use super::TextError;
 use crate::program::{ConstantKind, Program, ProgramBuilder};
@@ -98,7 +98,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// A term: its text and kind.
+    /// A term: its text and its kind.
     fn term(&mut self, wanted: &str) -> Result<(Cow<'a, str>, ConstantKind), TextError> {
         match self.peek() {
             Some(b'<') => Ok((self.iri()?, ConstantKind::Atom)),
@@ -198,7 +198,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Returns whether a text is an integer as our terms write it.
+/// Returns whether a text is an integer in the form that terms have here.
 fn is_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty();

@@ -51,11 +51,11 @@ struct Parser<'a> {
     symbols: SymbolsBuilder,
     /// The words of the clause so far.
     out: Vec<Word>,
-    /// The names of its variables, by number; `_` for those without one.
+    /// The names of the clause's variables, by number; `_` for variables without a name.
     names: Vec<&'a str>,
     numbers: HashMap<&'a str, u32>,
     open: Vec<Open<'a>>,
-    /// A line's first byte that was passed, and its number.
+    /// The first byte of the last line that was counted, and the line's number.
     passed: (usize, u32),
 }
 
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The word, unless names are more than words can hold.
+    /// The word, or an error where there are more names than words can number.
     fn counted(&self, word: Result<Word, TooMany>) -> Result<Word, TextError> {
         word.map_err(|_| {
             self.lexer.error(
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads literals to the full stop; to the end of the text where `to_end`.
+    /// Reads literals up to the full stop, or to the end of the text where `to_end`.
     fn body(&mut self, to_end: bool) -> Result<(), TextError> {
         loop {
             let mut token = self.lexer.next()?;
@@ -238,7 +238,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns whether a name or a quotation mark follows after blanks.
+    /// Returns whether a name or a quotation mark follows, after blanks.
     fn is_before_name(&self) -> bool {
         let rest = self.lexer.text[self.lexer.at..].trim_start();
         rest.len() < self.lexer.text.len() - self.lexer.at
@@ -338,7 +338,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a term. What is open is kept in `open`, not on the stack.
+    /// Reads a term. Open compound terms and lists are kept in `open`, not on the stack.
     fn term(&mut self) -> Result<(), TextError> {
         loop {
             self.begin()?;

@@ -1,4 +1,4 @@
-//! Triples as TSV or CSV: a line each, of head, relation, tail and perhaps a label.
+//! Triples as TSV or CSV: one line for each, with head, relation, tail and an optional label.
 
 use super::TextError;
 use crate::program::{ConstantKind, Program, ProgramBuilder};
@@ -138,19 +138,19 @@ pub fn triples(text: &str, form: &TripleForm) -> Result<Program, TextError> {
     builder.triples(text)
 }
 
-/// The triples whose names are interned together.
+/// The number of triples whose names are interned together.
 const AT_ONCE: usize = 32;
 
 /// Triples that wait for their names to be interned.
 #[derive(Default)]
 struct Waiting<'a> {
     predicates: Vec<Word>,
-    /// Head and tail of each.
+    /// The head and the tail of each triple.
     names: Vec<Cow<'a, [u8]>>,
 }
 
 impl Waiting<'_> {
-    /// Adds them as facts; `None` where there are more names than words can hold.
+    /// Adds the waiting triples as facts; `None` where there are more names than words can number.
     fn add(&mut self, builder: &mut ProgramBuilder) -> Option<()> {
         let names: Vec<&[u8]> = self.names.iter().map(AsRef::as_ref).collect();
         let mut numbers = Vec::with_capacity(names.len());
@@ -223,7 +223,7 @@ fn split<'a>(
     }
 }
 
-/// The field that begins with a quotation mark, and its end.
+/// The content of a field that begins with a quotation mark, and the end of the field.
 fn quoted(line: &[u8], at: usize) -> Option<(Cow<'_, [u8]>, usize)> {
     let from = at + 1;
     let mut owned: Vec<u8> = Vec::new();

@@ -10,21 +10,21 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_numerics::random::Random;
 
-/// Streams of random numbers.
+/// The names of the streams of random numbers.
 const FIRST: u64 = 1;
 const EPOCH: u64 = 2;
 const FALSE: u64 = 3;
-/// The standard deviation of first numbers.
+/// The standard deviation of the initial numbers.
 const DEVIATION: f32 = 0.1;
-/// The most numbers of an embedding.
+/// The largest number of numbers in an embedding.
 const MOST: usize = 1 << 28;
-/// Numbers beyond are those of a fit that diverges; scores of smaller ones are finite.
+/// The bound beyond which numbers show that the fit diverges; the scores of smaller numbers are finite.
 const LARGEST: f32 = 1e6;
-/// Multiplications of a step between two calls of `watch`: some tenths of a second.
+/// The number of multiplications between two calls of `watch`: some tenths of a second.
 const WATCHED: usize = 1 << 31;
-/// The most facts, and false facts beside them, by which scores become probabilities.
+/// The largest number of facts, and of false facts beside them, that calibrate scores as probabilities.
 const CALIBRATED: usize = 10_000;
-/// Draws of a false fact.
+/// The number of attempts at drawing a false fact.
 const DRAWS: usize = 16;
 const NEWTON_STEPS: usize = 30;
 
@@ -97,15 +97,15 @@ pub(super) struct Fit {
     pub(super) squares: Vec<f32>,
     rate: f32,
     penalty: f32,
-    /// The constants of a batch: those that are drawn as candidates, in order, then others of its facts, in
-    /// order.
+    /// The constants of a batch: first those that are drawn as candidates, in order, then the other constants
+    /// of its facts, in order.
     constants: Vec<u32>,
     /// The number of those that are drawn. An answer is told from these alone: all are drawn with the same
     /// probability, so that scores are logarithms of probabilities up to a constant.
     drawn: usize,
-    /// The row of each of `constants`.
+    /// The row of each constant in `constants`.
     rows: Vec<u32>,
-    /// Their vectors.
+    /// The vectors of the constants in `constants`.
     gathered: Vec<f32>,
     /// Gradients by `constants`, then by the predicates of `relations`.
     gradients: Vec<f32>,
@@ -125,7 +125,7 @@ impl Fit {
         }
     }
 
-    /// Draws up to so many candidates of a batch, all entities where there are not more.
+    /// Draws the candidates of a batch, up to the configured number; all entities where there are no more.
     pub(super) fn draw(&mut self, batch: &[Fact], entities: &[u32], most: usize, random: &mut Random) {
         self.constants.clear();
         if entities.len() <= most {
@@ -153,7 +153,7 @@ impl Fit {
         self.relations.dedup();
     }
 
-    /// The candidates that are drawn.
+    /// The candidates that were drawn.
     #[cfg(test)]
     pub(super) fn drawn(&self) -> &[u32] {
         &self.constants[..self.drawn]
@@ -267,11 +267,11 @@ fn update_body<const FMA: bool>(fit: &mut Fit, facts: usize) {
     }
 }
 kernel! {
-    /// The step of Adagrad by the sum of the gradients of so many facts.
+    /// A step of Adagrad along the mean of the gradients of `facts` facts.
     fn update(fit: &mut Fit, facts: usize) = update_body
 }
 
-/// The constants that an answer is told from: those that are drawn, and itself.
+/// The constants among which an answer is scored: those that were drawn, and the answer itself.
 struct Scored<'a> {
     /// The vectors of a batch's constants.
     vectors: &'a [f32],
@@ -281,14 +281,14 @@ struct Scored<'a> {
 }
 
 impl Scored<'_> {
-    /// The row of a constant. The answer is the last one where it is not drawn.
+    /// The row of a constant. The answer comes last if it was not drawn.
     #[inline(always)]
     fn row(&self, at: usize) -> usize {
         if at < self.drawn { at } else { self.answer }
     }
 
-    /// Writes the probabilities of the constants, less 1 for the answer: the gradient of the cross-entropy by
-    /// their scores.
+    /// Writes the probabilities of the constants, minus 1 for the answer: the gradient of the cross-entropy
+    /// with respect to their scores.
     #[inline(always)]
     fn softmax(&self, query: &[f32], out: &mut Vec<f32>) {
         let width = query.len();

@@ -10,25 +10,25 @@ pub use config::EmbeddingConfig;
 
 use stages_knowledge::{KnowledgeBase, Word, word};
 
-/// Lanes of a sum: the order of additions is fixed.
+/// The number of partial sums, which fixes the order of additions.
 const LANES: usize = 16;
 
 /// An embedding of a knowledge base: a complex vector for each constant and each predicate, real parts first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Embedding {
-    /// Numbers of a vector.
+    /// The number of numbers in a vector.
     width: usize,
     /// The vectors of the constants, then those of the predicates.
     vectors: Vec<f32>,
     /// Slope and intercept of the logarithm of the odds that a fact holds, by its score.
     calibration: [f32; 2],
     constants: usize,
-    /// Predicates of two arguments with facts.
+    /// For each predicate, true if it has facts of two arguments.
     is_scored: Vec<bool>,
 }
 
 impl Embedding {
-    /// One whose vectors are 0.
+    /// An embedding whose vectors are 0.
     fn zero(knowledge: &KnowledgeBase, config: &EmbeddingConfig) -> Self {
         let width = 2 * config.dim as usize;
         let relations = &knowledge.relations;
@@ -50,7 +50,7 @@ impl Embedding {
         numbers.flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// The embedding of a knowledge base of which these are the bytes; `None` where they are not of its size.
+    /// The embedding of a knowledge base, read from bytes; `None` where their length does not fit.
     pub(crate) fn of_bytes(
         bytes: &[u8],
         knowledge: &KnowledgeBase,
@@ -94,12 +94,12 @@ impl Embedding {
         Some(sigmoid(slope * score + intercept))
     }
 
-    /// The place of a predicate's vector among all.
+    /// The index of a predicate's vector among all vectors.
     fn relation(&self, predicate: u32) -> usize {
         self.constants + predicate as usize
     }
 
-    /// A vector by its place.
+    /// A vector by its index.
     fn row(&self, row: usize) -> &[f32] {
         &self.vectors[row * self.width..(row + 1) * self.width]
     }
@@ -123,7 +123,7 @@ fn sum(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
-/// The inner product of two vectors of as many real numbers, a multiple of [`LANES`].
+/// The inner product of two real vectors of the same length, a multiple of [`LANES`].
 #[inline(always)]
 fn inner(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; LANES];

@@ -13,7 +13,7 @@ use stages_numerics::random::Random;
 /// A range of environments.
 pub type PathEnvs = Envs<PathTask>;
 
-/// The stream of what `edge_dropout` leaves out.
+/// The name of the stream from which `edge_dropout` draws.
 const DROPOUT: u64 = u64::from_le_bytes(*b"dropout\0");
 
 impl PathTask {
@@ -30,9 +30,9 @@ impl PathTask {
 
 impl Task for PathTask {
     type Episode = PathState;
-    /// The state, which has taken all steps.
+    /// The state after all steps.
     type End = PathState;
-    /// What `edge_dropout` leaves out.
+    /// The ranges of edges that `edge_dropout` leaves out.
     type Buffers = Vec<[u32; 2]>;
     type Counts = PathCounts;
 

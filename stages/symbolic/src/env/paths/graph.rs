@@ -5,23 +5,23 @@ use crate::env::batch::{Vocabulary, mark};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Tokens of an atom.
+/// The number of tokens of an atom.
 pub(super) const WIDTH: usize = 3;
 
-/// An edge: the entity it leads from, its relation or inverse, the entity it leads to.
+/// An edge: the entity it starts from, its relation or inverse, and the entity it leads to.
 pub(super) type Edge = (u32, u32, u32);
 
-/// Rows of edges by entity. A row begins with staying; the others are in order of the entity they lead to,
-/// then of the relation.
+/// The edges of each entity, as rows. A row begins with staying; its edges are in the order of the entity
+/// that they lead to, then of the relation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
-    /// The first edge of each entity, and the end of the last.
+    /// The number of the first edge of each entity, and the end of the last.
     rows: Vec<u32>,
     /// The entity that each edge leads to.
     pub targets: Vec<u32>,
     /// The atom of each edge: relation, entity, padding.
     pub atoms: Vec<u32>,
-    /// The edges of each entity that `max_actions` cut.
+    /// The number of each entity's edges that `max_actions` cut.
     cut: Vec<u32>,
     /// In small graphs: for each entity and each entity that an edge may lead to, the place of the first such
     /// edge in the row, and the end of the last; one entry more than there are entities. Empty in larger
@@ -30,13 +30,13 @@ pub(super) struct Graph {
     entities: u32,
 }
 
-/// The most entries of [`Graph::places`]: 16 MiB.
+/// The largest number of entries of [`Graph::places`]: 16 MiB.
 const MOST_PLACES: u64 = 1 << 22;
 
 impl Graph {
-    /// The graph of edges, which are in order without repetitions, and contain the inverse of each. Of the
-    /// edges of an entity that has more than `most` (0 for any), those to the entities with the most edges
-    /// are kept; of equals the one with the lower relation, then the lower entity.
+    /// The graph of edges, which must be in order, without repetitions, and contain the inverse of each edge.
+    /// If an entity has more than `most` edges (0 for any), those to the entities with the most edges are
+    /// kept; ties go to the lower relation, then the lower entity.
     pub fn new(edges: &[Edge], vocabulary: &Vocabulary, most: usize) -> Self {
         let entities = vocabulary.constants;
         let mut graph = Self {
@@ -146,7 +146,7 @@ impl Graph {
         self.cut[entity as usize]
     }
 
-    /// An edge's number, if it is there.
+    /// The number of an edge; `None` if the graph lacks it.
     pub fn find(&self, (from, relation, to): Edge) -> Option<u32> {
         let row = self.row(from);
         let (mut low, mut high) = (row.start + 1, row.end);

@@ -67,7 +67,7 @@ impl PathState {
         }
     }
 
-    /// Walks edges that were walked from the start. Returns false where they are no path.
+    /// Replays edges that were walked from the start. Returns false where they are no path.
     pub(super) fn replay(&mut self, task: &PathTask, walked: &[u32], counts: &mut PathCounts) -> bool {
         walked.iter().all(|&edge| {
             let row = task.graph.row(self.current);
@@ -147,7 +147,7 @@ impl PathState {
         counts.dropped += u64::from(candidates - self.candidates);
     }
 
-    /// Leaves out what leads to other right answers.
+    /// Leaves out the edges that lead to other right answers.
     fn mask(&mut self, task: &PathTask) {
         let answers = task.answers(&self.query);
         if self.current != self.query.answer && answers.binary_search(&self.current).is_ok() {
@@ -160,7 +160,7 @@ impl PathState {
         });
     }
 
-    /// Leaves out edges behind those that are left out.
+    /// Leaves out a range of edges that lies behind those left out so far.
     fn leave_out(&mut self, start: u32, end: u32) {
         self.candidates -= end - start;
         match self.left_out.last_mut() {

@@ -19,19 +19,20 @@ pub struct PathTask {
     pub knowledge: KnowledgeBase,
     /// Steps in an episode.
     pub hops: usize,
-    /// The sides that are asked for. With both, the query for a fact's head follows the one for its tail.
+    /// The sides of a fact that are asked for. With both, the query for the head follows the query for the
+    /// tail.
     pub sides: QuerySides,
     /// In training, the probability with which an edge is left out.
     pub(super) edge_dropout: f64,
     pub(super) shows_entities: bool,
     pub(super) graph: Graph,
     queries: Vec<PathQuery>,
-    /// The known answers, those of one source and relation side by side and in order.
+    /// The known answers; those of one source and relation are contiguous and in order.
     answers: Vec<u32>,
-    /// The entities, in order: the constants of facts of two constants and of such queries of all splits.
+    /// The entities, in order: the constants of facts with two constants and of such queries of all splits.
     pub entities: Vec<u32>,
     vocabulary: Vocabulary,
-    /// The queries of the split that are not asked, as they are not one positive fact of two constants.
+    /// The number of queries that are not asked because they are not a single positive fact of two constants.
     pub unused: usize,
     pub(super) soft_reward: Option<Arc<SoftReward>>,
 }
@@ -45,7 +46,7 @@ pub struct PathQuery {
     pub relation: u32,
     /// The answer that is asked for.
     pub answer: u32,
-    /// The range of the known answers, this one among them.
+    /// The range of the known answers, `answer` among them.
     pub(super) known: [u32; 2],
     /// The query's edge and its inverse in the graph, [`NONE`] where it has none.
     pub(super) hidden: [u32; 2],
@@ -167,7 +168,7 @@ impl PathTask {
         &self.answers[query.known[0] as usize..query.known[1] as usize]
     }
 
-    /// The number of relations, inverses among them: the inverse of each of the first half is in the second.
+    /// The number of relations, including inverses: the inverses of the first half make up the second half.
     pub fn relations(&self) -> usize {
         self.vocabulary.predicates as usize
     }
@@ -209,8 +210,8 @@ impl Described for PathTask {
         "paths"
     }
 
-    /// Predicates are those of the knowledge base, then their inverses; variables number the steps that are
-    /// left.
+    /// The tokens of predicates are the predicates of the knowledge base, then their inverses; variables
+    /// number the remaining steps.
     fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
     }
@@ -222,7 +223,7 @@ impl Described for PathTask {
         [relations.collect(), constants]
     }
 
-    /// The number of queries, those of both sides where both are asked for.
+    /// The number of queries; each side counts where both are asked for.
     fn size(&self) -> usize {
         self.queries.len()
     }
@@ -244,7 +245,7 @@ fn both_ways(facts: impl Iterator<Item = Edge>, predicates: u32) -> Vec<Edge> {
     edges
 }
 
-/// A query for where an edge leads to.
+/// The query for the entity to which an edge leads.
 fn query(edge: Edge, predicates: u32, known: &[Edge], graph: &Graph) -> PathQuery {
     let (source, relation, answer) = edge;
     let start = known.partition_point(|known| (known.0, known.1) < (source, relation));
