@@ -21,7 +21,8 @@ const COLUMNS: [&str; 9] = [
     "mark",
 ];
 
-/// The account that is meant by `none`, `played` or a file, relative to `current`, with so much cash.
+/// Reads the account given as `none`, `played` or a file, relative to `current`; `cash` is the cash that it
+/// holds.
 ///
 /// # Errors
 /// If the file cannot be read, or holds no positions.
@@ -52,7 +53,8 @@ pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<Act
     }
 }
 
-/// The positions of a JSON document, by itself or as the `account` of a decision, or of a table.
+/// Reads positions from a table, or from a JSON document that holds them by itself or as a decision's
+/// `account`.
 fn read(bytes: &[u8]) -> Result<Holdings, String> {
     let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_json {

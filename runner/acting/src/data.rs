@@ -85,7 +85,8 @@ pub(super) fn resolve(
         }
     }
     let mut until: Option<SnapshotTime> = None;
-    // Files of a stage that needs others, such as factors at the dates of bars, follow these dates.
+    // Files of a stage that needs other stages, such as factors at the dates of bars, follow the dates of
+    // those.
     let probed: Vec<(usize, Vec<PathBuf>)> = files
         .iter()
         .filter(|((node, field), _)| field == PATH && sources.contains(node))
@@ -122,7 +123,7 @@ fn existing(given: &Given, file: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The node, the setting and the file of `STAGE=FILE` and `STAGE.SETTING=FILE`.
+/// Parses `STAGE=FILE` and `STAGE.SETTING=FILE` to the node, the setting and the file.
 fn named<'g>(pipeline: &Pipeline, given: &'g Given) -> Result<Option<(usize, String, &'g str)>, Failure> {
     let Some((name, file)) = given.text.rsplit_once('=') else {
         return Ok(None);
@@ -241,7 +242,7 @@ fn paths(files: &[PathBuf]) -> Value {
     json!(files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>())
 }
 
-/// Reads every date of the files.
+/// Makes the configuration read every date of the files.
 fn all_dates(config: &mut Value) {
     for setting in ["dates", "until"] {
         if config.get(setting).is_some() {
@@ -266,8 +267,8 @@ fn last_moment(store: &Store, (_, outputs): &Made) -> Result<Option<SnapshotTime
     Ok(last)
 }
 
-/// The pipeline with the files, whose environment is open for a decision at `until`: every snapshot is one of
-/// its test dates.
+/// Returns the pipeline with the files, whose environment is open for a decision at `until`: every snapshot
+/// is one of its test dates.
 pub(super) fn with_data(
     pipeline: &Pipeline,
     data: &Data,
@@ -287,8 +288,8 @@ pub(super) fn with_data(
             _ => Vec::new(),
         };
         if field == PATH && !replace {
-            // A file that the stage reads already is not read twice. Where its own files are gone, running it
-            // says so.
+            // A file that the stage already reads is not read twice. If the stage's own files are missing,
+            // running the stage reports that.
             let read = kind.sources(config, &node.base).unwrap_or_default();
             let mut alone = config.clone();
             alone[field] = paths(files);
@@ -311,7 +312,7 @@ pub(super) fn with_data(
         if !config["dates"].is_null() {
             config["dates"]["to"] = json!(until.date.to_string());
         }
-        // Of a night, which ended earlier.
+        // The recorded setting may be that of a night, which ended earlier.
         if config.get("until").is_some_and(|until| !until.is_null()) {
             config["until"] = json!(until.date.to_string());
         }

@@ -1,6 +1,6 @@
-//! Today's decision of a policy from today's files: the stages between the files and the policy's environment
-//! run again with them, and the policy decides at the last snapshot of the result. `docs/acting.md` describes
-//! it.
+//! Today's decision of a policy, based on today's files: the stages between the files and the policy's
+//! environment run again on the new files, and the policy decides at the last snapshot of the result.
+//! `docs/acting.md` describes the method.
 
 mod account;
 mod data;
@@ -29,24 +29,24 @@ use stages_policy::Policy;
 use std::path::Path;
 use std::time::Duration;
 
-/// The means of a decision: the archive of the policy, and what the runs of stages need.
+/// What a decision requires: the archive of the policy, and the settings with which stages are run.
 pub struct Acting<'a> {
-    /// The store and the history of the policy.
+    /// The store and the history that hold the policy.
     pub archive: &'a Archive,
     /// The stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
-    /// The types of files that programs write, and others than `stages-core` check.
+    /// The types of the files written by programs that crates other than `stages-core` validate.
     pub file_types: &'static [FileType],
     /// The options of the runs of a pipeline's stages.
     pub options: &'a dyn Fn(&Pipeline) -> Result<Options, Failure>,
     /// Reads a pipeline file.
     pub load: &'a dyn Fn(&Path) -> Result<Pipeline, Failure>,
-    /// The interrupt of the runs.
+    /// The cancellation of the runs.
     pub control: &'a Control,
 }
 
 impl Acting<'_> {
-    /// The stage kind with that name.
+    /// The stage kind called `name`.
     fn kind(&self, name: &str) -> Option<&'static dyn AnyStage> {
         let mut kinds = self.kinds.iter();
         kinds.find(|kind| kind.name() == name).map(AsRef::as_ref)
@@ -57,64 +57,64 @@ impl Acting<'_> {
 pub struct Settings {
     /// The files, each with the stage that reads it.
     pub data: Vec<Given>,
-    /// If true, they stand in place of the stages' own files.
+    /// If true, the files replace the stages' own files.
     pub replace: bool,
-    /// The account that it is made with.
+    /// The account for which the decision is made.
     pub account: ActingAccount,
-    /// The moment of the decision; the last one of the files without it.
+    /// The moment of the decision; if `None`, the last moment in the files.
     pub at: Option<SnapshotTime>,
-    /// The date from which on the policy plays; the first test date of its environment without it.
+    /// The date from which the policy plays; if `None`, the first test date of its environment.
     pub from: Option<Date>,
-    /// The world to decide in, where the environment has several.
+    /// The world in which to decide, if the environment has several.
     pub world: Option<String>,
-    /// The seed of a drawn action.
+    /// The seed for drawing the action.
     pub sample: Option<u64>,
-    /// The most that may lie between the end of training and the decision.
+    /// The maximum time between the end of training and the decision.
     pub max_age: Option<MaxAge>,
 }
 
-/// A limit of a policy's age.
+/// A limit on a policy's age.
 pub struct MaxAge {
-    /// The age.
+    /// The maximum age.
     pub age: Duration,
-    /// The option that set it, or the registry.
+    /// The option that set the limit, or the registry.
     pub named: String,
 }
 
 /// The policy that decided.
 #[derive(Debug, Serialize)]
 pub struct Decider {
-    /// The run that trained it.
+    /// The run that trained the policy.
     pub run: String,
-    /// The stage that trained it.
+    /// The stage that trained the policy.
     pub stage: String,
-    /// The artifact.
+    /// The artifact of the policy.
     pub digest: ArtifactDigest,
-    /// The stage kind that trained it.
+    /// The stage kind that trained the policy.
     pub kind: String,
-    /// The last date that it was trained on.
+    /// The last date of the training data.
     pub trained_until: Option<Date>,
-    /// Days from there to the decision.
+    /// The number of days from the last training date to the decision.
     pub age_days: Option<i32>,
 }
 
 /// A decision, as it is printed.
 #[derive(Debug, Serialize)]
 pub struct Decision {
-    /// The policy.
+    /// The policy that decided.
     pub policy: Decider,
-    /// The decision in the store.
+    /// The artifact of the decision.
     pub artifact: ArtifactDigest,
-    /// The environment that the files made.
+    /// The artifact of the environment built from the files.
     pub environment: ArtifactDigest,
-    /// The last moment of the files.
+    /// The last moment in the files.
     pub data_until: String,
     /// The action, its orders and the account.
     #[serde(flatten)]
     pub acted: Acted,
-    /// Notes about it, for people.
+    /// Notes about the decision, for people.
     pub notes: Vec<String>,
-    /// The action that made it.
+    /// The action that made the decision.
     #[serde(skip)]
     pub made: MadeDecision,
 }
@@ -123,15 +123,15 @@ pub struct Decision {
 pub struct Trained {
     /// The run.
     pub run: Run,
-    /// The stage of the training.
+    /// The stage that trained the policy.
     pub stage: StageRun,
-    /// The artifact.
+    /// The artifact of the policy.
     pub digest: ArtifactDigest,
     /// The policy itself.
     pub policy: Policy,
 }
 
-/// The run and the stage of a policy.
+/// Finds the run and the stage that produced a policy.
 ///
 /// # Errors
 /// If the name denotes no stage of a run.
@@ -145,7 +145,7 @@ pub fn origin(archive: &Archive, name: &str) -> Result<(Run, StageRun), Failure>
     }
 }
 
-/// Decides.
+/// Makes a decision.
 ///
 /// # Errors
 /// If the files or the age of the policy do not allow a decision, or a stage fails.
@@ -236,7 +236,7 @@ pub fn decide(
     })
 }
 
-/// The refusal of what the files or the policy's age do not allow.
+/// The error if the files or the policy's age do not allow a decision.
 fn refused(message: String) -> Failure {
     Failure::new(exit::STAGE_FAILED, message)
 }
@@ -248,7 +248,7 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    /// Runs nodes of a pipeline. What fails is told in the result.
+    /// Runs nodes of a pipeline. Failures are part of the result.
     fn run(
         &self,
         pipeline: &Pipeline,
@@ -276,7 +276,7 @@ impl Stages<'_> {
         )
     }
 
-    /// Runs all of a pipeline for the decision that the node `act` makes.
+    /// Runs a whole pipeline for the decision that the node `act` makes.
     fn decision(
         &self,
         pipeline: &Pipeline,

@@ -1,4 +1,4 @@
-//! The stage `policy/act` behind a policy's environment, and what it made.
+//! The stage `policy/act`, which follows a policy's environment, and the decision that it made.
 
 use super::{Acting, Trained};
 use cache::{ActionKey, ArtifactDigest};
@@ -21,11 +21,11 @@ const DECISION: &str = "decision";
 pub struct MadeDecision {
     /// The key of the action.
     pub key: ActionKey,
-    /// The artifact.
+    /// The artifact of the decision.
     pub decision: ArtifactDigest,
-    /// The settings, defaults filled in.
+    /// The settings, with defaults filled in.
     pub config: Value,
-    /// The output of a run that the policy is: `RUN/STAGE.OUTPUT`.
+    /// The policy, as an output of a run: `RUN/STAGE.OUTPUT`.
     pub policy: String,
     /// `Cached`, or `Ran`.
     pub status: StageStatus,
@@ -52,7 +52,8 @@ impl MadeDecision {
     }
 }
 
-/// Appends the stage that decides with a policy in the environment of the node `env`; returns its node.
+/// Appends the stage that decides with a policy in the environment of the node `env`, and returns the index
+/// of its node.
 pub(super) fn add_act(
     acting: &Acting<'_>,
     pipeline: &mut Pipeline,
@@ -79,7 +80,7 @@ pub(super) fn add_act(
         node: env,
         output: ENV.to_owned(),
     };
-    // The name tells it from the stages of the pipeline.
+    // The name distinguishes the stage from the stages of the pipeline.
     let id = format!("{} of {}", Decide::NAME, trained.stage.id);
     let ports = kind.ports().outputs.iter();
     let node = Node {

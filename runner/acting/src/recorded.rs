@@ -1,4 +1,4 @@
-//! The pipeline from files to a policy's environment, from the record of the policy's run.
+//! The pipeline from files to a policy's environment, rebuilt from the record of the policy's run.
 
 use super::Acting;
 use cache::ArtifactDigest;
@@ -17,16 +17,16 @@ const ENV: &str = "env";
 /// The stages that lead to a policy's environment.
 pub(super) struct Recorded {
     pub pipeline: Pipeline,
-    /// The node of the environment.
+    /// The index of the environment's node.
     pub env: usize,
-    /// The environment of the run.
+    /// The environment that the run built.
     made: Option<ArtifactDigest>,
     /// Differences between the record and this program.
     pub notes: Vec<String>,
 }
 
 impl Recorded {
-    /// The stages of the environment that `trained` was trained in.
+    /// Rebuilds the stages of the environment in which `trained` was trained.
     pub fn new(acting: &Acting<'_>, run: &Run, trained: &StageRun) -> Result<Self, Failure> {
         let env = trained.needs.get(ENV).and_then(|needs| needs.first()).ok_or_else(|| {
             Failure::usage(format!("`{}` of run {} needs no environment", trained.id, run.id))
@@ -127,7 +127,7 @@ impl Recorded {
         })
     }
 
-    /// The environment of the run, in which the policy was trained.
+    /// The artifact of the environment in which the policy was trained.
     pub fn env_artifact(&self) -> Result<ArtifactDigest, Failure> {
         self.made.ok_or_else(|| {
             Failure::usage(format!(
@@ -143,14 +143,14 @@ fn unreadable(run: &Run) -> Failure {
         .hint("its `pipeline.json` is missing or damaged; run the pipeline again")
 }
 
-/// The run of a need of an earlier run, and the rest.
+/// Splits a need of an earlier run into the run and the rest.
 fn split_earlier(need: &str) -> Option<(&str, &str)> {
     let name = &need[..need.find('[').unwrap_or(need.len())];
     let at = name.find('/')?;
     Some((&need[..at], &need[at + 1..]))
 }
 
-/// The stage and the output that a need of a recorded stage names.
+/// Finds the stage and the output that a need of a recorded stage names.
 fn find<'n>(run: &Run, need: &'n str) -> Option<(usize, &'n str)> {
     run.stages.iter().enumerate().find_map(|(i, stage)| {
         let output = need.strip_prefix(stage.id.as_str())?.strip_prefix('.')?;
@@ -160,7 +160,8 @@ fn find<'n>(run: &Run, need: &'n str) -> Option<(usize, &'n str)> {
 
 type Inputs = (BTreeMap<String, Vec<InputRef>>, BTreeMap<String, Vec<Earlier>>);
 
-/// The inputs of a recorded stage: of this pipeline, by the `place` of its stages, and of earlier runs.
+/// The inputs of a recorded stage: those of this pipeline, with `place` mapping its stages to nodes, and
+/// those of earlier runs.
 fn inputs(
     archive: &Archive,
     run: &Run,
@@ -196,8 +197,8 @@ fn inputs(
     Ok((needs, earlier))
 }
 
-/// The program of a recorded stage, whose files the record does not have: it is taken from the pipeline file,
-/// where that still says the same.
+/// Restores the program of a recorded stage. The record lacks the program's files: they are taken from the
+/// pipeline file, if it still describes the same program.
 fn program(
     acting: &Acting<'_>,
     run: &Run,

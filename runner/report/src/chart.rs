@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 
 /// One line of a chart.
 pub struct Series {
-    /// The name in the legend.
+    /// The series' name in the legend.
     pub name: String,
-    /// (x, y), x rising; points that are not finite break the line.
+    /// The points (x, y), in order of rising x; points that are not finite interrupt the line.
     pub points: Vec<(f64, f64)>,
-    /// (x, low, high) of a band around the line, x rising, all finite; empty for none.
+    /// The band around the line as (x, low, high), in order of rising x, all finite; empty for none.
     pub band: Vec<(f64, f64, f64)>,
 }
 
 impl Series {
-    /// A line without a band.
+    /// Creates a line without a band.
     pub fn line(name: &str, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.to_owned(),
@@ -34,7 +34,8 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// A place on the axis: of instants the day that they are on, of days the nearest.
+    /// The label of a position on the axis: for instants, the day on which they are; for days, the nearest
+    /// day.
     fn label(self, x: f64, has_hours: bool) -> String {
         match self {
             Self::Steps => number(x),
@@ -49,9 +50,10 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 24.0;
-/// The most points of a line that show their value.
+/// The maximum number of points of a line that show their value.
 const MOST_MARKS: usize = 12;
-/// The most points of a line. Longer ones are thinned to the minimum and maximum of each bucket.
+/// The maximum number of points of a line. Longer lines are thinned to the minimum and maximum of each
+/// bucket.
 const MOST_POINTS: usize = 800;
 
 /// A line chart with a legend; empty if there is nothing to draw.
@@ -136,7 +138,7 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
             out,
             "<path class=\"c{}{}\" d=\"{path}\"><title>{}</title></path>",
             i % 6,
-            // There are six colours.
+            // The style sheet has six colours.
             if i < 6 { "" } else { " dashed" },
             escape(&one.name)
         );
@@ -214,7 +216,7 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     };
     let x1 = at.last().map_or(x0 + 1.0, |last| last.0.max(x0 + 1.0));
     let height = names.len() as f64 * 16.0 + 8.0;
-    // The longest name and its count, as wide as its characters are on a phone.
+    // The width of the longest name and its count, as wide as their characters are on a phone.
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let left = ((longest + 8) as f64 * 8.5).clamp(150.0, 400.0);
     let mut out = format!(
@@ -252,8 +254,8 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     out
 }
 
-/// The points of a line that show their value when pointed at, and that its table has: evenly spaced, the
-/// last included.
+/// The points of a line that show their value when pointed at, and that the table lists: evenly spaced,
+/// including the last point.
 fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let finite: Vec<_> = points
         .iter()
@@ -269,7 +271,7 @@ fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The first and the last value of each line, for readers of screens.
+/// The first and the last value of each line, for screen readers.
 fn summary(series: &[Series]) -> String {
     let of = |one: &Series| {
         let marks = marks(&one.points);
@@ -279,7 +281,7 @@ fn summary(series: &[Series]) -> String {
     series.iter().filter_map(of).collect::<Vec<_>>().join("; ")
 }
 
-/// The values of the lines as a table that the keyboard opens.
+/// The values of the lines as a table that can be opened with the keyboard.
 fn values(series: &[Series], label: impl Fn(f64) -> String) -> String {
     let rows: Vec<_> = series
         .iter()
@@ -309,7 +311,7 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// A name of at most 38 characters, as many as a strip has room for.
+/// Shortens a name to at most 38 characters, for which a strip has room.
 fn shorten(name: &str) -> String {
     if name.chars().count() <= 38 {
         return name.to_owned();
@@ -347,7 +349,7 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// A short number: 12k, 1.5M, 0.034.
+/// Formats a number briefly: 12k, 1.5M, 0.034.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     let trim = |text: String| {

@@ -1,5 +1,5 @@
-//! A comparison as one page: tables, and learning curves with their spread. Self-contained and without
-//! scripts.
+//! A comparison as a single page: tables, and learning curves with their spread. The page is self-contained
+//! and has no scripts.
 
 use super::comparison_table::{Sheet, cell, notes};
 use crate::chart::{Axis, Series, lines};
@@ -10,16 +10,16 @@ use runner_history::compare::{Comparison, Group, Measured, Point, mean_curve, ra
 use runner_history::figures::{Curve, is_time};
 use std::collections::BTreeSet;
 
-/// The most lines of a chart that can be told apart.
+/// The maximum number of lines of a chart that can be distinguished.
 const MOST_LINES: usize = 12;
 
-/// The most rows of a table that stand open.
+/// The maximum number of rows of a table that are shown expanded.
 const MOST_ROWS: usize = 20;
 
-/// The most metrics by parameter.
+/// The maximum number of metrics shown by parameter.
 const MOST_METRICS: usize = 4;
 
-/// The page.
+/// Renders the page.
 pub fn page(comparison: &Comparison) -> String {
     let runs: BTreeSet<&str> = comparison.points.iter().map(|point| point.called.as_str()).collect();
     let title = format!("Comparison of {}", text::some(runs, 3));
@@ -56,7 +56,7 @@ fn groups(comparison: &Comparison) -> String {
         .iter()
         .map(|row| row.iter().map(|cell| escape(cell)).collect())
         .collect();
-    // The groups are in the order of the first metric.
+    // The groups are sorted by the first metric.
     let (first, others) = rows.split_at(rows.len().min(MOST_ROWS));
     let mut out = html::table(&head, first);
     if !others.is_empty() {
@@ -66,7 +66,7 @@ fn groups(comparison: &Comparison) -> String {
     out
 }
 
-/// Many groups, collapsed to one parameter each: the first metrics over all points that share a value.
+/// Summarises many groups by one parameter at a time: the first metrics over all points that share a value.
 fn by_parameter(comparison: &Comparison) -> String {
     let metrics = &comparison.metrics[..comparison.metrics.len().min(MOST_METRICS)];
     let mut rows = Vec::new();
@@ -186,7 +186,7 @@ fn charts(comparison: &Comparison) -> String {
     format!("<h2>Learning curves</h2>\n<p class=\"dim\">{about}</p>\n<div class=\"charts\">\n{out}</div>\n")
 }
 
-/// The lines of one metric, by name; without those that have no points.
+/// The lines of one metric, by name; lines without points are omitted.
 fn series(comparison: &Comparison, metric: &str) -> Vec<Series> {
     let (mut all, mut incomplete) = (Vec::new(), Vec::new());
     for (i, group) in comparison.groups.iter().enumerate().take(MOST_LINES) {
@@ -198,7 +198,7 @@ fn series(comparison: &Comparison, metric: &str) -> Vec<Series> {
             .filter_map(|(_, stage)| curve(stage, metric))
             .collect();
         let mean = mean_curve(&done);
-        // Groups have the same colour in every chart.
+        // A group has the same colour in every chart.
         all.push(Series {
             name: name.clone(),
             points: mean.mean,

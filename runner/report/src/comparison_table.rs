@@ -1,12 +1,12 @@
-//! A comparison as a table: for the terminal, as Markdown, as CSV.
+//! A comparison as a table: for the terminal, as Markdown, or as CSV.
 
 use runner_engine::{RunStatus, text};
 use runner_history::compare::{Comparison, Group, Outcome, Point};
 
-/// The most groups that are columns; more are rows.
+/// The maximum number of groups that are shown as columns; more groups are shown as rows.
 const MOST_COLUMNS: usize = 5;
 
-/// The most metrics of a row.
+/// The maximum number of metrics in a row.
 const MOST_METRICS: usize = 6;
 
 /// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` if values are
@@ -27,10 +27,10 @@ pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
     cell
 }
 
-/// The longest value in characters: longer ones, such as commands, are truncated.
+/// The maximum length of a value in characters: longer values, such as commands, are truncated.
 const LONGEST: usize = 40;
 
-/// The values of a parameter for each group. Long ones start where they differ.
+/// The values of a parameter for each group. Long values start where they differ.
 fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     let values: Vec<Vec<String>> = comparison
         .groups
@@ -47,7 +47,7 @@ fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     let shown = |value: &String| match value.chars().count() {
         0..=LONGEST => value.replace(char::is_control, " "),
         length => {
-            // A few characters of context.
+            // Keeps a few characters of context.
             let from = common.saturating_sub(8);
             let inside: String = value.chars().skip(from).take(LONGEST - 2).collect();
             let (before, after) = (
@@ -65,11 +65,12 @@ fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     values.iter().map(cell).collect()
 }
 
-/// Rows of cells, the header first.
+/// The rows of a table as cells, the header first.
 pub(super) struct Sheet(pub Vec<Vec<String>>);
 
 impl Sheet {
-    /// A row for each group: `#`, runs, parameters, status if one is not done, and the first metrics.
+    /// Creates a row for each group: `#`, runs, parameters, the status if a group is not done, and the first
+    /// metrics.
     fn new(comparison: &Comparison, metrics: usize) -> Self {
         let metrics = &comparison.metrics[..metrics.min(comparison.metrics.len())];
         let runs = !comparison.is_of_one_run();
@@ -113,7 +114,8 @@ impl Sheet {
         Self((0..width).map(column).collect())
     }
 
-    /// Few groups are columns with all metrics, many are rows with the first `metrics`.
+    /// Arranges the table: few groups are columns with all metrics, many groups are rows with the first
+    /// `metrics`.
     pub fn arranged(comparison: &Comparison, metrics: usize) -> Self {
         match comparison.groups.len() <= MOST_COLUMNS {
             true => Self::new(comparison, usize::MAX).turned(),
@@ -141,7 +143,7 @@ pub(super) fn status(comparison: &Comparison, group: &Group) -> String {
     }
 }
 
-/// The most notes of a kind.
+/// The maximum number of notes of a kind.
 const MOST_NOTES: usize = 10;
 
 /// Notes that explain the table.
@@ -223,7 +225,7 @@ fn are(n: usize) -> String {
     }
 }
 
-/// The comparison for the terminal.
+/// Formats the comparison for the terminal.
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     if let Some(point) = comparison.points.first().filter(|_| comparison.is_of_one_run()) {
@@ -247,7 +249,7 @@ pub fn text(comparison: &Comparison) -> String {
     out
 }
 
-/// The comparison as a Markdown table.
+/// Formats the comparison as a Markdown table.
 pub fn markdown(comparison: &Comparison) -> String {
     let escaped = |cell: &String| {
         cell.replace('\\', "\\\\")
@@ -274,8 +276,8 @@ pub fn markdown(comparison: &Comparison) -> String {
     out
 }
 
-/// The comparison as CSV (RFC 4180), a row for each group, with mean, standard deviation and count of every
-/// metric in full precision; empty if there are no values.
+/// Formats the comparison as CSV (RFC 4180): a row for each group, with mean, standard deviation and count of
+/// every metric in full precision; empty if there are no values.
 pub fn csv(comparison: &Comparison) -> String {
     let mut head: Vec<String> = ["group", "runs", "points", "status"].map(ToOwned::to_owned).into();
     head.extend(comparison.parameters.iter().cloned());

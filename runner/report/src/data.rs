@@ -8,8 +8,8 @@ use serde_json::Value;
 use stages_core::PortType;
 use std::fmt::Write as _;
 
-/// A block for each data set with quality findings. Findings passed from one data set to another are shown
-/// once. `None` when they are not read in time.
+/// A block for each data set with quality findings. Findings passed on from one data set to another are shown
+/// once. `None` when the findings cannot be read in time.
 pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> Option<String> {
     let mut out = String::new();
     let mut shown: Vec<Value> = Vec::new();
@@ -74,7 +74,7 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
     out
 }
 
-/// The first of a finding's example rows.
+/// The first example row of a finding.
 fn sample(rows: &Value) -> String {
     let first = rows
         .get(0)

@@ -1,5 +1,5 @@
-//! A backtest against its baselines: the comparison first, then what the policy uses, its risk, its profits
-//! and its behaviour.
+//! A backtest compared with its baselines: the comparison first, then the policy's use of its inputs, its
+//! risk, its profits and its behaviour.
 
 use super::chart::number;
 use super::html::{escape, table};
@@ -8,7 +8,7 @@ use cache::Store;
 use runner_history::{StageRun, figures};
 use std::collections::BTreeMap;
 
-/// The measures in the order of the table.
+/// The measures, in the order of the table.
 const MEASURES: [&str; 24] = [
     "total_return",
     "annual_return",
@@ -36,10 +36,10 @@ const MEASURES: [&str; 24] = [
     "costs",
 ];
 
-/// The kind whose policies reason over symbols.
+/// The kind of evaluations whose policies reason over symbols.
 const REASONING: &str = "evaluate/reasoning";
 
-/// The ends of names of intervals.
+/// The suffixes of the names of interval bounds.
 const INTERVALS: [&str; 2] = ["_low", "_high"];
 
 /// The last value of each metric, by name.
@@ -89,7 +89,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     out
 }
 
-/// The verdict of a comparison, with what led to it; empty for other stages.
+/// The verdict of a comparison, with the figures that led to it; empty for other stages.
 fn reasons(stage: &StageRun, store: &Store) -> String {
     let artifact = stage
         .outputs
@@ -122,7 +122,7 @@ fn shown(value: Option<f64>) -> String {
     }
 }
 
-/// A figure with its interval.
+/// A figure with its confidence interval.
 fn with_interval(values: &Values, name: &str) -> String {
     let of = |suffix: &str| {
         values
@@ -153,7 +153,7 @@ fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
     names
 }
 
-/// The findings that must be known before any figure is read.
+/// The findings that readers must know before they read any figure.
 fn verdict(values: &Values) -> String {
     let of = |name: &str| values.get(name).copied().filter(|x| x.is_finite());
     let mut out = String::new();
@@ -203,7 +203,7 @@ fn blindness(values: &Values) -> String {
     }
 }
 
-/// Each figure of a policy with its interval, beside that of each baseline and of each ablation.
+/// Each figure of a policy with its interval, beside those of each baseline and each ablation.
 fn beside(values: &Values) -> String {
     let columns: Vec<String> = ["baseline/", "ablation/"]
         .into_iter()

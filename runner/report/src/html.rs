@@ -2,13 +2,13 @@
 
 use runner_engine::text;
 
-/// Escapes text for HTML, attribute values included. Control characters and marks of direction are shown as
+/// Escapes text for HTML, including attribute values. Control characters and direction marks are shown as
 /// escapes.
 pub fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
 
-/// Escapes text between tags. Quotes stay as they are, since JSON has many.
+/// Escapes text between tags. Quotes are left unchanged, since JSON contains many.
 pub fn escape_content(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>'))
 }
@@ -31,11 +31,11 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// The policy of a page: browsers load nothing for it and run no script in it, even if one got through the
-/// escaping.
+/// The content security policy of a page: browsers load nothing for it and run no scripts in it, even if a
+/// script passed the escaping.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// A self-contained page, in light and dark mode and for small screens.
+/// Renders a self-contained page that supports light and dark mode and small screens.
 pub(crate) fn page(title: &str, body: &str) -> String {
     document(
         title,
@@ -44,7 +44,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A page with these elements in its head and this `<body>`, both HTML.
+/// Renders a page with these elements in its head and this `<body>`, both given as HTML.
 pub fn document(title: &str, head: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -55,8 +55,8 @@ pub fn document(title: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// A table. The cells are HTML. On small screens each row of a table with many columns is a block of its own,
-/// whose cells are named by their column.
+/// Renders a table whose cells are HTML. On small screens, each row of a table with many columns becomes a
+/// block, whose cells are labelled by their column.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let is_many = head.len() > 3;
     let class = if is_many { " class=\"many\"" } else { "" };
@@ -102,7 +102,7 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// HTML that is closed until the reader opens it by its summary, a text.
+/// HTML that is collapsed until the reader opens it by its summary, which is text.
 pub(crate) fn collapsed(summary: &str, body: &str) -> String {
     format!("<details><summary>{}</summary>\n{body}</details>\n", escape(summary))
 }

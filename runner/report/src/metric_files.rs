@@ -1,4 +1,4 @@
-//! The metrics of a run as plain files, in the layout of DVCLive, which DVC and `git diff` compare:
+//! The metrics of a run as plain files in the layout of DVCLive, which DVC and `git diff` can compare:
 //! `metrics.json` with the final values, `plots/STAGE/METRIC.tsv` with the curves.
 
 use cache::Store;
@@ -10,20 +10,20 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The number of values and of curves that were written.
+/// The numbers of values and of curves that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricFiles {
-    /// The final values in `metrics.json`.
+    /// The number of final values in `metrics.json`.
     pub values: usize,
-    /// The curves in `plots`.
+    /// The number of curves in `plots`.
     pub curves: usize,
 }
 
-/// Writes the metrics of the stages that succeeded to `dir`, over those of an earlier run; curves of that run
-/// which this one lacks are removed.
+/// Writes the metrics of the stages that succeeded to `dir`, replacing those of an earlier run; curves of the
+/// earlier run that this run lacks are removed.
 ///
-/// Times and speeds are left out, and values that are not finite, so that a run with the same results has the
-/// same bytes. `run` was read with metrics.
+/// Times, speeds and values that are not finite are omitted, so that runs with the same results write the
+/// same bytes. `run` must have been read with metrics.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -54,7 +54,7 @@ pub fn write_metric_files(run: &Run, store: &Store, dir: &Path) -> Result<Metric
     })
 }
 
-/// The file of a metric: `losses/entropy.tsv`, never outside its directory.
+/// The relative path of a metric's file: `losses/entropy.tsv`, never outside its directory.
 fn relative(metric: &str) -> PathBuf {
     let part = |part: &str| match part {
         "" => "%".to_owned(),
@@ -65,7 +65,7 @@ fn relative(metric: &str) -> PathBuf {
     PathBuf::from(parts.join("/") + ".tsv")
 }
 
-/// A curve as two columns: the step and the value, which is named as the file.
+/// Formats a curve as two columns: the step and the value, whose column is named after the file.
 fn table(path: &Path, curve: &Curve) -> String {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut out = format!("step\t{name}\n");
@@ -79,7 +79,7 @@ fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
     Failure::caused(format!("cannot write `{}`", path.display()), err).hint("give another directory")
 }
 
-/// Writes a file atomically, with its directories.
+/// Writes a file atomically, and creates its parent directories.
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -103,7 +103,7 @@ fn remove_others(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), Failure> {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_others(&path, kept)?;
-            // Fails unless it is empty.
+            // Fails unless the directory is empty.
             let _ = fs::remove_dir(&path);
         } else if path.extension().is_some_and(|extension| extension == "tsv") && !kept.contains(&path) {
             fs::remove_file(&path).map_err(|err| unwritable(&path, &err))?;

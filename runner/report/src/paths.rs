@@ -10,11 +10,11 @@ use runner_history::StageRun;
 use stages_core::table as columns;
 use std::collections::BTreeMap;
 
-/// Drawdowns that the table shows.
+/// The number of drawdowns in the table.
 const WORST: usize = 5;
 
-/// The columns of an account that are shown of the policy, where a trajectory has them, and the titles of
-/// their charts.
+/// The columns of the policy's account that are shown, if a trajectory has them, and the titles of their
+/// charts.
 const OF_POLICY: [(&str, &str); 6] = [
     ("delta", "Delta of the policy's positions, units of the underlying"),
     (
@@ -30,8 +30,8 @@ const OF_POLICY: [(&str, &str); 6] = [
     ),
 ];
 
-/// The beginning of the names of columns of weights, and the number of weights that are shown: the largest on
-/// average.
+/// The prefix of the names of weight columns, and the number of weights that are shown: those with the
+/// largest averages.
 const WEIGHT: &str = "weight.";
 const WEIGHTS: usize = 8;
 
@@ -41,11 +41,11 @@ struct Path {
     days: Vec<f64>,
     columns: BTreeMap<&'static str, Vec<f64>>,
     actions: Vec<String>,
-    /// Weights of positions by instrument, of the policy alone.
+    /// The weights of positions by instrument, for the policy only.
     weights: Vec<(String, Vec<f64>)>,
 }
 
-/// The charts and tables of a stage's trajectory; empty without one.
+/// The charts and tables of a stage's trajectory; empty if there is no trajectory.
 pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     read(stage, store)
         .map(|(world, paths)| charts(&world, &paths))
@@ -61,7 +61,7 @@ fn read(stage: &StageRun, store: &Store) -> Option<(String, Vec<(String, Path)>)
 fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
     let strategies = columns::texts(table, "strategy").ok()?;
     let path = columns::floats(table, "path").ok()?;
-    // Trajectories of other versions have no column of episodes.
+    // Trajectories of other versions have no episode column.
     let episode = columns::floats_or_nan(table, "episode").unwrap_or_default();
     let world = columns::texts(table, "world").ok().filter(|worlds| !worlds.is_empty());
     let times = columns::snapshot_times(table).ok()?;
@@ -98,7 +98,7 @@ fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
     Some((world, found))
 }
 
-/// The largest weights on average in the first `rows` rows, those of the policy's first run.
+/// The weights with the largest averages in the first `rows` rows, which belong to the policy's first run.
 fn weights(table: &RecordBatch, rows: usize) -> Vec<(String, Vec<f64>)> {
     let schema = table.schema();
     let mut all: Vec<(String, Vec<f64>)> = schema
@@ -183,7 +183,7 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
     out
 }
 
-/// The value over its running peak, less 1.
+/// The drawdown at each step: the value divided by its running peak, minus 1.
 fn fall(nav: &[f64]) -> Vec<f64> {
     let mut peak = f64::NEG_INFINITY;
     nav.iter()

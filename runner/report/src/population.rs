@@ -1,4 +1,5 @@
-//! The population of `train/pbt`: who took over whose state, and the scores and settings of its members.
+//! The population of `train/pbt`: which members took over which state, and the scores and settings of the
+//! members.
 
 use super::chart::{Axis, Series, lines, number};
 use super::html::escape;
@@ -8,10 +9,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The beginning of the names of a member's metrics.
+/// The prefix of the names of a member's metrics.
 const MEMBER: &str = "pbt/member_";
 
-/// A member in a round, as the metrics artifact has it.
+/// A member in a round, as stored in the metrics artifact.
 #[derive(Deserialize)]
 struct Member {
     parent: Option<usize>,
@@ -19,12 +20,12 @@ struct Member {
     score: Option<f64>,
 }
 
-/// True for the metrics of one member, which are drawn together.
+/// True for the metrics of a single member, which are drawn together.
 pub(super) fn is_of_a_member(name: &str) -> bool {
     name.starts_with(MEMBER)
 }
 
-/// The lineage, and a chart of all members for each of their metrics; empty where there is no population.
+/// The lineage, and a chart of all members for each of their metrics; empty if there is no population.
 pub(super) fn section<'a>(
     stage: &StageRun,
     store: &Store,
@@ -60,8 +61,9 @@ const LEFT: f64 = 80.0;
 const WIDTH: f64 = 640.0;
 const ROW: f64 = 22.0;
 
-/// Rounds from left to right, a row for each member, and a line from the state that a member went on from.
-/// Values taken over from another agent are thick; the larger a point, the better the score in its round.
+/// Draws the rounds from left to right, with a row for each member and a line from the state from which a
+/// member continued. Lines of states taken over from another member are thick; the larger a point, the better
+/// the score in its round.
 fn figure(lineage: &[Vec<Member>]) -> String {
     let members = lineage[0].len();
     let height = ROW * (members as f64 + 1.0);
@@ -126,7 +128,7 @@ fn figure(lineage: &[Vec<Member>]) -> String {
     out
 }
 
-/// The members that took over the state of another.
+/// The members that took over the state of another member.
 fn replaced(round: &[Member]) -> impl Iterator<Item = usize> {
     let members = round.iter().enumerate();
     members.filter_map(|(i, one)| one.parent.is_some_and(|parent| parent != i).then_some(i))

@@ -60,7 +60,7 @@ pub fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Previe
             Some("gz") if is_text_file(entry.path.trim_end_matches(".gz")) => {
                 let mut start = Vec::new();
                 let blob = store.blob(entry.blob)?;
-                // What is cut off or damaged is shown as far as it goes.
+                // A truncated or damaged file is shown as far as it can be unpacked.
                 let _ = MultiGzDecoder::new(&blob[..]).take(TEXT as u64).read_to_end(&mut start);
                 match start.is_empty() {
                     true => Preview::Nothing,
@@ -76,10 +76,10 @@ pub fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Previe
     Ok(Preview::Nothing)
 }
 
-/// The most bytes of a text that are looked at.
+/// The maximum number of bytes of a text that are read.
 const TEXT: usize = 1 << 16;
 
-/// Returns whether a file of this name holds text, when it is unpacked.
+/// Returns true if a file of this name holds text once it is unpacked.
 fn is_text_file(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension);
     matches!(extension, Some("txt" | "csv" | "md" | "log" | "json" | "jsonl"))
@@ -145,12 +145,12 @@ fn type_name(ty: &arrow_schema::DataType) -> String {
     }
 }
 
-/// True for the types whose values are text in JSON.
+/// True for the types whose values are texts in JSON.
 fn is_text(ty: &str) -> bool {
     matches!(ty, "text" | "date" | "instant")
 }
 
-/// A cell as JSON: numbers in full precision, but for NaN and the infinities, which JSON has not.
+/// A cell as JSON: numbers in full precision, except for NaN and the infinities, which JSON lacks.
 fn value((cell, (_, ty, _)): (&Option<String>, &(String, String, usize))) -> Value {
     let Some(cell) = cell else { return Value::Null };
     let other = || {

@@ -6,8 +6,8 @@ use runner_engine::key::RUN;
 use runner_history::Run;
 use serde_json::Value;
 
-/// A table of the stages that ran a program; empty if there is none, and `None` when their records are not
-/// read in time.
+/// A table of the stages that ran a program; empty if there are none, and `None` when the stages' records
+/// cannot be read in time.
 pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> Option<String> {
     let programs = run.stages.iter().filter(|stage| stage.kind == RUN);
     let rows: Option<Vec<Vec<String>>> = programs

@@ -4,10 +4,11 @@ use datasets::quality::Finding;
 use runner_engine::text;
 use serde_json::Value;
 
-/// The number of days that a line names.
+/// The number of days that a line of the table lists.
 const DAYS: usize = 3;
 
-/// The table, every rule a line, with example rows below; empty for artifacts without one.
+/// The table, with a line for each rule and example rows below; empty for artifacts without a data-quality
+/// table.
 pub fn quality_table(meta: &Value) -> String {
     let Ok(findings) = serde_json::from_value::<Vec<Finding>>(meta["quality"].clone()) else {
         return String::new();

@@ -1,19 +1,19 @@
-//! An evaluation of reasoning: the policy beside baselines and its blind copy, then a few proofs.
+//! The evaluation of a reasoning policy: the policy beside baselines and its blind copy, then a few proofs.
 
 use super::html::escape_content;
 use cache::Store;
 use runner_history::StageRun;
 
-/// The most bytes of proofs that a page shows.
+/// The maximum number of bytes of proofs on a page.
 const MOST: usize = 32 << 10;
 
-/// The files with proofs, paths or plans, and with verdicts by confidence, and their titles.
+/// The files with proofs, paths or plans, and with verdicts by confidence, each with its title.
 const FILES: [(&str, &str); 2] = [
     ("proofs.txt", "What it proves, finds or plans"),
     ("calibration.csv", "Verdicts by confidence"),
 ];
 
-/// The files beside the metrics of a stage; empty of other stages.
+/// The files beside the metrics of a stage; empty for other stages.
 pub(super) fn files(stage: &StageRun, store: &Store) -> String {
     let read = |name: &str| {
         let artifact = store.artifact(*stage.outputs.get("metrics")?).ok()?;
@@ -25,7 +25,7 @@ pub(super) fn files(stage: &StageRun, store: &Store) -> String {
         .collect()
 }
 
-/// A text under its title, cut at the end of a line; empty without text.
+/// A text with its title, truncated at the end of a line; empty without text.
 fn shown(title: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();

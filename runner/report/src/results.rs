@@ -5,7 +5,7 @@ use runner_engine::text;
 use runner_history::Run;
 use serde_json::Value;
 
-/// The metrics that are shown of a series of returns, of episodes, and of verdicts, plans and ranks.
+/// The metrics that are shown for series of returns, episodes, verdicts, plans and ranks.
 const SHOWN: [&str; 13] = [
     "total_return",
     "annual_return",
@@ -25,7 +25,8 @@ const SHOWN: [&str; 13] = [
 /// The maximum number of rows; longer tables are only in the report.
 const MOST_ROWS: usize = 30;
 
-/// A table of the evaluations of a run, the policy before its baselines; empty if there are none or too many.
+/// A table of the evaluations of a run, with the policy before its baselines; empty if there are none or too
+/// many.
 pub fn results_table(run: &Run, store: &Store) -> String {
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for stage in run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/")) {
@@ -48,7 +49,7 @@ pub fn results_table(run: &Run, store: &Store) -> String {
             names.dedup();
             for name in names {
                 let values = values(&format!("{kind}{name}/"));
-                // Of some ablations only losses are stored.
+                // Some ablations store only losses.
                 if kind == "baseline/" || values.iter().any(Option::is_some) {
                     rows.push((format!("  {name}"), values));
                 }

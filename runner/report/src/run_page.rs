@@ -1,5 +1,5 @@
-//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a
-//! cached stage.
+//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. The
+//! report is not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
 use crate::stage_graph::{counts, stage_graph, status_of};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs,
-/// which has the times of stages that were cached in this one.
+/// which has the times of stages that were cached in this run.
 ///
 /// # Errors
 /// When the file cannot be written. A missing artifact is noted in the report.
@@ -38,7 +38,8 @@ pub fn write_within(
 fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join("report.html");
     let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
-    // Renamed into place: nobody reads half a page, and what is no file there is replaced, not waited for.
+    // The file is renamed into place: nobody reads half a page, and anything but a regular file there is
+    // replaced rather than waited for.
     let new = path.with_extension("html.new");
     let _ = std::fs::remove_file(&new);
     let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, &path));
@@ -60,7 +61,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         seconds(run.seconds),
         escape(&run.program)
     );
-    // Results, then training, then the data and the work behind them.
+    // Results come first, then training, then the data and the work behind them.
     let computed = ComputedMetrics::new(runs, store);
     body.push_str(&sections_of(run, &in_time, |stage| evaluation::section(stage, store))?);
     body.push_str(&sections_of(run, &in_time, |stage| {
@@ -76,10 +77,10 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     Some(body)
 }
 
-/// The most points of a stage, and rows of a table, that stand open.
+/// The maximum number of points of a stage, and of rows of a table, that are shown expanded.
 const MOST_OPEN: usize = 12;
 
-/// The stages in the order of their names' first occurrence, points of a matrix together.
+/// The stages in the order in which their names first occur, with the points of a matrix together.
 fn by_name(run: &Run) -> Vec<(&str, Vec<&StageRun>)> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut found: Vec<(&str, Vec<&StageRun>)> = Vec::new();
@@ -93,7 +94,8 @@ fn by_name(run: &Run) -> Vec<(&str, Vec<&StageRun>)> {
     found
 }
 
-/// A section for each stage that has one, of many points closed; `None` when they are not rendered in time.
+/// A section for each stage that has one, collapsed if a stage has many points; `None` when the sections
+/// cannot be rendered in time.
 fn sections_of(
     run: &Run,
     in_time: &impl Fn() -> bool,
@@ -132,7 +134,7 @@ fn sections_of(
     Some(out)
 }
 
-/// The outcome of the check for look-ahead, if there was one.
+/// The outcome of the look-ahead check, if there was one.
 fn lookahead(run: &Run) -> String {
     let Some(check) = &run.lookahead else {
         return String::new();
@@ -201,7 +203,7 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
     let mut rest = rows?.into_iter();
     let mut open = Vec::new();
     let mut closed = String::new();
-    // Points of a large matrix are one row, and a table of their own that is closed.
+    // The points of a large matrix are shown as one row, and in a collapsed table of their own.
     for (name, stages) in by_name(run) {
         let rows: Vec<Vec<String>> = rest.by_ref().take(stages.len()).collect();
         if stages.len() <= MOST_OPEN {

@@ -1,5 +1,5 @@
-//! The drawing of a run's task graph, coloured by status. Of many stages, the points of a matrix are one box;
-//! of still more, all stages of a kind.
+//! The drawing of a run's task graph, coloured by status. If there are many stages, the points of a matrix
+//! share one box; if there are still more, all stages of a kind do.
 
 use runner_history::{Run, StageRun};
 use runner_pipeline::TaskGraph;
@@ -22,7 +22,7 @@ pub fn stage_graph(run: &Run) -> String {
             nodes = boxes(run, *by);
         }
     }
-    // Even kinds can be many, where a pipeline has many programs.
+    // Even kinds can be too many, if a pipeline has many programs.
     if nodes.names.len() > MOST_DRAWN {
         return format!("<p class=\"dim\">{} stages, too many to draw.</p>\n", run.stages.len());
     }
@@ -37,7 +37,7 @@ pub fn stage_graph(run: &Run) -> String {
     )
 }
 
-/// The status of a stage as it is shown, and as the class of its style.
+/// The status of a stage, as shown and as used for its CSS class.
 pub fn status_of(stage: &StageRun) -> &'static str {
     match stage.status {
         Some(status) => status.name(),
@@ -46,7 +46,7 @@ pub fn status_of(stage: &StageRun) -> &'static str {
     }
 }
 
-/// The boxes of a drawing: their names, and the box of each stage.
+/// The boxes of a drawing: their names, and the index of each stage's box.
 struct Boxes {
     names: Vec<String>,
     of: Vec<usize>,
@@ -119,7 +119,7 @@ pub(crate) fn counts(stages: &[&StageRun]) -> String {
     counts.join(", ")
 }
 
-/// The status that stands for several: that which needs attention first.
+/// The status that represents several stages: the one that needs attention first.
 fn together(stages: &[&StageRun]) -> &'static str {
     ["failed", "running", "waiting", "skipped", "ran", "cached"]
         .into_iter()

@@ -8,7 +8,7 @@ use runner_history::figures::{self, Curve, is_time};
 use runner_history::{ComputedMetrics, LastMetrics, StageRun};
 use std::collections::BTreeMap;
 
-/// The metrics whose charts come first.
+/// The metrics whose charts are shown first.
 pub(crate) const FIRST: [&str; 6] = [
     "charts/episodic_return",
     "validation/return_greedy",
@@ -52,7 +52,7 @@ pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Stor
     out
 }
 
-/// A chart for each metric, those that tell most first.
+/// A chart for each metric, the most informative first.
 pub fn learning_curves(series: &BTreeMap<String, Curve>) -> String {
     let chart = |name: &str, points: &[(f64, f64)]| {
         let series = Series::line(name, points.to_vec());
@@ -73,7 +73,7 @@ pub fn learning_curves(series: &BTreeMap<String, Curve>) -> String {
     out
 }
 
-/// The last `time/…` and `charts/SPS` of the run that computed the stage.
+/// The last values of `time/…` and `charts/SPS` from the run that computed the stage.
 fn times(stage: &StageRun, computed: &ComputedMetrics) -> LastMetrics {
     let mut metrics = stage.last_metrics();
     metrics.retain(|name, _| is_time(name));

@@ -3,7 +3,7 @@
 use runner_engine::Failure;
 use runner_report::html::{self, escape};
 
-/// The style sheet: that of the reports, and what is the server's own.
+/// The style sheet: that of the reports, followed by the server's own.
 pub(crate) fn style() -> String {
     format!("{}{}", html::STYLE, include_str!("style.css"))
 }
@@ -24,16 +24,16 @@ const PAGES: [(&str, &str); 5] = [
 pub(crate) struct Page {
     /// The title, as text.
     pub title: String,
-    /// The address of the navigation that it belongs to.
+    /// The address of the navigation entry to which the page belongs.
     pub within: &'static str,
     /// The body, as HTML.
     pub body: String,
-    /// The address of its events, if something on it changes.
+    /// The address of the page's events, if something on the page changes.
     pub live: Option<String>,
 }
 
 impl Page {
-    /// A page that does not change.
+    /// Creates a page that does not change.
     pub fn new(title: impl Into<String>, within: &'static str, body: String) -> Self {
         Self {
             title: title.into(),
@@ -43,7 +43,7 @@ impl Page {
         }
     }
 
-    /// The page of a failure.
+    /// Creates the page that shows a failure.
     pub fn failure(failure: &Failure) -> Self {
         let mut body = format!("<h1>Error</h1><p class=\"error\">{}</p>\n", escape(&failure.message));
         for cause in &failure.causes {
@@ -55,7 +55,7 @@ impl Page {
         Self::new("Error", "", body)
     }
 
-    /// The document.
+    /// The page as an HTML document.
     pub fn html(&self) -> String {
         let links: Vec<String> = PAGES
             .iter()
@@ -89,7 +89,7 @@ impl Page {
     }
 }
 
-/// A part of an address: what is not unreserved (RFC 3986) is percent-encoded.
+/// Percent-encodes the characters of an address component that are not unreserved (RFC 3986).
 pub(crate) fn encode(part: &str) -> String {
     let mut out = String::with_capacity(part.len());
     for byte in part.bytes() {

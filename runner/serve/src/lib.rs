@@ -1,9 +1,9 @@
-//! `runner serve`: the history of runs, running runs as they go, and the store, as pages for a browser.
+//! `runner serve`: the history of runs, runs in progress, and the store, as pages for a browser.
 //!
 //! Pages are HTML from the server, rendered from the event logs and the store by the code of the reports;
-//! there is nothing to build and nothing is fetched from elsewhere. What changes on a page (a fragment, an
-//! element with an id) is rendered again on the server and sent as a server-sent event: once for all watchers
-//! of the page, and only while there are any. Reading is all that a page does, unless the server was started
+//! there is nothing to build, and nothing is fetched from elsewhere. A part of a page that changes (a
+//! fragment, an element with an id) is rendered again on the server and sent as a server-sent event: once for
+//! all watchers of the page, and only while there are any. Pages only read, unless the server was started
 //! with `--allow-run`.
 //!
 //! ```text

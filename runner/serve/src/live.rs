@@ -15,7 +15,8 @@ use tokio::sync::watch;
 /// The interval between two renderings.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The number of renderings without a watcher after which a source is closed: a reload finds it open.
+/// The number of renderings without a watcher after which a source is closed; until then, a reload finds it
+/// open.
 const UNWATCHED: u32 = 6;
 
 /// The events for one watcher.
@@ -24,12 +25,12 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<Event, Infallible>> + Send>>
 /// The answer with the events of a page.
 pub(crate) type Events = Sse<KeepAliveStream<BoxedEvents>>;
 
-/// HTML by the id of the element that it is within.
+/// HTML fragments by the id of the element that contains them.
 pub(crate) type Fragments = BTreeMap<&'static str, String>;
 
 /// A page's source of fragments.
 pub(crate) trait Source: Send {
-    /// Renders what may have changed.
+    /// Renders the fragments that may have changed.
     fn render(&mut self) -> Fragments;
 
     /// True once nothing will change any more.
@@ -50,7 +51,7 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    /// The events of a page; `open` opens its source if nobody watches it yet.
+    /// Returns the events of a page; `open` opens the page's source if nobody watches it yet.
     ///
     /// # Errors
     /// If the source cannot be opened.
@@ -100,7 +101,7 @@ impl Hub {
                 }
                 is_new
             });
-            // A watcher that comes now waits for the lock, and then opens the source anew.
+            // A watcher that arrives now waits for the lock, and then opens the source again.
             let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
             unwatched = if sender.receiver_count() == 0 { unwatched + 1 } else { 0 };
             if is_over || unwatched > UNWATCHED {
@@ -113,7 +114,7 @@ impl Hub {
     }
 }
 
-/// The events for one watcher: at first all fragments, then those that differ from what it was sent.
+/// The events for one watcher: first all fragments, then the fragments that differ from those already sent.
 fn events(states: watch::Receiver<Arc<State>>) -> impl Stream<Item = Result<Event, Infallible>> {
     let sent: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
     unfold((states, sent, false), |(mut states, mut sent, is_ended)| async move {

@@ -1,4 +1,4 @@
-//! A run from its event log, as it grows.
+//! A run in progress, followed through its event log.
 
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Failure, RunStatus, Stamped};
@@ -7,14 +7,14 @@ use runner_report::reporter::StageProgress;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// The number of lines of logs that are kept.
+/// The number of log lines that are kept.
 const LINES: usize = 400;
 
-/// The number of running programs whose logs are shown, and the bytes of each.
+/// The maximum number of running programs whose logs are shown, and the maximum number of bytes of each log.
 const PROGRAMS: usize = 4;
 const TAIL: u64 = 8 << 10;
 
-/// The most points of a metric that are drawn.
+/// The maximum number of points of a metric that are drawn.
 const POINTS: usize = 4_000;
 
 /// A run that is followed.
@@ -27,9 +27,9 @@ pub(crate) struct LiveRun {
     pub progress: BTreeMap<String, StageProgress>,
     /// The last lines of logs and warnings, with their stages.
     pub log: VecDeque<(String, String)>,
-    /// The time of its last event.
+    /// The time of the run's last event.
     pub last: Option<DateTime<Utc>>,
-    /// [`RunStatus::Killed`] once its process is gone without a last event.
+    /// The run's status: [`RunStatus::Killed`] once its process has exited without a last event.
     status: RunStatus,
 }
 
@@ -37,7 +37,7 @@ impl LiveRun {
     /// Opens the run `id` in the directory `runs`, and reads what has been written so far.
     ///
     /// # Errors
-    /// If its event log cannot be read.
+    /// If the run's event log cannot be read.
     pub fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let mut run = Self {
@@ -57,7 +57,7 @@ impl LiveRun {
     /// Reads what has been written since the last call.
     ///
     /// # Errors
-    /// If its event log cannot be read.
+    /// If the run's event log cannot be read.
     pub fn advance(&mut self) -> Result<(), Failure> {
         // Queried first: events written before the run ended are read below.
         let status = self.follower.status();
@@ -131,7 +131,7 @@ impl LiveRun {
         self.status
     }
 
-    /// The seconds since an instant: until now for a running run, else until its last event.
+    /// The seconds since an instant: until now for a run in progress, otherwise until the run's last event.
     pub fn seconds_since(&self, since: DateTime<Utc>) -> f64 {
         let now = match (self.status, self.last) {
             (RunStatus::Running, _) | (_, None) => Utc::now(),

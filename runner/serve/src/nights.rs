@@ -1,4 +1,4 @@
-//! The schedule of a server: `runner schedule run-due` again and again, as a process of its own.
+//! The schedule of a server: runs `runner schedule run-due` repeatedly, each time as a separate process.
 
 use crate::site::Site;
 use runner_engine::{Failure, no_thread};
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The interval at which it is seen whether a night is due.
+/// The interval at which due nights are looked for.
 const INTERVAL: Duration = Duration::from_secs(20);
 
 /// The time after which a night that failed or was late is run again.
 const RETRY_AFTER: &str = "1h";
 
-/// The interval at which a signal to stop is noticed.
+/// The interval at which a signal to stop is checked for.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The thread that runs nights.
 pub(crate) struct Nights(JoinHandle<()>);
 
 impl Nights {
-    /// Starts it; it ends when `stop` is set, and asks a night that is running to stop then, as Ctrl-C does.
+    /// Starts the thread. It ends when `stop` is set, and then asks a running night to stop, like a Ctrl-C.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -35,7 +35,7 @@ impl Nights {
             .current_dir(&site.directory)
             .env("RUNNER_HOME", &site.home)
             .stdin(Stdio::null())
-            // What goes wrong is told where the server tells it.
+            // Errors are printed where the server prints its own.
             .stdout(Stdio::null());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let run = move || {
@@ -52,9 +52,9 @@ impl Nights {
         Builder::new().spawn(run).map(Self).map_err(no_thread)
     }
 
-    /// Waits for its end.
+    /// Waits for the thread to end.
     pub fn join(self) {
-        // A panic of it has been told.
+        // A panic of the thread has already been reported.
         let _ = self.0.join();
     }
 }

@@ -25,23 +25,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// The content security policy of pages, which may load their own style sheet, script and events alone.
-/// Styles in elements are those of drawings.
+/// The content security policy of pages: they may load only their own style sheet, script and events. Inline
+/// styles are needed for drawings.
 const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src \
                       'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// The interval in which a signal to stop is noticed.
+/// The interval at which a signal to stop is checked for.
 const STOP: Duration = Duration::from_millis(100);
 
-/// The time in which pages that are being sent may be finished when the server stops.
+/// The time allowed for finishing responses when the server stops.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Listens, calls `announce` with the address and the token that requests need, and serves until
 /// [`Server::stop`] is set.
 ///
 /// # Errors
-/// If the address cannot be listened on, or `announce` fails.
+/// If the address is not available, or `announce` fails.
 pub fn serve(
     server: Server,
     announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), Failure>,
@@ -127,7 +127,7 @@ fn router(site: Site) -> Router {
         .with_state(site)
 }
 
-/// Checks who connects, and adds the headers of all answers.
+/// Checks access, and adds the headers common to all responses.
 async fn guard(State(site): State<Site>, request: Request, next: Next) -> Response {
     let mut response = match site.access.check(request.uri(), request.headers()) {
         Err(refused) => refuse(refused),
@@ -154,7 +154,7 @@ fn refuse(refused: Refused) -> Response {
     (status, format!("{}\n", refused.message())).into_response()
 }
 
-/// The token of an address becomes a cookie, so that it is not in the history of the browser's pages.
+/// Moves the token from the address to a cookie, so that it is not in the browser's history.
 fn to_cookie(uri: &Uri) -> Response {
     let token = query_value(uri, "token").unwrap_or_default();
     (
@@ -164,7 +164,7 @@ fn to_cookie(uri: &Uri) -> Response {
         .into_response()
 }
 
-/// The answer of `work`, which has a thread of its own as it waits for files.
+/// Runs `work`, which blocks on files, in a thread of its own, and returns its response.
 async fn answer<R: IntoResponse + Send + 'static>(
     work: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Response {
@@ -206,7 +206,7 @@ impl From<ListQuery> for Wanted {
     fn from(query: ListQuery) -> Self {
         Self {
             filter: query.filter,
-            // So far no history has a hundred million runs.
+            // The limit exceeds any realistic history: it allows a hundred million runs.
             page: query.page.min(1 << 20),
         }
     }
@@ -241,7 +241,7 @@ async fn artifact(
     answer(move || pages::artifact(&site, &site.run(&run)?, &stage, &output)).await
 }
 
-/// The report, which is rendered if it has not been.
+/// Returns the report, which is rendered first if it does not exist.
 async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
     let read = move || {
         let run = history::load(&site.runs, &site.run(&name)?)?;
@@ -267,7 +267,7 @@ async fn compare(State(site): State<Site>, uri: Uri) -> Response {
     answer(read).await
 }
 
-/// Refuses what changes something, unless the server may.
+/// Refuses a request that changes something, unless the server allows it.
 fn may_run(site: &Site) -> Result<(), Failure> {
     match site.allow_run {
         true => Ok(()),
@@ -324,7 +324,7 @@ async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<St
     .await
 }
 
-/// The way to the page of the run that was changed.
+/// Redirects to the page of the run that was changed.
 fn to_run(run: &str) -> impl IntoResponse + use<> {
     (StatusCode::SEE_OTHER, [(LOCATION, run_address(run))])
 }
