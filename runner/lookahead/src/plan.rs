@@ -19,7 +19,7 @@ use stages_core::PortType;
 use stages_core::typed_output::FileType;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest program that is searched for dates, in bytes.
+/// The maximum size of a program that is searched for dates, in bytes.
 const SEARCHED: u64 = 1 << 20;
 
 /// The plan of a check.
@@ -34,7 +34,7 @@ pub struct Plan<'a> {
     pub confidence: Confidence,
     /// The nodes that run again, in topological order.
     pub affected: BTreeSet<usize>,
-    /// The nodes that do not, and whose outputs others need.
+    /// The nodes that do not run again, but whose outputs other nodes need.
     pub lent: BTreeSet<usize>,
     pub replaced: Replaced,
     /// The dates of the rows of inputs and siblings, by node, for tables without dates.
@@ -62,13 +62,13 @@ pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("evaluate")
 }
 
-/// True for environments that a program steps: what they show is computed while they are stepped, and is no
-/// table.
+/// True for environments that a program steps: their observations are computed while they are stepped, and
+/// are not tables.
 pub fn is_stepped_by_program(pipeline: &Pipeline, node: usize) -> bool {
     matches!(&pipeline.nodes[node].work, Work::Kind { kind, .. } if kind.name() == "env/python")
 }
 
-/// True for figures of the whole period: the metrics of an evaluation, and those that a program writes.
+/// True for figures of the whole period: the metrics of an evaluation, and metrics written by a program.
 pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
     match &pipeline.nodes[node].work {
         Work::Command(command) => command.types.get(output) == Some(&PortType::Metrics),
@@ -76,7 +76,7 @@ pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
     }
 }
 
-/// Leaves out training whose results no other stage needs.
+/// Removes training stages whose results no other chosen stage needs.
 pub fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<usize> {
     let mut needed = BTreeSet::new();
     let mut left: Vec<usize> = Vec::new();
@@ -213,8 +213,8 @@ impl<'a> Plan<'a> {
         Ok(all.into_iter().collect())
     }
 
-    /// The versions of the data to test, in order: at each date, truncated, and perturbed in one of two
-    /// manners, or in both where dates are given.
+    /// The versions of the data to test, in order: at each date, truncated data, and data perturbed in one of
+    /// two manners, or in both if the user gave the dates.
     pub fn versions(&self) -> Vec<Version> {
         let few = self.cuts.len() <= 2;
         let mut versions = Vec::new();
@@ -231,7 +231,8 @@ impl<'a> Plan<'a> {
         versions
     }
 
-    /// True if a date that was tested leaves no data up to `date` unchanged.
+    /// True if the cut with the index `cut` is not before `date`, so that all data up to `date` stays
+    /// unchanged.
     pub fn is_after(&self, cut: usize, date: Date) -> bool {
         let until = self.cuts[cut].until;
         let end = Stamp::day(date).end;
@@ -239,7 +240,7 @@ impl<'a> Plan<'a> {
         stamps.filter(|stamp| stamp.end <= end).all(|stamp| stamp.end <= until)
     }
 
-    /// True if an output is not compared by request.
+    /// True if the user excluded an output from the comparison.
     pub fn is_excepted(&self, node: usize, output: &str) -> bool {
         let node = &self.pipeline.nodes[node];
         self.except.iter().any(|except| {
@@ -247,7 +248,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The seconds that the checked stages took when they were computed.
+    /// The total duration of the checked stages when they were computed, in seconds.
     pub fn run_seconds(&self) -> Result<f64, Failure> {
         let mut seconds = 0.0;
         for i in &self.affected {

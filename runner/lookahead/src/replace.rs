@@ -1,4 +1,4 @@
-//! A pipeline whose sources are versions of themselves, and whose training is that of the first run.
+//! A pipeline in which sources are replaced by versions of themselves, and training by that of the first run.
 
 use super::environment::{self, Ranges};
 use super::sources::{Source, Version};
@@ -7,16 +7,16 @@ use runner_pipeline::{Earlier, Pipeline, Work, graph_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The parts of a pipeline that every version of it replaces.
+/// The parts of a pipeline that are replaced in every version.
 pub struct Replaced {
-    /// Stages whose outputs are those of the first run: training.
+    /// The training stages, whose outputs are taken from the first run.
     pub pinned: BTreeSet<usize>,
-    /// The ranges of environments, by node.
+    /// The date ranges of environments, by node.
     pub ranges: BTreeMap<usize, Ranges>,
 }
 
 impl Replaced {
-    /// The pipeline with these versions of its sources.
+    /// Returns the pipeline with these versions of its sources.
     pub fn pipeline(
         &self,
         pipeline: &Pipeline,

@@ -11,7 +11,7 @@ use stages_core::typed_output::FileType;
 pub struct Settings {
     /// The dates after which data is changed; if empty, they are chosen.
     pub at: Vec<Date>,
-    /// The confidence with which they are chosen.
+    /// The confidence with which dates are chosen.
     pub wanted: Wanted,
     /// Stages (`stage`) and outputs (`stage.output`) that are not compared.
     pub except: Vec<String>,
@@ -22,14 +22,14 @@ pub struct Settings {
 pub struct Stages<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// The checked stages, by number.
+    /// The indices of the checked stages.
     pub chosen: &'a [usize],
-    /// The store of the run on the original data; the others have temporary ones.
+    /// The store of the run on the original data; the runs on changed data have temporary stores.
     pub store: &'a Store,
-    /// The types of files that programs write, and others than `stages-core` check.
+    /// The file types written by programs that crates other than `stages-core` validate.
     pub file_types: &'static [FileType],
     /// The options of the runs.
     pub options: &'a Options,
-    /// The interrupt of the runs.
+    /// The cancellation of the runs.
     pub control: &'a Control,
 }

@@ -1,7 +1,7 @@
-//! Stages that read market data, made to take changed data as they are.
+//! Stages that read market data, configured to accept changed data as it is.
 //!
-//! Data that is changed at random breaks rules of quality: prices jump by the ratio of a split, and more rows
-//! are dropped than a user would accept. Neither is look-ahead, and a stage that fails cannot be compared.
+//! Randomly changed data breaks data-quality rules: prices jump by the ratio of a split, and more rows are
+//! dropped than a user would accept. Neither is look-ahead, and a stage that fails cannot be compared.
 
 use runner_pipeline::{Pipeline, Work};
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 /// The rules that stop `ingest/option_chain` unless they are configured.
 const JUMPS: [&str; 2] = ["strike_jump", "price_jump"];
 
-/// The pipeline whose stages of ingested data fail neither for jumps nor for loss; their outputs for data
-/// that break no rule are the same.
+/// Returns the pipeline with ingesting stages that fail neither for jumps nor for loss of rows; their outputs
+/// for data that breaks no rule are the same.
 pub(super) fn tolerant(pipeline: &Pipeline) -> Pipeline {
     let mut pipeline = pipeline.clone();
     for node in &mut pipeline.nodes {

@@ -14,7 +14,7 @@ pub struct Unchecked {
 }
 
 impl Unchecked {
-    /// An output of a stage, or all of them, and the reason.
+    /// Creates the entry for an output of a stage, or for all of them, with the reason.
     pub(crate) fn new(stage: &str, what: &str, reason: impl Into<String>) -> Self {
         Self {
             stage: stage.to_owned(),
@@ -23,7 +23,7 @@ impl Unchecked {
         }
     }
 
-    /// A source that cannot be changed.
+    /// Creates the entry for a source that cannot be changed.
     pub(crate) fn source(name: &str, reason: &str) -> Self {
         Self::new(name, "", format!("{reason}, so that its future cannot be changed"))
     }

@@ -13,7 +13,7 @@ pub struct Verdict {
     pub verdict: Outcome,
     /// The dates after which data was changed, in the order of the tests.
     pub cuts: Vec<Cut>,
-    /// The confidence that the tested dates give about the others.
+    /// The confidence that the tested dates give about the remaining dates.
     pub confidence: Confidence,
     /// The changed sources.
     pub sources: Vec<Changed>,
@@ -25,13 +25,13 @@ pub struct Verdict {
     pub rules: Vec<(String, String)>,
     /// The stages and outputs that were left out by request.
     pub skipped: Vec<String>,
-    /// Inputs without dates, which are taken as known from the beginning.
+    /// The inputs without dates, which are assumed to be known from the beginning.
     pub fixed: Vec<String>,
     /// The number of compared tables.
     pub tables: usize,
-    /// The number of their rows up to the dates.
+    /// The number of rows of these tables up to the dates.
     pub rows: u64,
-    /// Cells whose difference is rounding.
+    /// The number of cells that differ only by rounding.
     pub rounded: u64,
     /// The cost of the check.
     pub cost: Cost,
@@ -43,9 +43,9 @@ pub struct Verdict {
 pub enum Outcome {
     /// Everything was compared, and nothing changed.
     Passed,
-    /// A value changed.
+    /// At least one value changed.
     Found,
-    /// Nothing changed, and something could not be compared.
+    /// Nothing changed, but something could not be compared.
     Unchecked,
 }
 
@@ -72,16 +72,16 @@ impl Outcome {
 /// The cost of the check.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
-    /// The runs of the pipeline on changed data.
+    /// The number of runs of the pipeline on changed data.
     pub runs: usize,
-    /// Their time on the clock, in seconds.
+    /// The wall-clock time of these runs, in seconds.
     pub seconds: f64,
-    /// The time that the checked stages took when they were computed, in seconds.
+    /// The total duration of the checked stages when they were computed, in seconds.
     pub run_seconds: f64,
 }
 
 impl Cost {
-    /// The time of the check as a factor of the run's.
+    /// The duration of the check, as a multiple of the run's duration.
     pub fn factor(self) -> f64 {
         self.seconds / self.run_seconds.max(1e-3)
     }
@@ -90,11 +90,11 @@ impl Cost {
 /// A changed source.
 #[derive(Clone, Debug, Serialize)]
 pub struct Changed {
-    /// `market.bars`, or `smooth: prices.csv` for a file.
+    /// The source's name: `market.bars`, or `smooth: prices.csv` for a file.
     pub name: String,
-    /// The rows that were changed, over all dates and manners.
+    /// The number of rows that were changed, over all dates and manners of change.
     pub rows: u64,
-    /// The number of stages downstream of it, which ran again.
+    /// The number of stages downstream of the source, which ran again.
     pub stages: usize,
 }
 
@@ -107,17 +107,17 @@ pub struct Moved {
     pub(crate) node: usize,
     /// The output, and its file if it has several.
     pub output: String,
-    /// The column; `(rows)` if rows were added or removed, `(order)` if they changed places.
+    /// The column's name; `(rows)` if rows were added or removed, `(order)` if they changed places.
     pub column: String,
-    /// The first date at which it was found, in the order of the tests.
+    /// The first tested date at which the change was found.
     pub at: String,
     /// The manner of the change.
     pub change: Change,
     /// The first changed row, counted from 0 within the file.
     pub row: usize,
-    /// The date of that row, if it has one.
+    /// The date of the changed row, if it has one.
     pub date: Option<String>,
-    /// The cells that identify it, of columns such as `symbol`.
+    /// The cells that identify the row, from columns such as `symbol`.
     pub about: String,
     /// The original value.
     pub was: String,
@@ -125,7 +125,7 @@ pub struct Moved {
     pub became: String,
     /// The number of changed rows.
     pub rows: usize,
-    /// The number of dates at which it was found.
+    /// The number of dates at which the change was found.
     pub dates: usize,
     /// The changed sources that the stage descends from.
     pub source: String,

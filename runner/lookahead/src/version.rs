@@ -1,4 +1,4 @@
-//! A run on data that was changed after a date.
+//! A run on data changed after a date.
 
 use super::change::{About, Change, Version};
 use super::compare::{Compare, Compared};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// The outcome of a run on a version of the data.
 pub struct Tested {
     pub version: Version,
-    /// The changed rows of each source, by its place.
+    /// The number of changed rows of each source, by the source's index.
     pub changed: Vec<(usize, u64)>,
     /// The stages that failed, with the reason.
     pub failed: Vec<(usize, String)>,
@@ -22,7 +22,7 @@ pub struct Tested {
     pub compared: Vec<(usize, String, Compared)>,
 }
 
-/// Runs the stages downstream of the sources on a version of the data, and compares what they make.
+/// Runs the stages downstream of the sources on a version of the data, and compares their outputs.
 pub fn test(
     plan: &Plan<'_>,
     pool: &Pool<'_>,
@@ -61,7 +61,7 @@ pub fn test(
     }
     let pipeline = plan.replaced.pipeline(plan.pipeline, &plan.base.made, &versions);
     // A policy's decisions depend on the account, which a truncated range would settle early: they are
-    // compared on perturbed data alone.
+    // compared only on perturbed data.
     let mut left_out = BTreeSet::new();
     let mut nodes = Vec::new();
     for node in plan.lent.union(&plan.affected).copied() {
@@ -131,8 +131,8 @@ pub fn test(
     Ok(tested)
 }
 
-/// Records in a store the outputs of nodes that the change does not reach, so that they are hits, and the
-/// versions of sources that are outputs.
+/// Records in a store the outputs of nodes that the change does not affect, so that these nodes are cached,
+/// and the versions of sources that are outputs.
 fn lend(
     overlay: &Overlay<'_>,
     plan: &Plan<'_>,

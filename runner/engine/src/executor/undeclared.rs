@@ -15,7 +15,7 @@ const OWN: [&str; 2] = ["/stage", "/tmp"];
 /// The utilities of POSIX, GNU coreutils, findutils and diffutils, the awks and the shells.
 const UTILITIES: &str = include_str!("utilities.txt");
 
-/// Those of the executed programs that are not in the key, sorted.
+/// The executed programs that are not in the key, sorted.
 pub(super) fn undeclared(executed: &BTreeSet<PathBuf>, tools: &[Tool]) -> Vec<PathBuf> {
     let is_declared = |path: &Path| {
         tools.iter().any(|tool| {

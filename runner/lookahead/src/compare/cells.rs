@@ -11,11 +11,11 @@ use arrow_cast::cast;
 use arrow_ord::cmp::distinct;
 use arrow_schema::{DataType, SchemaRef};
 
-/// The share of the known rows that a parameter changes when it is fitted on other data.
+/// The minimum share of the known rows that a parameter changes when it is fitted on other data.
 const MOST: f64 = 0.7;
 
 impl Compare<'_> {
-    /// The columns that differ in as many rows.
+    /// The columns that differ between two versions with the same number of known rows.
     pub(super) fn cells(&self, was: &Known, became: &Known, rounded: &mut u64) -> Vec<Difference> {
         let (a, b) = (was.batch.schema(), became.batch.schema());
         let names = |schema: &SchemaRef| -> Vec<String> {
@@ -23,7 +23,7 @@ impl Compare<'_> {
         };
         let (a, b) = (names(&a), names(&b));
         let place = |name: &String| b.iter().position(|other| other == name);
-        // Columns of one name may stand at one place alone.
+        // Columns with duplicate names can be paired only by position.
         let mut pairs: Vec<(&String, Option<usize>, Option<usize>)> = a
             .iter()
             .enumerate()
@@ -64,7 +64,7 @@ impl Compare<'_> {
         found
     }
 
-    /// The rows in which two columns of one length differ.
+    /// The rows in which two columns of equal length differ.
     fn differing(&self, a: &ArrayRef, b: &ArrayRef, rounded: &mut u64) -> Vec<usize> {
         let candidates = candidates(a, b);
         let same_type = a.data_type() == b.data_type();
@@ -72,7 +72,7 @@ impl Compare<'_> {
             return candidates;
         }
         let (x, y) = (numbers(a), numbers(b));
-        // Single precision has seven digits.
+        // Single precision has about seven significant digits.
         let digits = if *a.data_type() == DataType::Float32 {
             1e-5
         } else {
@@ -99,14 +99,14 @@ impl Compare<'_> {
     }
 }
 
-/// The rows in which two columns are not the same bits.
+/// The rows in which two columns are not bitwise equal.
 fn candidates(a: &ArrayRef, b: &ArrayRef) -> Vec<usize> {
     if a.data_type() != b.data_type() {
         return (0..a.len()).collect();
     }
     match distinct(a, b) {
         Ok(differs) => differs.values().set_indices().collect(),
-        // Nested columns have no such kernel.
+        // The `distinct` kernel does not support nested columns.
         Err(_) => {
             let same = |row: usize| a.slice(row, 1).to_data() == b.slice(row, 1).to_data();
             (0..a.len()).filter(|&row| !same(row)).collect()
@@ -114,10 +114,10 @@ fn candidates(a: &ArrayRef, b: &ArrayRef) -> Vec<usize> {
     }
 }
 
-/// A cell as far as it is a number.
+/// The value of a cell, if it is a number.
 #[derive(Clone, Copy, PartialEq)]
 enum Cell {
-    /// Missing, or not a number.
+    /// The cell is missing, or not a number.
     Empty,
     Number(f64),
     Other,

@@ -6,10 +6,10 @@ use crate::change::Change;
 use crate::moment::Stamp;
 use arrow_array::{BooleanArray, RecordBatch};
 
-/// A table's rows that were known by the moment.
+/// The rows of a table that were known by the moment.
 pub struct Known {
     pub batch: RecordBatch,
-    /// Their places in the file.
+    /// The indices of the rows in the file.
     pub rows: Vec<usize>,
     pub stamps: Vec<Stamp>,
 }
@@ -18,7 +18,7 @@ impl Known {
     pub fn new(batch: &RecordBatch, stamps: &[Stamp], keep: impl Fn(Stamp) -> bool) -> Self {
         let mask: Vec<bool> = stamps.iter().map(|stamp| keep(*stamp)).collect();
         let rows: Vec<usize> = (0..mask.len()).filter(|&i| mask[i]).collect();
-        // Most tables are in the order of their dates.
+        // Most tables are sorted by their dates.
         let is_prefix = rows.last().is_none_or(|last| last + 1 == rows.len());
         let batch = match is_prefix {
             true => batch.slice(0, rows.len()),
@@ -61,8 +61,8 @@ impl Compare<'_> {
             }));
         }
         if self.change == Change::Truncated {
-            // The last rows may be written only once later ones have arrived: their values are compared where
-            // there are later ones.
+            // The last rows may be written only once later rows have arrived: their values are compared only
+            // if there are later rows.
             let first_missing = match became.stamps.iter().max() {
                 None => was.stamps.iter().min().copied(),
                 Some(last) => was.stamps.iter().filter(|stamp| *stamp > last).min().copied(),

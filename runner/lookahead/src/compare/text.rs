@@ -1,4 +1,4 @@
-//! Rows and cells as messages show them, and hashes of rows.
+//! Rows and cells as shown in messages, and hashes of rows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -15,7 +15,7 @@ pub fn hashes(batch: &RecordBatch) -> Vec<u64> {
     rows.into_iter().map(|row| row.finish()).collect()
 }
 
-/// The hashes of rows, whatever their order.
+/// The hashes of rows, independent of the rows' order.
 pub fn sorted(batch: &RecordBatch) -> Vec<u64> {
     let mut rows = hashes(batch);
     rows.sort_unstable();

@@ -20,15 +20,15 @@ use std::sync::Arc;
 /// The stage kinds.
 pub const KINDS: [&str; 3] = ["env/options", "env/stocks", "env/table"];
 
-/// The ranges of an environment.
+/// The date ranges of an environment.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     pub train: Option<(Date, Date)>,
-    /// `None` where worlds are held out.
+    /// `None` if worlds are held out.
     pub test: Option<(Date, Date)>,
 }
 
-/// The family of an environment, by which its files are read.
+/// The family of an environment, which determines how its files are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Options,
@@ -45,7 +45,8 @@ struct Environment {
 /// A world of an environment.
 struct World {
     spec: Value,
-    /// The snapshots and the contracts of each part; of stocks and of a table one, of all rows and nothing.
+    /// The numbers of snapshots and contracts of each part; for stocks and tables, a single part with all
+    /// rows and no contracts.
     parts: Vec<(RecordBatch, RecordBatch)>,
 }
 
@@ -91,7 +92,7 @@ impl Environment {
     }
 }
 
-/// The rows of each world, from the files of all worlds' parts.
+/// The rows of each world, computed from the files of all worlds' parts.
 fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<Vec<(RecordBatch, RecordBatch)>>, String> {
     let wrong = || "has rows of no world".to_owned();
     let mut parts = vec![Vec::new(); worlds];
@@ -128,13 +129,13 @@ impl World {
         self.parts.iter().filter_map(part_dates).flatten().map(Date).collect()
     }
 
-    /// The first and the last date of a range of snapshots.
+    /// The first and the last date in a range of snapshots.
     fn range(&self, range: &Value, dates: &[Date]) -> Option<(Date, Date)> {
         let date = |end: &str| dates.get(usize::try_from(range[end].as_u64()?).ok()?).copied();
         Some((date("first")?, date("last")?))
     }
 
-    /// The last date of training.
+    /// The last training date.
     fn trained_until(&self) -> Option<Date> {
         let dates = self.dates();
         let train = self.spec["splits"]["train"].as_array()?.last()?;
@@ -156,7 +157,7 @@ fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
     Some(column.as_primitive_opt::<Date32Type>()?.values().to_vec())
 }
 
-/// The times of rows: instants where there are several a day.
+/// The times of rows: instants if there are several snapshots a day.
 fn stamps(rows: &RecordBatch) -> Option<Vec<Stamp>> {
     if let Some(instants) = rows.column_by_name("instant") {
         let values = instants.as_fixed_size_list_opt()?.values();
@@ -174,7 +175,7 @@ fn stamps(rows: &RecordBatch) -> Option<Vec<Stamp>> {
     moment::instants(rows).or_else(days)
 }
 
-/// Elements of a list of values.
+/// Selects elements from a list of values.
 fn element(values: &ArrayRef, places: impl Iterator<Item = usize>) -> Option<ArrayRef> {
     let places = UInt64Array::from_iter_values(places.map(|place| place as u64));
     take(values, &places, None).ok()
@@ -187,10 +188,10 @@ fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Vec<(String, Array
         .collect()
 }
 
-/// The ranges of an environment; `None` if it is none of ours with dates.
+/// The ranges of an environment; `None` if it is not a built-in environment with dates.
 pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
     let Environment { spec, family, worlds } = Environment::read(store, artifact).ok()?;
-    // Worlds that are held out have no training dates; the others have the same.
+    // Held-out worlds have no training dates; all other worlds have the same ones.
     if !spec["config"]["test"]["worlds"].is_null() {
         let train = worlds.iter().find_map(|world| world.ranges().train)?;
         return Some(Ranges {
@@ -199,8 +200,8 @@ pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
         });
     }
     let found = match family {
-        // From the first date of all to the last, whatever lies between them: symbols of a table begin and
-        // end as they like.
+        // The ranges extend from the first date of all to the last, whatever lies between them: symbols of a
+        // table may begin and end at any date.
         Family::Table => {
             let all = |range: fn(&World) -> Option<(Date, Date)>| {
                 let found = || worlds.iter().filter_map(range);
@@ -216,7 +217,8 @@ pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
     Some(found).filter(|ranges| ranges.test.is_some())
 }
 
-/// A configuration with these ranges written out: by fractions they would move with the last date.
+/// Writes the ranges explicitly into a configuration: ranges given as fractions would move with the last
+/// date.
 pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
     let range = |(from, to): (Date, Date)| json!({ "from": from.to_string(), "to": to.to_string() });
     let mut config = config.clone();
@@ -227,11 +229,11 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
     config
 }
 
-/// The tables of an environment: what it looks up by date, and what was fitted, which is known at the end of
-/// training.
+/// The tables of an environment: the values that it looks up by date, and the values that were fitted, which
+/// are known at the end of training.
 ///
 /// # Errors
-/// When a file is not as the environment's stage writes it.
+/// When a file does not have the form that the environment's stage writes.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let Environment { spec, family, worlds } = &environment;
@@ -258,7 +260,7 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> 
 fn fitted(environment: &Environment) -> Result<Table, String> {
     let Environment { spec, family, worlds } = environment;
     let known = worlds.iter().filter_map(World::trained_until).max();
-    // Data that was cut off within the training dates does not bring their end forward.
+    // Data that is truncated within the training dates does not move their end forward.
     let planned: Option<Date> = spec["config"]["train"]["to"]
         .as_str()
         .and_then(|date| date.parse().ok());

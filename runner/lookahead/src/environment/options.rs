@@ -1,4 +1,5 @@
-//! The tables of `env/options`: its files number contracts within a part, and a part spans the date of a cut.
+//! The tables of `env/options`: its files number contracts within a part, and a part may span the date of a
+//! cut.
 
 use super::{World, columns, days, element, stamps};
 use crate::moment::Stamp;
@@ -11,11 +12,11 @@ use arrow_select::concat::{concat, concat_batches};
 use datasets::Date;
 use std::sync::Arc;
 
-/// The values of a quote, in the order of the files.
+/// The values of a quote, in the order in which the files store them.
 const VALUES: [&str; 8] = ["bid", "ask", "mark", "delta", "gamma", "vega", "theta", "source"];
 
 /// The tables of a world: its snapshots, and the quotes of its contracts by time and contract. `None` if a
-/// file is not as `env/options` writes it.
+/// file does not have the form that `env/options` writes.
 pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
     let (mut snapshots, mut contracts) = (Vec::new(), Vec::new());
     for (rows, paths) in &world.parts {
@@ -23,7 +24,7 @@ pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
         snapshots.push(with_contracts(rows, &names)?);
         contracts.push(names);
     }
-    // The time, the contract and the place of each quote.
+    // The time, the contract and the position of each quote.
     let mut quotes: Vec<(Stamp, &str, usize)> = Vec::new();
     let mut values: Vec<&dyn Array> = Vec::new();
     let (mut before, mut width) = (0, 1);
@@ -85,7 +86,7 @@ fn names(paths: &RecordBatch) -> Option<Vec<String>> {
     Some((0..paths.num_rows()).map(name).collect())
 }
 
-/// Snapshots with the terms of contracts in place of their numbers.
+/// The snapshots, with contracts' terms in place of their numbers.
 fn with_contracts(snapshots: &RecordBatch, contracts: &[String]) -> Option<RecordBatch> {
     let schema = snapshots.schema();
     let columns = schema.fields().iter().zip(snapshots.columns()).map(|(field, column)| {

@@ -12,7 +12,7 @@ use datasets::Date;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Columns of `env/stocks` by date alone; others have values for each symbol.
+/// The columns of `env/stocks` that are by date alone; all others have a value for each symbol.
 const BY_DATE: [&str; 4] = ["rate", "risk", "features", "hedge"];
 
 fn names(list: &Value) -> Vec<&str> {
@@ -23,7 +23,7 @@ fn names(list: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The values of a column, one after another, and their number in a row.
+/// The values of a column, row by row, and the number of values in a row.
 fn values(column: &ArrayRef) -> (ArrayRef, usize) {
     match column.data_type() {
         DataType::FixedSizeList(_, width) => (
@@ -34,8 +34,8 @@ fn values(column: &ArrayRef) -> (ArrayRef, usize) {
     }
 }
 
-/// The rows of a world of `env/table`, a column for each value of each symbol. `None` if its file is not as
-/// `env/table` writes it.
+/// The rows of a world of `env/table`, with a column for each value of each symbol. `None` if its file does
+/// not have the form that `env/table` writes.
 pub(super) fn rows(spec: &Value, world: &World) -> Option<Vec<Table>> {
     let (rows, _) = world.parts.first()?;
     let symbols = names(&world.spec["symbols"]);
@@ -65,7 +65,7 @@ pub(super) fn rows(spec: &Value, world: &World) -> Option<Vec<Table>> {
     )])
 }
 
-/// True for each date and symbol of `env/stocks` at which the symbol is or was listed.
+/// For each date and symbol of `env/stocks`, true once the symbol has been listed.
 fn listed(panel: &RecordBatch) -> Option<Vec<bool>> {
     let floats = |name: &str| cast(&values(panel.column_by_name(name)?).0, &DataType::Float64).ok();
     let (marks, statuses) = (floats("mark")?, floats("status")?);
@@ -83,8 +83,8 @@ fn listed(panel: &RecordBatch) -> Option<Vec<bool>> {
     )
 }
 
-/// The tables of a world of `env/stocks`: values by date, values by date and symbol from its listing on, and
-/// corporate actions. `None` if a file is not as `env/stocks` writes it.
+/// The tables of a world of `env/stocks`: values by date, values by date and symbol from the symbol's listing
+/// on, and corporate actions. `None` if a file does not have the form that `env/stocks` writes.
 pub(super) fn tables(spec: &Value, world: &World) -> Option<Vec<Table>> {
     let (panel, _) = world.parts.first()?;
     let (dates, symbols) = (days(panel, "date")?, names(&world.spec["symbols"]));
@@ -163,11 +163,11 @@ pub(super) fn tables(spec: &Value, world: &World) -> Option<Vec<Table>> {
     ])
 }
 
-/// The elements of an observation of `env/stocks` with their normalisation, but for those of symbols that are
-/// listed after `known`: these are constant until then.
+/// The elements of an observation of `env/stocks` with their normalisation, except for those of symbols
+/// listed after `known`, which are constant until then.
 pub(super) fn elements(spec: &Value, worlds: &[World], known: Date) -> Vec<(String, Value)> {
     let mut later: Vec<&str> = Vec::new();
-    // Of several worlds elements are named by the number of the symbol.
+    // With several worlds, elements are named by the index of the symbol.
     if let [world] = worlds
         && let Some((panel, _)) = world.parts.first()
         && let (Some(dates), Some(listed)) = (days(panel, "date"), listed(panel))

@@ -7,12 +7,12 @@ use runner_pipeline::Work;
 use std::collections::BTreeMap;
 
 impl Findings {
-    /// The programs that are fitted on data up to a date that they name, and what they make of it: with other
-    /// data up to that date most rows change, and with other data after it none. And the programs that only
+    /// The programs that are fitted on data up to a date that they name, and their outputs: other data up to
+    /// that date changes most rows, and other data after it changes none. Includes the programs that only
     /// inherit this.
     pub(super) fn fitted(&self, plan: &Plan<'_>, least: usize) -> BTreeMap<usize, Date> {
         let mut fitted: BTreeMap<usize, Date> = BTreeMap::new();
-        // Not beyond the training dates of an environment, where there is one.
+        // The date must not be after the training dates of an environment, if there is one.
         let latest = plan
             .replaced
             .ranges

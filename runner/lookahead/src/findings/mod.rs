@@ -1,4 +1,4 @@
-//! Collects the outcomes of runs on changed data to a verdict.
+//! Combines the outcomes of runs on changed data into a verdict.
 
 mod fitted;
 mod moved;
@@ -14,38 +14,38 @@ use runner_engine::Failure;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fewest tested dates after a training range that show that nothing depends on later data.
+/// The minimum number of tested dates after a training range that show that nothing depends on later data.
 const LEAST_AFTER: usize = 3;
 
-/// The state of a table after some comparisons.
+/// The state of a table after some of the comparisons.
 #[derive(Default)]
 struct Known {
-    /// The rows that were the same on truncated data.
+    /// The number of rows that were the same on truncated data.
     truncated: u64,
-    /// The rows that were the same on perturbed data.
+    /// The number of rows that were the same on perturbed data.
     perturbed: u64,
-    /// The reason why it could not be compared, the first time, and the dates, by place.
+    /// The first reason why the table could not be compared, and the indices of the dates.
     unchecked: Option<(String, BTreeSet<usize>)>,
-    /// The dates at which it changed, and whether most of its rows did.
+    /// The dates at which the table changed, and whether most of its rows did.
     moved: BTreeMap<usize, bool>,
 }
 
-/// The place of a cell that moved: node, output, table and column.
+/// The location of a cell that changed: node, output, table and column.
 type Column = (usize, String, String, String);
 
-/// The findings so far.
+/// The findings collected so far.
 #[derive(Default)]
 pub struct Findings {
-    /// The runs on changed data.
+    /// The number of runs on changed data.
     pub runs: usize,
-    /// The tested dates, by place.
+    /// The indices of the tested dates.
     cuts: BTreeSet<usize>,
     changed: BTreeMap<usize, u64>,
-    /// By node, output and table.
+    /// The state of each table, by node, output and table name.
     tables: BTreeMap<(usize, String, String), Known>,
-    /// By node, output, table and column.
+    /// The changes found, by node, output, table and column.
     moved: BTreeMap<Column, (Moved, BTreeSet<usize>)>,
-    /// The stages that failed on changed data: how, and the message.
+    /// The stages that failed on changed data: the kind of change, and the message.
     failed: BTreeMap<usize, BTreeMap<Change, String>>,
     rounded: u64,
     rows: u64,
@@ -105,9 +105,9 @@ impl Findings {
         }
     }
 
-    /// True if every stage that is compared has been found to leak, or to fail.
+    /// True if every compared stage has been found to leak, or to fail.
     pub fn all_found(&self, plan: &Plan<'_>) -> bool {
-        // It may yet turn out that nothing changes after a training range.
+        // Later dates may still show that nothing changes after a training range.
         let fitted = self.fitted(plan, 0);
         let found: BTreeSet<usize> = self
             .moved

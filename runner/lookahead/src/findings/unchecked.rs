@@ -1,4 +1,4 @@
-//! Findings that are not comparisons: columns that could not be compared, and those that a rule judges.
+//! Findings other than comparisons: columns that could not be compared, and stages that a rule judges.
 
 use super::{Findings, Known};
 use crate::plan::{Plan, evaluates, is_metrics, is_stepped_by_program};
@@ -8,7 +8,7 @@ use runner_pipeline::Work;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Findings {
-    /// Names what could not be compared of a stage.
+    /// Names what could not be compared in a stage.
     pub(super) fn judge_stage(
         &self,
         plan: &Plan<'_>,
@@ -21,7 +21,7 @@ impl Findings {
         let is_program = matches!(of.work, Work::Command(_));
         let mut add = |what: &str, reason: String| unchecked.push(Unchecked::new(&of.id, what, reason));
         let failed = self.failed.get(&node);
-        // A kind of ours may need more data than there is up to a date; a program that fails was not
+        // A built-in kind may need more data than there is up to a date; a program that fails was not
         // compared.
         if let Some((_, message)) = failed.and_then(|failed| failed.iter().next()).filter(|_| is_program) {
             add("", message.clone());
@@ -85,7 +85,7 @@ impl Findings {
         }
     }
 
-    /// The failure upstream of a stage because of which it did not run.
+    /// The failure of an upstream stage that kept a stage from running.
     fn upstream_failure(&self, plan: &Plan<'_>, node: usize) -> Option<String> {
         let mut seen = vec![node];
         let mut at = 0;
@@ -106,7 +106,7 @@ impl Findings {
         None
     }
 
-    /// Judges a training by its input: the training dates of an environment, and what was fitted on them.
+    /// Judges a training by its inputs: the training dates of an environment, and the values fitted on them.
     pub(super) fn judge_training(
         &self,
         plan: &Plan<'_>,
@@ -155,7 +155,7 @@ impl Findings {
 }
 
 impl Plan<'_> {
-    /// True for an evaluation and what depends on one, which does not run on truncated data.
+    /// True for an evaluation and everything downstream of one, which does not run on truncated data.
     fn is_perturbed_alone(&self, node: usize) -> bool {
         let mut needs = self.pipeline.nodes[node].needs.values().flatten();
         evaluates(self.pipeline, node) || needs.any(|need| self.is_perturbed_alone(need.node))

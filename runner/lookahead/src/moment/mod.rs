@@ -1,4 +1,4 @@
-//! The time at which a row of a table is known, parsed from any common form of dates and times.
+//! The time at which a row of a table is known, parsed from any common format of dates and times.
 
 mod names;
 mod text;
@@ -20,8 +20,8 @@ use text::{iso, time_of_day};
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// The span that the date or time of a row names, in microseconds since 1970-01-01: a day, or an instant. The
-/// row is known at its end.
+/// The span that a row's date or time denotes, in microseconds since 1970-01-01: a day, or an instant. The
+/// row is known at the end of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stamp {
     pub start: i64,
@@ -41,7 +41,7 @@ impl Stamp {
         Self { start: at, end: at }
     }
 
-    /// The day it begins on.
+    /// The day on which the span begins.
     pub fn date(self) -> Date {
         date_of(self.start)
     }
@@ -72,7 +72,7 @@ pub fn date_of(micros: i64) -> Date {
     Date(i32::try_from(micros.div_euclid(DAY)).unwrap_or(i32::MAX))
 }
 
-/// Timestamps at midnight alone are dates.
+/// Timestamps that are all at midnight are dates.
 fn settle(mut stamps: Vec<Stamp>) -> Vec<Stamp> {
     if stamps.iter().all(|stamp| stamp.is_midnight()) {
         for stamp in &mut stamps {
@@ -82,7 +82,7 @@ fn settle(mut stamps: Vec<Stamp>) -> Vec<Stamp> {
     stamps
 }
 
-/// The column with the dates of a table's rows, and the dates; `None` if no column has a date in each row.
+/// The date column of a table, and the date of each row; `None` if no column has a date in each row.
 pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     let schema = batch.schema();
     let fields = schema.fields();
@@ -94,7 +94,7 @@ pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     };
     let named = (0..fields.len()).filter(|&i| is_date_name(fields[i].name()));
     let typed_columns = (0..fields.len()).filter(|&i| typed(i) && !is_other_date_name(fields[i].name()));
-    // The index that pandas writes: the first column of text, without a name.
+    // The index written by pandas: the first column of text, without a name.
     let first = (0..fields.len().min(1)).filter(|_| !is_other_date_name(fields[0].name()));
     let text = (0..fields.len()).filter(|&i| {
         is_text(fields[i].data_type()) && fields[i].name().to_ascii_lowercase().contains("date")
@@ -113,7 +113,7 @@ pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     None
 }
 
-/// The column that has dates in some rows, though not in all; a date of expiry is none.
+/// The column that has dates in some rows, but not in all; expiry dates do not count.
 pub fn with_some_dates(batch: &RecordBatch) -> Option<String> {
     let schema = batch.schema();
     let fields = schema
@@ -136,7 +136,7 @@ fn is_text(ty: &DataType) -> bool {
     matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The instants of rows of which a column of days says less: those of the snapshots of a chain.
+/// The instants of rows whose date column states only the day: the snapshots of a chain.
 pub fn instants(batch: &RecordBatch) -> Option<Vec<Stamp>> {
     let column = batch.column_by_name(SNAPSHOT.name)?;
     column_dates(column.as_ref(), true).filter(|stamps| stamps.iter().all(|stamp| stamp.start == stamp.end))
@@ -170,8 +170,8 @@ pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
     })
 }
 
-/// The dates of a column; `None` if one is missing or is not a date. Numbers are dates in a column of such a
-/// name alone.
+/// The dates of a column; `None` if a date is missing or invalid. Numbers count as dates only if the column's
+/// name says so.
 pub fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     if column.null_count() > 0 {
         return None;
@@ -208,7 +208,7 @@ pub fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     }
 }
 
-/// The dates of integers: numbers of eight digits, or others in a column whose name says so.
+/// The dates of integers: eight-digit numbers, or other numbers in a column whose name says so.
 pub fn integer_dates(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
     let eight_digits = || values.clone().all(|value| (10_000_000..100_000_000).contains(&value));
     (named || eight_digits())
@@ -228,7 +228,7 @@ fn number_dates(values: impl Iterator<Item = i64> + Clone) -> Option<Vec<Stamp>>
     if let Some(stamps) = values.clone().map(compact).collect::<Option<Vec<_>>>() {
         return Some(stamps);
     }
-    // From 1980 to 2100.
+    // The accepted range is 1980 to 2100.
     let units = [
         (1, SECOND, 1),
         (1000, 1000, 1),

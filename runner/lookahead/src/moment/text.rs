@@ -3,7 +3,7 @@
 use super::{DAY, SECOND, Stamp, number_dates, settle};
 use datasets::Date;
 
-/// The dates of text cells, all in one form; `None` if they have no such form.
+/// The dates of text cells, all in one format; `None` if they have no common format.
 pub fn text_dates(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
     let all = |parse: &dyn Fn(&str) -> Option<Stamp>| {
         cells.iter().map(|cell| parse(cell.trim())).collect::<Option<Vec<_>>>()
@@ -28,13 +28,13 @@ pub fn text_dates(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
     }
     let [month_first, day_first] = [false, true].map(|day_first| all(&|cell| slashed(cell, day_first)));
     match (month_first, day_first) {
-        // Of two readings, the one in which the rows are in order.
+        // If two readings are possible, the one in which the rows are sorted is taken.
         (Some(a), Some(b)) => Some(if !a.is_sorted() && b.is_sorted() { b } else { a }),
         (one, other) => one.or(other),
     }
 }
 
-/// `2024-01-31`, also with `/` or `.`, alone or with a time, and `2024-01`.
+/// Parses `2024-01-31`, also with `/` or `.`, alone or with a time, and `2024-01`.
 pub(super) fn iso(text: &str) -> Option<Stamp> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| {
@@ -69,14 +69,14 @@ pub(super) fn iso(text: &str) -> Option<Stamp> {
     let rest = rest.strip_prefix(['T', ' ', 't'])?.trim();
     let zone = rest.find(['Z', 'z', '+']).or_else(|| rest.rfind('-'));
     let (time, zone) = rest.split_at(zone.unwrap_or(rest.len()));
-    // Local time, so that a day ends where the data's own day does.
+    // Times are kept local, so that a day ends where the data's own day does.
     let known_zone =
         matches!(zone, "" | "Z" | "z") || zone[1..].bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
     known_zone.then_some(())?;
     Some(Stamp::instant(day.start + time_of_day(time.trim())?))
 }
 
-/// Microseconds since midnight of `09:30`, `09:30:00` or `09:30:00.5`.
+/// Parses `09:30`, `09:30:00` or `09:30:00.5` to microseconds since midnight.
 pub(super) fn time_of_day(text: &str) -> Option<i64> {
     let mut parts = text.split(':');
     let (hour, minute) = (parts.next()?.parse::<i64>().ok()?, parts.next()?.parse::<i64>().ok()?);
@@ -88,7 +88,7 @@ pub(super) fn time_of_day(text: &str) -> Option<i64> {
     valid.then(|| (hour * 3600 + minute * 60) * SECOND + (seconds * 1e6) as i64)
 }
 
-/// `1/31/2024` or `31.1.2024`.
+/// Parses `1/31/2024` or `31.1.2024`.
 fn slashed(text: &str, day_first: bool) -> Option<Stamp> {
     let (date, time) = match text.split_once(' ') {
         Some((date, time)) => (date, Some(time_of_day(time.trim())?)),
@@ -105,7 +105,7 @@ fn slashed(text: &str, day_first: bool) -> Option<Stamp> {
     Some(time.map_or(day, |time| Stamp::instant(day.start + time)))
 }
 
-/// `31-Jan-2024`, `Jan 31, 2024` or `31 January 2024`.
+/// Parses `31-Jan-2024`, `Jan 31, 2024` or `31 January 2024`.
 fn with_month_name(text: &str) -> Option<Stamp> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -144,7 +144,7 @@ pub fn name_date(path: &str) -> Option<Stamp> {
     })
 }
 
-/// The dates that a text names, as in `2024-01-31`.
+/// The dates that a text contains, such as `2024-01-31`.
 pub fn named_in(text: &str) -> Vec<Date> {
     let at = |i: usize| {
         text.get(i..i + 10)

@@ -1,4 +1,4 @@
-//! Prices beyond others, as checks of data require: the low is the lowest of its bar.
+//! Ordering constraints between prices, as data checks require them: the low is the lowest price of its bar.
 
 use super::cells::New;
 use crate::column::Column;
@@ -8,7 +8,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array as _, Float64Array};
 use std::sync::Arc;
 
-/// Moves prices beyond those that bound them.
+/// Moves prices so that they satisfy the bounds given by other prices.
 pub fn keep(document: &Document, from: &[usize], new: &mut New) {
     type Rule<'r> = (&'r str, &'r [&'r str], fn(f64, f64) -> f64);
     let rules: [Rule; 3] = [

@@ -12,10 +12,10 @@ use arrow_select::take::take;
 use arrow_select::zip::zip;
 use std::collections::BTreeMap;
 
-/// The replaced columns of some rows, by place; missing cells stay as they are.
+/// The replaced columns of some rows, by column index; missing cells stay missing.
 pub type New = BTreeMap<usize, ArrayRef>;
 
-/// Rows of a table, some of their cells replaced.
+/// The rows of a table, with some of their cells replaced.
 pub fn rows(document: &Document, from: &[usize], new: &New) -> Result<RecordBatch, String> {
     let places: UInt64Array = from.iter().map(|&row| Some(row as u64)).collect();
     let column = |(i, column): (usize, &ArrayRef)| {
@@ -45,7 +45,8 @@ pub fn rows(document: &Document, from: &[usize], new: &New) -> Result<RecordBatc
         .map_err(|err| err.to_string())
 }
 
-/// A number with as many decimals as a text has, or the one beside it where that is the same text.
+/// Formats a number with as many decimals as a text has; if that gives the same text, takes the next number
+/// instead.
 fn decimals(value: f64, like: &str) -> String {
     if like.contains(['e', 'E']) {
         return format!("{value:e}");

@@ -1,8 +1,8 @@
-//! Perturbed data after a date. Each cell keeps its type and stays plausible, so that checks of data still
-//! pass: integers stay integers, a text is another text of its column, a high is the highest price of its
-//! bar. No ratio of two cells is preserved.
+//! Perturbed data after a date. Each cell keeps its type and stays plausible, so that data checks still pass:
+//! integers stay integers, a text is replaced by another text of its column, a high stays the highest price
+//! of its bar. No ratio of two cells is preserved.
 //!
-//! The perturbed row does not depend on the date after which the data is changed, so that it is computed
+//! A perturbed row does not depend on the date after which the data is changed, so that it is computed only
 //! once.
 
 mod bounds;
@@ -21,16 +21,16 @@ use datasets::Date;
 use datasets::layout::SymbolFormat;
 use std::collections::BTreeSet;
 
-/// A version of a file.
+/// A changed version of a file.
 pub struct New {
     pub bytes: Vec<u8>,
-    /// The rows after the moment, which the change reaches.
+    /// The number of rows after the moment, which the change affects.
     pub rows: u64,
-    /// The rows that it has.
+    /// The number of rows in the version.
     pub left: usize,
 }
 
-/// A version of a file; `None` if it has no rows after the moment.
+/// Creates a version of a file; `None` if the file has no rows after the moment.
 ///
 /// # Errors
 /// When a table cannot be written.
@@ -54,7 +54,7 @@ pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
 }
 
 impl Document {
-    /// The table, its rows after a moment changed.
+    /// Returns the table with the rows after a moment changed.
     fn version(&self, about: &About) -> Result<RecordBatch, String> {
         let is_known = |row: usize| self.stamps[row].end <= about.until;
         let (place, make): (_, fn(&Self) -> _) = match about.change {
@@ -91,14 +91,14 @@ impl Document {
     }
 }
 
-/// True for the symbol of an option contract.
+/// True if the text is the symbol of an option contract.
 fn is_contract(text: &str) -> bool {
     [SymbolFormat::Occ, SymbolFormat::Deribit]
         .iter()
         .any(|format| format.parse(text).is_some())
 }
 
-/// The third of the symbols that end, at least one, and none where there is only one.
+/// The third of the symbols that ends: at least one, but none if there is only one symbol.
 pub fn delisted(symbols: &BTreeSet<String>, seed: Date) -> BTreeSet<String> {
     if symbols.len() < 2 {
         return BTreeSet::new();
@@ -109,7 +109,7 @@ pub fn delisted(symbols: &BTreeSet<String>, seed: Date) -> BTreeSet<String> {
     ranked.into_iter().cloned().collect()
 }
 
-/// A pseudo-random number from 0 to 1 of a moment and a position.
+/// A pseudo-random number between 0 and 1, derived from a moment and a position.
 fn chance(stamp: Stamp, place: u64) -> f64 {
     let mut x = (stamp.start / 1000).cast_unsigned().rotate_left(20)
         ^ place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

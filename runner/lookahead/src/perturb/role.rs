@@ -1,4 +1,4 @@
-//! The roles of columns in perturbation, by their names and values.
+//! The roles of columns in a perturbation, determined by their names and values.
 
 use crate::column::Column;
 use crate::document::Document;
@@ -6,33 +6,33 @@ use crate::perturb::is_contract;
 use crate::{moment, names};
 use std::collections::BTreeSet;
 
-/// The most values of a column of codes.
+/// The maximum number of distinct values in a column of codes.
 const CODES: usize = 12;
 
 /// The role of a column.
 pub enum Role {
-    /// Left as it is: a date, a key.
+    /// The column is left unchanged: a date, or a key.
     Fixed,
-    /// Numbers between bounds.
+    /// The column holds numbers between bounds.
     Number {
         low: f64,
         high: f64,
     },
-    /// One of some integers.
+    /// The column holds a few distinct integers.
     Codes(Vec<f64>),
-    /// One of the texts of the column.
+    /// The column holds texts, which are replaced by other texts of the column.
     Texts,
     Flag,
-    /// Days that are not those of the row.
+    /// The column holds days other than the row's own date.
     Date,
 }
 
-/// The role of a column.
+/// Determines the role of a column.
 pub fn role(document: &Document, column: usize) -> Role {
     let name = document.names[column].as_str();
     let is_key =
         names::of("key_part").any(|part| name.contains(part)) || name.ends_with("id") || name == "time";
-    // Of corporate actions: a dividend has no ratio, and a split no amount.
+    // In corporate actions, a dividend has no ratio, and a split no amount.
     let is_kind = name == "kind" && document.names.iter().any(|other| other == "ratio");
     if Some(column) == document.date || Some(column) == document.symbols || is_key || is_kind {
         return Role::Fixed;

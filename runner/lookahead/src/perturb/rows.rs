@@ -1,6 +1,6 @@
-//! Other rows: a fifth of the dates and some rows are gone, symbols begin, dates are added at the end, and
-//! each symbol's values are multiplied by a factor of its own, so that ranks change. Symbols that end are
-//! left out where the rows are written.
+//! Other rows: a fifth of the dates and some further rows are removed, symbols begin, dates are added at the
+//! end, and each symbol's values are multiplied by a factor of its own, so that ranks change. Symbols that
+//! end are omitted when the rows are written.
 
 use super::{cells, chance, hash, is_contract, values};
 use crate::column::Column;
@@ -14,11 +14,11 @@ struct Row {
     factor: f64,
     /// The symbol that begins with a copy of the row.
     symbol: Option<String>,
-    /// The weekdays by which a copy of the row is later.
+    /// The number of weekdays by which a copy of the row is moved later.
     later: u32,
 }
 
-/// All rows, perturbed.
+/// Perturbs all rows.
 pub fn all(document: &Document) -> Result<Variant, String> {
     let stamps = &document.stamps;
     let (codes, symbols) = document.symbols();
@@ -33,7 +33,7 @@ pub fn all(document: &Document) -> Result<Variant, String> {
     let (mut rows, mut added) = (Vec::new(), Vec::new());
     for (from, &stamp) in stamps.iter().enumerate() {
         let (symbol, hash) = (&symbols[codes[from] as usize], hashes[codes[from] as usize]);
-        // The last date stays, so that later rows exist as in the original.
+        // The last date is kept, so that the original's later rows still exist.
         let gone = Some(stamp) != last && chance(stamp, 3) < 0.2
             || per_date && chance(stamp, hash ^ from as u64) < 0.05;
         if gone {
@@ -60,7 +60,7 @@ pub fn all(document: &Document) -> Result<Variant, String> {
     }
     let in_place = rows.len();
     rows.append(&mut added);
-    // No moment is left without rows after it, so that the change is one.
+    // Rows are added after the last date, so that the change has an effect at every moment.
     if in_order && document.may_grow && document.has_plain_dates() {
         for later in 1..=3 {
             let last_rows = (0..stamps.len()).filter(|&row| Some(stamps[row]) == last);
@@ -95,7 +95,7 @@ pub fn all(document: &Document) -> Result<Variant, String> {
     })
 }
 
-/// A symbol that begins: of a contract, one of another class with its terms.
+/// A symbol that begins: for a contract, one of another class with the same terms.
 fn another(symbol: &str) -> String {
     match (is_contract(symbol), symbol.split_once(':')) {
         (false, _) => format!("{symbol}Z"),
@@ -104,7 +104,7 @@ fn another(symbol: &str) -> String {
     }
 }
 
-/// The date of a row that is some weekdays later, as most data has.
+/// The date of a row moved later by some weekdays, since most data has weekdays only.
 fn later(document: &Document, row: &Row) -> datasets::Date {
     let mut date = document.stamps[row.from].date();
     for _ in 0..row.later {
@@ -117,7 +117,7 @@ fn later(document: &Document, row: &Row) -> datasets::Date {
 }
 
 impl Document {
-    /// True if rows of later dates can be added: the dates are days, and no contract would be beyond its
+    /// True if rows of later dates can be added: the dates are days, and no contract would be past its
     /// expiry.
     fn has_plain_dates(&self) -> bool {
         let has_expiry = self.names.iter().any(|name| name.contains("expir"));
@@ -125,7 +125,7 @@ impl Document {
             return false;
         };
         match &self.columns[column] {
-            // A row later by days would keep its instant.
+            // A copy moved by days would keep its instant.
             Column::Days(_) => self.stamps.iter().all(|stamp| stamp.start < stamp.end),
             Column::Texts(codes, choices) => {
                 let last = self.stamps.iter().zip(codes).max();

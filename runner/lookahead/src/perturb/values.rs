@@ -9,7 +9,7 @@ use crate::document::{Document, Variant};
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray};
 use std::sync::Arc;
 
-/// All rows with other values.
+/// Replaces the values in all rows.
 pub fn all(document: &Document) -> Result<Variant, String> {
     let from: Vec<usize> = (0..document.rows()).collect();
     let new = columns(document, &from, &vec![1.0; from.len()]);
@@ -20,12 +20,12 @@ pub fn all(document: &Document) -> Result<Variant, String> {
     })
 }
 
-/// The replaced columns of some rows: numbers are multiplied by the row's factor, and go 5 to 15 % up or
-/// down.
+/// The replaced columns of some rows: numbers are multiplied by the row's factor, which moves them 5 to 15 %
+/// up or down.
 pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> New {
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
-    // What all columns of a row share: whether they go up, and most of how far.
+    // The columns of a row share the direction of the move, and most of its size.
     let row = |&row: &usize| {
         let (stamp, symbol) = (document.stamps[row], hashes[codes[row] as usize]);
         (chance(stamp, symbol) < 0.5, 0.05 + 0.09 * chance(stamp, symbol ^ 7))
@@ -82,7 +82,7 @@ pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> New {
     new
 }
 
-/// Another of some choices, in about half of the cells.
+/// Picks another of some choices, in about half of the cells.
 fn other(own: usize, count: usize, chance: f64) -> Option<usize> {
     let others = count - 1;
     let place = (chance * 2.0 * others as f64) as usize;
@@ -100,9 +100,9 @@ fn integer(value: f64, factor: f64, up: bool, low: f64, high: f64) -> f64 {
     }
 }
 
-/// The new value; `None` where the old one stays.
+/// The new value; `None` if the old value is kept.
 fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> Option<f64> {
-    // A contract without a bid stays without one.
+    // A contract without a bid stays without a bid.
     if value == 0.0 && ["bid", "volume", "open_interest"].contains(&name) {
         return None;
     }
@@ -112,7 +112,7 @@ fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> Option<f64
         value * factor
     };
     let new = new.clamp(low, high);
-    // At a bound, to the other side of it.
+    // A value at a bound moves to the other side.
     Some(match new == value {
         true => value * 0.9 + if value == 0.0 { 1e-3 } else { 0.0 },
         false => new,

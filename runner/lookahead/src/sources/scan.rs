@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 /// The dates and symbols of a source.
 #[derive(Default)]
 pub struct Scan {
-    /// The distinct dates of its rows.
+    /// The distinct dates of the source's rows.
     pub stamps: BTreeSet<Stamp>,
     /// The date of each row, in the order of the rows, by table.
     pub rows: Vec<Vec<Stamp>>,
     pub symbols: BTreeSet<String>,
-    /// Dates worth a test of their own, each with the reason.
+    /// The dates that deserve a test of their own, each with the reason.
     pub notable: BTreeSet<(Stamp, &'static str)>,
 }
 
@@ -61,7 +61,7 @@ impl Scan {
     /// Adds the dates of missing and of extreme values.
     fn add_notable(&mut self, document: &Document, column: &Column) {
         let missing: Vec<usize> = (0..document.rows()).filter(|&row| column.is_missing(row)).collect();
-        // A column that is empty nearly everywhere says nothing about a date.
+        // A column that is almost entirely empty says nothing about a date.
         if missing.len() * 4 <= document.rows() * 3 {
             let stamps = missing.iter().map(|&row| (document.stamps[row], "a value is missing"));
             self.notable.extend(stamps);

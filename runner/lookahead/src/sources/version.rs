@@ -22,11 +22,11 @@ pub enum Version {
     },
 }
 
-/// Reads a file; `None` if it has no dates. And its size.
+/// Reads a file, and returns it with its size; `None` if it has no dates.
 pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
     let bytes = std::fs::read(&file.path).map_err(|err| format!("cannot be read: {err}"))?;
     let size = bytes.len() as u64;
-    // Without its folders, whose names may look like dates.
+    // The path's directories are dropped, since their names may look like dates.
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     Ok((Packed::read(&name, &bytes)?, size))
 }
@@ -45,7 +45,7 @@ pub fn read_entry(
 }
 
 impl Held {
-    /// A version of a file; `read` reads it where it is not held.
+    /// Creates a version of a file; `read` reads the file if it is not held.
     fn version(
         &self,
         about: &About,
@@ -65,7 +65,8 @@ impl Held {
 }
 
 impl Source {
-    /// Writes a version of it; `None` if the change leaves it as it is. And the number of changed rows.
+    /// Writes a version of the source, and returns the number of changed rows; `None` if the change leaves
+    /// the source unchanged.
     pub fn version(&self, overlay: &Overlay<'_>, about: &About) -> Result<Option<(Version, u64)>, Failure> {
         match &self.what {
             What::Files { files, may_drop } => {
@@ -101,7 +102,7 @@ impl Source {
         }
     }
 
-    /// A version of an artifact; `None` if it has no rows after the moment.
+    /// Creates a version of an artifact; `None` if it has no rows after the moment.
     fn artifact(
         &self,
         overlay: &Overlay<'_>,

@@ -8,7 +8,7 @@ use stages_table_file::text::separator;
 use stages_table_file::{Record, Records, first_record};
 use std::sync::Arc;
 
-/// A text of cells.
+/// A text that consists of cells.
 #[derive(Clone, Debug)]
 pub struct Csv {
     separator: char,
@@ -17,16 +17,17 @@ pub struct Csv {
     header: Option<String>,
     /// The cells of each row, without quotes.
     rows: Vec<Vec<String>>,
-    /// The columns whose cells are in quotes.
+    /// The columns whose cells are quoted.
     quoted: Vec<bool>,
-    /// The byte-order mark, where the text begins with one.
+    /// The byte-order mark, if the text begins with one.
     mark: &'static str,
-    /// The end of its lines.
+    /// The line terminator.
     line_end: &'static str,
 }
 
 impl Csv {
-    /// Reads a text; `None` if its rows have different numbers of cells, or one cell that is not a date.
+    /// Parses a text; `None` if its rows have different numbers of cells, or a single cell that is not a
+    /// date.
     pub fn read(text: &str) -> Option<Self> {
         let first = first_record(text);
         let separator = char::from(separator(first));
@@ -57,7 +58,7 @@ impl Csv {
             mark: if text.starts_with('\u{feff}') { "\u{feff}" } else { "" },
             line_end: if first.ends_with("\r\n") { "\r\n" } else { "\n" },
         };
-        // A column alone is lines of text, unless it has a name and holds values.
+        // A single column is lines of text, unless it has a name and holds values.
         let is_column =
             csv.header.is_some() && !csv.rows.is_empty() && csv.rows.iter().all(|row| is_value(&row[0]));
         (width > 1 || is_column).then_some(csv)
@@ -79,7 +80,7 @@ impl Csv {
         )
     }
 
-    /// The text of rows of these columns.
+    /// Formats rows of these columns as text.
     pub fn write(&self, batch: &RecordBatch) -> Vec<u8> {
         let mut text = self.mark.to_owned();
         if let Some(line) = &self.header {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// An object whose keys keep their order.
+/// A JSON object whose keys keep their order.
 #[derive(Clone, Debug, Default)]
 struct Object(Vec<(String, Value)>);
 
@@ -35,13 +35,13 @@ impl<'de> Deserialize<'de> for Object {
 /// The form in which rows of JSON are written.
 #[derive(Clone, Debug)]
 pub struct Style {
-    /// True for an array, false for lines.
+    /// True for an array, false for JSON lines.
     is_array: bool,
     columns: Vec<Cells>,
 }
 
 impl Style {
-    /// True if a column holds nested or mixed values, as JSON.
+    /// True if a column holds nested or mixed values, which are stored as JSON text.
     pub fn is_json(&self, column: usize) -> bool {
         self.columns[column].is_json
     }
@@ -49,9 +49,9 @@ impl Style {
 
 #[derive(Clone, Copy, Debug)]
 struct Cells {
-    /// True if some rows do not have the field.
+    /// True if some rows lack the field.
     is_sparse: bool,
-    /// True for nested and mixed values, which stand in the table as JSON.
+    /// True for nested and mixed values, which are stored in the table as JSON text.
     is_json: bool,
 }
 
@@ -63,7 +63,7 @@ fn cell(value: &Value) -> Option<String> {
     }
 }
 
-/// A column of values of one type; others are shown as JSON.
+/// Creates a column from values of one type; other values are stored as JSON text.
 fn column(values: &[Option<&Value>]) -> (ArrayRef, Cells) {
     let is_sparse = values.iter().any(Option::is_none);
     let values = || values.iter().map(|value| value.filter(|value| !value.is_null()));
@@ -109,10 +109,10 @@ fn objects(rows: &[Object], is_array: bool) -> (Form, RecordBatch) {
     (Form::Json(style), batch(arrays, rows.len()))
 }
 
-/// The table of a JSON text.
+/// Reads the table of a JSON text.
 ///
 /// # Errors
-/// When it is not JSON.
+/// When the text is not JSON.
 pub fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
     let dated = |(form, batch)| (form, Table::new(batch));
     if let Ok(rows) = serde_json::from_slice::<Vec<Object>>(bytes) {
@@ -126,7 +126,7 @@ pub fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
             return Ok(dated(objects(&rows, false)));
         }
         let value: Value = serde_json::from_slice(bytes).map_err(|err| format!("is not JSON: {err}"))?;
-        // Any other array, row by row.
+        // Any other array is read row by row.
         let rows = value.as_array().cloned().unwrap_or_else(|| vec![value]);
         let cells = texts("value", rows.iter().map(cell));
         return Ok((Form::Fixed, Table::undated(batch(vec![cells], rows.len()))));

@@ -1,4 +1,4 @@
-//! Headers of NumPy files: a Python dictionary.
+//! Headers of NumPy files, which are Python dictionaries.
 
 /// The type of an element.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,16 +41,16 @@ impl Type {
 /// The header of an array.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// The text, in which the number of rows is the first length of the shape.
+    /// The header's text, in which the number of rows is the first length of the shape.
     text: String,
-    /// The fields, each with its offset within an element; one without a name for a plain array.
+    /// The fields, each with its offset within an element; a plain array has a single field without a name.
     pub fields: Vec<(String, Type, usize)>,
     pub item: usize,
     pub fortran: bool,
     pub shape: Vec<usize>,
 }
 
-/// The value of a key in the header, which is a Python dictionary.
+/// The value of a key in the header's dictionary.
 fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let at = header.find(&format!("'{key}'"))?;
     Some(
@@ -61,7 +61,7 @@ fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     )
 }
 
-/// The texts in quotes at the start of a list of fields, up to its closing bracket, and the number of opening
+/// The quoted texts at the start of a list of fields, up to its closing bracket, and the number of opening
 /// brackets between them.
 fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
     let (mut texts, mut rest, mut brackets) = (Vec::new(), list, 0);
@@ -77,13 +77,13 @@ fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
     }
 }
 
-/// The header of a file, and its data.
+/// Splits a file into its header and its data.
 ///
 /// # Errors
 /// When the file is shorter than its header says, or the header cannot be read.
 pub fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
     let bad = || "is a truncated array".to_owned();
-    // Two bytes of size in the first version of the format, and four in the others.
+    // The header's size takes two bytes in the first version of the format, and four in later versions.
     let from = if *file.get(6).ok_or_else(bad)? == 1 { 10 } else { 12 };
     let mut size = [0; 4];
     size[..from - 8].copy_from_slice(file.get(8..from).ok_or_else(bad)?);
@@ -108,7 +108,7 @@ impl Header {
         let mut item = 0;
         if descr.starts_with('[') {
             let (texts, brackets) = quoted(descr).ok_or_else(bad)?;
-            // Fields that are arrays themselves have a shape, in brackets within the brackets of the field.
+            // Fields that are arrays themselves have a shape, in brackets within the field's brackets.
             if brackets * 2 != texts.len() {
                 return Err(bad());
             }
@@ -147,18 +147,18 @@ impl Header {
         self.shape.first().copied().unwrap_or(1)
     }
 
-    /// The number of elements of a row.
+    /// The number of elements in a row.
     pub fn width(&self) -> usize {
         self.shape.iter().skip(1).product()
     }
 
-    /// True if rows stand one after another, so that the array can be written with others.
+    /// True if rows are contiguous, so that the array can be written with other rows.
     pub fn is_by_rows(&self) -> bool {
         let is_by_columns = self.fortran && self.shape.len() > 1 && self.width() > 1;
         !self.shape.is_empty() && !is_by_columns
     }
 
-    /// The beginning of a file with so many rows, up to its data.
+    /// The beginning of a file with the given number of rows, up to its data.
     pub fn with_rows(&self, rows: usize) -> Vec<u8> {
         let lengths = [rows].into_iter().chain(self.shape[1..].iter().copied());
         let shape: Vec<String> = lengths.map(|length| length.to_string()).collect();

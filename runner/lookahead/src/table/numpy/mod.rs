@@ -16,13 +16,14 @@ use arrow_schema::{DataType, TimeUnit};
 use header::Type;
 use std::sync::Arc;
 
-/// The most columns that the rows of a matrix are shown as; wider rows are one cell of bytes.
+/// The maximum number of columns as which the rows of a matrix are shown; wider rows become one cell of
+/// bytes.
 pub const MOST_COLUMNS: usize = 512;
 
-/// Reads an array: its first dimension is the rows.
+/// Reads an array, whose first dimension is the rows.
 ///
 /// # Errors
-/// When it is damaged, or holds what cannot be read.
+/// When the array is damaged, or holds elements that cannot be read.
 pub fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
     let (header, data) = header::split(file)?;
     let (rows, width, item) = (header.rows(), header.width(), header.item);
@@ -61,7 +62,7 @@ pub fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
     Ok((header, super::batch(columns, rows)))
 }
 
-/// The number in an element.
+/// The numeric value of an element.
 fn bytes<const N: usize>(ty: &Type, cell: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(cell);
@@ -93,7 +94,7 @@ fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
         (b'M', 8) if !ty.unit.is_empty() => {
             let (unit, by) = unit(ty)?;
             let ticks = cells.iter().map(|cell| i64::from_le_bytes(bytes(ty, cell)));
-            // "Not a time" is null.
+            // NumPy's "not a time" becomes null.
             let ticks = ticks.map(|ticks| (ticks != i64::MIN).then(|| ticks.saturating_mul(by)));
             let ticks: ArrayRef = Arc::new(ticks.collect::<Int64Array>());
             cast(&ticks, &DataType::Timestamp(unit, None)).map_err(|err| err.to_string())?
@@ -113,7 +114,7 @@ fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
     })
 }
 
-/// Cells of any type, as their bytes.
+/// Returns cells of any type as their bytes.
 fn opaque(cells: &[&[u8]], size: usize) -> Result<ArrayRef, String> {
     let size = i32::try_from(size).map_err(|_| "has rows that are too large".to_owned())?;
     let cells = cells.iter().map(|cell| Some(*cell));
@@ -121,7 +122,8 @@ fn opaque(cells: &[&[u8]], size: usize) -> Result<ArrayRef, String> {
     Ok(Arc::new(array.map_err(|err| err.to_string())?))
 }
 
-/// The unit of Arrow's timestamps that holds dates of a type, and the number of its ticks in one of theirs.
+/// The unit of Arrow timestamps that can hold dates of a NumPy unit, and the number of its ticks in one NumPy
+/// unit.
 fn unit(ty: &Type) -> Result<(TimeUnit, i64), String> {
     Ok(match ty.unit.as_str() {
         "W" => (TimeUnit::Second, 7 * 86_400),
@@ -139,7 +141,7 @@ fn unit(ty: &Type) -> Result<(TimeUnit, i64), String> {
 /// Writes rows of an array with this header.
 ///
 /// # Errors
-/// When a column is not of the header's type.
+/// When a column does not have the header's type.
 pub fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let mut file = header.with_rows(batch.num_rows());
     let columns: Vec<Vec<u8>> = batch
@@ -157,7 +159,7 @@ pub fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     Ok(file)
 }
 
-/// The bytes of a column's elements, one after another.
+/// The bytes of a column's elements, in order.
 fn elements(ty: &Type, column: &ArrayRef) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(column.len() * ty.size);
     match column.data_type() {
@@ -194,7 +196,7 @@ fn elements(ty: &Type, column: &ArrayRef) -> Result<Vec<u8>, String> {
         }
     }
     if ty.big_endian {
-        // Each character of a text has an order of bytes of its own.
+        // Each character of a text has its own byte order.
         let size = if ty.kind == b'U' { 4 } else { ty.size };
         bytes
             .chunks_exact_mut(size.max(1))
