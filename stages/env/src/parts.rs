@@ -22,9 +22,9 @@ const WORLD: &str = "world";
 /// A part of the tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Part {
-    /// The first and the last possible date, `FROM_TO`.
+    /// The first and the last possible date of the part, as `FROM_TO`.
     pub name: String,
-    /// The worlds that have rows in it, in order, each with its rows, numbered from the world's first.
+    /// The worlds that have rows in the part, in order, each with its rows, numbered from the world's first.
     pub rows: Vec<(usize, Range<usize>)>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn file(table: &str, part: &str) -> String {
 }
 
 impl Part {
-    /// All of `rows` rows of one world.
+    /// The part of all `rows` rows of a single world.
     pub(crate) fn whole(rows: usize) -> Self {
         Self {
             name: String::new(),
@@ -77,10 +77,10 @@ impl Part {
 /// The rows of a world in the files of parts, in order: the number of a file, and the rows in it.
 pub(crate) type RowsInFiles = Vec<(usize, Range<usize>)>;
 
-/// The rows of each world in the files of parts.
+/// Finds the rows of each world in the files of parts.
 ///
 /// # Errors
-/// When rows are of another world, or worlds out of order.
+/// Fails when rows are of an unknown world, or worlds are out of order.
 pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsInFiles>, StageError> {
     let mut found = vec![Vec::new(); worlds];
     for (file, batch) in files.iter().enumerate() {
@@ -123,7 +123,7 @@ pub(crate) trait TableRows: Sized + Sync + 'static {
         Ok(arrays)
     }
 
-    /// Appends rows of a part's file, whose columns have the numbers a row that `width` gives by name.
+    /// Appends rows of a part's file; `width` gives the number of numbers per row of each column, by name.
     fn append(
         &mut self,
         file: &RecordBatch,
@@ -137,14 +137,14 @@ pub(crate) trait TableRows: Sized + Sync + 'static {
 
 /// A column of rows.
 pub(crate) trait TableColumn<R>: Sync {
-    /// The name in the file.
+    /// The name of the column in the file.
     fn name(&self) -> &'static str;
     /// The values of a part; `None` where there are none.
     fn array(&self, worlds: &[&R], part: &Part) -> Result<Option<ArrayRef>, StageError>;
-    /// Appends the values of rows of a file, `width` numbers each; none where that is 0.
+    /// Appends the values of rows of a file, `width` numbers each; does nothing where `width` is 0.
     ///
     /// # Errors
-    /// When the file has no such column.
+    /// Fails when the file has no such column.
     fn append(
         &self,
         to: &mut R,
@@ -225,7 +225,7 @@ impl<R: TableRows, P: ArrowPrimitiveType> TableColumn<R> for Numbers<R, P> {
     }
 }
 
-/// Refuses tables that are not as they were made.
+/// Refuses tables whose contents contradict one another.
 pub(crate) fn consistent(is: bool) -> Result<(), StageError> {
     if is { Ok(()) } else { Err(mismatch()) }
 }

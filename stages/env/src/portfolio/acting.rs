@@ -1,4 +1,4 @@
-//! One decision, for trading outside.
+//! One decision at a snapshot, for trading outside the program.
 
 use super::env::{PortfolioEnv, begin};
 use super::simulator::Simulator;
@@ -10,19 +10,19 @@ use crate::ranges::StepRows;
 use crate::split::SnapshotRange;
 use stages_core::StageError;
 
-/// A market of which one decision is asked.
+/// A market in which a single decision can be asked for.
 pub trait ActingSimulator: Simulator {
-    /// The holdings.
+    /// The holdings of an account.
     fn holdings(&self, env: EnvView<'_, Self::Parts>) -> Holdings;
-    /// Replaces what is held: an account without a past.
+    /// Replaces the holdings: the account then has no past.
     ///
     /// # Errors
-    /// When a position is not known, or has no room.
+    /// Fails when a position is not known, or when there is no room for it.
     fn hold(&self, env: &mut EnvState<'_, Self::Parts>, holdings: &Holdings) -> Result<(), StageError>;
     /// The names of the choices of each component, in the order of the action mask; empty for continuous
     /// actions.
     fn choices(&self) -> Vec<String>;
-    /// The reason why each choice is masked, in the same order; `None` where it is allowed.
+    /// The reason why each choice is masked, in the order of the action mask; `None` where it is allowed.
     fn masked(&self, env: &EnvState<'_, Self::Parts>) -> Vec<Option<&'static str>>;
     /// Carries out an action in a copy of the environment, as though it were filled at this snapshot.
     ///
@@ -35,7 +35,7 @@ pub trait ActingSimulator: Simulator {
     ) -> Result<ActingOrders, StageError>;
 }
 
-/// One decision is that of environment 0.
+/// A single decision is that of environment 0.
 impl<S: ActingSimulator> PortfolioEnv<S> {
     /// The worlds, each with the snapshots of the split that it was opened with; before
     /// [`PortfolioEnv::begin_at`].
@@ -48,14 +48,14 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
         self.course.ranges.iter().map(world).collect()
     }
 
-    /// Starts an episode at a snapshot, which no snapshot ends.
+    /// Starts an episode at a snapshot; no later snapshot ends the episode.
     pub fn begin_at(&mut self, snapshot: usize) {
         self.course.begin_at(snapshot);
         begin(&self.simulator, &self.course, 0, &mut self.states.rows().env(0));
         self.forget();
     }
 
-    /// Writes observation and action mask of the state as it is.
+    /// Writes the observation and the action mask of the present state.
     pub fn show(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
         let mut out = StepRows::new(out, self.simulator.common().spec);
@@ -64,12 +64,12 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
         self.simulator.mask(&states.env(0), out.action_mask.row(0));
     }
 
-    /// [`ActingSimulator::holdings`].
+    /// The holdings of environment 0; see [`ActingSimulator::holdings`].
     pub fn holdings(&self) -> Holdings {
         self.simulator.holdings(self.states.view(0))
     }
 
-    /// [`ActingSimulator::hold`].
+    /// Replaces the holdings of environment 0; see [`ActingSimulator::hold`].
     ///
     /// # Errors
     /// When the environment does not know a position, or has no room for it.
@@ -81,12 +81,12 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
         Ok(())
     }
 
-    /// [`ActingSimulator::masked`].
+    /// The reason why each choice is masked; see [`ActingSimulator::masked`].
     pub fn masked(&self) -> Vec<Option<&'static str>> {
         self.simulator.masked(&self.states.clone().rows().env(0))
     }
 
-    /// [`ActingSimulator::orders`]; nothing is changed.
+    /// The orders of an action in environment 0, which is left unchanged; see [`ActingSimulator::orders`].
     ///
     /// # Errors
     /// When the action is of another kind or shape.

@@ -9,7 +9,7 @@ use stages_numerics::random::Random;
 
 /// The episodes of environments that are opened over a split.
 pub(crate) struct Course {
-    /// The ranges of the split, of all worlds.
+    /// The ranges of the split, over all worlds.
     pub ranges: Vec<SnapshotRange>,
     pub split: Split,
     pub seed: u64,
@@ -41,7 +41,7 @@ impl Course {
         }
     }
 
-    /// The range that environment `i` is evaluated over.
+    /// The range over which environment `i` is evaluated.
     pub(crate) fn evaluated(&self, i: usize) -> SnapshotRange {
         self.ranges[i % self.ranges.len()]
     }

@@ -1,4 +1,4 @@
-//! The batch of environments.
+//! The batch of environments of a market.
 
 use super::course::Course;
 use super::simulator::Simulator;
@@ -26,7 +26,7 @@ pub struct PortfolioEnv<S: Simulator> {
     /// The account at the end of the last episode of each `[B]`, and its weights `[B, N]`.
     finals: Vec<Option<S::Ledger>>,
     final_weights: Vec<f64>,
-    /// The explanation of the last step of each, where [`PortfolioEnv::keep_notes`] asked for it; else
+    /// The explanation of each environment's last step, if [`PortfolioEnv::keep_notes`] was called; else
     /// empty.
     notes: Vec<S::Note>,
 }
@@ -91,7 +91,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         Self::from_files(files(store, artifact), options)
     }
 
-    /// Opens the files that `file` gives by name.
+    /// Opens the files that `file` returns by name.
     ///
     /// # Errors
     /// The errors of [`PortfolioEnv::open`].
@@ -115,7 +115,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         })
     }
 
-    /// B.
+    /// B, the number of environments.
     pub(crate) fn len(&self) -> usize {
         self.finals.len()
     }
@@ -196,7 +196,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         &self.simulator
     }
 
-    /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
+    /// The present account of environment `i`; after the end of an episode, that at the start of the next.
     pub fn ledger(&self, i: usize) -> S::Ledger {
         self.simulator.ledger(self.states.view(i))
     }
@@ -223,7 +223,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         &self.final_weights[i * n..(i + 1) * n]
     }
 
-    /// The number of the snapshot that environment `i` is at, among those of all worlds.
+    /// The number of the present snapshot of environment `i`, among those of all worlds.
     pub fn snapshot(&self, i: usize) -> usize {
         self.states.now(i)
     }
@@ -244,14 +244,14 @@ impl<S: Simulator> PortfolioEnv<S> {
             .collect()
     }
 
-    /// The first snapshot of the world that a snapshot is of: history before it is of another market.
+    /// The first snapshot of the world of a snapshot: earlier snapshots are of another market.
     pub fn world_start(&self, snapshot: usize) -> usize {
         let worlds = self.simulator.common().worlds;
         worlds.snapshots(worlds.of(snapshot)).start
     }
 
-    /// The number of evaluation episodes of the split that it was opened with: environment i runs the i-th,
-    /// and then again from the first on.
+    /// The number of evaluation episodes of the split with which the environments were opened: environment i
+    /// runs the i-th, and then all from the first on.
     pub fn evaluation_episodes(&self) -> usize {
         self.course.ranges.len()
     }

@@ -31,7 +31,7 @@ pub(crate) fn part_batches(
 
 /// A world as [`SPEC`] has it.
 pub(crate) trait WorldFile {
-    /// The name.
+    /// The name of the world.
     fn name(&self) -> &str;
     /// The ranges of the splits, numbered from the world's first snapshot.
     fn splits(&self) -> &Splits;
@@ -41,7 +41,7 @@ pub(crate) trait WorldFile {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct World {
     pub name: String,
-    /// `[N]`.
+    /// The symbols `[N]`.
     pub symbols: Vec<String>,
     /// The first snapshot at which every feature has had a value.
     pub warm_up: usize,

@@ -19,20 +19,20 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// What is the same for every account of a market.
+/// The properties that all accounts of a market share.
 #[derive(Clone, Copy)]
 pub struct Common<'a> {
-    /// Observations and actions.
+    /// The specification of observations and actions.
     pub spec: &'a EnvSpec,
     pub worlds: &'a Worlds,
     pub reward: &'a Reward,
-    /// The positions of an account.
+    /// The number of positions of an account.
     pub width: usize,
     /// True if accounts have a hedge.
     pub hedges: bool,
-    /// The steps of a training episode.
+    /// The number of steps of a training episode.
     pub episode_length: EpisodeLength,
-    /// The steps of an evaluation episode beyond its last snapshot.
+    /// The number of steps of an evaluation episode beyond its last snapshot.
     pub steps_beyond: usize,
 }
 
@@ -55,14 +55,15 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// The explanation of a step, where one is asked for.
     type Note: Derived;
 
-    /// Opens the files that `file` gives by name.
+    /// Opens the files that `file` returns by name.
     ///
     /// # Errors
-    /// When one is missing or damaged.
+    /// Fails when a file is missing or damaged.
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError>;
-    /// What is the same for every account.
+    /// The properties that all accounts share.
     fn common(&self) -> Common<'_>;
-    /// The name of saved states of so many environments: kind and size, but for the split and the seed.
+    /// The name of the saved states of `num_envs` environments: kind and size, without the split and the
+    /// seed.
     fn tag(&self, num_envs: usize) -> String;
     /// The time of a snapshot.
     fn time(&self, snapshot: usize) -> SnapshotTime;
@@ -72,7 +73,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// The actions of `num_envs` environments.
     ///
     /// # Errors
-    /// When they are of another kind or shape.
+    /// Fails when the actions are of another kind or shape.
     fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Self::Acts<'a>, StageError>;
     /// The act of environment `i`; it may write the orders.
     fn decide<'a>(
@@ -81,7 +82,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
         i: usize,
         env: &mut EnvState<'_, Self::Parts>,
     ) -> Self::Act<'a>;
-    /// One step.
+    /// Takes one step.
     fn step(
         &self,
         env: &mut EnvState<'_, Self::Parts>,
@@ -92,7 +93,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     fn observe(&self, env: &EnvState<'_, Self::Parts>, out: &mut [f32]);
     /// Writes the action mask of a state, where [`Simulator::MASKS`].
     fn mask(&self, _env: &EnvState<'_, Self::Parts>, _out: &mut [bool]) {}
-    /// Finds what follows from a restored account.
+    /// Recomputes what follows from a restored account.
     fn recall(&self, _env: &mut EnvState<'_, Self::Parts>) {}
 
     /// The statement of an account.
@@ -109,6 +110,6 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// The return of the underlying, or of the market, from a snapshot to the next, with dividends; 0 at the
     /// end of a world.
     fn underlying_return(&self, snapshot: usize) -> f64;
-    /// The part of an observation that is the market's at a snapshot, the same for every account.
+    /// The part of an observation that shows the market at a snapshot, the same for every account.
     fn market_row(&self, snapshot: usize) -> &[f32];
 }

@@ -4,11 +4,11 @@ use crate::ranges::{Rows, View, split_fields};
 use crate::reward::Moments;
 use bytemuck::Pod;
 
-/// The place of an account in its episode.
+/// The position of an account in its episode.
 pub trait Clock {
     /// The number of the episode in this environment.
     fn episode(&mut self) -> &mut u64;
-    /// The snapshot of now, counted over all worlds.
+    /// The present snapshot, counted over all worlds.
     fn now(&self) -> usize;
     /// The steps taken in the episode.
     fn steps(&self) -> usize;
@@ -18,7 +18,7 @@ pub trait Clock {
 macro_rules! clock {
     ($account:ty) => {
         impl $account {
-            /// One at the same place, otherwise as new.
+            /// An account at the same position of its episode, otherwise new.
             pub(super) fn anew(&self) -> Self {
                 let &Self {
                     episode,
@@ -36,7 +36,7 @@ macro_rules! clock {
                 }
             }
 
-            /// A new one of the same episode, at the first of snapshots.
+            /// A new account of the same episode, at the first snapshot of a range.
             pub(super) fn of_episode(&self, of: $crate::split::SnapshotRange) -> Self {
                 let (first, last) = (of.first as u32, of.last as u32);
                 Self {
@@ -79,9 +79,9 @@ impl<T: Copy + Default + Send + Sync> Derived for T {}
 pub trait Parts: Sized + 'static {
     /// The account.
     type Account: Saved + Clock;
-    /// A position; an account has as many as [`Common::width`](super::Common) says.
+    /// A position, of which an account has [`Common::width`](super::Common).
     type Position: Saved;
-    /// Counts of what happened.
+    /// The counts of events.
     type Counters: Saved;
     /// The hedge of an account.
     type Hedge: Saved;
@@ -89,21 +89,21 @@ pub trait Parts: Sized + 'static {
     type Order: Derived;
     /// Look-ups that are kept for a position.
     type Terms: Derived;
-    /// The validity of those look-ups.
+    /// The validity of the look-ups kept for positions.
     type Cached: Derived;
 }
 
 /// One environment.
 pub struct EnvState<'a, P: Parts> {
     pub account: &'a mut P::Account,
-    /// `[N]`.
+    /// The positions `[N]`.
     pub positions: &'a mut [P::Position],
     pub counters: &'a mut P::Counters,
     pub hedge: &'a mut P::Hedge,
     pub(crate) moments: &'a mut Moments,
-    /// `[N]`: what a step is to do with each position; no state beyond it.
+    /// The orders `[N]`: what a step is to do with each position. They do not outlast the step.
     pub orders: &'a mut [P::Order],
-    /// `[N]`: look-ups for each position, found anew when it changes.
+    /// The look-ups for each position `[N]`, renewed when it changes.
     pub terms: &'a mut [P::Terms],
     pub cached: &'a mut P::Cached,
 }
@@ -124,7 +124,7 @@ impl<P: Parts> EnvState<'_, P> {
 /// One environment, to be read: what is saved of it.
 pub struct EnvView<'a, P: Parts> {
     pub account: &'a P::Account,
-    /// `[N]`.
+    /// The positions `[N]`.
     pub positions: &'a [P::Position],
     pub counters: &'a P::Counters,
     pub hedge: &'a P::Hedge,
@@ -140,21 +140,21 @@ impl<P: Parts> Copy for EnvView<'_, P> {}
 
 /// All environments of a batch, B with N positions each.
 pub struct States<P: Parts> {
-    /// `[B]`.
+    /// The accounts `[B]`.
     pub(super) accounts: Vec<P::Account>,
-    /// `[B, N]`.
+    /// The positions `[B, N]`.
     pub(super) positions: Vec<P::Position>,
-    /// `[B]`.
+    /// The counts `[B]`.
     pub(super) counters: Vec<P::Counters>,
-    /// `[B]`.
+    /// The hedges `[B]`.
     pub(super) hedges: Vec<P::Hedge>,
-    /// `[B]`.
+    /// The moments of rewards `[B]`.
     pub(super) moments: Vec<Moments>,
-    /// `[B, N]`.
+    /// The orders `[B, N]`.
     orders: Vec<P::Order>,
-    /// `[B, N]`.
+    /// The look-ups for positions `[B, N]`.
     terms: Vec<P::Terms>,
-    /// `[B]`.
+    /// The validity of the look-ups `[B]`.
     cached: Vec<P::Cached>,
     width: usize,
 }
@@ -221,7 +221,7 @@ impl<P: Parts> States<P> {
     }
 }
 
-/// The part of environment `i`; of parts without a size, which are all alike, the first.
+/// The part of environment `i`; for parts without a size, which are all alike, the first.
 #[inline(always)]
 fn part<T>(parts: &mut [T], i: usize) -> &mut T {
     &mut parts[if size_of::<T>() == 0 { 0 } else { i }]

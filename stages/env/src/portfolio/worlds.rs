@@ -11,17 +11,17 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub struct Worlds {
     names: Vec<String>,
-    /// The first snapshot of each.
+    /// The first snapshot of each world.
     starts: Vec<usize>,
     end: usize,
     splits: Vec<Splits>,
 }
 
 impl Worlds {
-    /// Adds a world of so many snapshots.
+    /// Adds a world of a number of snapshots.
     ///
     /// # Errors
-    /// When it has none, or its splits lead out of them.
+    /// Fails when the world has no snapshots, or when its splits reach beyond them.
     pub(crate) fn push(&mut self, world: &impl WorldFile, snapshots: usize) -> Result<(), StageError> {
         let mut ranges = world.splits().ranges();
         consistent(snapshots > 0 && ranges.all(|range| range.first < range.last && range.last < snapshots))?;
@@ -32,17 +32,17 @@ impl Worlds {
         Ok(())
     }
 
-    /// The world that snapshot `t` is of.
+    /// The world to which snapshot `t` belongs.
     pub(crate) fn of(&self, t: usize) -> usize {
         self.starts.partition_point(|&start| start <= t).saturating_sub(1)
     }
 
-    /// The name of the world that snapshot `t` is of.
+    /// The name of the world to which snapshot `t` belongs.
     pub(crate) fn name(&self, t: usize) -> &str {
         &self.names[self.of(t)]
     }
 
-    /// The names.
+    /// The names of the worlds.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -52,7 +52,7 @@ impl Worlds {
         self.starts[world]..self.starts.get(world + 1).copied().unwrap_or(self.end)
     }
 
-    /// The ranges of a split, of all worlds, numbered over all snapshots.
+    /// The ranges of a split over all worlds, numbered over all snapshots.
     pub(crate) fn ranges(&self, split: Split) -> Vec<SnapshotRange> {
         let of_world = |(splits, &start): (&Splits, &usize)| {
             splits.of(split).into_iter().map(move |range| SnapshotRange {

@@ -22,15 +22,15 @@ pub(super) struct Made {
     pub name: String,
     /// True if `name` is a call.
     pub is_call: bool,
-    /// The arguments of either.
+    /// The arguments of the id or of the call.
     pub kwargs: BTreeMap<String, Value>,
     /// Seconds that a step may take.
     pub time_limit: f64,
     /// The steps after which an episode is truncated, where the environment says so.
     pub max_episode_steps: Option<u64>,
-    /// The versions that it was made with.
+    /// The versions with which the environment was made.
     pub versions: Versions,
-    /// Observations and actions.
+    /// The specification of observations and actions.
     pub spec: EnvSpec,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// The first difference of `here`, in words.
+    /// The first difference between these versions and `here`, in words.
     pub fn difference(&self, here: &Self) -> Option<String> {
         if self.python != here.python {
             return Some(format!("{} then, {} now", self.python, here.python));

@@ -25,9 +25,9 @@ pub(crate) struct Environments {
     shared: Shared,
     workers: Vec<Worker>,
     state: Saved,
-    /// The action mask that the next actions are held to `[B, M]`.
+    /// The action mask with which the next actions must comply `[B, M]`.
     mask: Vec<bool>,
-    /// True if the workers' environments are not in `state`, which has been restored.
+    /// True if `state` has been restored and the workers' environments do not correspond to it yet.
     is_behind: bool,
     /// The first error: the environments cannot be stepped after it.
     error: Option<(String, Option<String>)>,
@@ -35,7 +35,7 @@ pub(crate) struct Environments {
     /// Rewards, terminated and truncated as they lie in shared memory.
     ends: Vec<u8>,
     bytes: Vec<u8>,
-    /// Dropped after the workers, whose directory it is.
+    /// The directory of the workers, to be dropped after them.
     _project: Workspace,
 }
 
@@ -174,7 +174,7 @@ impl Environments {
         Ok(())
     }
 
-    /// Takes the workers' environments to the state that was restored.
+    /// Brings the workers' environments to the restored state.
     fn catch_up(&mut self) -> Result<(), StageError> {
         self.shared.write(self.shared.episodes, &self.state.episodes)?;
         let k = self.spec.action_space.num_components();
@@ -219,7 +219,7 @@ impl Environments {
         self.read_mask()
     }
 
-    /// The actions as the workers take them: within the space, and allowed.
+    /// Writes the actions for the workers: within the space, and allowed.
     fn take(&mut self, actions: Actions<'_>) -> Result<(), StageError> {
         let batch = self.state.episodes.len();
         match &self.spec.action_space {
@@ -312,8 +312,7 @@ fn is_masked(space: &ActionSpace) -> bool {
     }
 }
 
-/// Writes choices of which each is within its component and allowed: one that is not counts as the first that
-/// is.
+/// Writes choices, each within its component and allowed: a choice that is not counts as the first that is.
 fn allowed(out: &mut [u32], values: &[u32], choices: &[u32], mask: &[bool]) {
     let mut at = 0;
     for ((out, &value), &n) in out.iter_mut().zip(values).zip(choices.iter().cycle()) {

@@ -29,15 +29,15 @@ const VARIABLES: [(&str, &str); 10] = [
     ("VECLIB_MAXIMUM_THREADS", "1"),
     ("NUMEXPR_NUM_THREADS", "1"),
 ];
-/// The most bytes of standard error that are kept.
+/// The largest number of bytes of standard error that are kept.
 const TAIL: usize = 16 << 10;
-/// The lines of it, or of a traceback, that an error shows.
+/// The number of lines of standard error, or of a traceback, that an error shows.
 const LINES: usize = 20;
-/// The time in which a worker ends by itself.
+/// The time within which a worker must end by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// The least time that the start of an interpreter may take.
 const START: Duration = Duration::from_mins(1);
-/// The time after its own limit at which a worker that has not ended is given up.
+/// The time after its own limit at which a worker that has not ended is abandoned.
 const LATE: Duration = Duration::from_secs(10);
 
 /// A worker process, which is killed when this is dropped.
@@ -61,7 +61,7 @@ impl Process {
     /// arrays of a batch, `limit` is that of a step.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Fails when the worker cannot be started.
     pub fn start(
         program: &Path,
         dir: &Path,
@@ -106,7 +106,7 @@ impl Process {
     /// Sends a command.
     ///
     /// # Errors
-    /// When the worker has ended.
+    /// Fails when the worker has ended.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), StageError> {
         match self.socket.get_mut().write_all(bytes) {
             Ok(()) => Ok(()),
@@ -117,7 +117,7 @@ impl Process {
     /// Waits until the worker is done with a step or the beginning of episodes.
     ///
     /// # Errors
-    /// The worker's, or that it crashed or took too long.
+    /// Returns the worker's error, or fails when the worker crashed or took too long.
     pub fn done(&mut self) -> Result<(), StageError> {
         self.wait(Some(self.limit))
     }
@@ -125,7 +125,7 @@ impl Process {
     /// Waits until the worker is done with any number of steps, each of which has its limit.
     ///
     /// # Errors
-    /// Waits as [`Self::done`] does.
+    /// Fails as [`Self::done`] does.
     pub fn done_with_all(&mut self) -> Result<(), StageError> {
         self.wait(None)
     }
@@ -146,7 +146,7 @@ impl Process {
     /// Waits for the answer to the request.
     ///
     /// # Errors
-    /// Waits as [`Self::done`] does.
+    /// Fails as [`Self::done`] does.
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
         let limit = self.limit;
         self.limit = self.limit.max(START);
@@ -188,7 +188,7 @@ impl Process {
         .hint("`time_limit:` of its stage is the limit of a step, and of the start")
     }
 
-    /// The error of a worker that ended without one.
+    /// The error for a worker that ended without reporting one.
     fn failure(&mut self) -> StageError {
         let (status, printed) = self.end();
         let mut error = match status.map(|status| (status.signal(), status.code())) {
@@ -236,7 +236,7 @@ impl Drop for Process {
     }
 }
 
-/// True once the thread has ended; waits for it a little.
+/// Returns whether the thread has ended, after waiting briefly.
 fn finished(thread: &JoinHandle<String>) -> bool {
     let since = Instant::now();
     while !thread.is_finished() && since.elapsed() < GRACE {

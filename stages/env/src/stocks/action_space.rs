@@ -1,4 +1,4 @@
-//! The space of actions.
+//! The action space of `env/stocks`.
 
 use super::config::{Rules, StockActionKind, StocksConfig};
 use crate::actions::{ActionSpace, Bounds};

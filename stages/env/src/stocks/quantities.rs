@@ -40,10 +40,10 @@ pub const QUANTITIES: [(&str, &str); 23] = [
     ),
 ];
 
-/// The last ones, which only a hedged portfolio has.
+/// The number of trailing quantities that only a hedged portfolio has.
 const OF_HEDGES: usize = 2;
 
-/// Their names, where the portfolio is hedged or not.
+/// The names of the quantities of a hedged or an unhedged portfolio.
 pub(crate) fn names(hedged: bool) -> &'static [&'static str] {
     &NAMES[..NAMES.len() - if hedged { 0 } else { OF_HEDGES }]
 }

@@ -4,11 +4,11 @@
 /// The source of what a step pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The change of a price.
+    /// A step pays the change of a price.
     Price,
-    /// A column, for each unit of position.
+    /// A step pays a column for each unit of position.
     PerPosition,
-    /// A column for each choice.
+    /// A step pays the column of the choice.
     PerAction,
 }
 
@@ -54,7 +54,7 @@ pub const OF_PRICES: [(&str, &str); 6] = [
     ("drawdown_increase", "its change in the step, negative where it shrinks"),
 ];
 
-/// The most quantities of a form.
+/// The largest number of quantities of any form.
 pub(crate) const MOST: usize = QUANTITIES.len() + OF_PRICES.len();
 
 /// The names, in the order of their values.

@@ -1,4 +1,4 @@
-//! A table by symbol, which tables of environments are built from.
+//! A table by symbol, from which the tables of environments are built.
 
 use datasets::SnapshotTime;
 
@@ -16,8 +16,8 @@ pub struct TableSource {
 pub struct SymbolRows {
     /// The name.
     pub symbol: String,
-    /// `[T]`.
+    /// The instants `[T]`.
     pub times: Vec<SnapshotTime>,
-    /// `[C][T]`; NaN where there is no value.
+    /// The values `[C][T]`; NaN where there is none.
     pub values: Vec<Vec<f64>>,
 }

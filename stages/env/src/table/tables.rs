@@ -34,17 +34,18 @@ pub(crate) struct Spec {
     pub is_intraday: bool,
     /// The names of the parts, in order.
     pub parts: Vec<String>,
-    /// One symbol each, or several side by side. Instants are numbered from a world's first one.
+    /// The worlds: of one symbol each, or of several side by side. Instants are numbered from a world's first
+    /// one.
     pub worlds: Vec<World>,
 }
 
 impl Spec {
-    /// N, the same in each world.
+    /// N, the number of symbols, the same in each world.
     pub(crate) fn symbols(&self) -> usize {
         self.worlds.first().map_or(0, |world| world.symbols.len())
     }
 
-    /// The values of a row that steps are paid by: N or K.
+    /// The number of values in a row that steps are paid by: N or K.
     pub(crate) fn paying_width(&self) -> usize {
         self.symbols() * self.paying.len()
     }

@@ -6,9 +6,9 @@ use std::hash::Hash;
 /// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<A> {
-    /// The fewest actions. `None` where none lead to the goal, or the budget ended.
+    /// The fewest actions that lead to the goal; `None` where none do, or the budget ended.
     pub actions: Option<Vec<A>>,
-    /// The states that were expanded.
+    /// The number of states that were expanded.
     pub expanded: u64,
     /// True where the budget ended before the states did.
     pub is_cut: bool,

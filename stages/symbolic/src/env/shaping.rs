@@ -47,7 +47,7 @@ impl ShapingConfig {
     }
 }
 
-/// The shaping of rewards: an embedding, and the settings.
+/// The shaping of rewards: an embedding, with the settings.
 #[derive(Clone, Debug)]
 pub struct Shaping {
     embedding: Embedding,
@@ -79,7 +79,7 @@ impl Shaping {
         least.unwrap_or(0.5)
     }
 
-    /// The reward of a step between states of these potentials.
+    /// The reward of a step from a state of the potential `before` to one of the potential `after`.
     pub(super) fn reward(&self, before: f32, after: f32) -> f32 {
         self.weight * (self.gamma * after - before)
     }

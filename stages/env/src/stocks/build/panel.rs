@@ -66,7 +66,7 @@ pub(super) fn panel(source: &PanelSource, config: &StocksConfig) -> Result<(Pane
     Ok((out, events))
 }
 
-/// Shares after a corporate action for one before.
+/// The number of shares after a corporate action for one before.
 pub(super) fn ratio(change: &Adjustment) -> f64 {
     f64::from(change.shares) * change.ratio
 }
@@ -77,7 +77,7 @@ fn checked_bars(source: &PanelSource, config: &StocksConfig) -> Result<Vec<Vec<B
     source.bars.iter().map(of_symbol).collect()
 }
 
-/// The bars of a symbol that have a price, on the basis of `prices`; none of a symbol without any bar.
+/// The bars of a symbol that have a price, on the basis of `prices`; empty for a symbol without any bar.
 pub(super) fn checked(
     of_symbol: &SymbolBars,
     actions: &[CorporateAction],
@@ -159,7 +159,7 @@ pub(super) struct Symbol<'a> {
     bars: &'a [Bar],
     changes: &'a [Adjustment],
     mark: f64,
-    /// Dates since its last bar; `None` before the first, and after a delisting.
+    /// The number of dates since the symbol's last bar; `None` before the first, and after a delisting.
     since: Option<u32>,
     /// The values traded and returns of the last bars.
     values: VecDeque<f64>,

@@ -1,4 +1,4 @@
-//! The market data that tables are built from.
+//! The market data from which tables are built.
 
 use crate::feature_columns::FeatureColumn;
 use crate::hedge::FutureBar;
@@ -10,13 +10,13 @@ use datasets::corporate_action::CorporateAction;
 pub struct Bar {
     /// The day.
     pub date: Date,
-    /// The first price.
+    /// The opening price.
     pub open: f64,
-    /// The last price; a bar without a positive one is no bar.
+    /// The closing price; a bar without a positive one is ignored.
     pub close: f64,
     /// The close adjusted for splits and dividends.
     pub adjusted_close: f64,
-    /// Shares traded.
+    /// The number of shares traded.
     pub volume: f64,
 }
 
@@ -34,7 +34,7 @@ pub struct SymbolBars {
 pub struct SymbolFeature {
     /// The name.
     pub name: String,
-    /// For each symbol of the panel its values by date, ascending; NaN where it is null.
+    /// The values for each symbol of the panel, by date, ascending; NaN where they are null.
     pub values: Vec<Vec<(Date, f64)>>,
 }
 
@@ -49,13 +49,13 @@ pub struct PanelSource {
     pub features: Vec<FeatureColumn>,
     /// Features by symbol and date.
     pub symbol_features: Vec<SymbolFeature>,
-    /// Values by symbol and date that no observation shows: an oracle's.
+    /// Values by symbol and date that no observation shows: those of an oracle.
     pub hidden: Vec<SymbolFeature>,
     /// The shortest rate by date, ascending.
     pub rates: Vec<(Date, f64)>,
     /// Corporate actions.
     pub actions: Vec<CorporateAction>,
-    /// The bars of the instrument that hedges; of no use without `hedge`.
+    /// The bars of the instrument that hedges; unused without `hedge`.
     pub hedge: Option<HedgeBars>,
 }
 

@@ -1,4 +1,4 @@
-//! One decision, for trading outside, of stocks.
+//! One decision of `env/stocks`, for trading outside the program.
 
 use super::acts::{ActKind, Acts};
 use super::finrl;

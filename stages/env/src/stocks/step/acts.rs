@@ -13,7 +13,8 @@ use stages_core::StageError;
 pub struct Acts<'a> {
     /// The actions of the symbols.
     pub(super) kind: ActKind<'a>,
-    /// The components of an action: of each symbol, and of the hedge where actions hedge.
+    /// The number of components of an action: those of the symbols, and that of the hedge where actions
+    /// hedge.
     width: usize,
     /// The order of the rule of `hedge`, where actions do not hedge.
     rule: Option<HedgeAct>,
@@ -22,7 +23,7 @@ pub struct Acts<'a> {
 /// The values of actions.
 #[derive(Clone, Copy)]
 pub enum ActKind<'a> {
-    /// Trades from -1 to 1, of at most so many shares.
+    /// Trades from -1 to 1, where 1 stands for this many shares.
     Trades(&'a [f32], u32),
     Weights(&'a [f32]),
     Choices(&'a [u32]),

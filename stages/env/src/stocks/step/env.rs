@@ -1,4 +1,4 @@
-//! The batch of environments, and what an action or a target means.
+//! The batch of environments of `env/stocks`, and the meaning of actions and targets.
 
 use super::baseline::decide;
 use super::market::Market;
@@ -19,7 +19,7 @@ pub type StocksEnv = PortfolioEnv<StocksSimulator>;
 /// The positions that a caller wants of an environment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target<'a> {
-    /// Those it has.
+    /// The positions that the environment has.
     Hold,
     /// Weights `[N]`, as fractions of the net asset value; the rest is cash. Limits, costs and fills are
     /// those of the environment.
@@ -100,8 +100,8 @@ impl StocksEnv {
         self.market().tables.total_return(snapshot, symbol)
     }
 
-    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where it
-    /// has no bar on one of them.
+    /// The return of the instrument that hedges, dividends included, from a snapshot to the next; 0 where the
+    /// instrument lacks a bar on either.
     pub fn hedge_return(&self, snapshot: usize) -> f64 {
         self.market().tables.hedge_return(snapshot + 1).unwrap_or(0.0)
     }
@@ -116,13 +116,13 @@ impl StocksEnv {
         self.market().tables.marks(snapshot)
     }
 
-    /// The hidden value of that name of a symbol at a snapshot, NaN where it has none: for oracles. None
-    /// without the name.
+    /// The hidden value of the given name for a symbol at a snapshot, NaN where there is none: for oracles.
+    /// `None` if there is no such name.
     pub fn hidden(&self, name: &str, snapshot: usize, symbol: usize) -> Option<f64> {
         self.market().tables.hidden(name, snapshot, symbol)
     }
 
-    /// The snapshots of all worlds.
+    /// The number of snapshots of all worlds.
     pub fn num_snapshots(&self) -> usize {
         self.market().tables.dates.len()
     }

@@ -70,7 +70,7 @@ pub struct Ledger {
 pub struct HedgeLedger {
     /// Units of the instrument held, negative if short.
     pub units: f64,
-    /// Their value.
+    /// The value of those units.
     pub value: f64,
     /// The exposure of the portfolio to the instrument, without the hedge, by value.
     pub exposure: f64,

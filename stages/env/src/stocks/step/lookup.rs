@@ -13,38 +13,38 @@ use stages_core::StageError;
 /// The open tables: T dates of N symbols. The worlds' dates follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
-    /// N.
+    /// N, the number of symbols.
     pub n: usize,
     pub worlds: Worlds,
-    /// Days since 1970-01-01.
+    /// The dates, in days since 1970-01-01.
     pub dates: Vec<i32>,
     /// Days to the next date; 0 at the end of a world.
     pub days: Vec<f64>,
     /// Interest on 1 of cash, and on 1 of debt, to the next date.
     pub accrual: Vec<f64>,
     pub debit_accrual: Vec<f64>,
-    /// `[T, N]`, as of [`Panel`].
+    /// The mark, the open and the status of each symbol `[T, N]`, as in [`Panel`].
     marks: Vec<f64>,
     opens: Vec<f64>,
     status: Vec<u8>,
-    /// `[T]`: true where positions in some symbol are settled.
+    /// `[T]`: true where positions in any symbol are settled.
     settles: Vec<bool>,
-    /// `[T, N]`.
+    /// The mean volume and the volatility of each symbol `[T, N]`.
     volumes: Vec<f64>,
     volatilities: Vec<f64>,
-    /// `[T]`.
+    /// The risk indicator `[T]`.
     pub risk: Vec<f64>,
     /// The mean return of the symbols that trade on a date and on the one before.
     pub market_return: Vec<f64>,
-    /// The start of each date's events, and the end of the last's.
+    /// The start of each date's events, and the end of the last date's.
     event_starts: Vec<u32>,
-    /// By date; `t` is numbered over all worlds.
+    /// The events by date; `t` is numbered over all worlds.
     events: Vec<Event>,
-    /// `[T, W]`: the part of an observation that depends on the date alone.
+    /// The part of each observation that depends on the date alone `[T, W]`.
     rows: Vec<f32>,
-    /// `[T, N, H]`.
+    /// The hidden values `[T, N, H]`.
     hidden: Vec<f32>,
-    /// `[T]` and `[T, N]`, where the portfolio is hedged.
+    /// The quotes of the instrument that hedges `[T]` and the betas `[T, N]`, where the portfolio is hedged.
     hedge: Vec<HedgeQuote>,
     betas: Vec<f64>,
 }

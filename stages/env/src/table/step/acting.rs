@@ -1,4 +1,4 @@
-//! One decision, for trading outside, of tables.
+//! One decision of `env/table`, for trading outside the program.
 
 use super::acts::{Acts, Intent};
 use super::simulator::TableSimulator;
@@ -10,7 +10,7 @@ use crate::table::quantities::Form;
 use stages_core::StageError;
 
 impl TableSimulator {
-    /// The symbols of the world that an account is in.
+    /// The symbols of the world of an account.
     fn symbols(&self, account: &Account) -> &[String] {
         &self.tables.spec.worlds[self.tables.worlds.of(account.t as usize)].symbols
     }

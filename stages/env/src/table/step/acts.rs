@@ -36,9 +36,9 @@ pub(super) fn limit(config: &TableConfig, target: &mut [f64]) {
 /// The actions of a batch.
 #[derive(Clone, Copy)]
 pub enum Acts<'a> {
-    /// Choices that are paid their columns.
+    /// Choices, each of which is paid its column.
     Paid(&'a [u32]),
-    /// Choices of a position.
+    /// Choices, each of which stands for a position.
     Choices(&'a [u32]),
     Positions(&'a [f32]),
 }

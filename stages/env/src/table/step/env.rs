@@ -1,4 +1,4 @@
-//! The batch of environments, and what an action or a target means.
+//! The batch of environments of `env/table`, and the meaning of actions and targets.
 
 use super::acts::{Intent, limit};
 use super::simulator::TableSimulator;

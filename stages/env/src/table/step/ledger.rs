@@ -23,6 +23,6 @@ pub struct Ledger {
     pub turnover: f64,
     /// The sum of the positions held.
     pub net: f64,
-    /// The sum of their absolute values.
+    /// The sum of the absolute values of the positions held.
     pub gross: f64,
 }

@@ -13,20 +13,20 @@ use stages_core::StageError;
 /// The open tables: T rows. The worlds' rows follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
-    /// N.
+    /// N, the number of symbols.
     pub n: usize,
     pub worlds: Worlds,
-    /// `[T]`.
+    /// The instants of the rows `[T]`.
     pub times: Vec<SnapshotTime>,
     /// Days to the next row; 0 at the end of a world.
     pub days: Vec<f64>,
-    /// `[T, N]` or `[T, K]`: what 1 of position, or a choice, is paid for the step to the next row: with a
-    /// price its return. 0 at the end of a world.
+    /// The payoffs `[T, N]` or `[T, K]` of 1 of position, or of a choice, for the step to the next row; with
+    /// a price, its returns. 0 at the end of a world.
     payoffs: Vec<f64>,
     payoff_width: usize,
-    /// `[T, E]`.
+    /// The values that expressions name `[T, E]`.
     terms: Vec<f64>,
-    /// `[T, W]`: the part of an observation that depends on the row alone.
+    /// The part of each observation that depends on the row alone `[T, W]`.
     shown: Vec<f32>,
 }
 

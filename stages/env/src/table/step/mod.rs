@@ -1,4 +1,4 @@
-//! Online: steps environments over the tables, by look-up alone.
+//! Steps environments over the tables, by look-up alone.
 
 mod acting;
 mod acts;

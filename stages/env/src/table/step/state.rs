@@ -3,7 +3,7 @@
 use crate::portfolio::{EnvState, Parts, clock};
 use bytemuck::{Pod, Zeroable};
 
-/// No choice yet.
+/// The mark for an episode without a choice yet.
 pub(super) const NO_CHOICE: u32 = u32::MAX;
 
 /// An account, and its place in the episode. Saved states hold these bytes.
@@ -20,11 +20,11 @@ pub struct Account {
     pub turnover: f64,
     /// The number of the episode in this environment.
     pub episode: u64,
-    /// The row of now, and the first and last ones of the episode.
+    /// The present row, and the first and last rows of the episode.
     pub t: u32,
     pub first: u32,
     pub last: u32,
-    /// With `action_rewards`, the choice before.
+    /// The previous choice, with `action_rewards`.
     pub choice: u32,
 }
 

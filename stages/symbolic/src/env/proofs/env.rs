@@ -10,7 +10,8 @@ use stages_env::CandidateBatch;
 use stages_knowledge::{Clause, Word, word};
 use stages_numerics::random::Random;
 
-/// The most states in a row that are passed without an action: rules may chase each other for ever.
+/// The largest number of consecutive states that are passed without an action: rules may chase each other for
+/// ever.
 const MOST_SKIPPED: usize = 20;
 
 /// The end of an episode.
@@ -22,7 +23,7 @@ pub struct FinishedProof {
     pub is_proved: bool,
     /// True at the limit of steps.
     pub is_truncated: bool,
-    /// The steps of the episode.
+    /// The number of steps of the episode.
     pub steps: u32,
     /// The resolution steps, those without an action among them: the number of the goal, and the clause.
     pub trace: Vec<(u32, Clause)>,

@@ -6,14 +6,14 @@ use super::state::{Goals, Successors, hash};
 use super::task::ProofTask;
 use stages_knowledge::{Clause, Outcome, Resolver, Word, word};
 
-/// Expands states. One per thread; its buffers are kept from state to state.
+/// Expands states. Each thread needs its own; buffers are kept from state to state.
 #[derive(Debug)]
 pub struct Engine {
     resolver: Resolver,
 }
 
 impl Engine {
-    /// One for a task.
+    /// An engine for a task.
     pub fn new(task: &ProofTask) -> Self {
         Self {
             resolver: Resolver::new(task.settings.max_words),

@@ -76,7 +76,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Overwrites `batch`.
+    /// Clears `batch` and writes to it.
     pub fn new(task: &'a ProofTask, batch: &'a mut CandidateBatch) -> Self {
         batch.clear(task.vocabulary().width);
         Self {

@@ -124,7 +124,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A 64-bit hash of a state: that of its atoms in any order, of the goals' depths where `with_depths`.
+/// A 64-bit hash of a state, from its atoms in any order and, with `with_depths`, the goals' depths.
 #[inline]
 pub(crate) fn hash(words: &[Word], depths: &[u32], with_depths: bool) -> u64 {
     const K: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -33,7 +33,7 @@ pub struct ProofTask {
 enum Queries {
     /// Facts of the graph.
     Facts(u32),
-    /// Those given: words, and whether they are stated to hold.
+    /// Given queries: their words, and whether they are stated to hold.
     Given(Vec<(Box<[Word]>, bool)>),
 }
 
@@ -42,13 +42,13 @@ enum Queries {
 pub struct Query {
     /// The goals.
     pub words: Vec<Word>,
-    /// True if it is stated to hold.
+    /// True if the query is stated to hold.
     pub label: bool,
-    /// True where it was to be corrupted, and no false query was found.
+    /// True where the query was to be corrupted and no false query was found.
     pub is_uncorrupted: bool,
 }
 
-/// Draws for a false query; beyond, the query is asked as it is.
+/// The number of draws for a false query; after that, the query is asked as it is.
 const DRAWS: usize = 64;
 
 impl ProofTask {

@@ -23,7 +23,7 @@ pub struct RuleTask {
     /// The names of the objects of all splits, in order.
     names: Vec<String>,
     vocabulary: Vocabulary,
-    /// The most steps of an episode.
+    /// The largest number of steps of an episode.
     pub steps: u32,
     step_reward: f32,
 }
@@ -138,9 +138,9 @@ impl RuleTask {
 pub struct FinishedPlan {
     /// The problem.
     pub problem: usize,
-    /// False at the limit of steps.
+    /// True if the goal was reached; false at the limit of steps.
     pub is_solved: bool,
-    /// The actions, by their numbers; steps in states without any are not among them.
+    /// The numbers of the actions taken; steps in states without any action are left out.
     pub plan: Vec<u32>,
 }
 
@@ -174,7 +174,8 @@ impl Described for RuleTask {
         "rules"
     }
 
-    /// Predicates are those of the domain, then its actions; constants the objects of all problems by name.
+    /// The tokens of predicates are the predicates of the domain, then its actions; constants are the objects
+    /// of all problems by name.
     fn vocabulary(&self) -> Vocabulary {
         self.vocabulary
     }

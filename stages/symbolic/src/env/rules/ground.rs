@@ -37,9 +37,9 @@ pub(crate) struct Ground {
     pub goal: Vec<u32>,
 }
 
-/// The most ways to instantiate the actions of a problem that are tried.
+/// The largest number of action instances that are tried for a problem.
 const MOST_INSTANCES: usize = 4_000_000;
-/// The most ground actions of a problem.
+/// The largest number of ground actions of a problem.
 const MOST_ACTIONS: usize = 200_000;
 
 /// Returns whether a bit is set.
@@ -89,7 +89,7 @@ impl Ground {
     /// The ground form of a problem.
     ///
     /// # Errors
-    /// When it has too many instances of actions.
+    /// Fails when the problem has too many instances of actions.
     pub fn new(domain: &Domain, problem: &Problem) -> Result<Self, StageError> {
         let predicate = |name: &str| {
             domain

@@ -55,7 +55,7 @@ impl Expression {
     }
 }
 
-/// The most lists within one another.
+/// The greatest depth of nested lists.
 const DEEPEST: usize = 64;
 
 fn read(text: &str) -> Result<Expression> {
@@ -168,7 +168,7 @@ pub struct Problem {
     pub goal: Vec<GroundAtom>,
 }
 
-/// The type above all types.
+/// The root type, of which all other types are subtypes.
 const OBJECT: &str = "object";
 /// The predicate of equality.
 pub const EQUAL: &str = "=";

@@ -1,4 +1,4 @@
-//! A domain and its problems as texts: what an artifact holds.
+//! A domain and its problems as texts, as an artifact holds them.
 
 use super::config::RulesConfig;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct RuleTexts {
     pub problems: [Vec<NamedText>; 3],
 }
 
-/// Draws for a problem that no earlier split has; beyond, one of them comes again.
+/// The number of draws for a problem that no earlier split has; after that, a repeated problem is accepted.
 const DRAWS: usize = 64;
 
 impl RuleTexts {

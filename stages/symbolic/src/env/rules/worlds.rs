@@ -5,7 +5,7 @@ use stages_numerics::random::Random;
 use std::fmt::Write as _;
 
 impl World {
-    /// The text of its domain.
+    /// The text of the world's domain.
     pub fn domain(self) -> &'static str {
         match self {
             Self::Blocks => include_str!("worlds/blocks.pddl"),
