@@ -1,5 +1,5 @@
 //! `runner bench cache`: the cost of runs with no, little and much work, and the cost of the store, each
-//! beside its floor, measured on the same machine within the same minute.
+//! compared with a lower bound measured on the same machine within the same minute.
 
 mod history;
 mod planning;
@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// One measurement: the minimum of several, since other load on the machine only adds time.
+/// One measurement: the minimum of several repetitions, since other load on the machine only adds time.
 #[derive(Serialize)]
 pub(super) struct Row {
     what: String,
     milliseconds: f64,
-    /// The peak resident memory of the engine.
+    /// The peak resident memory of the engine, in MiB.
     peak_mebibytes: Option<f64>,
     floor_milliseconds: f64,
-    /// The description of the floor.
+    /// The description of the lower bound.
     floor: String,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Row {
 const LARGE: usize = 1_000_000_000;
 const PIECE: usize = 4 << 20;
 
-/// The interval at which the memory of a run is looked at.
+/// The interval at which the memory of a run is sampled.
 const LOOK: Duration = Duration::from_micros(500);
 
 struct Bench {
@@ -64,7 +64,7 @@ fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot measure", &err)
 }
 
-/// The minimum of `n` times, in milliseconds; `before` is not timed.
+/// The minimum duration of `n` repetitions, in milliseconds; `before` is not timed.
 fn best(
     n: usize,
     mut before: impl FnMut() -> Result<(), Failure>,
@@ -147,7 +147,7 @@ impl Bench {
         Ok(peak.map(|bytes| bytes as f64 / f64::from(1 << 20)))
     }
 
-    /// Adds a row: what was measured, its time, and its floor with a description.
+    /// Adds a row: what was measured, its time, and its lower bound with a description.
     fn add(&mut self, what: impl Into<String>, milliseconds: f64, floor: f64, about: impl Into<String>) {
         self.rows.push(Row {
             what: what.into(),
@@ -196,8 +196,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Uses the store of the thousand stages above. The changed stage is the last of its chain, so that one
-    /// stage runs.
+    /// Uses the store of the thousand stages above. The changed stage is the last of its chain, so that only
+    /// one stage runs.
     fn one_of_a_thousand(&mut self) -> Result<(), Failure> {
         let home = self.home("1000");
         let file = self.dir.path().join("changed.yaml");
@@ -236,7 +236,8 @@ impl Bench {
 
     fn everything_to_do(&mut self) -> Result<(), Failure> {
         let file = self.write("100.yaml", &pipeline(100, None))?.display().to_string();
-        // Each in its own home: after the removal of one, ext4 creates files slowly for some seconds.
+        // Each repetition has its own home: after a home was removed, ext4 creates files slowly for some
+        // seconds.
         let mut homes = (0..).map(|i| self.home(&format!("cold-{i}")));
         let mut times = Vec::new();
         for isolation in ["auto", "none"] {
@@ -365,7 +366,7 @@ impl Bench {
     }
 }
 
-/// Incompressible bytes, which every file system has to store in full.
+/// Incompressible bytes, which every file system must store in full.
 fn noise() -> Vec<u8> {
     (0..PIECE as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8)

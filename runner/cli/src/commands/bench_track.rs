@@ -1,6 +1,6 @@
-//! `runner bench track`: the cost of telling a tracking server of a run while it trains. The same training
-//! runs by turns without a server, with one that answers at once, one that answers late, and one that is
-//! away.
+//! `runner bench track`: the cost of reporting a run to a tracking server while it trains. The same training
+//! runs in turn without a server, with a server that answers at once, with one that answers late, and with
+//! one that is unreachable.
 
 mod sink;
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The delay of the server that answers late.
 const LATE: Duration = Duration::from_millis(200);
 
-/// The interval at which the thread that tells the server is looked at.
+/// The interval at which the reporting thread is sampled.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The means over the runs with one server. Costs are the means of `run / run without a server - 1` over the
@@ -34,11 +34,11 @@ pub(super) struct Row {
     cpu_seconds: Option<f64>,
     cpu_cost_percent: Option<f64>,
     cpu_cost_error: Option<f64>,
-    /// The CPU time of the thread that tells the server while the run lasts; Linux only.
+    /// The CPU time of the reporting thread while the run lasts; Linux only.
     thread_cpu_milliseconds: Option<f64>,
-    /// The duration of the whole run, with what is sent at its end.
+    /// The duration of the whole run, including what is sent at its end.
     seconds: f64,
-    /// Requests of a run, and the values of metrics in them, where the server is the benchmark's own.
+    /// The numbers of requests of a run and of metric values in them, if the server is the benchmark's own.
     requests: Option<f64>,
     metrics: Option<f64>,
 }
@@ -59,14 +59,14 @@ struct Server {
     sink: Option<Sink>,
 }
 
-/// Trains for `steps` steps, `rounds` times with each server. `uri` is a real server of MLflow, measured
-/// beside the others.
+/// Trains for `steps` steps, `rounds` times with each server. `uri` is a real MLflow server, measured beside
+/// the others.
 pub(super) fn measure(uri: Option<&str>, rounds: usize, steps: u64) -> Result<Vec<Row>, Failure> {
     let dir = tempfile::tempdir().map_err(failed)?;
     let servers = servers(uri)?;
     let mut measured: Vec<Vec<Measured>> = servers.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.max(1) {
-        // Each begins in its turn.
+        // Every server is first in turn.
         for turn in 0..servers.len() {
             let at = (round + turn) % servers.len();
             measured[at].push(run(dir.path(), &servers[at], steps)?);
@@ -171,7 +171,8 @@ fn only_run(runs: &Path) -> Result<String, Failure> {
         .ok_or_else(|| Failure::usage("a benchmarked run left no history"))
 }
 
-/// Waits for a process. Returns the CPU time of its thread `track` as it was last seen, too, in seconds.
+/// Waits for a process, and returns its status with the last observed CPU time of its thread `track`, in
+/// seconds.
 fn watch(mut child: Child) -> Result<(ExitStatus, Option<f64>), Failure> {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     let (mut thread, mut cpu) = (None, None);
@@ -185,7 +186,7 @@ fn watch(mut child: Child) -> Result<(ExitStatus, Option<f64>), Failure> {
     }
 }
 
-/// The thread of this name.
+/// Finds the thread with this name.
 fn named(tasks: &Path, name: &str) -> Option<PathBuf> {
     let mut tasks = fs::read_dir(tasks).ok()?.flatten().map(|task| task.path());
     tasks.find(|task| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name))
@@ -197,8 +198,8 @@ fn on_cpu(task: &Path) -> Option<f64> {
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// The CPU seconds of the children of this process that have ended, and of theirs: `proc_pid_stat(5)`, fields
-/// 16 and 17, in hundredths.
+/// The CPU time, in seconds, of this process's children that have ended, and of their own:
+/// `proc_pid_stat(5)`, fields 16 and 17, in hundredths of a second.
 fn children_cpu() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = text.rsplit_once(") ")?;
@@ -209,7 +210,7 @@ fn children_cpu() -> Option<f64> {
 
 fn row(server: &Server, runs: &[Measured], without: &[Measured]) -> Row {
     let mean_of = |figure: fn(&Measured) -> f64| mean(&runs.iter().map(figure).collect::<Vec<_>>()).0;
-    // A figure that this system does not have is not a number.
+    // A figure that this system does not report is NaN.
     let known = |value: f64| value.is_finite().then_some(value);
     let cost = |figure: fn(&Measured) -> f64| {
         let ratios = runs

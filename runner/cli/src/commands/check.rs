@@ -94,7 +94,7 @@ fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
     Ok(verdict.verdict.exit_code())
 }
 
-/// The check with its default settings, after a run of the project.
+/// Checks a run of the project with the default settings.
 pub(super) fn after_run(
     session: &Session,
     project: &Project,
@@ -125,7 +125,7 @@ fn run(
     options: &Options,
     control: &Control,
 ) -> Result<Verdict, Failure> {
-    // Neither a run on changed data nor its log is kept.
+    // Runs on changed data and their logs are not kept.
     let logs =
         tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let options = Options {
@@ -144,7 +144,7 @@ fn run(
     runner_lookahead::check(&stages, settings, &mut progress)
 }
 
-/// Refuses an exception that names no stage or output.
+/// Refuses an exception that does not name a stage or an output.
 fn check_names(project: &Project, except: &[String]) -> Result<(), Failure> {
     for name in except {
         let known = project.pipeline.nodes.iter().any(|node| {
@@ -170,7 +170,7 @@ fn check_names(project: &Project, except: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The verdict as a run's history keeps it.
+/// Converts a verdict to the form stored in a run's history.
 pub(super) fn stored(verdict: &Verdict) -> LookaheadVerdict {
     LookaheadVerdict {
         verdict: verdict.verdict.name().to_owned(),

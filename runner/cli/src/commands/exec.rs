@@ -156,7 +156,7 @@ pub(crate) fn run(
     conclude(session, args, &prepared, executed, is_shown.then_some(began))
 }
 
-/// The pipeline of the arguments.
+/// The pipeline and the selection of stages given as arguments.
 fn given(args: &ExecArgs) -> PipelineArgs {
     PipelineArgs {
         pipeline: args.pipeline.clone().unwrap_or_default(),
@@ -169,13 +169,13 @@ struct Prepared {
     project: Project,
     /// The id.
     run: String,
-    /// The history that it is written to.
+    /// The directory of the history to which the run is written.
     runs: PathBuf,
-    /// That history, if it is a temporary one.
+    /// The temporary directory of the history, if the run cannot be recorded.
     unrecorded: Option<TempDir>,
     options: Options,
     control: Control,
-    /// Garbage collection waits until the run is displayed.
+    /// Excludes garbage collection until the run is displayed.
     _guard: StoreGuard,
 }
 
@@ -236,11 +236,11 @@ struct Executed {
     /// The run; `None` if it has no events.
     run: Option<Run>,
     summary: Summary,
-    /// The number of damaged files that were found in the store.
+    /// The number of damaged files found in the store.
     damaged: usize,
     verdict: Option<Verdict>,
     tracking: Option<Tracking>,
-    /// The outcome of the lines on standard output.
+    /// The result of printing to standard output.
     printed: Result<(), Failure>,
 }
 
@@ -310,8 +310,8 @@ fn execute(
     })
 }
 
-/// Concludes a run in the history, tells of it, and prints its results if a time `shown` is given, at which
-/// the command began.
+/// Concludes a run in the history, reports it, and prints its results if `shown`, the time at which the
+/// command began, is given.
 fn conclude(
     session: &Session,
     args: &ExecArgs,
@@ -386,7 +386,7 @@ fn conclude(
         (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
         (code, _) => code,
     };
-    // The run's own failure comes first.
+    // The run's own failure takes precedence.
     let all = printed
         .and(page.map(drop))
         .and(registered.map(drop))
@@ -410,8 +410,8 @@ fn tell(project: &Project, run: &Run, judged: Option<&(&Promote, Judged)>, store
     }
 }
 
-/// A temporary directory for the files of a run that cannot be recorded, with a note. A user who may only
-/// read the store can run what is cached in it.
+/// Creates a temporary directory for the files of a run that cannot be recorded, and prints a note. A user
+/// with only read permission for the store can run what is cached in it.
 fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, Failure> {
     if is_writable(&project.runs) {
         return Ok(None);
@@ -454,7 +454,7 @@ fn verdict_text(promote: &Promote, judged: &Judged) -> String {
     )
 }
 
-/// A random share of the nodes, at least one, seeded by the run's name.
+/// Draws a random share of the nodes, at least one, seeded with the run's name.
 fn sample(nodes: &[usize], share: f64, run: &str) -> BTreeSet<usize> {
     let rank = |node: &usize| *blake3::hash(format!("{run} {node}").as_bytes()).as_bytes();
     let mut ranked = nodes.to_vec();

@@ -143,7 +143,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     output::print(&out)
 }
 
-/// The programs that would run with more than a sandbox gives, a line for each stage of the file.
+/// The programs that would run with more access than a sandbox gives, one line for each stage of the file.
 fn programs(project: &Project, planned: &[Planned]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for stage in planned.iter().filter(|stage| stage.prediction != Prediction::Cached) {
@@ -172,7 +172,7 @@ fn programs(project: &Project, planned: &[Planned]) -> String {
     lines.concat()
 }
 
-/// A table without the columns that are empty in every row.
+/// Formats a table without the columns that are empty in every row.
 fn without_blanks(header: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
     let kept: Vec<usize> = (0..header.len())
         .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))

@@ -76,8 +76,8 @@ impl SavedPlan {
         serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
     }
 
-    /// Plans again and rejects a different outcome. Returns the keys of the nodes whose keys are known
-    /// already.
+    /// Plans again, and fails if the outcome differs. Returns the keys of the nodes whose keys are already
+    /// known.
     pub fn check(&self, project: &Project, options: &Options) -> Result<BTreeMap<usize, ActionKey>, Failure> {
         let now = engine::plan(&project.pipeline, &project.chosen, &project.store, options)?;
         let changes = self.changes(&now);

@@ -142,7 +142,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
     }
 }
 
-/// The store of a home and its remote, with a longer timeout. Fails if no remote is configured.
+/// The store of a home with its remote, which is given a longer timeout. Fails if no remote is configured.
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
@@ -302,7 +302,7 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
     Ok(code_of_all)
 }
 
-/// Prints the outcome of a transfer: the report as JSON, or its first line and the records of the rest.
+/// Prints the outcome of a transfer: the report as JSON, or its first line and the records that are left.
 fn print_outcome(
     session: &Session,
     remote: &Remote,
@@ -323,7 +323,7 @@ fn print_outcome(
     output::print(&out)
 }
 
-/// The records of a push, and those of the registered policies that are here.
+/// The records of a push, and the records of the registered policies in the local store.
 fn with_policies(
     mut records: Vec<RecordId>,
     registry: &Registry,
@@ -339,8 +339,8 @@ fn with_policies(
     Ok(records)
 }
 
-/// Uploads the registry: each name whose versions and moves go on where the remote's end. Returns what became
-/// of each name that is not the same.
+/// Uploads the registry: each name whose versions and moves continue where the remote's end. Returns the
+/// outcome for each name that differs.
 fn push_policies(registry: &Registry, remote: &Remote) -> Result<BTreeMap<String, &'static str>, Failure> {
     let mut outcomes = BTreeMap::new();
     for name in registry.names()? {
@@ -369,9 +369,9 @@ fn put(remote: &Remote, name: &str, policy: &NamedPolicy) -> Result<&'static str
     })
 }
 
-/// Fetches the registry: each name whose versions and moves go on where those here end, with the records of
-/// the policies that aliases point to. Of a remote that cannot list its objects, the names that are known
-/// here.
+/// Fetches the registry: each name whose versions and moves continue where the local ones end, with the
+/// records of the policies that aliases point to. If the remote cannot list its objects, the names known
+/// locally are fetched.
 fn pull_policies(
     registry: &Registry,
     remote: &Remote,

@@ -7,8 +7,8 @@ fn marker(name: &str) -> String {
     format!("# runner schedule of {name}")
 }
 
-/// The line of a pipeline: every five minutes, as cron knows neither the schedule's time zone nor what it
-/// missed.
+/// The line of a pipeline: every five minutes, since cron does not know the schedule's time zone or the times
+/// that it missed.
 pub(super) fn line(call: &Call) -> String {
     let mut command = format!("cd {} && ", quoted(&call.folder.display().to_string()));
     for (name, value) in &call.env {
@@ -23,17 +23,17 @@ pub(super) fn line(call: &Call) -> String {
     format!("*/5 * * * * {} {}", command.replace('%', "\\%"), marker(&call.name))
 }
 
-/// A word of the shell.
+/// Quotes a word for the shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// True if a crontab has the line of a pipeline.
+/// True if a crontab contains the line of a pipeline.
 pub(super) fn has(table: &str, name: &str) -> bool {
     table.lines().any(|line| line.ends_with(&marker(name)))
 }
 
-/// A crontab without the line of a pipeline.
+/// Returns a crontab without the line of a pipeline.
 pub(super) fn without(table: &str, name: &str) -> String {
     let marker = marker(name);
     let left = table.lines().filter(|line| !line.ends_with(&marker));

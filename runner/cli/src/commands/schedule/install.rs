@@ -1,4 +1,4 @@
-//! `runner schedule install` and `uninstall`: what they write, shown first.
+//! `runner schedule install` and `uninstall`, which show what they write before they write it.
 
 use super::unit::Call;
 use super::{Entry, cron, launchd, systemd};
@@ -54,7 +54,7 @@ impl Step {
         Self::Run(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// The step, as it is shown.
+    /// The step as it is shown to the user.
     fn shown(&self) -> String {
         match self {
             Self::Write { path, text } => format!("write {}:\n{}", path.display(), indented(text)),
@@ -222,8 +222,8 @@ pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
     found
 }
 
-/// Shows the steps, asks, and applies them. A program that fails does not keep the rest from being done: its
-/// failure is returned at the end.
+/// Shows the steps, asks for confirmation, and applies them. A program that fails does not prevent the
+/// remaining steps: its failure is returned at the end.
 fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Failure> {
     if steps.is_empty() {
         return output::print("nothing is installed\n");
@@ -276,7 +276,7 @@ fn default_service() -> Installer {
     }
 }
 
-/// The directory of the user's units.
+/// The directory of the user's systemd units.
 fn systemd_folder(session: &Session) -> Result<PathBuf, Failure> {
     let config = match session.env.get("XDG_CONFIG_HOME").filter(|path| !path.is_empty()) {
         Some(config) => session.current.join(config),
@@ -285,7 +285,7 @@ fn systemd_folder(session: &Session) -> Result<PathBuf, Failure> {
     Ok(config.join("systemd/user"))
 }
 
-/// The file of an agent of launchd.
+/// The file of a launchd agent.
 fn agent(session: &Session, name: &str) -> Result<PathBuf, Failure> {
     let file = format!("{}.plist", launchd::label(name));
     Ok(user_home(session)?.join("Library/LaunchAgents").join(file))
@@ -297,7 +297,7 @@ fn user_home(session: &Session) -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::usage("HOME is not set").hint("set it to your home directory"))
 }
 
-/// The user's crontab; `None` where there is no cron.
+/// The user's crontab; `None` if there is no cron.
 fn read_crontab() -> Result<Option<String>, Failure> {
     let output = Command::new("crontab").arg("-l").stdin(Stdio::null()).output();
     match output {
@@ -311,7 +311,7 @@ fn read_crontab() -> Result<Option<String>, Failure> {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             match said.contains("no crontab") {
                 true => Ok(Some(String::new())),
-                // Otherwise an unreadable table would be replaced by one line.
+                // Without this error, an unreadable table would be replaced by a single line.
                 false => Err(Failure::machine(format!("cannot read the crontab: {}", said.trim()))),
             }
         }
@@ -332,7 +332,7 @@ fn write_crontab(text: &str) -> Result<(), Failure> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
-        // If it has ended already, its status tells why.
+        // If the process has already ended, its status tells the reason.
         let _ = input.write_all(text.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;

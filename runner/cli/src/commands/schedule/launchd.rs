@@ -7,7 +7,7 @@ pub(super) fn label(name: &str) -> String {
     format!("runner.schedule.{name}")
 }
 
-/// The property list: every five minutes, as launchd knows local time alone.
+/// The property list: every five minutes, since launchd knows only local time.
 pub(super) fn plist(call: &Call) -> String {
     let word = |text: &str| format!("    <string>{}</string>\n", escaped(text));
     let path = |path: &std::path::Path| path.display().to_string();

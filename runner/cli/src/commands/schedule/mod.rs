@@ -65,7 +65,7 @@ pub(crate) struct ScheduledArgs {
     pub now: Option<DateTime<Utc>>,
 }
 
-/// An instant of ISO 8601; without an offset, in UTC.
+/// Parses an ISO 8601 instant; without an offset, it is in UTC.
 fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let micros = datasets::parse_instant(text);
     micros
@@ -87,9 +87,9 @@ pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u
 
 /// A pipeline with a schedule.
 struct Entry {
-    /// The file, absolute.
+    /// The absolute path of the file.
     file: PathBuf,
-    /// The directory of its store and its history.
+    /// The directory of the pipeline's store and history.
     home: PathBuf,
     scheduled: Scheduled,
 }
@@ -109,7 +109,7 @@ impl Entry {
     }
 }
 
-/// The pipelines that are named, or else those that have nights in the home.
+/// The pipelines that were named, or else those that have nights in the home.
 fn entries(session: &Session, args: &ScheduledArgs) -> Result<Vec<Entry>, Failure> {
     let mut files: Vec<PathBuf> = args.pipelines.iter().map(|file| session.current.join(file)).collect();
     if files.is_empty() {
@@ -127,7 +127,7 @@ fn entries(session: &Session, args: &ScheduledArgs) -> Result<Vec<Entry>, Failur
     files.into_iter().map(|file| Entry::of(session, file)).collect()
 }
 
-/// The clock of the machine, or one that stands still at the instant that is given.
+/// The machine's clock, or a clock that stands still at the given instant.
 fn clock(args: &ScheduledArgs) -> Box<dyn Clock> {
     match args.now {
         Some(now) => Box::new(SimulatedClock::new(now)),
