@@ -39,7 +39,7 @@ father_in_law(X, Y) :- father(X, Z), married(Z, Y).
 mother_in_law(X, Y) :- mother(X, Z), married(Z, Y).
 ";
 
-/// The relations that are asked for.
+/// The relations that queries ask for.
 const ASKED: [&str; 10] = [
     "grandfather",
     "grandmother",
@@ -53,9 +53,9 @@ const ASKED: [&str; 10] = [
     "mother_in_law",
 ];
 
-/// The most facts that may follow.
+/// The largest number of facts that may be derived.
 const MOST_DERIVED: u64 = 20_000_000;
-/// Draws for a false query; beyond, it is left out.
+/// The number of draws for a false query; after that, it is left out.
 const DRAWS: usize = 64;
 /// Streams of random numbers: which pairs of people are of which split, and false queries.
 const SPLITS: u64 = 1;

@@ -14,7 +14,7 @@ use stages_knowledge::{Program, artifact};
 /// The form in which a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Prolog; names may hold hyphens where true.
+    /// Prolog; names may hold hyphens if true.
     Prolog(bool),
     Triples,
     NTriples,
@@ -69,7 +69,7 @@ pub(super) fn memo(
 /// The program of a file, from its memo where it is cached.
 ///
 /// # Errors
-/// When it cannot be read, or its text is not supported.
+/// Fails when the file cannot be read, or its text is not supported.
 pub(super) fn program(
     config: &KnowledgeBaseConfig,
     context: &Context,

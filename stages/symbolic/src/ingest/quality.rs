@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The number of examples that a finding shows.
 const SAMPLE: usize = 3;
 
-/// Counts what breaks each rule.
+/// Counts of what breaks each rule of data quality.
 #[derive(Default)]
 struct Counts {
     rows: u64,
@@ -43,8 +43,8 @@ fn text(knowledge: &KnowledgeBase, atom: &[Word]) -> String {
     print::terms(&knowledge.symbols, atom).join(", ")
 }
 
-/// The findings about a knowledge base, of which these facts are given several times; one without rows is
-/// left out.
+/// The findings about a knowledge base, in which the facts `repeated` are given several times; findings
+/// without rows are left out.
 pub(super) fn findings(knowledge: &KnowledgeBase, repeated: &[u32], duplicates: Duplicates) -> Vec<Finding> {
     let mut all = Vec::new();
     let mut counts = Counts::default();

@@ -1,4 +1,4 @@
-//! A policy that scores candidates, as it is, or with relations exchanged before it sees them.
+//! A policy that scores candidates, either unchanged or with relations exchanged before it observes them.
 
 use crate::env::batch::Vocabulary;
 use stages_core::{Context, StageError};
@@ -10,7 +10,7 @@ use stages_policy::{Mode, Policy, PolicyState, policy};
 /// The policies at the port `policy`, each of which fits the environment.
 ///
 /// # Errors
-/// When one cannot be read, or was trained with other tokens.
+/// Fails when a policy cannot be read, or was trained with other tokens.
 pub(super) fn policies(context: &Context, env: &EnvSpec) -> Result<Vec<Policy>, StageError> {
     let inputs = context.list("policy");
     let mut loaded = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn policies(context: &Context, env: &EnvSpec) -> Result<Vec<Policy>, 
     Ok(loaded)
 }
 
-/// A policy with its memory.
+/// A policy with its recurrent memory.
 pub(super) struct Actor<'a> {
     context: &'a Context,
     policy: &'a Policy,
@@ -46,7 +46,7 @@ pub(super) struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// The policy as it is or, with a vocabulary and a seed, blind for relations.
+    /// The policy unchanged or, with a vocabulary and a seed, blind to relations.
     pub fn new(context: &'a Context, policy: &'a Policy, blind: Option<(Vocabulary, u64)>) -> Self {
         Self {
             context,
@@ -59,7 +59,7 @@ impl<'a> Actor<'a> {
     /// Scores the candidates of a batch by their log-probabilities.
     ///
     /// # Errors
-    /// When the stage should stop.
+    /// Fails when the stage should stop.
     pub fn score(
         &mut self,
         batch: &CandidateBatch,
@@ -83,7 +83,7 @@ impl<'a> Actor<'a> {
 /// others: all in one cycle in random order, drawn anew for each batch, so that each stands for another one.
 struct Exchange {
     random: Random,
-    /// The token that takes the place of each token of a predicate, from token 1 on.
+    /// The token that replaces each token of a predicate, from token 1 on.
     order: Vec<u32>,
     batch: CandidateBatch,
 }

@@ -9,7 +9,7 @@ use stages_knowledge::mining::{self, Instances};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-/// Ranks answers by the score that `score` gives to entities; those that it leaves out are not reached.
+/// Ranks answers by the scores that `score` gives to entities; entities without a score are not reached.
 fn ranked(
     task: &PathTask,
     options: &RankingOptions,
@@ -27,7 +27,7 @@ fn ranked(
     ranker.found
 }
 
-/// Ranks of random actions: an entity's score is the probability to end there, over all paths.
+/// Ranks by random actions: an entity's score is the probability of ending there, over all paths.
 pub fn random_walk(task: &PathTask, options: &RankingOptions) -> Rankings {
     let mut counts = PathCounts::default();
     ranked(task, options, |query, scores| {
@@ -110,11 +110,11 @@ pub fn embedding(task: &PathTask, options: &RankingOptions, embedding: &Embeddin
 /// The settings of [`rules`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RuleOptions {
-    /// Added to the number of pairs that a body holds for, so that the confidence of rare ones is low.
+    /// The number that is added to the count of a body's pairs, so that rare bodies have a low confidence.
     pub prior: f64,
-    /// The rules of a relation with the highest confidence that are used.
+    /// The number of rules of a relation that are used, those with the highest confidence.
     pub rules: usize,
-    /// The most of them that vote for an entity, by a noisy or of their confidences.
+    /// The largest number of rules that vote for an entity, by a noisy or of their confidences.
     pub votes: usize,
 }
 
@@ -128,7 +128,7 @@ impl Default for RuleOptions {
     }
 }
 
-/// The most relations with which rules have three steps.
+/// The largest number of relations with which rules have three steps.
 const FEW_RELATIONS: u32 = 4;
 /// The largest confidence of a vote.
 const MOST_CONFIDENT: f64 = 0.999;
@@ -186,7 +186,7 @@ impl Graph {
         of.map(|(&(_, tail), &count)| (tail, count))
     }
 
-    /// The entities at the ends of the paths of these relations.
+    /// The entities at the ends of the paths along the given relations.
     fn ends(&self, source: u32, body: &[u32]) -> BTreeSet<u32> {
         let step = |from: BTreeSet<u32>, &relation: &u32| -> BTreeSet<u32> {
             let edges = from.iter().flat_map(|&entity| self.edges.along(entity, relation));
@@ -195,8 +195,8 @@ impl Graph {
         body.iter().fold(BTreeSet::from([source]), step)
     }
 
-    /// The best rules of each relation: bodies with their confidence, the highest first, of equals the
-    /// shorter one.
+    /// The best rules of each relation: bodies with their confidence, the highest first; ties go to the
+    /// shorter body.
     fn mine(&self, options: &RuleOptions) -> BTreeMap<u32, Vec<(Vec<u32>, f64)>> {
         let longest = match self.edges.predicates() <= FEW_RELATIONS {
             true => 3,

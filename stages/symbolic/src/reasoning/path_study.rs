@@ -59,7 +59,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
     })
 }
 
-/// The queries of a fact.
+/// The number of queries of a fact.
 fn per_unit(task: &PathTask) -> usize {
     match task.sides {
         QuerySides::Tails => 1,
@@ -67,7 +67,7 @@ fn per_unit(task: &PathTask) -> usize {
     }
 }
 
-/// The numbers of entities of these names.
+/// The numbers of the entities with the given names.
 fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError> {
     let number = |name: &String| {
         let constant = task.knowledge.symbols.constants.find(name, 0);

@@ -12,22 +12,22 @@ use std::sync::Arc;
 /// the start of an episode, which is what a memory needs.
 pub type Score<'a> = dyn FnMut(&CandidateBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + 'a;
 
-/// No environment: an episode starts.
+/// The number that stands for no environment: an episode starts.
 pub const START: u32 = u32::MAX;
 
 /// The choice among candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The most likely one; the first of equals.
+    /// The most likely candidate; the first in case of ties.
     Greedy,
-    /// Drawn by the probabilities.
+    /// A candidate drawn by the probabilities.
     Sampled,
 }
 
-/// Equal scores: where actions are sampled, random ones.
+/// Gives all candidates equal scores: sampled actions are then uniformly random.
 ///
 /// # Errors
-/// Never.
+/// Never fails.
 pub fn indifferent(batch: &CandidateBatch, _: &[u32], logits: &mut Vec<f32>) -> Result<(), StageError> {
     logits.resize(batch.candidates(), 0.0);
     Ok(())
@@ -41,7 +41,7 @@ pub type Ends<T> = Vec<(<T as Task>::End, f64)>;
 /// depends on the seed, the environment and the step. The counts are those of all episodes that were begun.
 ///
 /// # Errors
-/// Those of the policy.
+/// Returns the error of the policy.
 pub fn play<T: Task>(
     task: &Arc<T>,
     turns: usize,

@@ -17,16 +17,16 @@ use std::cmp::Ordering;
 /// The options of an evaluation.
 #[derive(Clone, Debug)]
 pub struct RankingOptions {
-    /// Paths that are kept at each step.
+    /// The number of paths that are kept at each step.
     pub beam: usize,
     /// The score of an entity that several paths reach.
     pub pooling: PathPooling,
-    /// Queries that are searched together.
+    /// The number of queries that are searched together.
     pub queries: usize,
     /// The entities whose scores the area under precision and recall is about: for Countries the five
     /// regions. Empty for all entities.
     pub candidates: Vec<u32>,
-    /// Paths that are given as text.
+    /// The number of paths that are given as text.
     pub paths: usize,
 }
 
@@ -49,9 +49,9 @@ pub struct Rankings {
     pub ranks: Vec<f64>,
     /// True for each query whose answer was reached.
     pub is_reached: Vec<bool>,
-    /// The candidates of each query that the area is about.
+    /// The candidates of each query for the area under precision and recall.
     pub(super) areas: Vec<Labelled>,
-    /// Counts of events on the paths, of caps that cut among them.
+    /// The counts of events on the paths, including what caps cut.
     pub counts: PathCounts,
     /// The most likely path to the answer of the first queries whose answer has rank 1, as text.
     pub paths: Vec<String>,
@@ -102,13 +102,13 @@ struct Path {
 struct Search {
     paths: Vec<Path>,
     next: Vec<Path>,
-    /// The path of the step before that each goes on from.
+    /// For each path, the path of the previous step that it continues.
     from: Vec<u32>,
-    /// The first path of each query, and the end of the last.
+    /// The first path of each query, and the end of the last query's paths.
     starts: Vec<usize>,
     batch: CandidateBatch,
     logits: Vec<f32>,
-    /// Continuations of one query's paths: logarithm of the probability, path, action.
+    /// The continuations of one query's paths: logarithm of the probability, path, action.
     continuations: Vec<(f64, usize, u32)>,
 }
 
@@ -319,7 +319,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A figure of all queries.
+    /// A figure over all queries.
     fn figure(task: &PathTask, found: &Rankings, name: &str) -> f64 {
         sheet(task, found, true).value(name)
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 /// A plan, and the probability of its actions.
 type Plan = (FinishedPlan, f64);
 
-/// The actions of the shortest plan of a problem, where breadth-first search finds it, and the states that it
-/// expands.
+/// The number of actions of a problem's shortest plan, if breadth-first search finds it, and the number of
+/// states that the search expands.
 type Shortest = (Option<usize>, u64);
 
 /// The study of a task's problems.

@@ -9,25 +9,25 @@ use super::verdicts::Outcome;
 /// The figures of a strategy.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
-    /// Those that resamples have, by name.
+    /// The figures that have a value in resamples, by name.
     pub(super) figures: Vec<(String, Figure)>,
-    /// Those that are known of all queries alone.
+    /// The figures that are known for all queries together only.
     pub(super) fixed: Vec<(String, f64)>,
 }
 
 /// Candidates with their labels: whether they are the answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Labelled {
-    /// Those that are reached, with their scores.
+    /// The candidates that are reached, with their scores.
     pub reached: Vec<(f64, bool)>,
-    /// The number of those that are not, and of answers among them.
+    /// The number of candidates that are not reached, and of answers among them.
     pub unreached: [usize; 2],
 }
 
-/// A figure that follows from units, each of which counts a number of times.
+/// A figure that is computed from units, each of which counts a number of times.
 #[derive(Clone, Debug)]
 pub(super) enum Figure {
-    /// The sum of a number of each unit over the sum of another one.
+    /// The sum of one number of each unit over the sum of another.
     Ratio(Vec<(f64, f64)>),
     /// The area under precision and recall.
     Area(Area),
@@ -50,7 +50,7 @@ impl Figure {
         Self::Ratio(sums)
     }
 
-    /// The mean of a number of queries, of those that have one.
+    /// The mean of a number over the queries that have it.
     pub fn mean<T>(queries: &[T], per_unit: usize, of: impl Fn(usize, &T) -> Option<f64>) -> Self {
         Self::ratio(queries, per_unit, |at, query| of(at, query).map(|number| (number, 1.0)))
     }
@@ -74,7 +74,7 @@ impl Figure {
         self.value(&vec![1.0; units])
     }
 
-    /// The figure where each unit counts so many times; NaN of nothing.
+    /// The figure where unit i counts `times[i]` times; NaN where nothing counts.
     pub fn value(&self, times: &[f64]) -> f64 {
         match self {
             Self::Ratio(sums) => {
@@ -194,17 +194,17 @@ impl Sheet {
         self.add("shortest_fraction", mean(&is_shortest));
     }
 
-    /// All figures where each unit counts so many times.
+    /// All figures where unit i counts `times[i]` times.
     pub(super) fn values(&self, times: &[f64]) -> Vec<f64> {
         self.figures.iter().map(|(_, figure)| figure.value(times)).collect()
     }
 
-    /// The place of a figure.
+    /// The index of a figure.
     pub(super) fn at(&self, name: &str) -> Option<usize> {
         self.figures.iter().position(|figure| figure.0 == name)
     }
 
-    /// A figure of all units, by its name; NaN where there is none.
+    /// A figure over all units, by name; NaN where there is none.
     pub fn value(&self, name: &str) -> f64 {
         let fixed = self.fixed.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
         let of_units = self.at(name).map(|at| self.figures[at].1.whole());

@@ -115,7 +115,7 @@ pub(super) struct Runs<'a> {
     pub config: &'a ReasoningConfig,
     policies: &'a [Policy],
     task: &'a SymbolicTask,
-    /// The embedding by which rewards of training were shaped.
+    /// The embedding that shaped the rewards of training.
     pub embedding: Option<&'a Embedding>,
 }
 
@@ -125,7 +125,7 @@ impl Runs<'_> {
         self.task.vocabulary().predicates > 1
     }
 
-    /// The results of `run` for each policy as it is, and for each with relations exchanged, where that is
+    /// The results of `run` for each policy unchanged, and for each with relations exchanged, where that is
     /// tested.
     pub fn all<T: Send>(
         &self,

@@ -39,7 +39,7 @@ struct Drawn {
     values: Vec<Vec<f64>>,
 }
 
-/// The figures of all sheets, of all units and of resamples.
+/// The figures of all sheets, over all units and in each resample.
 struct Resampled {
     whole: Drawn,
     drawn: Vec<Drawn>,
@@ -172,7 +172,7 @@ impl Study {
     }
 }
 
-/// A difference in words.
+/// A difference, in words.
 fn said(difference: Estimate) -> String {
     let Estimate { value, low, high } = difference;
     let what = match (low > 0.0, high < 0.0) {
@@ -201,7 +201,8 @@ fn over(policies: &[usize], of: impl Fn(usize) -> f64) -> f64 {
 }
 
 impl Resampled {
-    /// A statistic of all units, with the 2.5 % and 97.5 % quantiles over the resamples where it has a value.
+    /// A statistic over all units, with the 2.5 % and 97.5 % quantiles over the resamples in which it has a
+    /// value.
     fn estimate(&self, of: impl Fn(&Drawn) -> f64) -> Estimate {
         let value = of(&self.whole);
         let drawn: Vec<f64> = self.drawn.iter().map(of).filter(|x| x.is_finite()).collect();

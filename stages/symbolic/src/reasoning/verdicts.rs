@@ -10,20 +10,20 @@ use std::sync::Arc;
 /// The options of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct VerdictOptions {
-    /// Environments that are stepped together.
+    /// The number of environments that are stepped together.
     pub envs: usize,
     /// The seed of corrupted queries and of sampled actions.
     pub seed: u64,
     /// The choice of actions.
     pub choice: Choice,
-    /// Proofs that are drawn as trees.
+    /// The number of proofs that are drawn as trees.
     pub trees: usize,
 }
 
 /// The result of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdicts {
-    /// The counts of the episodes, caps that cut among them.
+    /// The counts of the episodes, including what caps cut.
     pub counts: ProofCounts,
     /// Proofs as trees.
     pub trees: Vec<String>,
@@ -38,11 +38,11 @@ pub struct Outcome {
     pub label: bool,
     /// The verdict.
     pub is_proved: bool,
-    /// See [`score`].
+    /// The score of the query; see [`score`].
     pub score: f64,
-    /// The steps of the episode.
+    /// The number of steps of the episode.
     pub steps: u32,
-    /// The resolution steps.
+    /// The number of resolution steps.
     pub length: usize,
 }
 
@@ -52,7 +52,7 @@ impl Outcome {
         self.is_proved == self.label
     }
 
-    /// The confidence of the verdict, from 0.5 to 1, and which of ten equal ranges it is in.
+    /// The confidence of the verdict, from 0.5 to 1, and the number of its range among ten equal ranges.
     pub fn confidence(&self) -> (f64, usize) {
         let confidence = self.score.max(1.0 - self.score);
         (confidence, ((confidence - 0.5) * 20.0).clamp(0.0, 9.0) as usize)
@@ -105,7 +105,7 @@ pub fn verdicts(
 /// The verdicts of random actions: what a policy must beat.
 ///
 /// # Errors
-/// None of its own.
+/// Random actions add no errors of their own to those of [`verdicts`].
 pub fn random_verdicts(task: &Arc<ProofTask>, options: &VerdictOptions) -> Result<Verdicts, StageError> {
     let options = VerdictOptions {
         choice: Choice::Sampled,
@@ -120,9 +120,9 @@ pub fn random_verdicts(task: &Arc<ProofTask>, options: &VerdictOptions) -> Resul
 pub struct Searched {
     /// True if the query is stated to hold.
     pub label: bool,
-    /// The resolution steps of the shortest proof, where it was found.
+    /// The number of resolution steps of the shortest proof, where it was found.
     pub length: Option<usize>,
-    /// The states that were expanded.
+    /// The number of states that were expanded.
     pub expanded: u64,
 }
 

@@ -171,9 +171,9 @@ pub enum Evolution {
 /// The learner's settings.
 #[derive(Clone, Debug)]
 pub enum Inner {
-    /// Those of TD3.
+    /// The learner is TD3, with these settings.
     Td3(Td3Settings),
-    /// Those of SAC.
+    /// The learner is SAC, with these settings.
     Sac(SacSettings),
 }
 
