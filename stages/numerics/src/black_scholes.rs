@@ -1,5 +1,5 @@
-//! Black-Scholes for one option, over `libm`: the value of a European option on a forward and its
-//! derivatives, and the implied volatility. Columns of options are the business of the Greeks' batch kernels,
+//! Black-Scholes for a single option, over `libm`: the price of a European option on a forward, its
+//! derivatives, and the implied volatility. For columns of options there are the batch kernels of Greeks,
 //! whose last bits differ.
 
 use crate::fields;
@@ -8,34 +8,34 @@ use crate::normal::{cdf, pdf};
 /// Price and sensitivities of an option on one unit of the underlying.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Greeks {
-    /// V, in currency.
+    /// The price V, in currency.
     pub price: f64,
-    /// Delta, dV/dS.
+    /// Delta: dV/dS.
     pub delta: f64,
-    /// d2V/dS2.
+    /// Gamma: d2V/dS2.
     pub gamma: f64,
-    /// dV/dsigma, per 1.00 of volatility.
+    /// Vega: dV/dsigma, per 1.00 of volatility.
     pub vega: f64,
-    /// -dV/dT, per year of calendar time passing.
+    /// Theta: -dV/dT, per year of calendar time passing.
     pub theta: f64,
-    /// dV/dr, per 1.00 of rate.
+    /// Rho: dV/dr, per 1.00 of rate.
     pub rho: f64,
-    /// d2V/dS dsigma, per 1.00 of volatility.
+    /// Vanna: d2V/dS dsigma, per 1.00 of volatility.
     pub vanna: f64,
-    /// d2V/dsigma2, per 1.00 of volatility squared.
+    /// Volga: d2V/dsigma2, per 1.00 of volatility squared.
     pub volga: f64,
-    /// -d2V/dS dT, per year of calendar time passing.
+    /// Charm: -d2V/dS dT, per year of calendar time passing.
     pub charm: f64,
 }
 
 fields! { all Greeks, f64: price, delta, gamma, vega, theta, rho, vanna, volga, charm }
 
 impl Greeks {
-    /// All NaN.
+    /// A value with all fields NaN.
     pub const NONE: Self = Self::from_array([f64::NAN; 9]);
 }
 
-/// The payoff of exercise: `max(S - K, 0)` of a call, `max(K - S, 0)` of a put.
+/// The payoff of exercise: `max(S - K, 0)` for a call, `max(K - S, 0)` for a put.
 pub fn intrinsic(underlying: f64, strike: f64, call: bool) -> f64 {
     if call {
         (underlying - strike).max(0.0)
@@ -44,9 +44,9 @@ pub fn intrinsic(underlying: f64, strike: f64, call: bool) -> f64 {
     }
 }
 
-/// Price and Greeks of a European option (F. Black and M. Scholes (1973) in Black's form). Those by the spot
-/// and by time have the carry `ln(forward / underlying) / years`. Without time or volatility the discounted
-/// intrinsic value and its delta.
+/// The price and Greeks of a European option (F. Black and M. Scholes (1973) in Black's form). The
+/// derivatives by spot and time use the carry `ln(forward / underlying) / years`. Without time or volatility,
+/// the discounted intrinsic value and its delta.
 pub fn greeks(
     underlying: f64,
     forward: f64,
@@ -97,7 +97,7 @@ pub fn greeks(
 }
 
 /// The undiscounted price of an option on a forward (F. Black (1976)). `deviation` is volatility times the
-/// root of time.
+/// square root of time.
 pub fn undiscounted(forward: f64, strike: f64, deviation: f64, call: bool) -> f64 {
     let sign = if call { 1.0 } else { -1.0 };
     if deviation <= 0.0 {
@@ -108,11 +108,11 @@ pub fn undiscounted(forward: f64, strike: f64, deviation: f64, call: bool) -> f6
     (sign * (forward * cdf(sign * d1) - strike * cdf(sign * d2))).max(0.0)
 }
 
-/// The deviation (volatility times the root of time) at which [`undiscounted`] gives `price`; `None` when
-/// none does. `guess` is where the search begins, 0 for nowhere in particular.
+/// The total deviation (volatility times the square root of time) at which [`undiscounted`] gives `price`;
+/// `None` if there is none. `guess` is the starting point of the search, or 0 for the default one.
 ///
-/// It solves for the option that is out of the money, by parity, with Newton's method on the logarithm of the
-/// price, kept within a bracket. To about 1e-12, relative.
+/// By parity, the equation is solved for the out-of-the-money option, with Newton's method on the logarithm
+/// of the price, kept within a bracket. The relative accuracy is about 1e-12.
 pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, guess: f64) -> Option<f64> {
     /// 1 / sqrt(2 pi).
     const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_7;
@@ -134,7 +134,7 @@ pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, gues
     }
     let moneyness = libm::log(forward / strike);
     let (mut low, mut high) = (0.0, f64::INFINITY);
-    // The inflection point of the price in the deviation (S. Manaster and G. Koehler (1982)).
+    // The inflection point of the price as a function of the deviation (S. Manaster and G. Koehler (1982)).
     let mut deviation = if guess > 0.0 {
         guess
     } else {
@@ -167,7 +167,7 @@ pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, gues
             return None;
         }
     }
-    // At the resolution of f64.
+    // Accepted if the bracket is at the resolution of f64.
     (high - low <= 1e-9 * high).then_some(deviation)
 }
 
@@ -175,8 +175,8 @@ pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, gues
 mod tests {
     use super::*;
 
-    /// J. Hull, "Options, Futures, and Other Derivatives", example 15.6: S = 42, K = 40, r = 10 %, sigma = 20
-    /// %, half a year; with a yield.
+    /// J. Hull, "Options, Futures, and Other Derivatives", example 15.6, with a yield added: S = 42, K = 40,
+    /// r = 10 %, sigma = 20 %, half a year.
     fn hull(spot: f64, volatility: f64, years: f64, rate: f64, call: bool) -> Greeks {
         let dividend_yield = 0.02;
         let forward = spot * libm::exp((rate - dividend_yield) * years);

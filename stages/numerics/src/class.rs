@@ -1,11 +1,11 @@
-//! The numerics class: within one, training gives the same bytes for any number of threads.
+//! The numerics class, within which training gives the same bytes for any number of threads.
 
 use crate::dispatch::InstructionSet;
 
-/// The version of the kernels, raised when their bytes change.
+/// The version of the kernels, raised when their results change.
 const VERSION: u32 = 2;
 
-/// The instruction set that kernels use on this CPU, and the version of the kernels.
+/// The name of the numerics class on this CPU: the instruction set of the kernels, and their version.
 pub fn numerics_class() -> String {
     format!("{}-v{VERSION}", InstructionSet::detect().name())
 }

@@ -1,8 +1,8 @@
-//! Covariances of many series.
+//! Covariance matrices of many series.
 
-/// The covariance of P series of returns, shrunk towards a multiple of the identity, `[P][P]` (O. Ledoit and
-/// M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", Journal of Multivariate
-/// Analysis 88, 2004).
+/// The `[P][P]` covariance matrix of P series of returns, shrunk towards a multiple of the identity (O.
+/// Ledoit and M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", Journal of
+/// Multivariate Analysis 88, 2004).
 pub fn shrunk_covariance(returns: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let (p, n) = (returns.len(), returns[0].len());
     let centred: Vec<Vec<f64>> = returns
@@ -40,7 +40,8 @@ pub fn shrunk_covariance(returns: &[Vec<f64>]) -> Vec<Vec<f64>> {
     covariance
 }
 
-/// x' C^-1 x for a positive definite matrix `[P][P]`, by Cholesky's decomposition; `None` if it is not.
+/// The quadratic form x' C^-1 x for a positive definite matrix C `[P][P]`, by Cholesky decomposition; `None`
+/// if C is not positive definite.
 pub fn inverse_form(covariance: &[Vec<f64>], x: &[f64]) -> Option<f64> {
     let n = x.len();
     let mut root = vec![0.0; n * n];
@@ -70,7 +71,8 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Independent series of one variance are shrunk nearly to the identity, a strong factor is not.
+    /// Independent series of equal variance are shrunk almost to the identity, series with a strong common
+    /// factor are not.
     #[test]
     fn shrinkage() {
         let mut random = Random::new(&[5]);

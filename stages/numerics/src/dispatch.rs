@@ -1,29 +1,29 @@
-//! CPU dispatch: one source of a kernel, compiled for several instruction sets, of which one is chosen at run
-//! time.
+//! CPU dispatch: the source of a kernel is compiled for several instruction sets, one of which is chosen at
+//! run time.
 //!
-//! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` makes, on a CPU that
-//! has the instructions. An [`InstructionSet`] holds one, so that its owner may call [`InstructionSet::run`]
+//! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` creates, on a CPU that
+//! has the instructions. An [`InstructionSet`] holds a token, so its owner may call [`InstructionSet::run`]
 //! safely. A kernel whose arguments must stay distinct slices for the compiler (a struct hides that they do
 //! not alias) is declared with [`kernel!`](crate::kernel) instead, whose `unsafe` blocks rest on the same
-//! tokens. pulp's vector traits are used in [`crate::simd`] alone; most kernels here are plain loops that the
+//! tokens. pulp's vector traits are only used in [`crate::simd`]; most kernels are plain loops that the
 //! compiler vectorises.
 //!
-//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and documents it:
-//! with and without fused multiply-add are different numerics classes (see [`crate::class`]).
+//! Every kernel gives the same bits on every instruction set, or else is generic over `FMA` and says so: with
+//! and without fused multiply-add are different numerics classes (see [`crate::class`]).
 
 use std::fmt;
 
 #[cfg(target_arch = "x86_64")]
 pub use pulp::x86::{V3, V4};
 
-/// True if fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow
-/// call.
+/// True if fused multiply-add is a single instruction on the portable path. Otherwise [`f64::mul_add`] is a
+/// slow function call.
 pub const PORTABLE_FMA: bool = cfg!(target_arch = "aarch64");
 
-/// An instruction set that this CPU has: a value is the proof.
+/// An instruction set that this CPU has; a value of this type proves it.
 #[derive(Clone, Copy)]
 pub enum InstructionSet {
-    /// AVX-512 F, VL, DQ, BW and CD, with all of [`InstructionSet::Avx2`].
+    /// AVX-512 F, VL, DQ, BW and CD, including everything in [`InstructionSet::Avx2`].
     #[cfg(target_arch = "x86_64")]
     Avx512(V4),
     /// AVX2, FMA, BMI1 and BMI2.
@@ -34,17 +34,17 @@ pub enum InstructionSet {
     Portable,
 }
 
-/// A computation that is compiled for each instruction set. [`Kernel::run`] must be `#[inline(always)]`, and
-/// so must all that it calls.
+/// A computation that is compiled for each instruction set. [`Kernel::run`] and everything that it calls must
+/// be `#[inline(always)]`.
 pub trait Kernel {
-    /// The result.
+    /// The result of the computation.
     type Output;
 
-    /// Computes it. `FMA` is whether fused multiply-add is one instruction.
+    /// Runs the computation. `FMA` is true if fused multiply-add is a single instruction.
     fn run<const FMA: bool>(self) -> Self::Output;
 }
 
-/// A kernel as pulp calls it.
+/// A kernel in the form in which pulp calls it.
 #[cfg(target_arch = "x86_64")]
 struct Fused<K>(K);
 
@@ -58,14 +58,15 @@ impl<K: Kernel> pulp::NullaryFnOnce for Fused<K> {
     }
 }
 
-/// A function of its own, as the others are, so that its loops have the registers to themselves.
+/// A function of its own, like those of other instruction sets, so that its loops have all registers to
+/// themselves.
 #[inline(never)]
 fn run_portable<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<PORTABLE_FMA>()
 }
 
 impl InstructionSet {
-    /// The widest that this CPU has.
+    /// The widest instruction set that this CPU has.
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -79,8 +80,8 @@ impl InstructionSet {
         Self::Portable
     }
 
-    /// All that this CPU has, widest first. The last is always [`InstructionSet::Portable`], which tests
-    /// force this way.
+    /// All instruction sets that this CPU has, widest first. The last is always [`InstructionSet::Portable`],
+    /// which tests can thus force.
     pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -92,8 +93,8 @@ impl InstructionSet {
         all
     }
 
-    /// The same without 512-bit vectors: for kernels that they do not speed up, whose loops are short or
-    /// recurrences.
+    /// AVX2 in place of AVX-512, and any other instruction set unchanged: for kernels with short loops or
+    /// recurrences, which 512-bit vectors do not speed up.
     pub fn without_avx512(self) -> Self {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -102,7 +103,8 @@ impl InstructionSet {
         }
     }
 
-    /// The architecture, and the extension where one is used: `x86_64-avx512`, `x86_64-avx2`, `aarch64`.
+    /// The name of the architecture, with the extension if one is used: `x86_64-avx512`, `x86_64-avx2`,
+    /// `aarch64`.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
@@ -146,9 +148,10 @@ impl fmt::Debug for InstructionSet {
     }
 }
 
-/// Declares functions that take an [`InstructionSet`](crate::dispatch::InstructionSet) before their
-/// arguments, and that are compiled once for each; `FMA` is whether fused multiply-add is one instruction.
-/// All that they call must be `#[inline(always)]`. `= body` is for a `body::<FMA>` that others call, too.
+/// Declares functions that take an [`InstructionSet`](crate::dispatch::InstructionSet) before their other
+/// arguments, and that are compiled once for each; `FMA` is true if fused multiply-add is a single
+/// instruction. All functions that they call must be `#[inline(always)]`. `= body` declares a `body::<FMA>`
+/// that other functions can call.
 #[macro_export]
 macro_rules! kernel {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $block:block)*) => {$(
@@ -201,7 +204,7 @@ macro_rules! kernel {
 mod tests {
     use super::*;
 
-    /// A sum of products, in the order of the slice.
+    /// The sum of products, in the order of the slices.
     struct Dot<'a>(&'a [f64], &'a [f64]);
 
     impl Kernel for Dot<'_> {

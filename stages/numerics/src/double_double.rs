@@ -1,11 +1,11 @@
-//! Double-double arithmetic, some 31 digits: the oracle of tests, slow, plain, and independent of the
+//! Double-double arithmetic with about 31 digits: the oracle for tests, slow, plain, and independent of the
 //! kernels.
 //!
 //! T. J. Dekker, "A floating-point technique for extending the available precision", Numer. Math. 18 (1971).
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// The sum of two doubles, the second below half a unit of the last place of the first.
+/// An unevaluated sum of two doubles, the second of at most half an ulp of the first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Dd(pub f64, pub f64);
 
@@ -93,12 +93,12 @@ impl Dd {
         (x + self / x) * 0.5
     }
 
-    /// e^x.
+    /// The exponential e^x.
     pub fn exp(self) -> Self {
         const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
         let k = (self.0 / std::f64::consts::LN_2).round();
         let r = (self - LN_2 * k) / 512.0;
-        // e^r - 1, so that squaring does not lose terms that are small beside 1.
+        // Uses e^r - 1, so that squaring does not lose terms that are small beside 1.
         let (mut term, mut sum) = (r, r);
         for n in 2..12 {
             term = term * r / f64::from(n);
@@ -122,7 +122,7 @@ impl Dd {
         y
     }
 
-    /// Mills' ratio for z >= 0: its series near 0, its continued fraction beyond.
+    /// Mills' ratio for z >= 0: by its series near 0, by its continued fraction beyond.
     pub fn mills(self) -> Self {
         if self.0 < 4.0 {
             let square = self * self;
@@ -157,7 +157,7 @@ impl Dd {
 mod tests {
     use super::*;
 
-    /// Digits of mpmath.
+    /// Compares with digits computed by mpmath.
     #[test]
     fn has_thirty_digits() {
         let near = |x: Dd, high: f64, low: f64| {

@@ -1,11 +1,11 @@
-//! Symmetric matrices by their eigenvectors: Householder's reduction to a tridiagonal matrix and the QL
-//! algorithm with implicit shifts (Bowdler, Martin, Reinsch and Wilkinson, 1968: EISPACK's `tred2` and
+//! Functions of symmetric matrices by eigendecomposition: Householder reduction to a tridiagonal matrix and
+//! the QL algorithm with implicit shifts (Bowdler, Martin, Reinsch and Wilkinson, 1968: EISPACK's `tred2` and
 //! `tql2`).
 
-/// The least eigenvalue of a covariance.
+/// The smallest eigenvalue of a covariance matrix; lower ones are raised to it.
 const LEAST: f64 = 1e-8;
 
-/// The root of a symmetric matrix `[n, n]` whose eigenvalues below 1e-8 are raised to that.
+/// The square root of a symmetric matrix `[n, n]`, after raising eigenvalues below 1e-8 to that value.
 pub fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
     let (values, vectors) = eigen(matrix, n);
     let roots: Vec<f64> = values.iter().map(|value| value.max(LEAST).sqrt()).collect();
@@ -20,8 +20,8 @@ pub fn square_root(matrix: &[f64], n: usize) -> Vec<f64> {
     root
 }
 
-/// Eigenvalues `[n]` of a symmetric matrix `[n, n]`, in no order, and the eigenvectors as columns of
-/// `[n, n]`.
+/// The eigenvalues `[n]` of a symmetric matrix `[n, n]`, unordered, and the eigenvectors as columns of `[n,
+/// n]`.
 pub fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut v = matrix.to_vec();
     let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
@@ -32,8 +32,8 @@ pub fn eigen(matrix: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     (d, v)
 }
 
-/// x' M+ x for the pseudo-inverse M+ of a symmetric matrix `[n, n]`: eigenvalues of at most 1e-15 of the
-/// largest count as zero, as in `numpy.linalg.pinv`.
+/// The quadratic form x' M+ x with the pseudo-inverse M+ of a symmetric matrix M `[n, n]`: eigenvalues of at
+/// most 1e-15 times the largest count as zero, as in `numpy.linalg.pinv`.
 pub fn pseudo_inverse_form(matrix: &[f64], x: &[f64]) -> f64 {
     const RCOND: f64 = 1e-15;
     let n = x.len();
@@ -49,7 +49,8 @@ pub fn pseudo_inverse_form(matrix: &[f64], x: &[f64]) -> f64 {
     sum
 }
 
-/// Householder's reduction: the diagonal `d`, the subdiagonal `e[1..]`, and the transformation in `v`.
+/// The Householder reduction: gives the diagonal `d`, the subdiagonal `e[1..]`, and the transformation in
+/// `v`.
 fn tridiagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     d.copy_from_slice(&v[(n - 1) * n..]);
     for i in (1..n).rev() {
@@ -130,7 +131,7 @@ fn tridiagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     e[0] = 0.0;
 }
 
-/// The QL algorithm over a tridiagonal matrix, whose rotations are applied to `v`.
+/// The QL algorithm for a tridiagonal matrix, which applies its rotations to `v`.
 fn diagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
     e.copy_within(1.., 0);
     e[n - 1] = 0.0;
@@ -141,7 +142,7 @@ fn diagonal(v: &mut [f64], d: &mut [f64], e: &mut [f64], n: usize) {
         while m < n - 1 && e[m].abs() > f64::EPSILON * largest {
             m += 1;
         }
-        // Convergence takes a few rounds; a matrix that is not finite never converges.
+        // Convergence takes a few rounds; a matrix with non-finite entries never converges.
         let mut rounds = 0;
         while m > l && e[l].abs() > f64::EPSILON * largest && rounds < 64 {
             rounds += 1;
@@ -197,7 +198,7 @@ mod tests {
         let mut random = Random::new(&[1]);
         for n in [1, 2, 3, 10, 57] {
             let a: Vec<f64> = (0..n * n).map(|_| random.normal()).collect();
-            // A Gram matrix, and one of rank 1.
+            // A Gram matrix of full rank, and one of rank 1.
             for rank in [n, 1] {
                 let mut matrix = vec![0.0; n * n];
                 for i in 0..n {
@@ -217,8 +218,8 @@ mod tests {
         }
     }
 
-    /// Where the matrix is regular the form is that of its inverse; where it is not, the part of x outside
-    /// its range counts for nothing.
+    /// For a regular matrix the form is that of the inverse; otherwise, the part of x outside the range of
+    /// the matrix contributes nothing.
     #[test]
     fn pseudo_inverses() {
         let regular = [2.0, 1.0, 1.0, 3.0];

@@ -1,14 +1,14 @@
-//! Structures of numbers.
+//! Conversions between structs of numbers and arrays.
 
-/// The names of the numbers of a structure, and the numbers in the same order; with `all` those are all that
-/// it has, or all but those behind the semicolon, and it is made of them.
+/// Implements `NAMES` and `to_array` for the listed numeric fields of a struct, in order. With `all`, these
+/// are all of its fields, except for those after the semicolon, and `from_array` builds the struct from them.
 #[macro_export]
 macro_rules! fields {
     (all $of:ident, $value:ty: $($field:ident),+ $(; $($other:ident: $ty:ty),+)?) => {
         $crate::fields!($of, $value: $($field),+);
 
         impl $of {
-            /// From the numbers in the order of the fields.
+            /// Builds the struct from its numbers, in the order of the fields.
             pub const fn from_array(
                 [$($field),+]: [$value; Self::NAMES.len()] $($(, $other: $ty)+)?
             ) -> Self {

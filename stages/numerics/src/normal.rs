@@ -2,12 +2,12 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// The distribution function.
+/// The cumulative distribution function.
 pub fn cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// The density.
+/// The probability density.
 pub fn pdf(x: f64) -> f64 {
     libm::exp(-0.5 * x * x) / (2.0 * PI).sqrt()
 }

@@ -1,9 +1,10 @@
-//! Random numbers that are the same on every machine: xoshiro256++ seeded by mixing, Box-Muller over `libm`.
+//! Random numbers that are the same on every machine: xoshiro256++ seeded by mixing words, and Box-Muller
+//! over `libm`.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A stream of random numbers, wholly determined by the words it was made from.
+/// A stream of random numbers, fully determined by the words that it is created from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -11,7 +12,7 @@ impl Random {
     /// The stream named by `words`, such as `[seed, environment, episode]`. Streams of different words are
     /// independent.
     pub fn new(words: &[u64]) -> Self {
-        // SplitMix64's finaliser over each word in turn.
+        // Applies the finaliser of SplitMix64 to each word in turn.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ words.len() as u64;
         for &word in words {
             state = mix(state ^ mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
@@ -24,12 +25,12 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// A uniform number in [0, 1), a multiple of 2^-53.
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Uniform in 0..n, without bias. `n` must not be 0.
+    /// A uniform integer in 0..n, without bias. `n` must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         // Lemire, "Fast random integer generation in an interval" (2019).
         let mut product = u128::from(self.next_u64()) * u128::from(n);
@@ -42,14 +43,14 @@ impl Random {
         (product >> 64) as u64
     }
 
-    /// Standard normal (Box-Muller; two uniforms each, nothing kept back).
+    /// A standard normal number (Box-Muller; each uses two uniform numbers, and none is saved for later).
     pub fn normal(&mut self) -> f64 {
         let u = 1.0 - self.uniform();
         let v = self.uniform();
         libm::sqrt(-2.0 * libm::log(u)) * libm::cos(2.0 * std::f64::consts::PI * v)
     }
 
-    /// Shuffles in place (Fisher-Yates).
+    /// Shuffles a slice in place (Fisher-Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);

@@ -1,10 +1,10 @@
 //! Vectors of f64: eight numbers with AVX-512, four with AVX2, two on the portable path, and a single number
 //! as a vector of one.
 //!
-//! All do the same IEEE operations in the same order, fused multiplication included, so that they give the
-//! same bytes. The lanes hold several problems, not several terms of one, so that a formula reads as it does
-//! for one number. A vector carries the token of its instruction set, and new vectors are made from one that
-//! is there ([`F64Vector::splat`]): that is why all of this is safe.
+//! All perform the same IEEE operations in the same order, including fused multiplication, so the results are
+//! bit for bit the same. Lanes hold separate problems rather than terms of one, so a formula reads as it does
+//! for a single number. A vector carries the token of its instruction set, and new vectors are made from an
+//! existing one ([`F64Vector::splat`]), which is why all of this is safe.
 
 use crate::dispatch::InstructionSet;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -12,7 +12,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
 pub const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// A vector of f64. Its operations are to be used in a kernel ([`crate::dispatch`]) that runs on
+/// A vector of f64. Its operations must be used in a kernel ([`crate::dispatch`]) that runs on
 /// [`F64Vector::instructions`].
 pub trait F64Vector:
     Copy
@@ -25,45 +25,46 @@ pub trait F64Vector:
 {
     /// The number of lanes.
     const WIDTH: usize;
-    /// The instruction set of its operations.
+    /// The instruction set of the vector's operations.
     fn instructions(self) -> InstructionSet;
     /// A vector like this one with `x` in every lane.
     fn splat(self, x: f64) -> Self;
-    /// A vector like this one with the first numbers of a slice, which has enough.
+    /// A vector like this one with the first numbers of a slice, which must have enough.
     fn load(self, x: &[f64]) -> Self;
-    /// Writes the lanes to the first places of a slice, which has enough.
+    /// Writes the lanes to the front of a slice, which must have enough space.
     fn store(self, out: &mut [f64]);
-    /// `self factor + term`, rounded once.
+    /// The fused multiply-add `self factor + term`, rounded once.
     fn mul_add(self, factor: Self, term: Self) -> Self;
-    /// Square roots.
+    /// The square root of each lane.
     fn sqrt(self) -> Self;
-    /// Selects by lane: `yes` if `self < other`, otherwise `no`.
+    /// Selects for each lane: `yes` if `self < other`, otherwise `no`.
     fn if_below(self, other: Self, yes: Self, no: Self) -> Self;
-    /// 2^k where this is `k +` [`ROUND`], for integral k from -1022 to 1023.
+    /// 2^k for each lane that holds `k +` [`ROUND`], for integers k from -1022 to 1023.
     fn power_of_two(self) -> Self;
-    /// `(k, m)` with `self = 2^k m`, m from sqrt(1/2) to sqrt(2), for positive normal numbers.
+    /// Splits each lane into `(k, m)` with `self = 2^k m` and m from sqrt(1/2) to sqrt(2), for positive
+    /// normal numbers.
     fn split(self) -> (Self, Self);
 
-    /// Absolute values.
+    /// The absolute value of each lane.
     #[inline(always)]
     fn abs(self) -> Self {
         self.if_below(self.splat(0.0), -self, self)
     }
 
-    /// The lesser; `other` where `self` is NaN.
+    /// The lesser of each pair of lanes; `other` where `self` is NaN.
     #[inline(always)]
     fn at_most(self, other: Self) -> Self {
         self.if_below(other, self, other)
     }
 
-    /// The greater; `other` where `self` is NaN.
+    /// The greater of each pair of lanes; `other` where `self` is NaN.
     #[inline(always)]
     fn at_least(self, other: Self) -> Self {
         other.if_below(self, self, other)
     }
 }
 
-// Brings a mantissa to between sqrt(1/2) and sqrt(2).
+// Constants that bring a mantissa into the range from sqrt(1/2) to sqrt(2).
 const HALF_ROOT: u64 = 0x3fe6_a09e_0000_0000;
 const SHIFT: u64 = 0x3ff0_0000_0000_0000 - HALF_ROOT;
 const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
@@ -115,7 +116,7 @@ impl F64Vector for f64 {
     }
 }
 
-/// Two numbers in an array, which compilers vectorise for every CPU.
+/// Two numbers in an array, which compilers vectorise on every CPU.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 pub struct Portable([f64; 2]);
@@ -213,8 +214,8 @@ impl Neg for Portable {
 #[cfg(target_arch = "x86_64")]
 pub use x86::{Avx2, Avx512};
 
-/// Vectors in the CPU's registers. pulp's own vectors are aligned to 8 bytes, at which most loads of 64 bytes
-/// cross a cache line: these are not.
+/// Vectors in CPU registers. pulp's own vectors are aligned to only 8 bytes, so that most 64-byte loads cross
+/// a cache line; these are aligned to their size.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Add, BIAS, Div, F64Vector, HALF_ROOT, MANTISSA, Mul, Neg, SHIFT, Sub, TWO_52};
@@ -241,7 +242,7 @@ mod x86 {
             }
 
             impl $name {
-                /// A vector of zeros, to make others from.
+                /// A vector of zeros, from which others can be made.
                 #[inline]
                 pub fn zero(token: $token) -> Self {
                     Self { lanes: cast([0.0; $width]), token }
@@ -354,7 +355,7 @@ mod x86 {
     }
 
     vector! {
-        /// Eight numbers in a register of AVX-512.
+        /// Eight numbers in an AVX-512 register.
         Avx512(__m512d, V4) x 8 = InstructionSet::Avx512;
         avx512f {
             _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_set1_pd _mm512_sqrt_pd
@@ -369,7 +370,7 @@ mod x86 {
         if_below_512
     }
     vector! {
-        /// Four numbers in a register of AVX2.
+        /// Four numbers in an AVX2 register.
         Avx2(__m256d, V3) x 4 = InstructionSet::Avx2;
         avx {
             _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_set1_pd _mm256_sqrt_pd

@@ -1,7 +1,7 @@
 //! Robust statistics.
 
-/// The median, the mean of the two middle values where their number is even; `None` of none. Sorts the
-/// values.
+/// The median; for an even number of values, the mean of the two middle ones; `None` if there are none. Sorts
+/// the values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -13,8 +13,8 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
     })
 }
 
-/// The weighted median of (value, weight): the smallest value that half of the weight is at or below; `None`
-/// of none. Sorts the values.
+/// The weighted median of (value, weight) pairs: the smallest value with half of the weight at or below it;
+/// `None` if there are none. Sorts the values.
 pub fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let total: f64 = values.iter().map(|(_, weight)| weight).sum();
@@ -28,8 +28,8 @@ pub fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
         .map(|(value, _)| *value)
 }
 
-/// Huber's weights of residuals in units of their standard deviations: 1 within 1.345 robust deviations (from
-/// the median absolute residual), falling beyond.
+/// Huber weights of residuals that are in units of their standard deviations: 1 within 1.345 robust
+/// deviations (from the median absolute residual), decreasing beyond.
 pub fn huber_weights(residuals: &[f64]) -> Vec<f64> {
     let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
     let limit = 1.345 * (1.4826 * median(&mut sizes).unwrap_or(0.0));

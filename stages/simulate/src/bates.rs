@@ -16,8 +16,8 @@
 //! V = Black(F, K, s) - sqrt(F K) / pi Int_0^inf Re[ e^{iuk} (phi(u - i/2) - phi_Black(u - i/2)) ] du / (u^2 + 1/4),   k = ln(F / K)
 //! ```
 //!
-//! The same correction holds for the call and the put, so the one out of the money is found without
-//! cancellation. The remaining integrand is analytic about the real axis, so that the plain trapezoidal rule
+//! The same correction holds for the call and the put, so the out-of-the-money one is found without
+//! cancellation. The remaining integrand is analytic around the real axis, so the plain trapezoidal rule
 //! converges exponentially (Trefethen and Weideman 2014). All strikes of an expiry share the values of the
 //! characteristic function.
 
@@ -47,18 +47,18 @@ pub struct Bates {
 }
 
 impl Bates {
-    /// m = E[e^J] - 1, the mean relative jump.
+    /// The mean relative jump, m = E[e^J] - 1.
     pub fn mean_jump(&self) -> f64 {
         libm::expm1(self.jump_mean + 0.5 * self.jump_deviation * self.jump_deviation)
     }
 
-    /// The variance that jumps add, per year.
+    /// The variance added by jumps, per year.
     pub fn jump_variance(&self) -> f64 {
         self.jump_intensity * (self.jump_mean * self.jump_mean + self.jump_deviation * self.jump_deviation)
     }
 
-    /// The expected variance of the logarithm of the price over `years` from an instantaneous variance `v`
-    /// on, jumps included.
+    /// The expected variance of the log price over `years`, jumps included, starting from an instantaneous
+    /// variance `v`.
     pub fn expected_variance(&self, v: f64, years: f64) -> f64 {
         let weight = if self.kappa > 0.0 {
             -libm::expm1(-self.kappa * years) / self.kappa
@@ -68,26 +68,26 @@ impl Bates {
         self.theta * (years - weight) + v * weight + self.jump_variance() * years
     }
 
-    /// ln E[e^(sX)] over `years` from an instantaneous variance `v` on; s = 1/2 + iu gives ln phi(u - i/2).
-    /// For real s it must exist, see [`Bates::explosion`].
+    /// The logarithm of E[e^(sX)] over `years`, starting from an instantaneous variance `v`; s = 1/2 + iu
+    /// gives ln phi(u - i/2). For real s the expectation must be finite, see [`Bates::explosion`].
     ///
-    /// Heston's formula in the form of Albrecher and others ("The little Heston trap", 2007), whose
-    /// logarithm does not cross its cut, written without differences of near numbers so that it holds
-    /// for sigma down to 0.
+    /// Heston's formula in the form of Albrecher and others ("The little Heston trap", 2007), whose logarithm
+    /// does not cross its branch cut, rearranged without differences of nearly equal numbers, so that it
+    /// holds for sigma down to 0.
     fn log_moment(&self, v: f64, years: f64, s: Complex) -> Complex {
         let variance = self.sigma * self.sigma;
         let quadratic = s - s * s;
         let b = Complex::new(self.kappa, 0.0) - s.scale(self.rho * self.sigma);
         let d = (b * b + quadratic.scale(variance)).sqrt();
         let sum = b + d;
-        // (b - d) / sigma^2, and g = (b - d) / (b + d).
+        // Here (b - d) / sigma^2, and g = (b - d) / (b + d).
         let slope = -(quadratic / sum);
         let decay = (-d.scale(years)).exp();
         let gone = Complex::ONE - decay;
         let g_over_variance = slope / sum;
         let g = g_over_variance.scale(variance);
         let on_variance = slope * gone / (Complex::ONE - g * decay);
-        // ln((1 - g decay) / (1 - g)) / sigma^2.
+        // The term ln((1 - g decay) / (1 - g)) / sigma^2.
         let ratio = g_over_variance * gone / (Complex::ONE - g);
         let log = if variance > 0.0 {
             ratio.scale(variance).ln_1p().scale(1.0 / variance)
@@ -103,8 +103,8 @@ impl Bates {
         diffusion + jump.scale(self.jump_intensity * years)
     }
 
-    /// The years after which E[e^(sX)] is infinite (Andersen and Piterbarg, "Moment explosions in stochastic
-    /// volatility models", 2007, proposition 3.1).
+    /// The number of years after which E[e^(sX)] is infinite (Andersen and Piterbarg, "Moment explosions in
+    /// stochastic volatility models", 2007, proposition 3.1).
     fn explosion(&self, s: f64) -> f64 {
         let above = s * s - s;
         let beta = self.rho * self.sigma * s - self.kappa;
@@ -120,8 +120,8 @@ impl Bates {
     }
 
     /// The distance from 0 beyond which the density of X, and with it the price of an option, is negligible:
-    /// W such that E[e^((1/2 +- a) X)] e^(-a W) is negligible for some a, on both sides. `variance` is that
-    /// of the control.
+    /// the W for which E[e^((1/2 +- a) X)] e^(-a W) is negligible for some a, on both sides. `variance` is
+    /// that of the control, Black's formula.
     fn reach(&self, v: f64, years: f64, variance: f64) -> f64 {
         let side = |sign: f64| {
             let mut best = f64::INFINITY;
@@ -146,37 +146,37 @@ impl Bates {
     }
 }
 
-/// ln 10^16: how much smaller than others a term must be to be left out.
+/// ln 10^16: terms that are smaller than others by this factor are left out.
 const DIGITS: f64 = 36.8;
-/// The widest distribution that is integrated to all digits.
+/// The widest distribution that is integrated to full precision.
 const WIDEST: f64 = 300.0;
 
-/// The values of the characteristic function from which any strike of one expiry is priced.
+/// The values of the characteristic function for one expiry, from which options with any strike are priced.
 #[derive(Clone, Debug)]
 pub struct Expiry {
     forward: f64,
     deviation: f64,
     step: f64,
-    /// The integrand at `i * step` without e^{iuk}, times the step over pi.
+    /// The integrand at `i * step` without the factor e^{iuk}, times the step over pi.
     nodes: Vec<Complex>,
 }
 
-/// Nodes beyond which the integrand is always cut off: for variances near 0.
+/// The maximum number of nodes, at which the integrand is cut off; relevant for variances near 0.
 const MOST_NODES: usize = 1 << 15;
-/// The integrand counts as gone when it stays below this.
+/// The size below which the integrand counts as negligible.
 const NEGLIGIBLE: f64 = 1e-18;
 
 impl Expiry {
-    /// Prepares the expiry `years` ahead (in the time of `model`), at the instantaneous variance `v`, for
-    /// strikes whose logarithm is within `reach` of that of the forward.
+    /// Prepares the expiry in `years` (in the time unit of `model`), starting from the instantaneous variance
+    /// `v`, for strikes whose logarithm is within `reach` of that of the forward.
     pub fn new(model: &Bates, v: f64, years: f64, forward: f64, reach: f64) -> Self {
         Self::with_step(model, v, years, forward, reach, 1.0)
     }
 
     fn with_step(model: &Bates, v: f64, years: f64, forward: f64, reach: f64, finer: f64) -> Self {
         let variance = model.expected_variance(v, years).max(1e-12);
-        // The trapezoidal rule adds the values at k +- 2 pi / step: they must be out of reach of the
-        // distribution.
+        // The trapezoidal rule adds the values at k +- 2 pi / step, which must be out of the distribution's
+        // reach.
         let width = reach + model.reach(v, years, variance);
         let step = 2.0 * std::f64::consts::PI / width / finer;
         let mut nodes = Vec::with_capacity(256);
@@ -206,11 +206,12 @@ impl Expiry {
         self.forward
     }
 
-    /// The undiscounted price of the option that is out of the money (a call where the strike is at the
-    /// forward or above).
+    /// The undiscounted price of the out-of-the-money option (a call if the strike is at or above the
+    /// forward).
     pub fn out_of_the_money(&self, strike: f64) -> f64 {
         let k = libm::log(self.forward / strike);
-        // e^{iuk} node by node, by rotation; anew every 32 nodes, so that errors do not grow.
+        // The factor e^{iuk} at each node, by rotation; computed anew every 32 nodes, so that errors do not
+        // grow.
         let (sin, cos) = libm::sincos(self.step * k);
         let turn = Complex::new(cos, sin);
         let mut sum = 0.0;

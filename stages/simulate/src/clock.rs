@@ -1,6 +1,6 @@
-//! Time as the market feels it. Variance and jumps come while the exchange is open; a closed day adds a
+//! The market's own time. Variance and jumps accrue while the exchange is open, and a closed day adds a
 //! little. Options are priced and paths simulated on the same clock, so that no day of the week is cheap.
-//! Interest and dividends go by the calendar.
+//! Interest and dividends follow the calendar.
 
 use super::limits::Invalid;
 use super::parameters::Parameters;
@@ -8,34 +8,34 @@ use datasets::calendar::{is_trading_day, next_trading_day};
 use datasets::layout::CalendarName;
 use datasets::{Date, DateRange};
 
-/// The exchange whose calendar simulated markets keep.
+/// The exchange whose calendar simulated markets follow.
 pub(super) const EXCHANGE: CalendarName = CalendarName::Us;
 
-/// As many trading days, from `start` on.
+/// The first `count` trading days from `start` on.
 pub(super) fn trading_days(start: Date, count: u32) -> Vec<Date> {
     let next = |date: &Date| Some(next_trading_day(EXCHANGE, *date));
     let days = std::iter::successors(next(&start.plus(-1)), next);
     days.take(count as usize).collect()
 }
 
-/// The days of a market, and the years between any two of them.
+/// The days of a market, and the time between any two of them in years of the market's clock.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     days: Vec<Date>,
     first: Date,
-    /// Years from the first day to each calendar day after it.
+    /// The years from the first day to each calendar day after it.
     years: Vec<f64>,
     unit: f64,
 }
 
 impl Clock {
-    /// The clock of `parameters`, to `ahead` calendar days beyond the last trading day.
+    /// The clock of a market with `parameters`, extending `ahead` calendar days beyond the last trading day.
     pub fn new(parameters: &Parameters, ahead: i32) -> Self {
         let days = trading_days(parameters.start, parameters.days);
         let first = days.first().copied().unwrap_or(parameters.start);
         let last = days.last().copied().unwrap_or(first).plus(ahead);
         let unit = unit(parameters.time.closed_day);
-        // Counted rather than added up, so that a year is the same number at any position in the sequence.
+        // Counted rather than summed, so that a year is the same number at any position in the sequence.
         let (mut open, mut closed) = (0_u32, 0_u32);
         let mut years = vec![0.0];
         for day in first.0 + 1..=last.0 {
@@ -59,12 +59,12 @@ impl Clock {
         &self.days
     }
 
-    /// A trading day in years.
+    /// The length of a trading day in years.
     pub fn unit(&self) -> f64 {
         self.unit
     }
 
-    /// Years between the closes of two days.
+    /// The years between the closes of two days.
     pub fn years(&self, range: DateRange) -> f64 {
         let at = |date: Date| {
             let i = (date.0 - self.first.0).max(0) as usize;
@@ -74,17 +74,17 @@ impl Clock {
     }
 }
 
-/// A trading day in years: a year has 252 of them and 113 closed days.
+/// The length of a trading day in years: a year has 252 trading days and 113 closed days.
 fn unit(closed_day: f64) -> f64 {
     1.0 / (252.0 + 113.0 * closed_day)
 }
 
 impl Parameters {
-    /// The parameters of the market up to `until`, which is in its number of days: the days before are the
-    /// same.
+    /// The parameters of the market that ends at `until`, expressed in the number of days; the days up to
+    /// then are the same.
     ///
     /// # Errors
-    /// When it begins after `until`.
+    /// When the market begins after `until`.
     pub fn bounded(&self) -> Result<Self, Invalid> {
         let Some(until) = self.until else {
             return Ok(self.clone());

@@ -1,7 +1,7 @@
-//! Complex numbers over `libm`, as much as characteristic functions need.
+//! Complex numbers over `libm`, as far as characteristic functions need them.
 //!
-//! `num-complex` takes `exp` from the standard library, which differs between platforms, and divides by
-//! another formula: its prices would be other bytes.
+//! `num-complex` uses the `exp` of the standard library, which differs between platforms, and divides by
+//! another formula, so its prices would not be bit for bit the same.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -23,7 +23,7 @@ impl Complex {
         Self::new(self.re * by, self.im * by)
     }
 
-    /// The square of its absolute value.
+    /// The square of the absolute value.
     pub fn norm(self) -> f64 {
         self.re * self.re + self.im * self.im
     }
@@ -34,7 +34,7 @@ impl Complex {
         Self::new(size * cos, size * sin)
     }
 
-    /// The root whose real part is not negative.
+    /// The square root with nonnegative real part.
     pub fn sqrt(self) -> Self {
         let size = libm::hypot(self.re, self.im);
         if size == 0.0 {
@@ -48,7 +48,7 @@ impl Complex {
         }
     }
 
-    /// The principal value of ln(1 + z), exact for small z too.
+    /// The principal value of ln(1 + z), also exact for small z.
     pub fn ln_1p(self) -> Self {
         let excess = self.re * (2.0 + self.re) + self.im * self.im;
         Self::new(0.5 * libm::log1p(excess), libm::atan2(self.im, 1.0 + self.re))

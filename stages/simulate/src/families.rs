@@ -1,45 +1,45 @@
-//! Simulated families over generations, wholly determined by [`FamilyParameters`].
+//! Simulated families over generations, fully determined by [`FamilyParameters`].
 //!
-//! The first generation are married couples. Each couple of a generation has children, and these marry among
-//! themselves: a man and a woman without a parent or grandparent in common, in random pairs, until no such
-//! pair is left; a fraction stays single. The last generation does not marry. Nobody marries twice, so that
-//! two people with one parent in common have both in common.
+//! The first generation consists of married couples. Each couple of a generation has children, who marry
+//! among themselves: a man and a woman without a common parent or grandparent, in random pairs, until no such
+//! pair is left; a fraction stays single. The last generation does not marry. Nobody marries twice, so two
+//! people with one parent in common have both in common.
 //!
-//! A generation depends on no later one: more generations leave the earlier people as they were.
+//! A generation does not depend on later ones: more generations leave the earlier people unchanged.
 
 use crate::Invalid;
 use crate::limits::{whole, within};
 use crate::stream;
 use stages_numerics::random::Random;
 
-/// The most people that the parameters may allow for.
+/// The maximum number of people that the parameters may allow for.
 pub const MOST_PEOPLE: u64 = 1_000_000;
 
-/// The parameters of families.
+/// The parameters of a simulation of families.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FamilyParameters {
     /// The seed.
     pub seed: u64,
-    /// Couples of the first generation.
+    /// The number of couples in the first generation.
     pub couples: u32,
-    /// Generations, the first one among them.
+    /// The number of generations, including the first.
     pub generations: u32,
-    /// The smallest and the largest number of children of a couple; all numbers between are equally likely.
+    /// The smallest and largest number of children of a couple; all numbers in between are equally likely.
     pub children: [u32; 2],
-    /// The probability that somebody does not marry.
+    /// The probability that a person does not marry.
     pub single: f64,
 }
 
 /// A person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// The generation, from 0.
+    /// The person's generation, counted from 0.
     pub generation: u32,
     /// True for a man.
     pub is_male: bool,
-    /// Father and mother, by their numbers; `None` in the first generation.
+    /// The indices of father and mother; `None` in the first generation.
     pub parents: Option<[usize; 2]>,
-    /// Husband or wife.
+    /// The index of the husband or wife, if any.
     pub spouse: Option<usize>,
 }
 
@@ -47,8 +47,8 @@ impl FamilyParameters {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first one that is out of range; or the sizes together, where more than [`MOST_PEOPLE`] people may
-    /// be born.
+    /// The first parameter that is out of range; or the sizes together, if more than [`MOST_PEOPLE`] people
+    /// could be born.
     pub fn check(&self) -> Result<(), Invalid> {
         whole("couples", self.couples, 1, 100_000)?;
         whole("generations", self.generations, 2, 12)?;
@@ -73,7 +73,7 @@ impl FamilyParameters {
         Ok(())
     }
 
-    /// The number of people if each couple has as many children as it may, and all marry.
+    /// The number of people if every couple has the largest number of children and everybody marries.
     fn most_people(&self) -> u64 {
         let (mut couples, mut people) = (u64::from(self.couples), 2 * u64::from(self.couples));
         for _ in 1..self.generations {
@@ -85,7 +85,8 @@ impl FamilyParameters {
     }
 }
 
-/// The people, one generation after another; those of the first are couples, the man before the woman.
+/// Simulates the people, one generation after another; the first generation is listed as couples, the man
+/// before the woman.
 ///
 /// # Errors
 /// When a parameter is out of range.
@@ -126,7 +127,7 @@ pub fn people(parameters: &FamilyParameters) -> Result<Vec<Person>, Invalid> {
     Ok(people)
 }
 
-/// Marries people from number `first` on.
+/// Marries the people from index `first` on; `single` is the probability that one stays single.
 fn marry(people: &mut [Person], first: usize, single: f64, random: &mut Random) {
     let (mut men, mut women) = (Vec::new(), Vec::new());
     for person in first..people.len() {
@@ -140,7 +141,7 @@ fn marry(people: &mut [Person], first: usize, single: f64, random: &mut Random) 
     random.shuffle(&mut men);
     random.shuffle(&mut women);
     for man in men {
-        // Few women are kin of a man: the search is short.
+        // Few women are kin of a man, so the search is short.
         if let Some(at) = (0..women.len()).find(|&at| !are_kin(people, man, women[at])) {
             let woman = women.swap_remove(at);
             people[man].spouse = Some(woman);
@@ -149,7 +150,7 @@ fn marry(people: &mut [Person], first: usize, single: f64, random: &mut Random) 
     }
 }
 
-/// Returns whether two people have a parent or a grandparent in common.
+/// Returns whether two people have a common parent or grandparent.
 fn are_kin(people: &[Person], a: usize, b: usize) -> bool {
     let ancestors = |person: usize| {
         let parents = people[person].parents.into_iter().flatten();

@@ -1,19 +1,18 @@
-//! A simulated market: a stock index, the options on it and interest rates, wholly determined by
-//! [`Parameters`]. Beside it a panel of stocks ([`panel`]), and families ([`families`]).
+//! A simulated market: a stock index, options on it and interest rates, fully determined by [`Parameters`].
+//! Also a panel of stocks ([`panel`]), and families ([`families`]).
 //!
 //! Prices follow the model of Bates (1996), stochastic variance with lognormal jumps, under the real-world
-//! measure; options are priced under the risk-neutral measure, in which variance is higher and jumps are
-//! worse, as in index markets. So a seller of variance earns a premium, and bears a risk. Days are simulated
-//! in steps within the day, which gives bars their ranges; contracts are listed, quoted and settled as an
-//! exchange does it:
+//! measure. Options are priced under the risk-neutral measure, with higher variance and more severe jumps, as
+//! in index markets, so that a seller of variance earns a premium and bears a risk. Days are simulated in
+//! intraday steps, which gives bars their ranges. Contracts are listed, quoted and settled as on an exchange:
 //!
-//! - a snapshot is the close of a trading day: the bar's close is the underlying of the quotes;
-//! - contracts are European, settle in cash at the close of their expiry, and are not quoted any more at that
+//! - a snapshot is the close of a trading day: the bar's close is the underlying's price for the quotes;
+//! - contracts are European, settle in cash at the close of their expiry, and are no longer quoted at that
 //!   close;
-//! - forwards follow from the published rates and the dividend yield: F = S e^((r(T) - q) T), T in calendar
-//!   days over 365.
+//! - forwards follow from the published rates and the dividend yield: F = S e^((r(T) - q) T), with T in
+//!   calendar days over 365.
 //!
-//! A day depends on nothing after it: more days leave the earlier ones as they were, to the last bit.
+//! A day does not depend on later ones: more days leave the earlier ones unchanged, to the last bit.
 //!
 //! ```
 //! use stages_simulate::{Market, Parameters};

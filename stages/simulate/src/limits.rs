@@ -6,15 +6,15 @@ use datasets::Date;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}`: {message}")]
 pub struct Invalid {
-    /// Its path, such as `physical.kappa`.
+    /// The path of the parameter, such as `physical.kappa`.
     pub field: &'static str,
     /// The problem.
     pub message: String,
-    /// A hint at its solution.
+    /// A hint at the remedy.
     pub hint: String,
 }
 
-/// Refuses a first day beyond the exchange's calendar.
+/// Refuses a first day outside the exchange's calendar.
 pub(super) fn check_start(start: Date) -> Result<(), Invalid> {
     if (1990..=2100).contains(&start.ymd().0) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The listed expiries and strikes: as index options are, weekly Fridays, the next monthly expiries, and the
-//! quarterly ones further out; strikes on a grid about the price that is wide and coarse for far expiries and
-//! fine near the money for near ones. When the price moves, strikes are added. A listed contract stays until
-//! it expires.
+//! The listed expiries and strikes. As for index options, these are weekly Fridays, the next monthly
+//! expiries, and quarterly ones further out, with strikes on a grid around the price that is wide and coarse
+//! for far expiries, and fine near the money for near ones. Strikes are added as the price moves. A listed
+//! contract remains until it expires.
 
 use super::clock::EXCHANGE;
 use super::limits::Invalid;
@@ -10,29 +10,29 @@ use datasets::Date;
 use datasets::calendar::{expiry_of, friday_on_or_after, monthly_expiry, third_friday};
 use std::collections::BTreeMap;
 
-/// The strikes of one expiry on one day.
+/// The strikes of one expiry, as listed on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The last trading day; contracts settle at its close.
+    /// The last trading day, at whose close the contracts settle.
     pub expiry: Date,
     /// True for a monthly expiry, false for a weekly one.
     pub monthly: bool,
-    /// The strikes in order, in units of [`Strikes::step`], and since when each is listed, in trading days
-    /// from the first.
+    /// The strikes in ascending order, in units of [`Strikes::step`], each with the index of the trading day
+    /// since which it is listed.
     pub strikes: Vec<(i32, u32)>,
 }
 
-/// The highest price that strikes are listed for, in units of [`Strikes::step`].
+/// The highest price for which strikes are listed, in units of [`Strikes::step`].
 const HIGHEST: f64 = 200_000.0;
-/// The most strikes that a market may have, counted anew each day: some thirty times the number for two and a
-/// half years.
+/// The maximum number of strikes of a market, summed over its days: some thirty times the number for two and
+/// a half years.
 const MOST: usize = 20_000_000;
 
-/// The contracts listed on each of some days, given the closes.
+/// The contracts listed on each of several days, given the closes.
 ///
 /// # Errors
-/// When the price has risen so far above the step of the grid that there would be more strikes than a machine
-/// can hold.
+/// When the price has risen so far above the grid's step that there would be more strikes than memory can
+/// hold.
 pub(super) fn listings(
     expiries: &Expiries,
     strikes: &Strikes,
@@ -74,7 +74,7 @@ pub(super) fn listings(
     Ok(out)
 }
 
-/// The expiries that are listed by `date` at the latest, and whether they are monthly.
+/// The expiries that have been listed by `date`, and whether each is monthly.
 fn expiries_on(expiries: &Expiries, date: Date) -> Vec<(Date, bool)> {
     let mut out = Vec::new();
     let friday = friday_on_or_after(date.plus(1));
@@ -105,10 +105,11 @@ fn expiries_on(expiries: &Expiries, date: Date) -> Vec<(Date, bool)> {
     out
 }
 
-/// Distances from the price, as a fraction of it, and the steps of the grid up to there, in units.
+/// Distances from the price, as fractions of it, each with the spacing of the grid up to that distance, in
+/// units of the step.
 type Grid = &'static [(f64, i32)];
 
-/// Grids by days to expiry.
+/// Grids by the maximum number of days to expiry.
 const GRIDS: &[(i32, Grid)] = &[
     (9, &[(0.01, 1), (0.03, 2), (1.0, 5)]),
     (45, &[(0.03, 2), (1.0, 5)]),
@@ -116,7 +117,7 @@ const GRIDS: &[(i32, Grid)] = &[
     (i32::MAX, &[(0.12, 10), (1.0, 20)]),
 ];
 
-/// Calls `add` with every strike of the grid at `price` for an expiry in `days` days.
+/// Calls `add` with every strike of the grid around `price`, for an expiry in `days` days.
 fn add_strikes(strikes: &Strikes, price: f64, days: i32, mut add: impl FnMut(i32)) {
     let width = (f64::from(days) / 365.0).sqrt();
     let below = (0.05 + strikes.below * width).min(0.9);
@@ -173,7 +174,7 @@ mod tests {
                 "2020-03-20"
             ]
         );
-        // On the day of an expiry the next ones are listed.
+        // On the day of an expiry the next ones are already listed.
         assert_eq!(names("2019-04-18")[0], "2019-04-26w");
     }
 
@@ -196,7 +197,7 @@ mod tests {
                 }
             }
         }
-        // Nor are there more of them than can be held.
+        // Nor are there more strikes than memory can hold.
         let wild = |price: f64, days: usize| {
             listings(&vec![(all[0][0].expiry, price); days])
                 .map(|_| ())

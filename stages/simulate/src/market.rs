@@ -1,4 +1,4 @@
-//! The market as a whole.
+//! The simulated market as a whole.
 
 use super::bates::Bates;
 use super::clock::Clock;
@@ -11,18 +11,18 @@ use super::quotes::{Quote, quotes};
 use super::regimes::{self, regimes};
 use datasets::{Date, DateRange};
 
-/// A simulated market: its days and listings at once, its quotes on demand.
+/// A simulated market: its days and listings are computed at once, its quotes on demand.
 #[derive(Clone, Debug)]
 pub struct Market {
     parameters: Parameters,
-    /// The model and the factor of the variance by which options are priced, by regime.
+    /// For each regime, the model for option prices, and the factor applied to the variance.
     pricing: Vec<(Bates, f64)>,
     clock: Clock,
     days: Vec<Day>,
     listings: Vec<Vec<Listed>>,
 }
 
-/// The days of a market, without its options: quick.
+/// Simulates the days of a market without its options, which is fast.
 ///
 /// # Errors
 /// When a parameter is invalid.
@@ -59,7 +59,7 @@ impl Market {
         &self.days
     }
 
-    /// The contracts listed on day `i`, by expiry.
+    /// The contracts listed on day `i`, in order of expiry.
     ///
     /// # Panics
     /// When there is no such day.
@@ -67,7 +67,7 @@ impl Market {
         &self.listings[i]
     }
 
-    /// The quotes of day `i`, by expiry and strike, calls before puts.
+    /// The quotes of day `i`, in order of expiry and strike, calls before puts.
     ///
     /// # Panics
     /// When there is no such day.
@@ -92,16 +92,16 @@ impl Market {
         out
     }
 
-    /// Years on the market's clock between the closes of two days.
+    /// The years between the closes of two days on the market's clock.
     pub fn years(&self, from: Date, to: Date) -> f64 {
         self.clock.years(DateRange { from, to })
     }
 
-    /// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at
-    /// that close: the bars up to then, and the variances of the closes, which quotes show where no regime
+    /// The probabilities of the regimes at the close of each day, `[days][regimes]`, given what is observable
+    /// at that close: the bars so far, and the variances at the closes, which quotes reveal if no regime
     /// changes prices. Hamilton's filter ("A new approach to the economic analysis of nonstationary time
-    /// series and the business cycle", 1989): a day's return, given the regime, is normal with the expected
-    /// variance of the day, or has a jump beside it.
+    /// series and the business cycle", 1989): given the regime, a day's return is normal with the day's
+    /// expected variance, or includes a jump.
     pub fn filter(&self) -> Vec<Vec<f64>> {
         let years: Vec<f64> = std::iter::once(self.clock.unit())
             .chain(self.days.windows(2).map(|pair| self.years(pair[0].date, pair[1].date)))
@@ -109,7 +109,7 @@ impl Market {
         regimes::filter(&self.parameters, &self.days, &years)
     }
 
-    /// The root of contracts of the monthly or the weekly class.
+    /// The root of the contracts of the monthly or the weekly class.
     pub fn root(&self, monthly: bool) -> String {
         format!("{}{}", self.parameters.symbol, if monthly { "" } else { "W" })
     }
@@ -166,7 +166,8 @@ mod tests {
                     "parity"
                 );
             }
-            // In a class, calls fall and puts rise with the strike, convexly.
+            // Within a class, call prices decrease and put prices increase with the strike, and both are
+            // convex.
             for listed in market.listed(i) {
                 let calls: Vec<_> = chain.iter().filter(|q| q.call && q.expiry == listed.expiry).collect();
                 for w in calls.windows(3) {
@@ -179,7 +180,8 @@ mod tests {
 
     #[test]
     fn bars_keep_their_rules_and_moments() {
-        // Squared returns, those within the day, and Parkinson's estimate of these; drift; days.
+        // Squared daily returns, squared intraday returns, Parkinson's estimate of the latter; drift; number
+        // of days.
         let measure = |change: fn(&mut Parameters)| {
             let mut sums = [0.0; 5];
             for seed in 0..24 {
@@ -209,8 +211,8 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 0.08, "{found} {expected}");
         let (found, expected) = (drift / n * 252.0, 0.0541 + 0.02 - 0.018 - 0.5 * expected);
         assert!((found - expected).abs() < 0.06, "{found} {expected}");
-        // The path's extremes are its own and not those of its steps: without jumps, Parkinson's estimate is
-        // right.
+        // The extremes are those of the continuous path rather than of its steps: without jumps, Parkinson's
+        // estimate is unbiased.
         let [_, inner, ranges, ..] = measure(|p| {
             p.physical.jump_intensity = 0.0;
             p.time.steps = 4;

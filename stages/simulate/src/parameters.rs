@@ -283,7 +283,7 @@ stages_core::settings! {
     }
 }
 
-/// Checks what every measure has: the reversion of the variance, and jumps.
+/// Checks the parameters that both measures have: the mean reversion of variance, and jumps.
 macro_rules! check_measure {
     ($path:literal, $measure:expr) => {
         within(concat!($path, ".kappa"), $measure.kappa, 0.01, 50.0)?;
@@ -293,9 +293,9 @@ macro_rules! check_measure {
     };
 }
 
-/// The most worlds.
+/// The maximum number of worlds.
 const MOST_WORLDS: u32 = 10_000;
-/// The most trading days.
+/// The maximum number of trading days.
 const MOST_DAYS: u32 = 20_000;
 
 impl Parameters {
@@ -313,7 +313,8 @@ impl Parameters {
         }
     }
 
-    /// The parameters of each world, with its own symbol and seed; of one world, these.
+    /// The parameters of each world, with a symbol and seed of its own; a single world has these parameters
+    /// unchanged.
     pub fn each_world(&self) -> Vec<Self> {
         if self.worlds < 2 {
             return vec![self.clone()];
@@ -328,7 +329,7 @@ impl Parameters {
         (1..=self.worlds).map(world).collect()
     }
 
-    /// The names of the regimes, where there are several; one without a name has its number, from 1.
+    /// The names of the regimes, if there are several; an unnamed regime has its number, counted from 1.
     pub fn regime_names(&self) -> Vec<String> {
         if self.regimes.len() < 2 {
             return Vec::new();
@@ -340,7 +341,7 @@ impl Parameters {
         self.regimes.iter().enumerate().map(name).collect()
     }
 
-    /// The calendar days to the furthest expiry, at most.
+    /// An upper bound of the calendar days to the furthest expiry.
     pub(super) fn horizon(&self) -> i32 {
         let Expiries {
             weekly,
@@ -353,7 +354,7 @@ impl Parameters {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first invalid one.
+    /// The first invalid parameter.
     pub fn check(&self) -> Result<(), Invalid> {
         let Self {
             physical: p,
@@ -440,7 +441,7 @@ mod tests {
         assert_eq!(parameters.start.to_string(), "2018-01-02");
         let (p, q) = (parameters.physical, parameters.risk_neutral);
         assert!((p.theta.sqrt() - 0.1351).abs() < 1e-4);
-        // Jumps as an investor of relative risk aversion 10 sees them.
+        // The jumps as an investor with relative risk aversion 10 sees them.
         let (g, d2) = (10.0, p.jump_deviation * p.jump_deviation);
         assert!((q.jump_mean - (p.jump_mean - g * d2)).abs() < 1e-12);
         assert!(
@@ -449,7 +450,7 @@ mod tests {
         );
         let model = parameters.pricing_model();
         assert!((model.kappa * model.theta - p.kappa * p.theta).abs() < 1e-15);
-        // The variance stays above 0 under both measures (Feller).
+        // The variance stays positive under both measures (Feller condition).
         assert!(2.0 * p.kappa * p.theta > p.sigma * p.sigma);
     }
 

@@ -1,5 +1,6 @@
-//! The path of the market under the real-world measure: a day at a time, each day from its own stream of
-//! random numbers and the state at the close before, so that simulating later days changes nothing earlier.
+//! Simulates the path of the market under the real-world measure, day by day. Each day uses its own stream of
+//! random numbers and the state at the previous close, so that simulating later days leaves everything
+//! earlier unchanged.
 
 use super::bates::Bates;
 use super::clock::Clock;
@@ -10,14 +11,14 @@ use super::stream;
 use datasets::Date;
 use stages_numerics::random::Random;
 
-/// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and
-/// efficient simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and jumps
-/// at the end of the step.
+/// A time step of fixed length: Andersen's quadratic-exponential scheme with martingale correction ("Simple
+/// and efficient simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and
+/// jumps at the end of the step.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     model: Bates,
     years: f64,
-    /// The variance of the price's diffusion as a multiple of the variance.
+    /// The variance of the price's diffusion, as a multiple of the variance process.
     realised: f64,
     decay: f64,
     /// Andersen's K2, K3 and K4; K1 drops out with the martingale correction.
@@ -26,28 +27,28 @@ pub(super) struct Step {
     compensator: f64,
 }
 
-/// The change of the logarithm of the price in a step.
+/// The change of the log price in a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    /// The change by diffusion; its exponential is 1 in expectation.
+    /// The change by diffusion; the expectation of its exponential is 1.
     pub diffusion: f64,
     /// The variance of the diffusion over the step.
     pub variance: f64,
     /// The change by jumps.
     pub jump: f64,
-    /// The drift of the jumps, to be compensated.
+    /// The compensator of the jumps, to be subtracted.
     pub compensator: f64,
 }
 
 impl Moved {
-    /// The whole change, such that the price is a martingale.
+    /// The total change, for which the price is a martingale.
     pub fn martingale(&self) -> f64 {
         self.diffusion + self.jump - self.compensator
     }
 }
 
-/// Above this ratio of variance to squared mean, the next variance is drawn from a mass at 0 and an
-/// exponential.
+/// The ratio of variance to squared mean above which the next variance is drawn from a point mass at 0 and an
+/// exponential distribution.
 const PSI: f64 = 1.5;
 
 impl Step {
@@ -55,8 +56,8 @@ impl Step {
         Self::realising(model, years, 1.0)
     }
 
-    /// The same where the diffusion of the price has `realised` times the variance: dX = sqrt(realised v)
-    /// dW1.
+    /// A step of `years` in which the variance of the price's diffusion is `realised` times that of the
+    /// model: dX = sqrt(realised v) dW1.
     pub fn realising(model: &Bates, years: f64, realised: f64) -> Self {
         let Bates { kappa, sigma, rho, .. } = *model;
         let skew = realised.sqrt() * rho / sigma;
@@ -73,7 +74,7 @@ impl Step {
         }
     }
 
-    /// Advances the variance, and returns the move of the price.
+    /// Advances the variance by a step, and returns the move of the price.
     pub fn advance(&self, variance: &mut f64, random: &mut Random) -> Moved {
         let Bates {
             kappa, theta, sigma, ..
@@ -115,7 +116,7 @@ impl Step {
         }
     }
 
-    /// The sum of the jumps of a step, their number by inversion.
+    /// The sum of the jumps in a step; their number is drawn by inversion.
     fn jump(&self, random: &mut Random) -> f64 {
         let mut u = random.uniform();
         let mut probability = self.no_jump;
@@ -131,7 +132,7 @@ impl Step {
     }
 }
 
-/// The state that goes from one close to the next.
+/// The state carried from one close to the next.
 struct State {
     price: f64,
     variance: f64,
@@ -189,7 +190,7 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
     out
 }
 
-/// A variance from the distribution that it has in the long run.
+/// A variance drawn from its long-run distribution.
 fn settled(model: &Bates, random: &mut Random) -> f64 {
     let step = Step::new(model, 5.0 / model.kappa / 500.0);
     let mut variance = model.theta;
@@ -199,7 +200,7 @@ fn settled(model: &Bates, random: &mut Random) -> f64 {
     variance
 }
 
-/// Simulates a day from the close before it.
+/// Simulates a day, starting from the previous close.
 fn day(
     parameters: &Parameters,
     date: Date,
@@ -232,7 +233,7 @@ fn day(
         low = low.min(log);
     }
     let price = |log: f64| cents(before * libm::exp(log));
-    // The unrounded price goes on, so that rounding does not add up.
+    // The unrounded price is carried on, so that rounding does not accumulate.
     state.price = before * libm::exp(log);
 
     let rates = &parameters.rates;
@@ -243,7 +244,7 @@ fn day(
         Some(seed) => Random::new(&[seed, stream::RATES, date.0 as u64]).normal(),
     };
     state.short_rate = rates.next(state.short_rate, years, moved);
-    // Busy days follow busy days, and large moves and high variance bring trade (Karpoff 1987).
+    // Trading activity is persistent, and rises with large moves and high variance (Karpoff 1987).
     state.activity = 0.7 * state.activity + 0.15 * random.normal();
     let usual = (parameters.physical.theta * inner.years * f64::from(parameters.time.steps)).sqrt();
     let surprise = (high - low) / usual;
@@ -263,7 +264,7 @@ fn day(
     }
 }
 
-/// To the cent, and above 0.
+/// Rounds a price to the cent, at least one.
 fn cents(price: f64) -> f64 {
     (libm::round(price * 100.0) / 100.0).max(0.01)
 }

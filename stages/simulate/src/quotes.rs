@@ -1,4 +1,4 @@
-//! Quotes, trade and open interest about the model's prices.
+//! Quotes, trades and open interest around the model's prices.
 
 use super::bates::{Bates, Expiry};
 use super::day::Day;
@@ -12,47 +12,48 @@ use stages_numerics::random::Random;
 /// A row of the option chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
-    /// The last trading day.
+    /// The last trading day of the contract.
     pub expiry: Date,
     /// True for the monthly class, false for the weekly one.
     pub monthly: bool,
-    /// Strike price.
+    /// The strike price, in currency.
     pub strike: f64,
     /// True for a call.
     pub call: bool,
     /// The model's price. Not observable.
     pub model: f64,
-    /// Best bid; 0 when there is none.
+    /// The best bid; 0 if there is none.
     pub bid: f64,
-    /// Best ask.
+    /// The best ask.
     pub ask: f64,
-    /// The last trade of the day; NaN when there was none.
+    /// The price of the last trade of the day; NaN if there was none.
     pub last: f64,
-    /// Contracts traded.
+    /// The number of contracts traded.
     pub volume: f64,
-    /// Contracts open.
+    /// The number of open contracts.
     pub open_interest: f64,
-    /// Of the middle of bid and ask, by Black and Scholes's formula with calendar days over 365; NaN when
-    /// there is none.
+    /// The implied volatility of the midpoint of bid and ask, by the Black-Scholes formula with calendar days
+    /// over 365; NaN if there is none.
     pub implied_volatility: f64,
 }
 
-/// The values that the contracts of one expiry have in common on a day.
+/// The values shared by the contracts of one expiry on a day.
 struct Terms<'a> {
     parameters: &'a Parameters,
     date: Date,
     listed: &'a Listed,
-    /// Calendar days to expiry, and years of 365 of them.
+    /// Calendar days to expiry, and the corresponding years of 365 days.
     days: f64,
     years: f64,
     discount: f64,
     prices: Expiry,
-    /// The standard deviation of the logarithm of the price at expiry.
+    /// The standard deviation of the log price at expiry.
     deviation: f64,
 }
 
-/// The quotes of one expiry at the close of `day`, by strike, calls before puts. `variance` is that by which
-/// `model` prices, `years` is the time to expiry on the market's clock, `index` the day's number.
+/// The quotes of one expiry at the close of `day`, in order of strike, calls before puts. `variance` is the
+/// one with which `model` prices options, `years` the time to expiry on the market's clock, `index` the index
+/// of the day.
 pub(super) fn quotes(
     parameters: &Parameters,
     model: &Bates,
@@ -124,7 +125,8 @@ impl Terms<'_> {
             contract[1],
             contract[2],
         ]);
-        // Interest gathers over weeks, near the money and a little below it, in puts, at round strikes.
+        // Open interest builds up over weeks, near the money and slightly below it, in puts, and at round
+        // strikes.
         let out_of_the_money = if call { x } else { -x };
         let near =
             libm::exp(-0.5 * (x + 0.4) * (x + 0.4) / 2.6) * if out_of_the_money < -0.5 { 0.4 } else { 1.0 };
@@ -167,7 +169,7 @@ impl Terms<'_> {
 }
 
 impl Spread {
-    /// Bid and ask about a price, as [`Spread`] defines.
+    /// The bid and ask around a price, as [`Spread`] defines them.
     pub fn around(&self, price: f64, intrinsic: f64, x: f64, days: f64) -> (f64, f64) {
         let time_value = (price - intrinsic).max(0.0);
         let near_expiry = 1.0 + self.expiry * libm::exp(-days / self.expiry_days);
@@ -177,7 +179,7 @@ impl Spread {
             + self.intrinsic * intrinsic;
         let low = (price - 0.5 * width).max(0.0);
         let high = price + 0.5 * width;
-        // A hair, so that a price that is a tick but for rounding stays one.
+        // A tiny amount, so that a price which is on a tick apart from rounding errors stays there.
         let hair = 1e-9;
         let bid = on_ticks(libm::floor(low / tick(low) + hair) * tick(low));
         let ask = on_ticks(libm::ceil(high / tick(high) - hair) * tick(high));
@@ -185,12 +187,12 @@ impl Spread {
     }
 }
 
-/// The distance of prices at `price`.
+/// The tick size at `price`.
 fn tick(price: f64) -> f64 {
     if price < 3.0 { 0.05 } else { 0.1 }
 }
 
-/// The nearest number of cents: removes the rounding error in a multiple of a tick.
+/// Rounds to whole cents, which removes the rounding error in a multiple of a tick.
 fn on_ticks(price: f64) -> f64 {
     libm::round(price * 100.0) / 100.0
 }

@@ -1,5 +1,5 @@
-//! The short rate of Cox, Ingersoll and Ross ("A theory of the term structure of interest rates", 1985),
-//! without a premium for its risk, and the zero rates that follow from it.
+//! The short rate of Cox, Ingersoll and Ross ("A theory of the term structure of interest rates", 1985)
+//! without a risk premium, and the zero rates that follow from it.
 
 use super::limits::{Invalid, within};
 
@@ -28,7 +28,7 @@ stages_core::settings! {
 }
 
 impl Rates {
-    /// The rates of each world of a market whose seed is `seed`: one path for all.
+    /// The parameters of rates for every world of a market with the given seed: all worlds share one path.
     pub(super) fn shared(&self, seed: u64) -> Self {
         Self {
             seed: Some(self.seed.unwrap_or(seed)),
@@ -47,12 +47,12 @@ impl Rates {
 /// The maturities of published zero rates, in years; 0 is overnight.
 pub const TENORS: [f64; 6] = [0.0, 1.0 / 12.0, 0.25, 0.5, 1.0, 2.0];
 
-/// Zero rates at [`TENORS`].
+/// The zero rates at [`TENORS`], continuously compounded, annual, decimal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve(pub [f64; TENORS.len()]);
 
 impl Curve {
-    /// The rate for `years`: linear between tenors, constant beyond them.
+    /// The zero rate for a maturity of `years`: linear between tenors, constant beyond them.
     pub fn rate(&self, years: f64) -> f64 {
         let after = TENORS.partition_point(|&tenor| tenor < years);
         if after == 0 {
@@ -67,13 +67,13 @@ impl Curve {
 }
 
 impl Rates {
-    /// The short rate after `years`, a few days, moved by the standard normal number `z`.
+    /// The short rate after `years` (a few days), driven by the standard normal number `z`.
     pub(super) fn next(&self, r: f64, years: f64, z: f64) -> f64 {
         (r + self.speed * (self.mean - r) * years + self.volatility * (r.max(0.0) * years).sqrt() * z)
             .max(0.0)
     }
 
-    /// The zero rates when the short rate is `r`, to a thousandth of a basis point.
+    /// The zero rates for a short rate of `r`, rounded to a thousandth of a basis point.
     pub(super) fn curve(&self, r: f64) -> Curve {
         Curve(TENORS.map(|tenor| libm::round(self.zero_rate(r, tenor) * 1e7) / 1e7))
     }

@@ -1,16 +1,16 @@
-//! Regimes: a hidden Markov chain that moves variance, the premium on it, jumps, skew and term structure,
-//! from one trading day to the next.
+//! Regimes: a hidden Markov chain that changes variance, its premium, jumps, skew and term structure from one
+//! trading day to the next.
 //!
-//! Within a regime the market is as in [`super::path`] and [`super::quotes`], with the parameters of the
-//! regime. Option prices are those of the pricing model of the day's regime, as if it stayed: each day's
-//! quotes are free of arbitrage, and a change of regime moves them as a recalibration of a desk's model does.
-//! So the expected profit of a position is known by regime: a seller of variance earns the price of variance
+//! Within a regime the market is as in [`super::path`] and [`super::quotes`], with the regime's parameters.
+//! Options are priced by the pricing model of the day's regime as if it lasted: each day's quotes are free of
+//! arbitrage, and a change of regime moves them as the recalibration of a trading desk's model does. The
+//! expected profit of a position is thus known by regime: a seller of variance earns the price of variance
 //! less what the regime realises.
 //!
-//! Prices show something else than what is realised. A regime that changes [`Regime::realised_variance`]
-//! alone cannot be seen in any quote, and has to be inferred from the history of realised against implied
-//! variance, by [`filter`] at best; one that changes [`Regime::implied_variance`] or [`Regime::risk_neutral`]
-//! shows in the surface of the day.
+//! Prices do not show everything that is realised. A regime that only changes [`Regime::realised_variance`]
+//! cannot be seen in any quote; it can at best be inferred by [`filter`] from the history of realised against
+//! implied variance. One that changes [`Regime::implied_variance`] or [`Regime::risk_neutral`] shows in the
+//! surface of the day.
 
 use super::bates::Bates;
 use super::day::Day;
@@ -21,7 +21,7 @@ use stages_numerics::random::Random;
 
 impl Regime {
     /// The model under the real-world measure. The variance of the price's diffusion is
-    /// [`Regime::realised_variance`] times its variance.
+    /// [`Regime::realised_variance`] times the model's variance.
     pub(super) fn physical(&self, market: &Parameters) -> Bates {
         let model = market.physical.model();
         Bates {
@@ -41,15 +41,15 @@ impl Regime {
         .pricing_model();
         Bates {
             theta: model.theta * self.implied_variance,
-            // So that the variance and its factor follow one equation: d(cv) = kappa (c theta - cv) dt +
-            // sqrt(c) sigma sqrt(cv) dW.
+            // The variance times its factor c then follows the same kind of equation: d(cv) = kappa (c theta
+            // - cv) dt + sqrt(c) sigma sqrt(cv) dW.
             sigma: model.sigma * self.implied_variance.sqrt(),
             ..model
         }
     }
 }
 
-/// The regimes of a market: those that are given, or the market as it is.
+/// The regimes of a market; without any, a single one that leaves the market unchanged.
 pub(super) fn regimes(parameters: &Parameters) -> Vec<Regime> {
     if parameters.regimes.is_empty() {
         vec![Regime::default()]
@@ -58,7 +58,7 @@ pub(super) fn regimes(parameters: &Parameters) -> Vec<Regime> {
     }
 }
 
-/// The regime of each day. A day's depends on that of the day before and on a random number of its own.
+/// The regime of each day, which depends on that of the previous day and on a random number of its own.
 pub(super) fn chain(parameters: &Parameters, days: &[Date]) -> Vec<usize> {
     let regimes = &parameters.regimes;
     if regimes.len() < 2 {
@@ -84,13 +84,13 @@ pub(super) fn chain(parameters: &Parameters, days: &[Date]) -> Vec<usize> {
         .collect()
 }
 
-/// The share of days in each regime, in the long run.
+/// The long-run share of days in each regime.
 fn shares(regimes: &[Regime]) -> Vec<f64> {
     let all: f64 = regimes.iter().map(|regime| regime.mean_days).sum();
     regimes.iter().map(|regime| regime.mean_days / all).collect()
 }
 
-/// The probabilities of the next day's regime.
+/// The probabilities of each regime on the next day.
 fn transition(regimes: &[Regime], now: usize) -> Vec<f64> {
     let leave = 1.0 / regimes[now].mean_days;
     let others = (regimes.len() - 1).max(1) as f64;
@@ -99,7 +99,8 @@ fn transition(regimes: &[Regime], now: usize) -> Vec<f64> {
         .collect()
 }
 
-/// See [`super::Market::filter`]. `years` are the lengths of the days on the market's clock.
+/// The probabilities of the regimes, see [`super::Market::filter`]. `years` are the lengths of the days on
+/// the market's clock.
 pub(super) fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Vec<Vec<f64>> {
     let regimes = regimes(parameters);
     let mut known = shares(&regimes);
@@ -117,7 +118,7 @@ pub(super) fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Ve
                 *next *= likelihood(parameters, regime, before.variance, years[i], change);
             }
             let sum: f64 = next.iter().sum();
-            // A return that no regime explains says nothing.
+            // A return that no regime explains is ignored.
             if sum > 0.0 {
                 next.iter_mut().for_each(|next| *next /= sum);
                 known = next;
@@ -128,7 +129,7 @@ pub(super) fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Ve
     out
 }
 
-/// The density of a day's return, with one jump at most.
+/// The density of a day's return, with at most one jump.
 fn likelihood(parameters: &Parameters, regime: &Regime, variance: f64, years: f64, change: f64) -> f64 {
     let model = regime.physical(parameters);
     let diffusion = Bates {
@@ -155,7 +156,8 @@ mod tests {
     use crate::path::Step;
     use crate::simulate_days;
 
-    /// Two regimes that no quote tells apart: variance is cheap to its buyers in one, and dear in the other.
+    /// Two regimes that no quote distinguishes: variance is cheap for its buyers in one, and dear in the
+    /// other.
     fn hidden(days: u32, seed: u64) -> Parameters {
         let regime = |name: &str, mean_days: f64, realised_variance: f64| Regime {
             name: name.to_owned(),
@@ -193,7 +195,7 @@ mod tests {
             changes += path.windows(2).filter(|pair| pair[0].regime != pair[1].regime).count() as f64;
         }
         assert!((cheap / days - 0.4).abs() < 0.03, "{}", cheap / days);
-        // A change every 50 days on the average.
+        // A change every 50 days on average.
         assert!((days / changes - 50.0).abs() < 4.0, "{}", days / changes);
     }
 
@@ -219,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The price is a martingale in each step, whatever the regime's variance.
+    /// The price is a martingale in each step, whatever the variance of the regime.
     #[test]
     fn discounted_prices_have_no_drift() {
         let model = Parameters::default().physical.model();
@@ -261,7 +263,7 @@ mod tests {
         let plain = at_the_money(&parameters);
         for ((regime, found), (_, plain)) in found.iter().zip(&plain) {
             let factor = if *regime == 1 { 1.5_f64.sqrt() } else { 1.0 };
-            // By the rounding of quotes to ticks.
+            // Up to the rounding of quotes to ticks.
             assert!((found / plain / factor - 1.0).abs() < 0.02, "{regime}: {found} {plain}");
         }
         assert!(found.iter().any(|(regime, _)| *regime == 1));
@@ -269,7 +271,8 @@ mod tests {
 
     #[test]
     fn the_filter_is_calibrated_and_tells_regimes_apart() {
-        // Of the days on which the filter gives `cheap` a probability in a tenth, the share that is.
+        // Among the days on which the filter's probability of `cheap` is in a given tenth, the share that is
+        // cheap.
         let (mut number, mut cheap, mut sum) = ([0.0; 10], [0.0; 10], [0.0; 10]);
         let mut gain = 0.0;
         for seed in 100..140 {
@@ -289,7 +292,7 @@ mod tests {
                 assert!((share - expected).abs() < 0.08, "{tenth}: {share} {expected}");
             }
         }
-        // In nats a day, of the 0.673 that the regime is.
+        // In nats a day, out of the 0.673 that the regime holds.
         let gain = gain / number.iter().sum::<f64>();
         assert!(gain > 0.25, "{gain}");
     }

@@ -1,4 +1,4 @@
-//! Names of streams of random numbers.
+//! Names of random number streams.
 
 pub const START: u64 = 1;
 pub const DAY: u64 = 2;

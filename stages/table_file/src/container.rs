@@ -1,4 +1,4 @@
-//! Parquet and Arrow IPC, as files and as streams, with any codec.
+//! Parquet and Arrow IPC, the latter as files and as streams, with any compression codec.
 
 use crate::Fault;
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -13,19 +13,19 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::error::Error;
 use std::io::Cursor;
 
-/// A file format of columns.
+/// A columnar file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// Parquet.
     Parquet,
-    /// Arrow IPC, as a file.
+    /// Arrow IPC in the file format.
     ArrowFile,
-    /// Arrow IPC, as a stream.
+    /// Arrow IPC in the stream format.
     ArrowStream,
 }
 
 impl Container {
-    /// The format of these bytes.
+    /// The format of the given bytes; `None` if they are in none of these.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [b'P', b'A', b'R', b'1', ..] => Some(Self::Parquet),
@@ -35,10 +35,10 @@ impl Container {
         }
     }
 
-    /// Reads a table.
+    /// Reads a table in this format.
     ///
     /// # Errors
-    /// The reason why it cannot be read.
+    /// The reason why the table cannot be read.
     pub fn read(self, bytes: &Bytes) -> Result<RecordBatch, Fault> {
         let whole = || -> Result<RecordBatch, Box<dyn Error>> {
             let mut reader: Box<dyn RecordBatchReader + '_> = match self {
@@ -56,16 +56,16 @@ impl Container {
         whole().map_err(|err| Fault::new(format!("cannot be read: {err}"), hint))
     }
 
-    /// Writes a table.
+    /// Writes a table in this format.
     ///
     /// # Errors
-    /// When it holds a type that the format does not have.
+    /// When the table has a type that the format lacks.
     pub fn write(self, batch: &RecordBatch) -> Result<Vec<u8>, Fault> {
         let (mut bytes, schema) = (Vec::new(), batch.schema());
         let mut write = || -> Result<(), Box<dyn Error>> {
             match self {
                 Self::Parquet => {
-                    // It is read once or twice, and then dropped.
+                    // The file is read once or twice, and then dropped.
                     let properties = WriterProperties::builder()
                         .set_compression(Compression::UNCOMPRESSED)
                         .set_statistics_enabled(EnabledStatistics::None);

@@ -1,8 +1,8 @@
-//! Files as tables: what vendors and programs write, and what is written back to them.
+//! Files as tables: those that vendors and programs write, and those written back to them.
 //!
-//! [`packing`] opens gzip and zip and packs again, [`text`] scans text with separators and finds the place of
-//! what is wrong in it, [`Records`] reads its records one by one, and [`Container`] reads and writes Parquet
-//! and Arrow.
+//! [`packing`] opens gzip and zip files and packs them again, [`text`] scans delimited text and locates
+//! faults in it, [`Records`] reads its records one by one, and [`Container`] reads and writes Parquet and
+//! Arrow.
 
 mod container;
 pub mod packing;
@@ -12,14 +12,14 @@ pub mod text;
 pub use container::Container;
 pub use records::{Cell, Record, Records, first_record};
 
-/// The reason why a file is no table, to be read after its name.
+/// The reason why a file is not a valid table, phrased to follow the file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The file of an archive.
+    /// The name of the file within its archive, if it is in one.
     pub entry: Option<String>,
-    /// The line of a text, from 1.
+    /// The line of a text file, counted from 1.
     pub row: Option<usize>,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
     /// The remedy.
     pub hint: &'static str,
@@ -35,7 +35,7 @@ impl Fault {
         }
     }
 
-    /// The message for the file of this name.
+    /// The message about the file of this name.
     pub fn of(&self, file: &str) -> String {
         let what = &self.what;
         match (&self.entry, self.row) {

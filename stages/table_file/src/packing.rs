@@ -1,4 +1,4 @@
-//! Packed files: gzip, and archives of files. What they are is told by their first bytes, not by their names.
+//! Packed files: gzip, and zip archives. The kind of a file is detected by its first bytes, not by its name.
 
 use crate::Fault;
 use flate2::Compression;
@@ -10,43 +10,43 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 
-/// The most that one file may unpack to, in bytes (4 GiB): a limit against decompression bombs.
+/// The maximum unpacked size of a file in bytes (4 GiB), as a limit against decompression bombs.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
-/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; a
-/// decompression bomb, to a thousandth.
+/// The maximum ratio of unpacked to packed size. Market data in text form packs to a fifth or a twentieth of
+/// its size, a decompression bomb to a thousandth.
 pub const RATIO_LIMIT: u64 = 200;
 
-/// The unpacked size that any file may have, in bytes (64 MiB).
+/// The unpacked size that is allowed for every file, in bytes (64 MiB).
 pub const UNPACKED_FREE: u64 = 64 << 20;
 
-/// The most entries that a zip archive may have.
+/// The maximum number of entries of a zip archive.
 pub const ENTRY_LIMIT: usize = 100_000;
 
-/// The endings of tables.
+/// The file name extensions of tables.
 pub const TABLE_ENDINGS: [&str; 7] = ["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson"];
 
-/// The bytes of a text file that are searched for its header.
+/// The number of bytes of a text file that are searched for its header.
 pub const HEADER_LIMIT: u64 = 1 << 20;
 
 const DAMAGED: &str = "the file may be damaged or incomplete";
 
-/// The form of a file's bytes.
+/// The kind of a file, by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Gzip.
     Gzip,
-    /// An archive.
+    /// A zip archive.
     Zip,
     /// Parquet.
     Parquet,
-    /// A JSON document, or one in each line.
+    /// A JSON document, or JSON lines.
     Json,
-    /// Any other.
+    /// Anything else, taken for text.
     Text,
 }
 
-/// The form of these bytes, of which the first are enough.
+/// The kind of a file with these bytes; the first few are sufficient.
 pub fn kind(bytes: &[u8]) -> Kind {
     match bytes {
         [0x1f, 0x8b, ..] => Kind::Gzip,
@@ -57,8 +57,8 @@ pub fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
-/// Returns whether a text begins as a JSON document. A bracket alone does not tell: names in a header may
-/// stand in brackets.
+/// Returns whether a text begins like a JSON document. A bracket alone is no proof, since names in a header
+/// may be in brackets.
 fn begins_json(bytes: &[u8]) -> bool {
     let text = crate::text::text_of(bytes);
     let mut signs = text.iter().filter(|b| !b.is_ascii_whitespace());
@@ -69,41 +69,42 @@ fn begins_json(bytes: &[u8]) -> bool {
     }
 }
 
-/// The packing of a file.
+/// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// None.
+    /// Not packed.
     Plain,
-    /// Gzip.
+    /// Packed with gzip.
     Gzip,
-    /// An archive.
+    /// A zip archive.
     Zip,
 }
 
-/// The files of an archive that are wanted.
+/// Which files of an archive are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// All, in their order.
+    /// All files, in the order of the archive.
     All,
-    /// The tables by their names, sorted.
+    /// The tables, sorted by name.
     Tables,
-    /// The first of the tables; of a text no more than is needed for its header.
+    /// The first table by name; of a text, no more than its header needs.
     Head,
 }
 
-/// The unpacked size that a file of this length may have.
+/// The maximum unpacked size of a file with `packed` bytes.
 pub fn limit(packed: u64) -> u64 {
     packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
 }
 
-/// Unpacked files: the name of each, and its bytes.
+/// Unpacked files, each with its name and bytes.
 pub type Entries<'a> = Vec<(String, Cow<'a, [u8]>)>;
 
-/// The packing of a file, and the files in it by their names in the archive: of one that is no archive, one
-/// without a name.
+/// Unpacks a file. Returns how it is packed, and the wanted files in it with their names in the archive; a
+/// file that is not an archive gives a single entry without a name.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than `limit` bytes in all, or is an archive without a wanted file.
+/// When the file is damaged, unpacks to more than `limit` bytes in total, or is an archive without a wanted
+/// file.
 pub fn unpack(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<(Packing, Entries<'_>), Fault> {
     let is_head = wanted == Wanted::Head;
     match kind(bytes) {
@@ -177,7 +178,7 @@ fn is_table(name: &str) -> bool {
         && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
-/// Unpacks, up to `limit` bytes; of its head alone, a text stops after enough for its header.
+/// Decompresses up to `limit` bytes; with `is_head`, a text ends after enough bytes for its header.
 pub fn inflate(mut reader: impl Read, limit: u64, is_head: bool) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     let mut more = |limit: u64, bytes: &mut Vec<u8>| {
@@ -197,7 +198,7 @@ pub fn inflate(mut reader: impl Read, limit: u64, is_head: bool) -> Result<Vec<u
     }
 }
 
-/// The fault of a file that unpacks to more than may be.
+/// The fault of a file that unpacks to more than `limit` bytes.
 pub fn too_large(limit: u64) -> Fault {
     Fault::new(
         format!("unpacks to more than {limit} bytes, and was not read to its end"),
@@ -206,7 +207,7 @@ pub fn too_large(limit: u64) -> Fault {
 }
 
 impl Packing {
-    /// Packs files, of which there is one unless this is an archive.
+    /// Packs files in this way; only an archive may hold other than one file.
     pub fn pack(self, files: Vec<(&str, Cow<'_, [u8]>)>) -> Result<Vec<u8>, Fault> {
         let first = |mut files: Vec<(&str, Cow<'_, [u8]>)>| files.pop().map(|(_, bytes)| bytes.into_owned());
         let packed = match self {

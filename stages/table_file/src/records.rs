@@ -1,33 +1,33 @@
-//! The records of a text with separators, one after another.
+//! Reads the records of a delimited text one after another.
 
 use crate::Fault;
 
-/// The records of a text that are not blank lines. A field in double quotes may hold separators, line feeds,
-/// and quotes that are written twice.
+/// An iterator over the records of a text, which skips blank lines. A field in double quotes may contain
+/// separators, line feeds, and doubled quotes.
 pub struct Records<'a> {
     rest: &'a str,
-    /// The line that `rest` begins on, from 1.
+    /// The line on which `rest` begins, counted from 1.
     line: usize,
     separator: char,
 }
 
-/// A record.
+/// A record of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The line that it begins on, from 1.
+    /// The line on which the record begins, counted from 1.
     pub line: usize,
-    /// Its text, without the end of the line.
+    /// The text of the record, without the line ending.
     pub text: &'a str,
-    /// Its fields.
+    /// The fields of the record.
     pub cells: Vec<Cell>,
 }
 
 /// A field of a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Its text, without quotes around it.
+    /// The text of the field, without the quotes around it.
     pub text: String,
-    /// True where it is in quotes.
+    /// True if the field is in quotes.
     pub is_quoted: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The next record; the lines that it takes are counted.
+    /// Reads the next record, and counts the lines that it spans.
     fn record(&mut self) -> Result<Vec<Cell>, Fault> {
         let mut cells = Vec::new();
         loop {
@@ -68,7 +68,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// The rest of a field in quotes, in which two of them stand for one.
+    /// Reads the rest of a quoted field, in which a doubled quote stands for a single one.
     fn quoted(&mut self, field: &mut String) -> Result<(), Fault> {
         let first = self.line;
         loop {
@@ -122,7 +122,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The first record of a text that is not blank, with the end of its line.
+/// The first record of a text that is not blank, including its line ending.
 pub fn first_record(text: &str) -> &str {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let text = text.trim_start_matches(['\n', '\r']);

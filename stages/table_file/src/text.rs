@@ -1,25 +1,25 @@
-//! A scan of a text with separators: its separator, fields, rows of another length, empty lines, and the
-//! lines that rows begin on.
+//! Scans delimited text: its separator, its fields, rows of the wrong length, empty lines, and the lines on
+//! which rows begin.
 
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// The separators that text tables are tried with.
+/// The separators considered in text tables.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// The shape of a text as a table.
+/// What a scan finds out about a text table.
 pub struct Shape {
-    /// The first record that has not as many fields as the header, and how many.
+    /// The first record with another number of fields than the header, and that number.
     pub uneven: Option<(usize, usize)>,
-    /// True where a line may be empty.
+    /// True if there may be empty lines.
     pub has_empty: bool,
 }
 
-/// Scans a text, in parts in parallel.
+/// Scans a text in parallel parts; `header` is the number of fields of the header.
 ///
 /// # Errors
-/// The row (from 1) where it is none.
+/// The row (from 1) at which the text is not a valid table.
 pub fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
     let quoted = memchr(b'"', text).is_some();
     let mut parts = Vec::new();
@@ -41,7 +41,7 @@ pub fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> 
     let mut has_empty = false;
     let mut before = 0;
     for (part, lines) in parts.into_iter().zip(looked) {
-        // Only where something is wrong do the lines of the parts before count.
+        // The line numbers of earlier parts are only needed if there is a fault.
         match lines {
             Ok(lines) => {
                 has_empty |= lines.has_empty;
@@ -64,17 +64,17 @@ pub fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> 
     })
 }
 
-/// The least bytes of a text that are scanned in one piece.
+/// The minimum number of bytes of a text that is scanned in one piece.
 pub const PART: usize = 1 << 20;
 
 fn lines_in(text: &[u8]) -> usize {
     text.iter().filter(|b| **b == b'\n').count()
 }
 
-/// The shape of lines without quotes.
+/// What a scan finds out about lines without quotes.
 #[derive(Default)]
 struct Lines {
-    /// The first that has not as many fields as the header, from 1, and how many.
+    /// The first line with another number of fields than the header, counted from 1, and that number.
     uneven: Option<(usize, usize)>,
     has_empty: bool,
 }
@@ -83,7 +83,7 @@ impl Lines {
     fn of(text: &[u8], separator: u8, header: usize) -> Self {
         let mut has_empty = false;
         let mut start = 0;
-        // The end of the text ends a line, too.
+        // The end of the text also ends a line.
         for (i, end) in memchr_iter(b'\n', text).chain([text.len()]).enumerate() {
             let line = &text[start..end];
             start = end + 1;
@@ -104,21 +104,22 @@ impl Lines {
     }
 }
 
-/// The number of times a byte occurs in a text, counted eight bytes at a time: lines are too short for more.
+/// The number of occurrences of a byte in a text, counted eight bytes at a time, since lines are too short
+/// for wider steps.
 pub fn count_of(byte: u8, text: &[u8]) -> usize {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let all = u64::from(byte) * 0x0101_0101_0101_0101;
     let (words, rest) = text.as_chunks::<8>();
     let in_words = words.iter().fold(0, |count, word| {
         let other = u64::from_le_bytes(*word) ^ all;
-        // The high bit of each byte that is another one.
+        // The high bit of each byte that differs.
         let others = (((other & LOW) + LOW) | other) & !LOW;
         count + 8 - others.count_ones() as usize
     });
     in_words + rest.iter().filter(|b| **b == byte).count()
 }
 
-/// The text without its empty lines, which polars takes for rows.
+/// Removes the empty lines of a text, which polars would read as rows.
 pub fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
     if !has_empty_line(text) {
         return Cow::Borrowed(text);
@@ -138,23 +139,23 @@ fn begins_empty(rest: &[u8]) -> bool {
     rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
 }
 
-/// Returns whether an empty line follows a line.
+/// Returns whether the text has an empty line after its first line.
 fn has_empty_line(text: &[u8]) -> bool {
     (0..text.len()).any(|i| text[i] == b'\n' && begins_empty(&text[i + 1..]))
 }
 
-/// A text without its byte-order mark.
+/// A text without its byte-order mark, if it has one.
 pub fn text_of(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// The first line of a text, without its end.
+/// The first line of a text, without its line ending.
 pub fn first_line(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
     &text[..end]
 }
 
-/// The separator that a header line has most of, outside of quotes.
+/// The most frequent separator in a header line, outside quotes.
 pub fn separator(line: &str) -> u8 {
     let outside = || line.split('"').step_by(2);
     let count = |s: u8| outside().map(|part| count_of(s, part.as_bytes())).sum::<usize>();
@@ -167,7 +168,7 @@ pub fn separator(line: &str) -> u8 {
     best
 }
 
-/// The fields of a line, without their quotes.
+/// The fields of a line, without quotes.
 pub fn fields(line: &str, separator: u8) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quoted = false;
@@ -183,8 +184,8 @@ pub fn fields(line: &str, separator: u8) -> Vec<String> {
     out
 }
 
-/// Walks over the records of a text: where each begins (its line from 1) and how many fields it has, empty
-/// lines left out.
+/// Visits the records of a text, skipping empty lines, and passes the line on which each begins (from 1) and
+/// its number of fields to `take`.
 fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> bool) {
     let (mut line, mut start, mut fields, mut quoted, mut empty) = (1, 1, 1, false, true);
     for &b in text {
@@ -215,7 +216,7 @@ fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> boo
     }
 }
 
-/// The first record that has not as many fields as the header, and how many.
+/// The first record with another number of fields than the header, and that number.
 fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize)> {
     let mut found = None;
     records(text, separator, |line, fields| {
@@ -227,7 +228,7 @@ fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize
     found
 }
 
-/// The line on which data row `row` (from 0) begins.
+/// The line on which data row `row` (counted from 0) begins.
 pub fn line_of(text: &[u8], row: usize) -> usize {
     let (mut seen, mut at) = (0, row + 2);
     records(text, 0, |line, _| {

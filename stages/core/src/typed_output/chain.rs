@@ -134,8 +134,8 @@ pub(super) struct Known {
 /// Determines the contracts of a chain. The terms of each class come from its rows, or else from the chains
 /// that the program was given, or else from the exchange's specification, or else from assumptions.
 ///
+/// # Errors
 /// When rows of a class contradict each other; the error names both places.
-/// When the rows of a class contradict each other: both places are named.
 pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) -> Result<Known, StageError> {
     let mut classes: BTreeMap<(String, String), (Terms, &Table, usize)> = BTreeMap::new();
     let mut days: BTreeSet<Date> = BTreeSet::new();

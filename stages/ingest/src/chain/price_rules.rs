@@ -3,10 +3,11 @@
 //! With `T` the years (of 365 days) to expiry, `K` the strike, `S` the price of the underlying, `w` = 1 for
 //! calls and -1 for puts, and `c` = [`PLAUSIBLE_CARRY`], the exercise value is
 //!
-//! American contracts: `max(w (S - K), 0)`, the value of immediate exercise;
-//! European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` from put-call parity at the expiry
-//! (the median over the strikes nearest to the money, see [`parity`]). Without a forward, `S e^(-c T)` takes
-//! the place of `F` for calls and `S e^(c T)` for puts. At no rate up to `c` is the contract worth less.
+//! - American contracts: `max(w (S - K), 0)`, the value of immediate exercise;
+//! - European contracts: `e^(-c T) max(w (F - K), 0)` with the forward `F` from put-call parity at the expiry
+//!   (the median over the strikes nearest to the money, see [`parity`]). Without a forward, `S e^(-c T)`
+//!   takes the place of `F` for calls and `S e^(c T)` for puts. At no rate up to `c` is the contract worth
+//!   less.
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING, VOLATILITY};
 use super::parity;

@@ -8,11 +8,11 @@ const STEP: f64 = 0.5;
 /// Continuously compounded zero rates, decimal a year, at the tenors of `yields` (pairs of tenor in years and
 /// yield, sorted by tenor, decimal).
 ///
-/// Par yields with semiannual coupons: up to half a year simple interest, `1 / (1 + y T)`; beyond, discount
-/// factors by bootstrapping, `D_n = (1 - y_n/2 sum_{i<n} D_i) / (1 + y_n/2)`, on a grid of half years, with
-/// par yields linear in the tenor between the quoted ones (flat outside them). The US Treasury's
-/// constant-maturity yields are such par yields (Treasury Yield Curve Methodology). Rates between grid points
-/// are interpolated linearly in the tenor, an approximation to a few basis points at long tenors.
+/// - Par yields with semiannual coupons: up to half a year simple interest, `1 / (1 + y T)`; beyond, discount
+///   factors by bootstrapping, `D_n = (1 - y_n/2 sum_{i<n} D_i) / (1 + y_n/2)`, on a grid of half years, with
+///   par yields linear in the tenor between the quoted ones (flat outside them). The US Treasury's
+///   constant-maturity yields are such par yields (Treasury Yield Curve Methodology). Rates between grid
+///   points are interpolated linearly in the tenor, an approximation to a few basis points at long tenors.
 /// - Overnight (tenor 0): compounded daily over 365 days, `365 ln(1 + y/360)`, the convention of fed funds.
 /// - Zero rates compounded once a year: `ln(1 + y)`.
 pub fn zero_rates(quote: YieldQuote, yields: &[(f64, f64)]) -> Vec<f64> {

@@ -1,9 +1,9 @@
-//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication, without branches or calls, over
-//! single numbers in loops that the compiler vectorises and over vectors ([`F64Vector`]).
+//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication and without branches or calls, for
+//! single numbers in loops that the compiler vectorises, and for vectors ([`F64Vector`]).
 //!
-//! A fused operation is rounded once on every instruction set: the results are the same bytes on every CPU.
-//! Outside a kernel (see [`crate::dispatch`]) the baseline of x86-64 lacks the instruction, and each costs a
-//! call; [`super`] is for such code.
+//! A fused operation is rounded once on every instruction set, so the results are the same bits on every CPU.
+//! Outside kernels (see [`crate::dispatch`]) the baseline of x86-64 lacks the instruction, and each operation
+//! costs a function call; such code should use [`super`].
 //!
 //! | function | error against exact values |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 //! | [`mills`] and its like | below 8 ulp, for every z >= 0 |
 //! | [`gauss`] | below 1.5 ulp |
 //!
-//! The tests measure them. The polynomials were fitted with 60 digits, weighted for relative error.
+//! The tests measure these errors. The polynomials were fitted with 60 digits, weighted for relative error.
 
 #![expect(
     clippy::excessive_precision,
@@ -22,9 +22,9 @@
 use super::constants::{INV_SQRT_TAU, LN2_HIGH, LN2_LOW};
 use crate::simd::{F64Vector, ROUND};
 
-/// Arguments of the exponential below this give 0.
+/// The argument below which the exponential is 0.
 const LEAST: f64 = -708.0;
-/// Arguments of the exponential above this give infinity.
+/// The argument above which the exponential is infinite.
 const GREATEST: f64 = 709.0;
 
 /// `(e^r - 1 - r) / r^2` for |r| <= ln 2 / 2 (relative error of e^r 4e-18).
@@ -54,7 +54,7 @@ const LOG: [f64; 8] = [
 ];
 
 /// Mills' ratio as a quotient of polynomials, for every z >= 0 (relative error 1.1e-17). All coefficients are
-/// positive, so that nothing cancels.
+/// positive, so there is no cancellation.
 const MILLS_OVER: [f64; 11] = [
     1514518.5717318701619,
     2597341.9562901342473,
@@ -83,7 +83,7 @@ const MILLS_UNDER: [f64; 12] = [
     1.0,
 ];
 
-/// `a b + c`, rounded once.
+/// The fused multiply-add `a b + c`, rounded once.
 #[inline(always)]
 pub fn fma(a: f64, b: f64, c: f64) -> f64 {
     a.mul_add(b, c)
@@ -99,7 +99,7 @@ pub fn horner<V: F64Vector, const N: usize>(c: &[f64; N], x: V) -> V {
     sum
 }
 
-/// `(r, k + ROUND)` with `x = k ln 2 + r` and |r| <= ln 2 / 2: Cody and Waite's reduction.
+/// The reduction of Cody and Waite: `(r, k + ROUND)` with `x = k ln 2 + r` and |r| <= ln 2 / 2.
 #[inline(always)]
 fn reduce<V: F64Vector>(x: V) -> (V, V) {
     let round = x.splat(ROUND);
@@ -109,14 +109,14 @@ fn reduce<V: F64Vector>(x: V) -> (V, V) {
     ((-k).mul_add(x.splat(LN2_LOW), r), shifted)
 }
 
-/// `2^k e^r` from [`reduce`].
+/// The exponential `2^k e^r` from the output of [`reduce`].
 #[inline(always)]
 fn expand<V: F64Vector>(r: V, shifted: V) -> V {
     (horner(&EXP, r).mul_add(r * r, r) + r.splat(1.0)) * shifted.power_of_two()
 }
 
-/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`; 0 for x below -708 and
-/// infinity above 709.
+/// `e^(x + low)`, for `low` small beside the spacing of doubles near `x`; 0 for x below -708 and infinity
+/// above 709.
 #[inline(always)]
 fn exp_of_sum(x: f64, low: f64) -> f64 {
     let bounded = if x < LEAST { LEAST } else { x };
@@ -127,13 +127,13 @@ fn exp_of_sum(x: f64, low: f64) -> f64 {
     if x > GREATEST { f64::INFINITY } else { y }
 }
 
-/// e^x; 0 below -708 and infinity above 709.
+/// The exponential e^x; 0 below -708 and infinity above 709.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// e^x for -708 <= x <= 708, and beyond them its value at the bound; for NaN its value at -708.
+/// The exponential e^x for -708 <= x <= 708; beyond, its value at the bound, and for NaN its value at -708.
 #[inline(always)]
 pub fn exp_clamped<V: F64Vector>(x: V) -> V {
     let x = x.at_least(x.splat(-708.0)).at_most(x.splat(708.0));
@@ -141,8 +141,8 @@ pub fn exp_clamped<V: F64Vector>(x: V) -> V {
     expand(r, shifted)
 }
 
-/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along. 0 where
-/// it is below 3e-308.
+/// `e^(-z^2/2)`, with compensation for the square's rounding error, which the exponential would magnify. 0
+/// where it would be below 3e-308.
 #[inline(always)]
 pub fn gauss(z: f64) -> f64 {
     let half = 0.5 * z;
@@ -151,7 +151,7 @@ pub fn gauss(z: f64) -> f64 {
     exp_of_sum(-square, -error)
 }
 
-/// `k ln 2 + ln(a / b)` for a / b between 2/3 and 3/2.
+/// `k ln 2 + ln(a / b)`, for a / b between 2/3 and 3/2.
 #[inline(always)]
 fn log_of_parts<V: F64Vector>(k: V, a: V, b: V) -> V {
     let s = (a - b) / (a + b);
@@ -160,12 +160,12 @@ fn log_of_parts<V: F64Vector>(k: V, a: V, b: V) -> V {
     k.mul_add(k.splat(LN2_HIGH), s.mul_add(s.splat(2.0), tail))
 }
 
-/// `ln(a / b)` of positive normal numbers, accurate relative to itself also where they are close: their
+/// `ln(a / b)` of positive normal numbers. The relative error is also small if they are close, since their
 /// difference is then exact.
 #[inline(always)]
 pub fn log_ratio(a: f64, b: f64) -> f64 {
-    // The power of two that brings a to between 2/3 and 3/2 of b, from the difference of their
-    // representations, which is nearly the difference of their logarithms.
+    // The power of two that brings a to between 2/3 and 3/2 of b, found from the difference of their bit
+    // patterns, which is nearly the difference of their logarithms.
     const HALF: u64 = 1 << 51;
     const SIGN: u64 = 1 << 63;
     let difference = a.to_bits().wrapping_sub(b.to_bits()).wrapping_add(SIGN + HALF);
@@ -177,31 +177,31 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     log_of_parts(k, a, b)
 }
 
-/// Natural logarithm of a positive normal number.
+/// The natural logarithm of a positive normal number.
 #[inline(always)]
 pub fn log(x: f64) -> f64 {
     log_ratio(x, 1.0)
 }
 
-/// Natural logarithms of positive normal numbers.
+/// The natural logarithm of each lane, for positive normal numbers.
 #[inline(always)]
 pub fn log_normal<V: F64Vector>(x: V) -> V {
     let (k, m) = x.split();
     log_of_parts(k, m, x.splat(1.0))
 }
 
-/// Greatest argument of Mills' ratio that does not overflow inside; above it the ratio is `1/z`, which it is
-/// below it too to the last digit.
+/// The largest argument of Mills' ratio without overflow in between; above it (and already below it, to the
+/// last digit) the ratio is `1/z`.
 const MILLS_FAR: f64 = 1e12;
 
-/// Numerator and denominator of Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for 0 <= z
-/// <= 1e12.
+/// The numerator and denominator of Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for 0
+/// <= z <= 1e12.
 #[inline(always)]
 fn mills_parts<V: F64Vector>(z: V) -> (V, V) {
     (horner(&MILLS_OVER, z), horner(&MILLS_UNDER, z))
 }
 
-/// Mills' ratio, for z >= 0.
+/// Mills' ratio for z >= 0.
 #[inline(always)]
 pub fn mills(z: f64) -> f64 {
     let z = if z > MILLS_FAR { MILLS_FAR } else { z };
@@ -209,7 +209,7 @@ pub fn mills(z: f64) -> f64 {
     over / under
 }
 
-/// Mills' ratios of two arguments >= 0, with one division.
+/// Mills' ratios of two arguments >= 0, with a single division.
 #[inline(always)]
 pub fn mills_pair(a: f64, b: f64) -> (f64, f64) {
     let a = if a > MILLS_FAR { MILLS_FAR } else { a };
@@ -219,8 +219,7 @@ pub fn mills_pair(a: f64, b: f64) -> (f64, f64) {
     (over_a * (under_b * inverse), over_b * (under_a * inverse))
 }
 
-/// Mills' ratios of three arguments from 0 to 1e8 (beyond which they stay as they are there), with one
-/// division.
+/// Mills' ratios of three arguments from 0 to 1e8 (larger ones count as 1e8), with a single division.
 #[inline(always)]
 pub fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     let parts = z.map(|z| mills_parts(if z > 1e8 { 1e8 } else { z }));
@@ -233,8 +232,8 @@ pub fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     ]
 }
 
-/// `((pdf(a), cdf(a)), (pdf(b), cdf(b)), 1/c)` of the standard normal distribution: three divisions made of
-/// one.
+/// `((pdf(a), cdf(a)), (pdf(b), cdf(b)), 1/c)` of the standard normal distribution, with one division instead
+/// of three.
 #[inline(always)]
 pub fn normals<V: F64Vector>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
     let far = c.splat(37.0);
@@ -250,7 +249,7 @@ pub fn normals<V: F64Vector>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
     ((fa, ca), (fb, cb), inverse * ab)
 }
 
-/// Density of the standard normal distribution, to the accuracy that the argument's rounding permits.
+/// The density of the standard normal distribution, as accurate as the rounding of the argument permits.
 #[inline(always)]
 fn density<V: F64Vector>(z: V) -> V {
     exp_clamped(z.splat(-0.5) * (z * z)) * z.splat(INV_SQRT_TAU)
@@ -266,7 +265,7 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     use crate::simd::{Avx2, Avx512};
 
-    /// Distance in units of the last place of `exact`.
+    /// The distance in units of the last place of `exact`.
     fn ulps(value: f64, exact: Dd) -> f64 {
         let place = f64::from_bits(exact.0.abs().to_bits() + 1) - exact.0.abs();
         (((Dd::from(value) - exact) / place).f64()).abs()
@@ -326,7 +325,7 @@ mod tests {
         assert!((mills(1e11) * 1e11 - 1.0).abs() < 1e-15);
     }
 
-    /// Lane by lane the bits of single numbers.
+    /// Checks that each lane has the same bits as the single-number functions.
     fn agrees_with_single_numbers<V: F64Vector>(like: V) {
         let mut random = Random::new(&[2]);
         for _ in 0..2_000 {

@@ -1,8 +1,8 @@
-//! `exp`, `log` and the normal distribution, the same bytes on every CPU, free of branches and calls so that
-//! loops over them vectorise.
+//! `exp`, `log` and the normal distribution, with the same bits on every CPU, and without branches or calls
+//! so that loops over them are vectorised.
 //!
-//! Without fused multiplication: for code outside kernels, where the baseline of x86-64 would make a call of
-//! each. [`fused`] is for kernels.
+//! Without fused multiplication, for code outside kernels, where the baseline of x86-64 would make each one a
+//! function call. [`fused`] is for kernels.
 //!
 //! | function | error against exact values |
 //! | --- | --- |
@@ -10,7 +10,7 @@
 //! | [`log`] | below 1 ulp |
 //! | [`normal_cdf`] | a few ulp, relative, down to the smallest normal number |
 //!
-//! The tests measure them.
+//! The tests measure these errors.
 
 // The polynomials are written with all digits of their sources.
 #![expect(
@@ -26,7 +26,7 @@ pub use constants::INV_SQRT_TAU;
 use crate::simd::{F64Vector as _, ROUND};
 use constants::{LN2_HIGH, LN2_LOW};
 
-/// `1 / n!` from 2 up to 13.
+/// The coefficients `1 / n!` for n from 2 to 13.
 const EXP: [f64; 12] = [
     0.5,
     1.0 / 6.0,
@@ -42,8 +42,8 @@ const EXP: [f64; 12] = [
     1.0 / 6_227_020_800.0,
 ];
 
-/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4: Horner's
-/// scheme alone is one chain of dependent operations.
+/// Evaluates a polynomial with coefficients from degree 0 up, as four polynomials in x^4 of a quarter of the
+/// degree: Horner's scheme alone would be a single chain of dependent operations.
 #[inline(always)]
 fn polynomial<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     let x2 = x * x;
@@ -58,8 +58,8 @@ fn polynomial<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     (quarter[0] + x * quarter[1]) + x2 * (quarter[2] + x * quarter[3])
 }
 
-/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`: Cody and Waite's reduction,
-/// then Taylor's series to degree 13 (truncation below 4e-18 for |r| <= ln 2 / 2).
+/// `e^(x + low)`, for `low` small beside the spacing of doubles near `x`: reduction of Cody and Waite, then
+/// the Taylor series to degree 13 (truncation error below 4e-18 for |r| <= ln 2 / 2).
 #[inline(always)]
 fn exp_of_sum(x: f64, low: f64) -> f64 {
     let x = if x < -760.0 { -760.0 } else { x };
@@ -71,18 +71,18 @@ fn exp_of_sum(x: f64, low: f64) -> f64 {
     let lost = (high - r) - rest;
     let p = polynomial(&EXP, r);
     let y = 1.0 + (r + (lost + r * r * p));
-    // Two factors, since 2^k itself may be out of range where the result is not.
+    // Two factors, since 2^k itself may be out of range when the result is not.
     let half = (k * 0.5 + ROUND) - ROUND;
     y * (half + ROUND).power_of_two() * (k - half + ROUND).power_of_two()
 }
 
-/// e^x.
+/// The exponential e^x.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// Natural logarithm of 2^k (1 + f), for 1 + f between sqrt(1/2) and sqrt(2) (fdlibm `e_log.c`).
+/// The natural logarithm of 2^k (1 + f), for 1 + f between sqrt(1/2) and sqrt(2) (fdlibm `e_log.c`).
 #[inline(always)]
 fn log_of_parts(k: f64, f: f64) -> f64 {
     let s = f / (2.0 + f);
@@ -99,7 +99,7 @@ fn log_of_parts(k: f64, f: f64) -> f64 {
     k * LN2_HIGH - ((half_square - (s * (half_square + (even + odd)) + k * LN2_LOW)) - f)
 }
 
-/// Natural logarithm; minus infinity at 0, NaN below.
+/// The natural logarithm; minus infinity at 0, NaN for negative numbers.
 #[inline(always)]
 pub fn log(x: f64) -> f64 {
     const TWO_54: f64 = 18_014_398_509_481_984.0;
@@ -118,8 +118,8 @@ pub fn log(x: f64) -> f64 {
     }
 }
 
-/// `ln(a / b)` of positive numbers, accurate relative to itself also where they are close: their difference
-/// is then exact, where the quotient's rounding would drown a small logarithm.
+/// `ln(a / b)` of positive numbers. The relative error is also small if they are close: their difference is
+/// then exact, whereas the rounding of the quotient would drown a small logarithm.
 #[inline(always)]
 pub fn log_ratio(a: f64, b: f64) -> f64 {
     let inverse = 1.0 / b;
@@ -128,8 +128,8 @@ pub fn log_ratio(a: f64, b: f64) -> f64 {
     log_of_parts(k, f)
 }
 
-/// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along (Dekker).
-/// 0 beyond 100.
+/// `e^(-z^2/2)`, with compensation for the square's rounding error (Dekker), which the exponential would
+/// magnify. 0 for |z| beyond 100.
 #[inline(always)]
 pub fn gauss(z: f64) -> f64 {
     let z = z.abs();
@@ -142,10 +142,10 @@ pub fn gauss(z: f64) -> f64 {
     exp_of_sum(-0.5 * square, -0.5 * error)
 }
 
-/// Coefficients of `(z + 3/4) mills(z)` in powers of `q = (z - 4) / (z + 4)`, from degree 0 up: the Chebyshev
-/// series on -1 <= q < 1, computed with 40 digits and truncated (relative error 6e-17). The map is that of M.
-/// M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x <
-/// infinity", Math. Comp. 36 (1981).
+/// The coefficients of `(z + 3/4) mills(z)` in powers of `q = (z - 4) / (z + 4)`, from degree 0 up: the
+/// Chebyshev series on -1 <= q < 1, computed with 40 digits and truncated (relative error 6e-17). The mapping
+/// is that of M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0
+/// <= x < infinity", Math. Comp. 36 (1981).
 const MILLS: [f64; 25] = [
     1.1240988188394132,
     -0.1356187338302935,
@@ -182,13 +182,13 @@ pub fn mills(z: f64) -> f64 {
     polynomial(&MILLS, q) / (z + 0.75)
 }
 
-/// Density of the standard normal distribution.
+/// The density of the standard normal distribution.
 #[inline(always)]
 pub fn normal_pdf(x: f64) -> f64 {
     gauss(x) * INV_SQRT_TAU
 }
 
-/// Standard normal distribution function, accurate relative to itself in the left tail.
+/// The standard normal distribution function, with a small relative error also in the left tail.
 #[inline(always)]
 pub fn normal_cdf(x: f64) -> f64 {
     let z = x.abs();
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Distance in units of the last place of `b`.
+    /// The distance in units of the last place of `b`.
     fn ulps(a: f64, b: f64) -> f64 {
         let place = f64::from_bits(b.abs().to_bits() + 1) - b.abs();
         (a - b).abs() / place
@@ -244,7 +244,7 @@ mod tests {
         assert!(normal_cdf(f64::NAN).is_nan());
     }
 
-    /// Values of mpmath with 40 digits.
+    /// Compares with values computed by mpmath with 40 digits.
     #[test]
     fn tails_keep_their_relative_accuracy() {
         for (x, exact) in NORMAL_CDF {

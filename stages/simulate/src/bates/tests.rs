@@ -1,10 +1,10 @@
-//! Prices against Black's formula, against Heston's two probabilities, and against simulation.
+//! Compares prices with Black's formula, with Heston's two probabilities, and with simulation.
 
 use super::super::path::Step;
 use super::*;
 use stages_numerics::random::Random;
 
-/// Parameters like those of Bakshi, Cao and Chen (1997), and some to be hard on the method.
+/// Parameters like those of Bakshi, Cao and Chen (1997), and some that are hard for the method.
 const MODELS: &[Bates] = &[
     Bates {
         kappa: 2.03,
@@ -44,7 +44,7 @@ const MODELS: &[Bates] = &[
     },
 ];
 
-/// Nodes and weights of Gauss and Legendre's rule with 16 points on [-1, 1], by Newton's method.
+/// The nodes and weights of the Gauss-Legendre rule with 16 points on [-1, 1], by Newton's method.
 fn gauss_legendre() -> Vec<(f64, f64)> {
     let n = 16;
     (0..n)
@@ -67,7 +67,7 @@ fn gauss_legendre() -> Vec<(f64, f64)> {
 }
 
 /// The characteristic function of ln(S_T / F) at a complex argument, as Gatheral prints it ("The Volatility
-/// Surface", chapters 2 and 5): written anew, in another form than the one under test.
+/// Surface", chapters 2 and 5): an independent implementation, in another form than the one under test.
 fn textbook(model: &Bates, v: f64, years: f64, w: Complex) -> Complex {
     let i = Complex::new(0.0, 1.0);
     let s2 = model.sigma * model.sigma;
@@ -92,7 +92,7 @@ fn textbook(model: &Bates, v: f64, years: f64, w: Complex) -> Complex {
     .exp()
 }
 
-/// The undiscounted call as F P1 - K P2, each probability by Gil-Pelaez's integral (Heston 1993, equation
+/// The undiscounted call price F P1 - K P2, each probability by Gil-Pelaez's integral (Heston 1993, equation
 /// 18), with composite Gauss-Legendre quadrature.
 fn heston_call(model: &Bates, v: f64, years: f64, forward: f64, strike: f64) -> f64 {
     let rule = gauss_legendre();
@@ -136,7 +136,7 @@ fn agrees_with_heston_probabilities() {
                     let call = heston_call(model, v, years, 3000.0, strike);
                     let out = if strike >= 3000.0 { call } else { call - 3000.0 + strike };
                     let found = expiry.out_of_the_money(strike);
-                    // F P1 - K P2 itself cancels: it gives the price to about 1e-14 of the forward.
+                    // F P1 - K P2 suffers from cancellation: it is accurate to about 1e-14 of the forward.
                     let error = (found - out).abs() - 1e-12 * 3000.0;
                     worst = worst.max(error / out);
                     assert!(error < 1e-8 * out, "{model:?} {v} {years} {strike}: {found} {out}");
@@ -181,14 +181,14 @@ fn without_volatility_of_variance_it_is_black() {
             let expiry = Expiry::new(&model, 0.02, years, 100.0, 0.5);
             for strike in [70.0, 95.0, 100.0, 104.0, 140.0] {
                 let (call, put) = expiry.call_and_put(strike);
-                // The residual is of the order of sigma.
+                // The difference is of the order of sigma.
                 let tolerance = 1e-13 + 10.0 * sigma;
                 assert!((call - undiscounted(100.0, strike, deviation, true)).abs() < tolerance * 100.0);
                 assert!((call - put - (100.0 - strike)).abs() < 1e-12, "parity");
             }
         }
     }
-    // Without variance of variance, jumps alone: Merton's (1976) series.
+    // Without variance of variance, with jumps alone: the series of Merton (1976).
     let model = Bates {
         sigma: 0.0,
         ..MODELS[1]

@@ -110,14 +110,15 @@ stages_core::settings! {
 }
 
 impl Edge {
-    /// The signal's autocorrelation over a day.
+    /// The autocorrelation of the signal over one day.
     pub fn persistence(&self) -> f64 {
         libm::exp2(-1.0 / self.half_life)
     }
 }
 
 impl PanelParameters {
-    /// The parameters of each world, with its own name and seed; of one world, these.
+    /// The parameters of each world, with a name and seed of its own; a single world has these parameters
+    /// unchanged.
     pub fn each_world(&self) -> Vec<Self> {
         if self.worlds < 2 {
             return vec![self.clone()];
@@ -150,7 +151,7 @@ impl PanelParameters {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first invalid one.
+    /// The first invalid parameter.
     pub fn check(&self) -> Result<(), Invalid> {
         if self.market_name.is_empty() || !self.market_name.chars().all(|c| c.is_ascii_alphanumeric()) {
             return Err(Invalid {

@@ -1,5 +1,5 @@
-//! The days of a panel: each from its own streams of random numbers and the state before, so that later days
-//! and further stocks change nothing earlier.
+//! Simulates the days of a panel: each uses its own streams of random numbers and the previous state, so that
+//! later days and further stocks leave everything earlier unchanged.
 
 use super::parameters::PanelParameters;
 use crate::clock::trading_days;
@@ -10,14 +10,14 @@ use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_numerics::random::Random;
 
-/// Trading days a year.
+/// The number of trading days in a year.
 const YEAR: f64 = 252.0;
-/// Trading days between dividends.
+/// The number of trading days between dividends.
 const QUARTER: u32 = 63;
-/// The fewest days that a symbol has no company, so that environments see the delisting.
+/// The minimum number of days for which a symbol has no company, so that environments notice the delisting.
 const LEAST_WAIT: u32 = 20;
 
-/// Streams of random numbers beside those of [`stream`].
+/// The names of random number streams beyond those of [`stream`].
 const FACTORS: u64 = 101;
 const STOCK: u64 = 102;
 
@@ -28,37 +28,37 @@ pub struct Panel {
     pub dates: Vec<Date>,
     /// The zero rates of each day.
     pub curves: Vec<Curve>,
-    /// By symbol.
+    /// The stocks, by symbol.
     pub stocks: Vec<PanelStock>,
 }
 
 /// A symbol of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PanelStock {
-    /// Its name, `MARKET:SYMBOL`.
+    /// The symbol's full name, `MARKET:SYMBOL`.
     pub symbol: String,
-    /// By date, ascending.
+    /// The bars, in order of date.
     pub bars: Vec<PanelBar>,
-    /// Splits and cash dividends, by date.
+    /// The splits and cash dividends, in order of date.
     pub actions: Vec<CorporateAction>,
 }
 
-/// A bar with what was known, and what nobody sees, at its close.
+/// A bar, with what is observable and what is hidden at its close.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PanelBar {
-    /// The day.
+    /// The date.
     pub date: Date,
     /// Open, high, low, close and volume.
     pub values: [f64; 5],
-    /// The feature: the signal with noise.
+    /// The observable feature: the signal plus noise.
     pub seen: f64,
-    /// The signal.
+    /// The signal, which is hidden.
     pub signal: f64,
-    /// The expected simple return of the next day above interest, while it stays listed.
+    /// The expected simple return of the next day above interest, provided that the stock stays listed.
     pub expected: f64,
 }
 
-/// The part of a day that all stocks share.
+/// The part of a day that is common to all stocks.
 struct Factors {
     interest: f64,
     market: f64,
@@ -166,7 +166,7 @@ fn stock(p: &PanelParameters, i: usize, dates: &[Date], factors: &[Factors]) -> 
     out
 }
 
-/// Splits, and dividends, which the price before the open falls by.
+/// Applies splits and dividends before the open, and adjusts the price for them.
 fn corporate_actions(p: &PanelParameters, date: Date, company: &mut Company, out: &mut PanelStock) {
     let mut action = |kind, ratio, amount| {
         out.actions.push(CorporateAction {
@@ -197,7 +197,7 @@ fn corporate_actions(p: &PanelParameters, date: Date, company: &mut Company, out
     }
 }
 
-/// Advances the company by a day; its open, high, low and close.
+/// Advances the company by a day, and returns its open, high, low and close.
 fn trade(
     p: &PanelParameters,
     i: usize,
@@ -212,7 +212,7 @@ fn trade(
     let variance = beta * beta * factors.variance + sector_variance + daily * daily;
     let shock = beta * factors.market + factors.sectors[i % factors.sectors.len()] + daily * random.normal();
     let (rate, size) = (p.specific.jumps / YEAR, p.specific.jump_deviation);
-    // At most one jump a day, before the open, of expected value 0.
+    // At most one jump a day, before the open, with an expected value of 0.
     let happens = random.uniform() < rate;
     let jump = if happens {
         size * random.normal() - 0.5 * size * size
@@ -220,7 +220,7 @@ fn trade(
         0.0
     };
     let total = mean + shock - 0.5 * variance;
-    // The path between close and close is a Brownian bridge.
+    // The path between the closes is a Brownian bridge.
     let share = p.overnight;
     let to_open = share * total + libm::sqrt(variance * share * (1.0 - share)) * random.normal() + jump;
     let open = company.price * libm::exp(to_open);
@@ -258,7 +258,7 @@ fn bar(
     }
 }
 
-/// A price in whole cents, at least one.
+/// Rounds a price to whole cents, at least one.
 fn cents(price: f64) -> f64 {
     (libm::round(price * 100.0) / 100.0).max(0.01)
 }

@@ -1,12 +1,12 @@
-//! The best portfolio of a planted edge.
+//! The optimal portfolio for a planted edge.
 
-/// The expected mean of the `held` greatest of `stocks` standard normal numbers, by integration: sum over
-/// ranks of the density of order statistics.
+/// The expected mean of the `held` greatest of `stocks` standard normal numbers, by numerical integration
+/// over order statistics.
 pub fn best_tilt(stocks: usize, held: usize) -> f64 {
     const STEP: f64 = 1e-3;
     let normal = |x: f64| libm::exp(-0.5 * x * x) / libm::sqrt(2.0 * std::f64::consts::PI);
     let below = |x: f64| 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
-    // A given one at x is held where fewer than `held` of the others are above it.
+    // A stock at x is held if fewer than `held` of the others are above it.
     let is_held = |x: f64| {
         let (up, others) = (1.0 - below(x), stocks - 1);
         let mut term = libm::pow(1.0 - up, others as f64);
@@ -24,10 +24,10 @@ pub fn best_tilt(stocks: usize, held: usize) -> f64 {
     integral * stocks as f64 / held as f64
 }
 
-/// The difference of expected returns a day beyond which exchanging one holding for another pays, where it
-/// costs `cost` of its value and the difference changes with the variance `variance` a day: b³ = 3 cost
-/// variance / 2. It is the limit for slow signals: the value V(d) of the other holding solves variance V'' /
-/// 2 + d = 0 within the band, with V(b) = cost and V'(b) = 0.
+/// The difference b of expected daily returns beyond which it pays to exchange one holding for another, if
+/// that costs the share `cost` of its value and the difference diffuses with the daily variance `variance`:
+/// b³ = 3 cost variance / 2. This is the limit for slow signals: the value V(d) of the other holding solves
+/// variance V'' / 2 + d = 0 within the band, with V(b) = cost and V'(b) = 0.
 pub fn exchange_band(cost: f64, variance: f64) -> f64 {
     libm::cbrt(1.5 * cost * variance)
 }
@@ -38,12 +38,12 @@ mod tests {
 
     #[test]
     fn order_statistics() {
-        // The greatest of two is 1 / sqrt(pi), of three 1.5 / sqrt(pi); all of them have mean 0.
+        // The expected greatest of two is 1 / sqrt(pi), of three 1.5 / sqrt(pi); the mean of all is 0.
         let root = libm::sqrt(std::f64::consts::PI);
         assert!((best_tilt(2, 1) - 1.0 / root).abs() < 1e-6);
         assert!((best_tilt(3, 1) - 1.5 / root).abs() < 1e-6);
         assert!(best_tilt(5, 5).abs() < 1e-9);
-        // (1.53875 + 1.00136 + 0.65606 + 0.37576) / 4: Harter (1961).
+        // From Harter (1961): (1.53875 + 1.00136 + 0.65606 + 0.37576) / 4.
         assert!((best_tilt(10, 4) - 0.892_98).abs() < 1e-4);
     }
 }

@@ -5,10 +5,10 @@
 //! bid and ask if possible. Then its prices at many strikes, which are the same `k = ln(K/F)` for all
 //! expiries, are corrected so that for any quotes there is
 //!
-//! no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike
-//! between nodes;
-//! no calendar arbitrage: a price relative to the forward that is below that of an earlier expiry is replaced
-//! by it. The maximum of two convex functions is convex.
+//! - no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike
+//!   between nodes;
+//! - no calendar arbitrage: a price relative to the forward that is below that of an earlier expiry is
+//!   replaced by it. The maximum of two convex functions is convex.
 //!
 //! Between expiries total variance is linear in time at each k, and prices are again the convex hull of the
 //! result. The hull of higher prices is nowhere lower, so prices rise with time from one expiry to the next.
