@@ -57,13 +57,14 @@ impl Nodes {
         self.convex(prices)
     }
 
-    /// The slope of prices from one node to a later one, and whether it is that of call prices; the slope of
-    /// put prices is greater by 1.
-    fn slope(&self, prices: &[f64], from: usize, to: usize) -> (f64, bool) {
-        let (low, high) = (self.strikes[from], self.strikes[to]);
+    /// The slope of prices from one node (from strike 0, where a put is worth 0, without one) to a later one,
+    /// and whether it is that of call prices; the slope of put prices is greater by 1.
+    fn slope(&self, prices: &[f64], from: Option<usize>, to: usize) -> (f64, bool) {
+        let (low, price) = from.map_or((0.0, 0.0), |from| (self.strikes[from], prices[from]));
+        let high = self.strikes[to];
         let call = low >= 1.0;
         let parity = if !call && high > 1.0 { high - 1.0 } else { 0.0 };
-        ((prices[to] + parity - prices[from]) / (high - low), call)
+        ((prices[to] + parity - price) / (high - low), call)
     }
 
     /// The lower convex hull of prices: free of butterflies, nowhere above the original, with puts starting
@@ -76,13 +77,13 @@ impl Nodes {
         };
         let mut hull: Vec<usize> = Vec::with_capacity(prices.len());
         let up_to = |hull: &[usize]| match *hull {
-            [.., a, b] => self.slope(&prices, a, b),
-            [a] => (prices[a] / self.strikes[a], false),
+            [.., a, b] => self.slope(&prices, Some(a), b),
+            [a] => self.slope(&prices, None, a),
             [] => (0.0, false),
         };
         for i in 0..prices.len() {
             while let Some(&last) = hull.last()
-                && !rises(up_to(&hull), self.slope(&prices, last, i))
+                && !rises(up_to(&hull), self.slope(&prices, Some(last), i))
             {
                 hull.pop();
             }
@@ -93,11 +94,7 @@ impl Nodes {
         }
         let mut before: Option<usize> = None;
         for &node in &hull {
-            let (slope, _) = match before {
-                Some(before) => self.slope(&prices, before, node),
-                None => (prices[node] / self.strikes[node], false),
-            };
-            let is_call = before.is_some_and(|before| self.strikes[before] >= 1.0);
+            let (slope, is_call) = self.slope(&prices, before, node);
             for i in before.map_or(0, |before| before + 1)..node {
                 let distance = self.strikes[i] - self.strikes[node];
                 let parity = if self.strikes[node] > 1.0 && !is_call {

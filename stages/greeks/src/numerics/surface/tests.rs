@@ -199,21 +199,56 @@ fn says_nothing_far_from_what_it_knows() {
     assert!(Surface::default().at(0.1).is_none() && Surface::default().residual().is_nan());
 }
 
+/// Six expiries of unrelated smiles, with noise.
+fn unrelated(seed: u64, noise: f64) -> Vec<(f64, Vec<Quote>)> {
+    let mut random = Random::new(&[seed]);
+    (1..=6)
+        .map(|i| {
+            let years = 0.06 * (i * i) as f64;
+            let mut uniform = |low: f64, high: f64| low + (high - low) * random.uniform();
+            let theta = uniform(0.05, 0.6).powi(2) * years;
+            let smile = Svi(
+                theta,
+                uniform(0.01, 2.0) * theta.sqrt(),
+                uniform(0.01, 3.0) * theta.sqrt(),
+            );
+            (years, quotes(smile, years, noise, seed + i))
+        })
+        .collect()
+}
+
+/// Puts so dear that in most cases the tangent to prices from strike 0 on meets them above the forward.
+#[test]
+fn puts_dearer_than_the_money_allows_are_no_arbitrage() {
+    let nodes = Nodes::of((-200..=200).map(|i| 0.02 * f64::from(i)).collect());
+    for puts in [0.5, 4.0, 30.0] {
+        for (money, calls) in [(1e-4, 1e-6), (0.01, 1e-6), (0.04, 1e-4), (1.0, 1e-3)] {
+            let wings = |k: &f64| if *k < 0.0 { puts } else { calls };
+            let mut variances: Vec<f64> = nodes.logs().iter().map(wings).collect();
+            variances[200] = money;
+            let prices = nodes.prices(&variances);
+            // From strike 0 on, no put is dearer by its strike than one of a higher strike.
+            let rates: Vec<f64> = (0..=200).map(|i| prices[i] / libm::exp(nodes.logs()[i])).collect();
+            let rise = rates.windows(2).all(|pair| pair[0] <= pair[1] * (1.0 + 1e-12));
+            assert!(rise, "{puts} {money} {calls}: {rates:?}");
+            let expiries = [1.5, 2.16].map(|years| Expiry {
+                years,
+                prices: prices.clone(),
+                quotes: 3,
+                residual: 0.0,
+            });
+            assert_no_arbitrage(&Surface::of(nodes.clone(), expiries.to_vec()));
+        }
+    }
+    // A fit to noisy quotes that has such puts.
+    assert_no_arbitrage(&Surface::fit(&unrelated(197_632, 0.062_756_964_922_277_07), 5));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// The surface has no arbitrage for any quotes.
     #[test]
     fn never_an_arbitrage(seed in 0..1_000_000_u64, noise in 0.0..0.1) {
-        let mut random = Random::new(&[seed]);
-        let book: Vec<_> = (1..=6)
-            .map(|i| {
-                let years = 0.06 * (i * i) as f64;
-                let mut uniform = |low: f64, high: f64| low + (high - low) * random.uniform();
-                let theta = uniform(0.05, 0.6).powi(2) * years;
-                let smile = Svi(theta, uniform(0.01, 2.0) * theta.sqrt(), uniform(0.01, 3.0) * theta.sqrt());
-                (years, quotes(smile, years, noise, seed + i))
-            })
-            .collect();
-        assert_no_arbitrage(&Surface::fit(&book, 5));
+        assert_no_arbitrage(&Surface::fit(&unrelated(seed, noise), 5));
     }
 }
