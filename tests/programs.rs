@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// A program, a goal, the bound on the depth of its proofs, and the number of answers that are compared.
 #[derive(Debug, Deserialize, PartialEq)]
-pub struct Case {
+pub(crate) struct Case {
     pub id: u64,
     pub program: String,
     pub goal: String,
@@ -21,7 +21,7 @@ pub struct Case {
 
 /// What the search for the goal finds; the fields are those of `tests/reference/symbolic/README.md`.
 #[derive(Debug, Deserialize, PartialEq)]
-pub struct Expected {
+pub(crate) struct Expected {
     pub vars: Vec<String>,
     pub answers: Vec<Vec<String>>,
     pub more: bool,
@@ -51,21 +51,21 @@ fn read(path: &Path) -> Vec<Case> {
 }
 
 /// The vendored programs.
-pub fn vendored() -> Vec<Case> {
+pub(crate) fn vendored() -> Vec<Case> {
     let cases = read(&reference().join("programs.jsonl"));
     assert_eq!(cases.len(), 300);
     cases
 }
 
 /// The program that fresh programs need and this machine lacks, in words.
-pub fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let is_missing = |program: &&str| Command::new(program).arg("--version").output().is_err();
     let missing = ["swipl", "python3"].into_iter().find(is_missing);
     missing.map(|program| format!("{program} is not installed"))
 }
 
 /// Programs that SWI-Prolog answers now, in one process: as many as `RUNNER_TEST_PROGRAMS` says.
-pub fn fresh(seed: u32) -> Vec<Case> {
+pub(crate) fn fresh(seed: u32) -> Vec<Case> {
     let count = std::env::var("RUNNER_TEST_PROGRAMS").unwrap_or("300".to_owned());
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("fresh.jsonl");

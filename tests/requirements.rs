@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A test that runs where nothing is `missing`.
-pub fn trial(name: &str, missing: Option<&str>, test: impl FnOnce() + Send + 'static) -> Trial {
+pub(crate) fn trial(name: &str, missing: Option<&str>, test: impl FnOnce() + Send + 'static) -> Trial {
     let body = move || {
         test();
         Ok(())
@@ -22,15 +22,15 @@ pub fn trial(name: &str, missing: Option<&str>, test: impl FnOnce() + Send + 'st
 }
 
 /// Runs the tests that the command line selects.
-pub fn run(trials: Vec<Trial>) -> ExitCode {
+pub(crate) fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 /// The name of a test, and the test, which is given the directory of market data.
-pub type MarketDataTest = (&'static str, fn(&Path));
+pub(crate) type MarketDataTest = (&'static str, fn(&Path));
 
 /// Tests that are given the directory `data` of `RUNNER_TEST_DATA`.
-pub fn with_market_data(tests: &[MarketDataTest]) -> Vec<Trial> {
+pub(crate) fn with_market_data(tests: &[MarketDataTest]) -> Vec<Trial> {
     let data = std::env::var_os("RUNNER_TEST_DATA").map(|folder| PathBuf::from(folder).join("data"));
     let missing = data.is_none().then_some("RUNNER_TEST_DATA is unset");
     let with_data = |&(name, test): &MarketDataTest| {
@@ -43,6 +43,6 @@ pub fn with_market_data(tests: &[MarketDataTest]) -> Vec<Trial> {
 }
 
 /// Runs them.
-pub fn run_with_market_data(tests: &[MarketDataTest]) -> ExitCode {
+pub(crate) fn run_with_market_data(tests: &[MarketDataTest]) -> ExitCode {
     run(with_market_data(tests))
 }

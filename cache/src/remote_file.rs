@@ -20,7 +20,7 @@ impl Store {
 }
 
 /// The reason why a URL is refused, and a hint on how to fix it. Neither repeats the URL.
-pub type Refusal = (&'static str, &'static str);
+pub(crate) type Refusal = (&'static str, &'static str);
 
 /// Words in the names of parameters that hold credentials.
 const SECRET_WORDS: [&str; 9] = [

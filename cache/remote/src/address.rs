@@ -25,7 +25,7 @@ impl Address {
     /// URLs have the forms of `object_store` ([`ObjectStoreScheme::parse`]), with checks that it lacks: it
     /// accepts a password, a query and `..`, its errors repeat the URL, and it mistakes some web servers for
     /// buckets.
-    pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
             return Err("it is empty".to_owned());
@@ -83,7 +83,7 @@ impl Address {
     }
 
     /// True if the remote is a web server, which is read-only.
-    pub fn is_web_server(&self) -> bool {
+    pub(crate) fn is_web_server(&self) -> bool {
         matches!(
             self,
             Self::Object {
@@ -94,7 +94,7 @@ impl Address {
     }
 
     /// The URL for messages. [`Address::parse`] refuses a URL with a user name or a password.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         match self {
             Self::Directory(path) => path.display().to_string(),
             Self::Object { url, .. } => url.as_str().trim_end_matches('/').to_owned(),

@@ -74,27 +74,27 @@ impl CircuitBreaker {
     }
 
     /// True if requests fail at once.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.state().is_open()
     }
 
     /// Opens the circuit breaker until the end of a delay.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.state().open();
     }
 
     /// Opens the circuit breaker permanently.
-    pub fn open_for_good(&self) {
+    pub(crate) fn open_for_good(&self) {
         self.state().open = Some(Until::Forever);
     }
 
     /// Counts a success: the remote answers.
-    pub fn succeeded(&self) {
+    pub(crate) fn succeeded(&self) {
         self.state().successes += 1;
     }
 
     /// Sends a request, unless the circuit breaker is open.
-    pub fn call<T>(&self, request: impl FnOnce() -> Attempt<T>) -> Result<T, Failure> {
+    pub(crate) fn call<T>(&self, request: impl FnOnce() -> Attempt<T>) -> Result<T, Failure> {
         let successes = {
             let mut state = self.state();
             if state.is_open() {

@@ -48,7 +48,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Creates a client with these settings, for a local store.
-    pub fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
+    pub(crate) fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let unusable = |what: &str, reason: String| Error::Remote {
             remote: format!("the {what} of the remote"),
             reason: format!(
@@ -70,7 +70,7 @@ impl Client {
 
     /// Creates the client of a worker process, whose engine checked the settings. It has no signing key, and
     /// uploads nothing.
-    pub fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
+    pub(crate) fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let address = Address::parse(&settings.url, store.root()).map_err(|reason| Error::Remote {
             remote: "the remote of this worker".to_owned(),
             reason,
@@ -98,37 +98,37 @@ impl Client {
     }
 
     /// True if nothing is ever written to the remote.
-    pub fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         self.settings.read_only || self.address.is_web_server()
     }
 
     /// True if the remote can list its objects.
-    pub fn can_list(&self) -> bool {
+    pub(crate) fn can_list(&self) -> bool {
         !self.address.is_web_server()
     }
 
-    pub fn is_directory(&self) -> bool {
+    pub(crate) fn is_directory(&self) -> bool {
         matches!(self.address, Address::Directory(_))
     }
 
     /// True if requests are sent, that is, while the circuit breaker is closed.
-    pub fn is_available(&self) -> bool {
+    pub(crate) fn is_available(&self) -> bool {
         !self.reads.is_open()
     }
 
     /// Removes credentials from a message.
-    pub fn redact(&self, message: &str) -> String {
+    pub(crate) fn redact(&self, message: &str) -> String {
         self.redactor.get_or_init(Redactor::new).clean(message)
     }
 
     /// The existence cache.
-    pub fn known(&self) -> MutexGuard<'_, ExistenceCache> {
+    pub(crate) fn known(&self) -> MutexGuard<'_, ExistenceCache> {
         let load = || Mutex::new(ExistenceCache::load(&self.store, &self.name));
         locked(self.known.get_or_init(load))
     }
 
     /// The existence cache, if it was loaded.
-    pub fn known_if_loaded(&self) -> Option<MutexGuard<'_, ExistenceCache>> {
+    pub(crate) fn known_if_loaded(&self) -> Option<MutexGuard<'_, ExistenceCache>> {
         self.known.get().map(locked)
     }
 
@@ -145,13 +145,13 @@ impl Client {
     }
 
     /// Ends all current and future reads.
-    pub fn stop_reads(&self) {
+    pub(crate) fn stop_reads(&self) {
         self.reads.open_for_good();
         self.stop_reads.send_replace(true);
     }
 
     /// True once reads were stopped.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         *self.stop_reads.borrow()
     }
 
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// Sends a request; `None` when there is no answer or no such object.
-    pub fn request<T>(&self, request: impl FnOnce(&dyn Backend) -> Attempt<T>) -> Result<Option<T>> {
+    pub(crate) fn request<T>(&self, request: impl FnOnce(&dyn Backend) -> Attempt<T>) -> Result<Option<T>> {
         let Ok(backend) = self.backend() else { return Ok(None) };
         if !self.has_format(backend) {
             return Ok(None);
@@ -248,7 +248,7 @@ impl Client {
     }
 
     /// The backend for writing; initialises an empty remote.
-    pub fn writable(&self) -> std::result::Result<&dyn Backend, Failure> {
+    pub(crate) fn writable(&self) -> std::result::Result<&dyn Backend, Failure> {
         let backend = self.backend()?;
         if !self.has_format(backend) {
             if !self.is_available() {
@@ -263,7 +263,7 @@ impl Client {
 
     /// Fetches a record; `None` when there is no record that may be used. `read` is one of the functions of
     /// [`signature`](crate::signature).
-    pub fn record<T>(
+    pub(crate) fn record<T>(
         &self,
         folder: &str,
         name: &str,
@@ -319,7 +319,7 @@ impl Client {
     }
 
     /// Fetches an object of at most [`MAX_LEN`] bytes; `None` when it does not exist.
-    pub fn object(&self, path: &str) -> std::result::Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn object(&self, path: &str) -> std::result::Result<Option<Vec<u8>>, Failure> {
         let backend = self.backend()?;
         match self.reads.call(|| read_object(backend, path)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -330,12 +330,12 @@ impl Client {
 
     /// For each blob, true if the remote holds it. Entries of the existence cache are trusted: if an entry is
     /// wrong, fetching the blob fails.
-    pub fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
+    pub(crate) fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has)
     }
 
     /// Looks blobs up as [`Client::contains`] does, but trusts only entries of this process.
-    pub fn contains_current(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
+    pub(crate) fn contains_current(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has_current)
     }
 
@@ -368,16 +368,16 @@ impl Client {
     }
 
     /// Notes the sizes of blobs that may be fetched.
-    pub fn expect(&self, blobs: impl Iterator<Item = BlobRef>) {
+    pub(crate) fn expect(&self, blobs: impl Iterator<Item = BlobRef>) {
         locked(&self.expected).extend(blobs.map(|blob| (blob.blob, blob.size)));
     }
 
-    pub fn expected_size(&self, digest: BlobDigest) -> Option<u64> {
+    pub(crate) fn expected_size(&self, digest: BlobDigest) -> Option<u64> {
         locked(&self.expected).get(&digest).copied()
     }
 
     /// The length of a blob in bytes; `None` when the remote does not hold it.
-    pub fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
+    pub(crate) fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
         if let Some(size) = self.known().size(digest) {
             return Ok(Some(size));
         }
@@ -387,7 +387,7 @@ impl Client {
 
     /// Lists at most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when
     /// there is no answer.
-    pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
+    pub(crate) fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {
             let ids = names.iter().filter_map(|name| parse_object_name(folder, name));

@@ -62,7 +62,7 @@ impl Cloud {
     ///
     /// # Errors
     /// The reason, when the address or the settings are wrong.
-    pub fn new(
+    pub(crate) fn new(
         address: &Address,
         settings: &RemoteSettings,
         stop_reads: watch::Receiver<bool>,

@@ -16,7 +16,7 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub fn new(root: PathBuf) -> Self {
+    pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct ExistenceCache {
 
 impl ExistenceCache {
     /// Loads the entries that an earlier run saved for this remote.
-    pub fn load(store: &Store, remote: &str) -> Self {
+    pub(crate) fn load(store: &Store, remote: &str) -> Self {
         Self {
             blobs: saved(store, remote)
                 .into_iter()
@@ -37,7 +37,7 @@ impl ExistenceCache {
     }
 
     /// Saves the entries for later runs, except for blobs that are in the local store.
-    pub fn save(&mut self, store: &Store, remote: &str) -> Result<()> {
+    pub(crate) fn save(&mut self, store: &Store, remote: &str) -> Result<()> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());
         }
@@ -58,38 +58,38 @@ impl ExistenceCache {
     }
 
     /// True if the cache lists the blob.
-    pub fn has(&self, blob: BlobRef) -> bool {
+    pub(crate) fn has(&self, blob: BlobRef) -> bool {
         self.size(blob.blob) == Some(blob.size)
     }
 
     /// True if a request of this process found the blob.
-    pub fn has_current(&self, blob: BlobRef) -> bool {
+    pub(crate) fn has_current(&self, blob: BlobRef) -> bool {
         self.blobs.get(&blob.blob) == Some(&(blob.size, Source::ThisProcess))
     }
 
-    pub fn size(&self, blob: BlobDigest) -> Option<u64> {
+    pub(crate) fn size(&self, blob: BlobDigest) -> Option<u64> {
         self.blobs.get(&blob).map(|(size, _)| *size)
     }
 
-    pub fn add(&mut self, blob: BlobRef) {
+    pub(crate) fn add(&mut self, blob: BlobRef) {
         self.rejected.remove(&blob.blob);
         let before = self.blobs.insert(blob.blob, (blob.size, Source::ThisProcess));
         self.changed |= before.is_none_or(|(size, _)| size != blob.size);
     }
 
-    pub fn remove(&mut self, blob: BlobDigest) {
+    pub(crate) fn remove(&mut self, blob: BlobDigest) {
         self.changed |= self.blobs.remove(&blob).is_some();
     }
 
     /// Invalidates the entries of earlier runs: one of them turned out to be wrong.
-    pub fn invalidate(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         let before = self.blobs.len();
         self.blobs.retain(|_, (_, source)| *source == Source::ThisProcess);
         self.changed |= self.blobs.len() < before;
     }
 
     /// Rejects a blob that is missing or damaged. Returns true if it was not rejected before.
-    pub fn reject(&mut self, blob: BlobDigest) -> bool {
+    pub(crate) fn reject(&mut self, blob: BlobDigest) -> bool {
         let is_new = self.merge_rejected(blob);
         if is_new {
             self.rejections.push(blob);
@@ -98,21 +98,21 @@ impl ExistenceCache {
     }
 
     /// Rejects a blob as [`ExistenceCache::reject`] does, for a blob that another process rejected before.
-    pub fn merge_rejected(&mut self, blob: BlobDigest) -> bool {
+    pub(crate) fn merge_rejected(&mut self, blob: BlobDigest) -> bool {
         self.remove(blob);
         self.rejected.insert(blob)
     }
 
     /// All rejections by this process.
-    pub fn rejections(&self) -> &[BlobDigest] {
+    pub(crate) fn rejections(&self) -> &[BlobDigest] {
         &self.rejections
     }
 
-    pub fn is_rejected(&self, blob: BlobDigest) -> bool {
+    pub(crate) fn is_rejected(&self, blob: BlobDigest) -> bool {
         self.rejected.contains(&blob)
     }
 
-    pub fn rejected(&self) -> Vec<BlobDigest> {
+    pub(crate) fn rejected(&self) -> Vec<BlobDigest> {
         self.rejected.iter().copied().collect()
     }
 }

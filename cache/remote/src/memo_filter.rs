@@ -22,12 +22,12 @@ pub(crate) struct MemoFilter {
 
 impl MemoFilter {
     /// Counts a miss.
-    pub fn missed(&self) {
+    pub(crate) fn missed(&self) {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// True if the remote may hold the memo.
-    pub fn may_contain(&self, client: &Client, key: MemoKey) -> Result<bool> {
+    pub(crate) fn may_contain(&self, client: &Client, key: MemoKey) -> Result<bool> {
         // A request to a directory costs next to nothing.
         if !client.can_list()
             || client.is_directory()

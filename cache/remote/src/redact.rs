@@ -26,7 +26,7 @@ pub(crate) struct Redactor {
 
 impl Redactor {
     /// Collects the values of environment variables whose names look secret.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
@@ -49,7 +49,7 @@ impl Redactor {
     }
 
     /// Returns a message on one line, without the body of a server's answer and without credentials.
-    pub fn clean(&self, message: &str) -> String {
+    pub(crate) fn clean(&self, message: &str) -> String {
         let mut text = without_body(message);
         for secret in &self.secrets {
             text = text.replace(secret.as_str(), "…");

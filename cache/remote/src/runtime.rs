@@ -13,7 +13,7 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// Starts the runtime's thread.
-    pub fn start(name: &str) -> std::io::Result<Self> {
+    pub(crate) fn start(name: &str) -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (_stop, stopped) = oneshot::channel();
@@ -24,7 +24,7 @@ impl Runtime {
     }
 
     /// Polls a request on the calling thread until it is done.
-    pub fn block_on<T>(&self, request: impl Future<Output = T>) -> T {
+    pub(crate) fn block_on<T>(&self, request: impl Future<Output = T>) -> T {
         self.handle.block_on(request)
     }
 }

@@ -17,12 +17,12 @@ impl Counters {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn get(&self) -> TransferStats {
+    pub(crate) fn get(&self) -> TransferStats {
         *self.stats()
     }
 
     /// Counts a transferred piece.
-    pub fn moved(&self, bytes: usize) {
+    pub(crate) fn moved(&self, bytes: usize) {
         self.stats().moved_bytes += bytes as u64;
         if let Some(watcher) = self.watcher.get() {
             watcher(self.get());
@@ -30,21 +30,21 @@ impl Counters {
     }
 
     /// Counts a fetched blob.
-    pub fn fetched(&self, bytes: u64) {
+    pub(crate) fn fetched(&self, bytes: u64) {
         let mut stats = self.stats();
         stats.fetched += 1;
         stats.fetched_bytes += bytes;
     }
 
     /// Counts an uploaded blob.
-    pub fn uploaded(&self, bytes: u64) {
+    pub(crate) fn uploaded(&self, bytes: u64) {
         let mut stats = self.stats();
         stats.uploaded += 1;
         stats.uploaded_bytes += bytes;
     }
 
     /// Adds the counts of another process.
-    pub fn add(&self, more: TransferStats) {
+    pub(crate) fn add(&self, more: TransferStats) {
         let mut stats = self.stats();
         stats.fetched += more.fetched;
         stats.fetched_bytes += more.fetched_bytes;
@@ -54,7 +54,7 @@ impl Counters {
     }
 
     /// Calls `watcher` after each transferred piece. Only the first watcher is used.
-    pub fn watch(&self, watcher: Watcher) {
+    pub(crate) fn watch(&self, watcher: Watcher) {
         let _ = self.watcher.set(watcher);
     }
 }

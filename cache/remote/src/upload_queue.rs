@@ -45,7 +45,7 @@ impl Shared {
 
 impl UploadQueue {
     /// Adds records.
-    pub fn enqueue(&self, client: &Arc<Client>, records: Vec<RecordId>) {
+    pub(crate) fn enqueue(&self, client: &Arc<Client>, records: Vec<RecordId>) {
         let mut state = self.shared.state();
         state.waiting.extend(records);
         if state.waiting.is_empty() || std::mem::replace(&mut state.started, true) {
@@ -61,7 +61,7 @@ impl UploadQueue {
     }
 
     /// Waits until the queue is empty, for at most `limit` and until `stop` returns true.
-    pub fn drain(
+    pub(crate) fn drain(
         &self,
         client: &Client,
         limit: Duration,

@@ -21,7 +21,7 @@ impl Warnings {
     }
 
     /// Counts an occurrence of a warning. The first occurrence of a kind determines its text.
-    pub fn add(&self, kind: &str, text: impl FnOnce() -> String) {
+    pub(crate) fn add(&self, kind: &str, text: impl FnOnce() -> String) {
         let mut warnings = self.by_kind();
         match warnings.get_mut(kind) {
             Some((_, count)) => *count += 1,
@@ -32,7 +32,7 @@ impl Warnings {
     }
 
     /// Adds the warnings of a worker process.
-    pub fn merge(&self, more: Vec<(String, String, u64)>) {
+    pub(crate) fn merge(&self, more: Vec<(String, String, u64)>) {
         let mut warnings = self.by_kind();
         for (kind, text, count) in more {
             warnings.entry(kind).or_insert((text, 0)).1 += count;
@@ -40,7 +40,7 @@ impl Warnings {
     }
 
     /// Removes and returns all warnings: kind, text, number of occurrences.
-    pub fn take(&self) -> Vec<(String, String, u64)> {
+    pub(crate) fn take(&self) -> Vec<(String, String, u64)> {
         let warnings = std::mem::take(&mut *self.by_kind());
         let flat = |(kind, (text, count))| (kind, text, count);
         warnings.into_iter().map(flat).collect()
@@ -48,7 +48,7 @@ impl Warnings {
 
     /// Removes and returns the texts of all warnings. If the remote became unavailable, that warning replaces
     /// those about requests that failed before.
-    pub fn take_texts(&self) -> Vec<String> {
+    pub(crate) fn take_texts(&self) -> Vec<String> {
         let text = |(_, text, count): (String, String, u64)| match (count, text.split_once('\n')) {
             (1, _) => text,
             (_, None) => format!("{text} ({count} times)"),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// An operation of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
+pub(crate) enum Op {
     /// `Store::guard`.
     Guard,
     /// `Store::put`, of a blob.
@@ -31,12 +31,12 @@ pub enum Op {
 }
 
 /// The blobs that a record names. Consecutive records share one.
-pub fn blobs_of(record: Id) -> [Id; 2] {
+pub(crate) fn blobs_of(record: Id) -> [Id; 2] {
     [record, record + 1]
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Actor {
+pub(crate) struct Actor {
     pub ops: &'static [Op],
     /// The current operation, and its step.
     pub op: usize,
@@ -59,7 +59,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    pub fn new(ops: &'static [Op]) -> Self {
+    pub(crate) fn new(ops: &'static [Op]) -> Self {
         Self {
             ops,
             op: 0,
@@ -77,12 +77,12 @@ impl Actor {
         }
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.dead || self.op >= self.ops.len()
     }
 
     /// Its open files.
-    pub fn held(&self) -> impl Iterator<Item = FileId> + '_ {
+    pub(crate) fn held(&self) -> impl Iterator<Item = FileId> + '_ {
         self.quarantine.map(|(_, seen, _)| seen).into_iter().chain(self.tmp)
     }
 
@@ -97,7 +97,7 @@ impl Actor {
 
 /// All actors and their shared state.
 #[derive(Clone, Debug, Hash)]
-pub struct World {
+pub(crate) struct World {
     pub disk: Disk,
     pub actors: Vec<Actor>,
     flush_lock: Option<Id>,
@@ -113,7 +113,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(actors: &[&'static [Op]], deaths: u8) -> Self {
+    pub(crate) fn new(actors: &[&'static [Op]], deaths: u8) -> Self {
         Self {
             disk: Disk::default(),
             actors: actors.iter().map(|ops| Actor::new(ops)).collect(),
@@ -128,7 +128,7 @@ impl World {
     }
 
     /// Adds a complete record with its blobs, flushed, of an earlier run.
-    pub fn with_record(self, record: Id) -> Self {
+    pub(crate) fn with_record(self, record: Id) -> Self {
         let mut world = self.with_blobs(record);
         world
             .disk
@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Adds the blobs of a record, flushed.
-    pub fn with_blobs(mut self, record: Id) -> Self {
+    pub(crate) fn with_blobs(mut self, record: Id) -> Self {
         for (n, blob) in blobs_of(record).into_iter().enumerate() {
             self.disk
                 .create(Name::Blob(blob), (100 + record, n as u8), Data::Blob(blob));

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The bytes of a blob, or the key of a record.
-pub type Id = u8;
+pub(crate) type Id = u8;
 
 /// The names that the protocol uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Name {
+pub(crate) enum Name {
     Blob(Id),
     Record(Id),
     /// The temporary file of an actor.
@@ -22,7 +22,7 @@ pub enum Name {
 }
 
 impl Name {
-    pub fn quarantined(self) -> Self {
+    pub(crate) fn quarantined(self) -> Self {
         match self {
             Self::Blob(id) => Self::AsideBlob(id),
             Self::Record(id) => Self::AsideRecord(id),
@@ -33,7 +33,7 @@ impl Name {
 
 /// The contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Data {
+pub(crate) enum Data {
     Nothing,
     Blob(Id),
     Record(Id),
@@ -44,10 +44,10 @@ pub enum Data {
 }
 
 /// A file's creator and its number among the creator's files, which do not depend on the interleaving.
-pub type FileId = (Id, u8);
+pub(crate) type FileId = (Id, u8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct File {
+pub(crate) struct File {
     pub data: Data,
     /// Its modification time.
     pub written: u8,
@@ -59,7 +59,7 @@ pub struct File {
 
 /// Names and files, and of names changed since the last flush the files they named since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Disk {
+pub(crate) struct Disk {
     files: BTreeMap<FileId, File>,
     names: BTreeMap<Name, FileId>,
     changed: BTreeMap<Name, BTreeSet<Option<FileId>>>,
@@ -67,24 +67,24 @@ pub struct Disk {
 }
 
 impl Disk {
-    pub fn named(&self, name: Name) -> Option<FileId> {
+    pub(crate) fn named(&self, name: Name) -> Option<FileId> {
         self.names.get(&name).copied()
     }
 
-    pub fn names(&self) -> impl Iterator<Item = Name> + '_ {
+    pub(crate) fn names(&self) -> impl Iterator<Item = Name> + '_ {
         self.names.keys().copied()
     }
 
-    pub fn file(&self, id: FileId) -> &File {
+    pub(crate) fn file(&self, id: FileId) -> &File {
         &self.files[&id]
     }
 
-    pub fn file_mut(&mut self, id: FileId) -> &mut File {
+    pub(crate) fn file_mut(&mut self, id: FileId) -> &mut File {
         self.files.get_mut(&id).unwrap()
     }
 
     /// The contents of a named file.
-    pub fn data(&self, name: Name) -> Option<Data> {
+    pub(crate) fn data(&self, name: Name) -> Option<Data> {
         self.named(name).map(|id| self.file(id).data)
     }
 
@@ -98,7 +98,7 @@ impl Disk {
         };
     }
 
-    pub fn create(&mut self, name: Name, id: FileId, data: Data) {
+    pub(crate) fn create(&mut self, name: Name, id: FileId, data: Data) {
         let file = File {
             data,
             written: self.clock,
@@ -110,37 +110,37 @@ impl Disk {
     }
 
     /// As the system call. Returns whether the old name existed.
-    pub fn rename(&mut self, from: Name, to: Name) -> bool {
+    pub(crate) fn rename(&mut self, from: Name, to: Name) -> bool {
         let Some(file) = self.named(from) else { return false };
         self.set(from, None);
         self.set(to, Some(file));
         true
     }
 
-    pub fn remove(&mut self, name: Name) {
+    pub(crate) fn remove(&mut self, name: Name) {
         if self.named(name).is_some() {
             self.set(name, None);
         }
     }
 
-    pub fn write(&mut self, id: FileId, data: Data) {
+    pub(crate) fn write(&mut self, id: FileId, data: Data) {
         let clock = self.clock;
         let file = self.file_mut(id);
         (file.data, file.written, file.flushed) = (data, clock, false);
     }
 
     /// `fdatasync`.
-    pub fn sync_file(&mut self, id: FileId) {
+    pub(crate) fn sync_file(&mut self, id: FileId) {
         self.file_mut(id).flushed = true;
     }
 
     /// `syncfs`.
-    pub fn sync(&mut self) {
+    pub(crate) fn sync(&mut self) {
         self.changed.clear();
         self.files.values_mut().for_each(|file| file.flushed = true);
     }
 
-    pub fn unlock_all_of(&mut self, actor: Id) {
+    pub(crate) fn unlock_all_of(&mut self, actor: Id) {
         for file in self.files.values_mut() {
             if file.locked == Some(actor) {
                 file.locked = None;
@@ -149,7 +149,7 @@ impl Disk {
     }
 
     /// Drops unreachable files, so that states which differ in them alone are equal.
-    pub fn tidy(&mut self, held: &BTreeSet<FileId>) {
+    pub(crate) fn tidy(&mut self, held: &BTreeSet<FileId>) {
         let reachable: BTreeSet<FileId> = self
             .names
             .values()
@@ -170,14 +170,14 @@ impl Disk {
 
     /// True if a power failure leaves the name with bytes that are on the disk: these, or those of a file
     /// that had it before.
-    pub fn survives(&self, name: Name) -> bool {
+    pub(crate) fn survives(&self, name: Name) -> bool {
         let flushed = |file: Option<FileId>| file.is_some_and(|id| self.file(id).flushed);
         self.possible(name).into_iter().all(flushed)
     }
 
     /// A blob whose bytes a power failure may take and that nobody would look at afterwards: it was written
     /// before the time up to which, says a note, everything is on the disk.
-    pub fn missed_by_recovery(&self) -> Option<Name> {
+    pub(crate) fn missed_by_recovery(&self) -> Option<Name> {
         let until = self
             .possible(Name::Flushed)
             .into_iter()

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 /// A state and its successors.
-pub trait Model: Clone + Hash {
+pub(crate) trait Model: Clone + Hash {
     /// The rules of the protocol.
     type Rules;
 
@@ -24,7 +24,7 @@ pub trait Model: Clone + Hash {
 
 /// A path to a state that violates an invariant.
 #[derive(Debug)]
-pub struct Violation {
+pub(crate) struct Violation {
     pub what: String,
     /// The actor of each step, and its state before.
     pub steps: Vec<String>,
@@ -51,7 +51,7 @@ struct Frame<M> {
 }
 
 /// Visits every reachable state once. Returns their number.
-pub fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
+pub(crate) fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
     // Two hashes of 64 bits stand for a state: two of some million states share both by a chance of about
     // 1e-25.
     let (first, second) = (RandomState::new(), RandomState::new());
@@ -89,7 +89,7 @@ pub fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
 }
 
 /// Follows one path, chosen by the numbers.
-pub fn one<M: Model>(start: M, rules: &M::Rules, choices: &[u16]) -> Result<(), Violation> {
+pub(crate) fn one<M: Model>(start: M, rules: &M::Rules, choices: &[u16]) -> Result<(), Violation> {
     let mut state = start;
     let mut steps = Vec::new();
     for i in 0.. {

@@ -2,7 +2,7 @@
 
 /// The rules that are on.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// A record is written after everything that it names.
     pub record_last: bool,
     /// A file is written under a temporary name, and renamed when it is complete.
@@ -32,7 +32,7 @@ pub struct Rules {
 }
 
 /// All rules.
-pub const SOUND: Rules = Rules {
+pub(crate) const SOUND: Rules = Rules {
     record_last: true,
     temp_file: true,
     keeps_existing_blob: true,

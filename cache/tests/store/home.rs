@@ -6,25 +6,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A store in a temporary directory.
-pub struct Home {
+pub(crate) struct Home {
     pub dir: tempfile::TempDir,
     pub store: Store,
 }
 
 impl Home {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home")).unwrap();
         Self { dir, store }
     }
 
     /// The store as another process opens it: no blob counts as verified.
-    pub fn reopen(&self) -> Store {
+    pub(crate) fn reopen(&self) -> Store {
         Store::open(self.store.root()).unwrap()
     }
 
     /// An action with one artifact of one file, and a log.
-    pub fn action(&self, name: &str) -> ActionRecord {
+    pub(crate) fn action(&self, name: &str) -> ActionRecord {
         let mut artifact = ArtifactBuilder::new(&self.store, "table", json!({"rows": 2, "unit": 0.1}));
         artifact.bytes("part/0", format!("bytes of {name}").as_bytes()).unwrap();
         let record = ActionRecord {
@@ -43,27 +43,27 @@ impl Home {
         record
     }
 
-    pub fn memo(&self, name: &str) -> BlobRef {
+    pub(crate) fn memo(&self, name: &str) -> BlobRef {
         let value = self.store.put(format!("memo of {name}").as_bytes()).unwrap();
         self.store.put_memo(memo_key(name), value).unwrap();
         value
     }
 }
 
-pub fn action_key(name: &str) -> ActionKey {
+pub(crate) fn action_key(name: &str) -> ActionKey {
     KeyHasher::new("test action").field(name).action_key()
 }
 
-pub fn memo_key(name: &str) -> MemoKey {
+pub(crate) fn memo_key(name: &str) -> MemoKey {
     KeyHasher::new("test memo").field(name).memo_key()
 }
 
-pub fn data(record: &ActionRecord, store: &Store) -> BlobRef {
+pub(crate) fn data(record: &ActionRecord, store: &Store) -> BlobRef {
     store.artifact(record.outputs["out"]).unwrap().entries[0].blob_ref()
 }
 
 /// All files below a directory, with their paths relative to it.
-pub fn files(dir: &Path) -> Vec<String> {
+pub(crate) fn files(dir: &Path) -> Vec<String> {
     fn walk(dir: &Path, base: &Path, out: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();

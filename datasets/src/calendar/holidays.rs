@@ -62,12 +62,12 @@ impl Holidays {
     }
 
     /// Returns true if the exchange is closed on a weekday; false in years that the table does not cover.
-    pub fn contains(&self, date: Date) -> bool {
+    pub(super) fn contains(&self, date: Date) -> bool {
         self.closed.binary_search(&date).is_ok()
     }
 
     /// Returns true if there is trading on a weekend day.
-    pub fn has_special_session(&self, date: Date) -> bool {
+    pub(super) fn has_special_session(&self, date: Date) -> bool {
         self.open.binary_search(&date).is_ok()
     }
 }

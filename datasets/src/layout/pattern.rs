@@ -28,7 +28,7 @@ enum Piece {
 
 /// A named part of a pattern.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub(super) struct Part {
     /// The name of the part's column in our schema.
     pub column: String,
     /// The format of a date; empty for any other value.
@@ -223,7 +223,7 @@ impl Serialize for Pattern {
 
 /// Returns true if a name matches a pattern of literal texts and `*`, ignoring case; only the last component
 /// of a path counts.
-pub fn fits(pattern: &str, path: &str) -> bool {
+pub(super) fn fits(pattern: &str, path: &str) -> bool {
     Pattern::parse(pattern, &[]).is_ok_and(|pattern| pattern.find_in_path(path).is_some())
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// Rebuilds the stages of the environment in which `trained` was trained.
-    pub fn new(acting: &Acting<'_>, run: &Run, trained: &StageRun) -> Result<Self, Failure> {
+    pub(crate) fn new(acting: &Acting<'_>, run: &Run, trained: &StageRun) -> Result<Self, Failure> {
         let env = trained.needs.get(ENV).and_then(|needs| needs.first()).ok_or_else(|| {
             Failure::usage(format!("`{}` of run {} needs no environment", trained.id, run.id))
                 .hint("give RUN/STAGE of a training, or of `train/import` with its input `env`")
@@ -128,7 +128,7 @@ impl Recorded {
     }
 
     /// The artifact of the environment in which the policy was trained.
-    pub fn env_artifact(&self) -> Result<ArtifactDigest, Failure> {
+    pub(crate) fn env_artifact(&self) -> Result<ArtifactDigest, Failure> {
         self.made.ok_or_else(|| {
             Failure::usage(format!(
                 "`{}` made no environment in that run",

@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The file's name in a home.
-pub const FILE: &str = "config.yaml";
+pub(crate) const FILE: &str = "config.yaml";
 
 /// The environment variable that names a remote.
-pub const VARIABLE: &str = "RUNNER_REMOTE";
+pub(crate) const VARIABLE: &str = "RUNNER_REMOTE";
 
 /// The block `remote:`.
 #[derive(Default, Deserialize)]
@@ -67,7 +67,7 @@ enum Trust {
 ///
 /// # Errors
 /// When the file cannot be read or is invalid; the error names the line.
-pub fn remote(
+pub(crate) fn remote(
     home: &Path,
     current: &Path,
     env: &BTreeMap<String, String>,
@@ -105,7 +105,7 @@ const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az:/
 ///
 /// # Errors
 /// When the file cannot be read, or the value is invalid; the rest of the file is not checked.
-pub fn isolation(home: &Path) -> Result<Isolation, Failure> {
+pub(crate) fn isolation(home: &Path) -> Result<Isolation, Failure> {
     let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(Isolation::default());
     };

@@ -7,7 +7,7 @@ const NAME: &str = ".runner";
 
 /// `RUNNER_HOME` if it is set (relative to `current`); otherwise `.runner/` of the nearest directory at or
 /// above `start` that has one or is the root of a repository; otherwise of `current`.
-pub fn resolve(variable: Option<&str>, start: &Path, current: &Path) -> PathBuf {
+pub(crate) fn resolve(variable: Option<&str>, start: &Path, current: &Path) -> PathBuf {
     if let Some(home) = variable.filter(|home| !home.is_empty()) {
         return current.join(home);
     }

@@ -41,7 +41,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
+    pub(crate) fn new(arguments: &Arguments) -> Result<Self, Failure> {
         if let Some(dir) = &arguments.directory {
             std::env::set_current_dir(dir).map_err(|err| Failure {
                 causes: vec![err.to_string()],
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// The context of no command: the working directory and the environment.
-    pub fn bare() -> Result<Self, Failure> {
+    pub(crate) fn bare() -> Result<Self, Failure> {
         let current = std::env::current_dir()
             .map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
         let env = std::env::vars_os()
@@ -88,13 +88,13 @@ impl Session {
 
     /// The directory of the store and the runs, for a pipeline in the directory `start` or for a command
     /// without one.
-    pub fn home(&self, start: Option<&Path>) -> PathBuf {
+    pub(crate) fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
     }
 
     /// Opens the store of a home with its configured remote.
-    pub fn store(&self, home: &Path) -> Result<Store, Failure> {
+    pub(crate) fn store(&self, home: &Path) -> Result<Store, Failure> {
         let settings = self.remote_settings(home)?;
         let store = Store::open(home)?;
         let store = match settings {
@@ -106,7 +106,7 @@ impl Session {
     }
 
     /// The configured remote of a home; `None` with `--no-remote`.
-    pub fn remote_settings(&self, home: &Path) -> Result<Option<RemoteSettings>, Failure> {
+    pub(crate) fn remote_settings(&self, home: &Path) -> Result<Option<RemoteSettings>, Failure> {
         match self.no_remote {
             true => Ok(None),
             false => config::remote(home, &self.current, &self.env),
@@ -114,17 +114,17 @@ impl Session {
     }
 
     /// Reads a pipeline.
-    pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
+    pub(crate) fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
         load_with_sources(file, &self.reading(file, settings)?).map_err(wrong)
     }
 
     /// The resolved pipeline as one file.
-    pub fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
+    pub(crate) fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
         resolved(file, &self.reading(file, settings)?).map_err(wrong)
     }
 
     /// The options for reading a pipeline.
-    pub fn reading(&self, file: &Path, settings: &Settings) -> Result<LoadOptions, Failure> {
+    pub(crate) fn reading(&self, file: &Path, settings: &Settings) -> Result<LoadOptions, Failure> {
         let home = self.home(folder_of(&self.current, file).as_deref());
         let session = self.clone();
         let mut options = LoadOptions {
@@ -150,13 +150,13 @@ impl Session {
     }
 
     /// The schedule of a pipeline.
-    pub fn scheduled(&self, file: &Path, settings: &Settings) -> Result<Scheduled, Failure> {
+    pub(crate) fn scheduled(&self, file: &Path, settings: &Settings) -> Result<Scheduled, Failure> {
         let scheduled = scheduled(file, &self.reading(file, settings)?).map_err(wrong)?;
         scheduled.ok_or_else(|| unscheduled().hint(format!("`{}` has no `schedule:`", file.display())))
     }
 
     /// Reads a pipeline and opens its home.
-    pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
+    pub(crate) fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
         let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
         let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
@@ -176,7 +176,7 @@ impl Session {
     }
 
     /// The store and the runs of a command without a pipeline. Missing ones are not created.
-    pub fn archive(&self) -> Result<Archive, Failure> {
+    pub(crate) fn archive(&self) -> Result<Archive, Failure> {
         let home = self.home(None);
         if !home.is_dir() {
             return Err(Failure::usage(format!("there is no store in `{}`", home.display()))
@@ -233,7 +233,7 @@ pub(crate) struct Project {
 
 impl Project {
     /// The default options of a run of this project on this machine.
-    pub fn options(&self, session: &Session, run: &str) -> Options {
+    pub(crate) fn options(&self, session: &Session, run: &str) -> Options {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
             run: run.to_owned(),

@@ -37,7 +37,7 @@ pub struct Parts {
 
 /// Finds the nearest of the earlier actions, which are given newest first; `None` if no action has a record
 /// left.
-pub fn nearest(
+pub(crate) fn nearest(
     store: &Store,
     past: &[(String, ActionKey)],
     prepared: &Prepared,

@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(jobs: usize, threads: usize, memory: Option<u64>) -> Self {
+    pub(crate) fn new(jobs: usize, threads: usize, memory: Option<u64>) -> Self {
         Self {
             jobs: jobs.max(1),
             threads: threads.max(1),
@@ -31,13 +31,13 @@ impl Pool {
     }
 
     /// True if no further stage can start, whatever it requests.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
     }
 
     /// Allocates a share for `node`, one of `waiting` stages that could start now; `None` if it has to wait.
     /// A stage that requests more than the machine has runs alone.
-    pub fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
+    pub(crate) fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
         if self.running >= self.jobs {
             return None;
         }
@@ -65,7 +65,7 @@ impl Pool {
     }
 
     /// Releases a share.
-    pub fn give(&mut self, share: Share) {
+    pub(crate) fn give(&mut self, share: Share) {
         self.running = self.running.saturating_sub(1);
         self.used.threads = self.used.threads.saturating_sub(share.threads);
         self.used.memory = self.used.memory.saturating_sub(share.memory);

@@ -4,7 +4,7 @@ use cache::{Artifact, untrusted};
 use std::path::{Component, Path};
 
 /// Reads bytes as a manifest.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     let Some(artifact) = untrusted::manifest(bytes) else {
         return;
     };

@@ -7,12 +7,12 @@ use runner_pipeline::{LoadOptions, load_text};
 use std::path::Path;
 
 /// Reads bytes as a pipeline file, with stage kinds that have the names and ports of real ones.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     check_with(bytes, &[]);
 }
 
 /// Likewise, with these arguments of `--set`.
-pub fn check_with(bytes: &[u8], set: &[&str]) {
+pub(crate) fn check_with(bytes: &[u8], set: &[&str]) {
     let options = LoadOptions {
         set: set.iter().map(|text| (*text).to_owned()).collect(),
         ..LoadOptions::new(kinds::all())

@@ -4,7 +4,7 @@ use cache::untrusted;
 
 /// Reads bytes as a record; then their beginning with the checksum that belongs to it, so that more is
 /// reached than the comparison of checksums.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     if untrusted::action_record(bytes) || untrusted::memo_record(bytes) {
         let mut changed = bytes.to_vec();
         changed[0] ^= 1;

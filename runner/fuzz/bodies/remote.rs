@@ -4,7 +4,7 @@ use cache::{ActionKey, MemoKey};
 use cache_remote::untrusted;
 
 /// Reads bytes as each of them.
-pub fn check(bytes: &[u8]) {
+pub(crate) fn check(bytes: &[u8]) {
     let _ = untrusted::action(bytes, ActionKey::from_bytes([0; 32]));
     let _ = untrusted::memo(bytes, MemoKey::from_bytes([0; 32]));
     let _ = untrusted::signed(bytes, ActionKey::from_bytes([0; 32]));

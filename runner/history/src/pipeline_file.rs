@@ -96,11 +96,14 @@ mod shared {
     use super::{Arc, ResolvedStage};
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(stages: &[Arc<ResolvedStage>], serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        stages: &[Arc<ResolvedStage>],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(stages.iter().map(|stage| &**stage))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<Arc<ResolvedStage>>, D::Error> {
         let stages = Vec::<ResolvedStage>::deserialize(deserializer)?;

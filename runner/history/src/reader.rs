@@ -130,7 +130,7 @@ fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Ve
 }
 
 /// Reads a run without metrics; `None` when it is unreadable.
-pub fn brief(runs: &Path, id: &str) -> Option<Run> {
+pub(crate) fn brief(runs: &Path, id: &str) -> Option<Run> {
     read(runs, id, false).ok().flatten()
 }
 

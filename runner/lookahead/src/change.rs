@@ -27,7 +27,7 @@ impl Change {
 }
 
 /// The properties of a version of the data that its sources depend on.
-pub struct About {
+pub(crate) struct About {
     pub change: Change,
     /// The last moment whose data is unchanged.
     pub until: i64,
@@ -37,7 +37,7 @@ pub struct About {
 
 /// A version of the data.
 #[derive(Clone, Copy, Debug)]
-pub struct Version {
+pub(crate) struct Version {
     /// The date, by its place.
     pub cut: usize,
     pub change: Change,

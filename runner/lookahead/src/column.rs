@@ -9,13 +9,13 @@ use arrow_schema::DataType;
 use std::collections::HashMap;
 
 /// The code of a missing text.
-pub const MISSING: u32 = u32::MAX;
+pub(crate) const MISSING: u32 = u32::MAX;
 
 /// Texts that programs write for missing values.
 const MARKS: [&str; 11] = ["", "na", "n/a", "nan", "null", "none", "-", ".", "inf", "-inf", "#n/a"];
 
 /// The cells of a column.
-pub enum Column {
+pub(crate) enum Column {
     /// Numbers, not finite where there is none, and whether each is an integer.
     Numbers(Vec<f64>, Vec<bool>),
     /// True, false, or missing.
@@ -30,7 +30,7 @@ pub enum Column {
 
 impl Column {
     /// A typed column.
-    pub fn from_array(array: &ArrayRef) -> Self {
+    pub(crate) fn from_array(array: &ArrayRef) -> Self {
         match array.data_type() {
             DataType::Boolean => Self::Flags(array.as_boolean().iter().collect()),
             DataType::Date32 => Self::Days(array.as_primitive::<Date32Type>().iter().collect()),
@@ -44,7 +44,7 @@ impl Column {
     }
 
     /// A column of text, whatever it says.
-    pub fn from_texts<'a>(cells: impl IntoIterator<Item = Option<&'a str>>) -> Self {
+    pub(crate) fn from_texts<'a>(cells: impl IntoIterator<Item = Option<&'a str>>) -> Self {
         let (mut codes, mut choices) = (Vec::new(), Vec::new());
         let mut known: HashMap<&str, u32> = HashMap::new();
         for cell in cells {
@@ -59,7 +59,7 @@ impl Column {
     }
 
     /// A column of a file of text: numbers if all of its cells are, but for those that mark missing values.
-    pub fn from_cells<'a>(cells: impl Iterator<Item = Option<&'a str>> + Clone) -> Self {
+    pub(crate) fn from_cells<'a>(cells: impl Iterator<Item = Option<&'a str>> + Clone) -> Self {
         let (mut values, mut integers, mut found) = (Vec::new(), Vec::new(), false);
         for cell in cells.clone() {
             let parsed = cell.map(str::trim).filter(|text| !is_mark(text)).map(number);
@@ -80,7 +80,7 @@ impl Column {
     }
 
     /// True for a missing cell.
-    pub fn is_missing(&self, row: usize) -> bool {
+    pub(crate) fn is_missing(&self, row: usize) -> bool {
         match self {
             Self::Numbers(values, _) => !values[row].is_finite(),
             Self::Flags(flags) => flags[row].is_none(),
@@ -108,7 +108,7 @@ fn is_mark(text: &str) -> bool {
 }
 
 /// The number that a text is, and whether it is an integer. Leading zeros are a code's.
-pub fn number(text: &str) -> Option<(f64, bool)> {
+pub(crate) fn number(text: &str) -> Option<(f64, bool)> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     let is_code = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
     if is_code {

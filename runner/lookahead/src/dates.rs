@@ -47,7 +47,7 @@ pub struct Wanted {
 
 /// The probability that a draw of `drawn` of `dates` dates without replacement has one of the share that
 /// leaks: 1 - C(N - m, n) / C(N, n), with m the share of N, rounded up.
-pub fn probability(dates: usize, share: f64, drawn: usize) -> f64 {
+pub(crate) fn probability(dates: usize, share: f64, drawn: usize) -> f64 {
     let leaking = ((share * dates as f64).ceil() as usize).clamp(1, dates.max(1));
     let missed: f64 = (0..drawn.min(dates))
         .map(|i| (dates.saturating_sub(leaking + i)) as f64 / (dates - i) as f64)
@@ -93,13 +93,13 @@ fn candidates(sources: &[Source]) -> Vec<(Stamp, i64)> {
 }
 
 /// The first and the last date of all sources.
-pub fn span(sources: &[Source]) -> Option<(Date, Date)> {
+pub(crate) fn span(sources: &[Source]) -> Option<(Date, Date)> {
     let stamps = || sources.iter().flat_map(|source| &source.scan.stamps);
     Some((stamps().min()?.date(), stamps().max()?.date()))
 }
 
 /// The cut after a date; `None` if no source has data both up to it and after it.
-pub fn cut_at(sources: &[Source], date: Date) -> Option<Cut> {
+pub(crate) fn cut_at(sources: &[Source], date: Date) -> Option<Cut> {
     let until = Stamp::day(date).end;
     let stamps = || sources.iter().flat_map(|source| &source.scan.stamps);
     let splits = stamps().any(|stamp| stamp.end <= until) && stamps().any(|stamp| stamp.end > until);
@@ -111,7 +111,7 @@ pub fn cut_at(sources: &[Source], date: Date) -> Option<Cut> {
 }
 
 /// Chooses the dates. `named` are dates that the pipeline names, `also` moments that must be among them.
-pub fn choose(
+pub(crate) fn choose(
     sources: &[Source],
     named: &BTreeSet<Date>,
     also: &[(Date, &'static str)],
@@ -223,7 +223,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<usize> {
 }
 
 /// The dates in the configuration and the programs of a pipeline.
-pub fn named(texts: impl Iterator<Item = String>) -> BTreeSet<Date> {
+pub(crate) fn named(texts: impl Iterator<Item = String>) -> BTreeSet<Date> {
     texts.flat_map(|text| moment::named_in(&text)).collect()
 }
 

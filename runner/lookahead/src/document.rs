@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 /// A file with at least one table that has dates.
-pub struct Packed {
+pub(crate) struct Packed {
     packing: Packing,
     members: Vec<(String, Member)>,
 }
@@ -28,7 +28,7 @@ impl Packed {
     ///
     /// # Errors
     /// The reason why it cannot be read, or not be written again.
-    pub fn read(path: &str, bytes: &[u8]) -> Result<Option<Self>, String> {
+    pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Option<Self>, String> {
         let (packing, files) = table::unpack(path, bytes)?;
         let tables = table::read(path, packing, &files)?;
         let mut members = Vec::new();
@@ -45,7 +45,7 @@ impl Packed {
     }
 
     /// The file as part of a data set, to which no symbols or dates are added.
-    pub fn in_data_set(mut self) -> Self {
+    pub(crate) fn in_data_set(mut self) -> Self {
         for (_, member) in &mut self.members {
             if let Member::Dated(document) = member {
                 document.may_grow = false;
@@ -55,7 +55,7 @@ impl Packed {
     }
 
     /// The tables that have dates.
-    pub fn documents(&self) -> impl Iterator<Item = &Document> {
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
         self.members.iter().filter_map(|(_, member)| match member {
             Member::Dated(document) => Some(&**document),
             Member::Fixed(_) => None,
@@ -66,7 +66,7 @@ impl Packed {
     ///
     /// # Errors
     /// When one cannot be written, or the file not be packed.
-    pub fn write(
+    pub(crate) fn write(
         &self,
         mut table: impl FnMut(&Document) -> Result<RecordBatch, String>,
     ) -> Result<Vec<u8>, String> {
@@ -83,7 +83,7 @@ impl Packed {
 }
 
 /// The perturbed rows of a table, whatever the date after which they stand.
-pub struct Variant {
+pub(crate) struct Variant {
     /// The old row of each.
     pub from: Vec<usize>,
     /// The number of rows that stand where the old ones do, in their order; the others come after all.
@@ -92,7 +92,7 @@ pub struct Variant {
 }
 
 /// A table with dates that can be written again.
-pub struct Document {
+pub(crate) struct Document {
     form: Form,
     pub batch: RecordBatch,
     /// Names of the columns, in lower case.
@@ -156,7 +156,7 @@ impl Document {
     }
 
     /// The number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.stamps.len()
     }
 
@@ -185,7 +185,7 @@ impl Document {
     }
 
     /// The symbol of each row as a number, and the symbols; one without a name where there are none.
-    pub fn symbols(&self) -> (Vec<u32>, Vec<String>) {
+    pub(crate) fn symbols(&self) -> (Vec<u32>, Vec<String>) {
         match self.symbols.map(|column| &self.columns[column]) {
             Some(Column::Texts(codes, choices)) => {
                 let none = u32::try_from(choices.len()).unwrap_or(MISSING);
@@ -211,7 +211,11 @@ impl Document {
     ///
     /// # Errors
     /// When a column's type cannot be selected.
-    pub fn picked(&self, new: &RecordBatch, picks: Vec<(usize, usize)>) -> Result<RecordBatch, String> {
+    pub(crate) fn picked(
+        &self,
+        new: &RecordBatch,
+        picks: Vec<(usize, usize)>,
+    ) -> Result<RecordBatch, String> {
         let columns = self.batch.columns().iter().zip(new.columns());
         let arrays = columns.map(|(old, new)| interleave(&[old.as_ref(), new.as_ref()], &picks));
         let arrays = arrays.collect::<Result<_, _>>();
@@ -222,7 +226,7 @@ impl Document {
 }
 
 /// True for a file of instructions, not of data.
-pub fn is_program(path: &str) -> bool {
+pub(crate) fn is_program(path: &str) -> bool {
     const ENDINGS: [&str; 15] = [
         "py", "sh", "awk", "r", "jl", "js", "pl", "rb", "sql", "toml", "yaml", "yml", "md", "ini", "cfg",
     ];

@@ -16,7 +16,7 @@ const KEPT: u64 = 1 << 30;
 
 /// A table of an output, or the reason why it cannot be read.
 #[derive(Clone)]
-pub struct Output {
+pub(crate) struct Output {
     /// The file, and the table in it where there are several; unique within the artifact.
     pub name: String,
     /// One table for each content: the same pointer for the same bytes.
@@ -36,7 +36,7 @@ struct Late {
 
 /// Reads the tables of artifacts, each once.
 #[derive(Default)]
-pub struct Reader {
+pub(crate) struct Reader {
     kept: Mutex<Kept>,
     late: Mutex<HashMap<BlobDigest, Late>>,
 }
@@ -53,7 +53,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Output {
     /// The tables of a file, or the reason why it cannot be read.
-    pub fn file(path: &str, bytes: &[u8]) -> Vec<Self> {
+    pub(crate) fn file(path: &str, bytes: &[u8]) -> Vec<Self> {
         match read(path, bytes) {
             Ok(tables) => tables
                 .into_iter()
@@ -77,7 +77,7 @@ impl Output {
 
 impl Reader {
     /// The tables of an artifact of the first run.
-    pub fn kept(&self, store: &Store, digest: ArtifactDigest) -> Result<Arc<Vec<Output>>, Failure> {
+    pub(crate) fn kept(&self, store: &Store, digest: ArtifactDigest) -> Result<Arc<Vec<Output>>, Failure> {
         if let Some(found) = locked(&self.kept).tables.get(&digest) {
             return Ok(Arc::clone(found));
         }
@@ -94,7 +94,7 @@ impl Reader {
 
     /// The tables of an artifact of a version: files that are the same as in `was` are not read, nor are
     /// those whose rows are all later than the moment.
-    pub fn version(
+    pub(crate) fn version(
         &self,
         store: &Store,
         artifact: &Artifact,

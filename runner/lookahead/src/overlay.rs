@@ -18,13 +18,13 @@ fn failed(err: std::io::Error) -> Failure {
 }
 
 /// The directory of all temporary stores of a check, in the home of the base store.
-pub struct Pool<'a> {
+pub(crate) struct Pool<'a> {
     base: &'a Store,
     dir: TempDir,
 }
 
 impl<'a> Pool<'a> {
-    pub fn new(base: &'a Store) -> Result<Self, Failure> {
+    pub(crate) fn new(base: &'a Store) -> Result<Self, Failure> {
         // In the same file system as the blobs, so that they can be hard-linked.
         let mut builder = tempfile::Builder::new();
         builder.prefix(".lookahead-");
@@ -40,7 +40,7 @@ impl<'a> Pool<'a> {
     }
 
     /// Drops the outputs of the versions so far; their memos stay. No version may be in use.
-    pub fn prune(&self) -> Result<(), Failure> {
+    pub(crate) fn prune(&self) -> Result<(), Failure> {
         let store = Store::open(self.dir.path())?;
         let (mut kept, mut bytes) = (BTreeSet::new(), 0);
         for record in store.records()? {
@@ -73,14 +73,14 @@ impl<'a> Pool<'a> {
 }
 
 /// A temporary store of a version of the data.
-pub struct Overlay<'a> {
+pub(crate) struct Overlay<'a> {
     pub store: Store,
     base: &'a Store,
     dir: TempDir,
 }
 
 impl<'a> Overlay<'a> {
-    pub fn new(pool: &Pool<'a>) -> Result<Self, Failure> {
+    pub(crate) fn new(pool: &Pool<'a>) -> Result<Self, Failure> {
         let dir = tempfile::Builder::new().tempdir_in(pool.dir.path()).map_err(failed)?;
         for folder in ["blobs", "memos"] {
             std::os::unix::fs::symlink(pool.dir.path().join(folder), dir.path().join(folder))
@@ -94,17 +94,17 @@ impl<'a> Overlay<'a> {
     }
 
     /// The base store.
-    pub fn base(&self) -> &'a Store {
+    pub(crate) fn base(&self) -> &'a Store {
         self.base
     }
 
     /// A directory for files that are not part of the store.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.dir.path()
     }
 
     /// Adds a blob of the base store.
-    pub fn blob(&self, blob: BlobRef) -> Result<(), Failure> {
+    pub(crate) fn blob(&self, blob: BlobRef) -> Result<(), Failure> {
         if self.store.has_here(blob) {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl<'a> Overlay<'a> {
     }
 
     /// Adds an artifact of the base store with all its blobs.
-    pub fn artifact(&self, digest: ArtifactDigest) -> Result<(), Failure> {
+    pub(crate) fn artifact(&self, digest: ArtifactDigest) -> Result<(), Failure> {
         let artifact = self.base.artifact(digest)?;
         for entry in &artifact.entries {
             self.blob(entry.blob_ref())?;

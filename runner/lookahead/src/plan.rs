@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SEARCHED: u64 = 1 << 20;
 
 /// The plan of a check.
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub pipeline: &'a Pipeline,
     pub store: &'a Store,
     /// The run on the original data.
@@ -53,23 +53,23 @@ fn family(pipeline: &Pipeline, node: usize) -> Option<&str> {
 }
 
 /// True for stages that train: their results depend on all training dates, and they run once.
-pub fn trains(pipeline: &Pipeline, node: usize) -> bool {
+pub(crate) fn trains(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("train")
 }
 
 /// True for stages that run a policy over the test dates.
-pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
+pub(crate) fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
     family(pipeline, node) == Some("evaluate")
 }
 
 /// True for environments that a program steps: their observations are computed while they are stepped, and
 /// are not tables.
-pub fn is_stepped_by_program(pipeline: &Pipeline, node: usize) -> bool {
+pub(crate) fn is_stepped_by_program(pipeline: &Pipeline, node: usize) -> bool {
     matches!(&pipeline.nodes[node].work, Work::Kind { kind, .. } if kind.name() == "env/python")
 }
 
 /// True for figures of the whole period: the metrics of an evaluation, and metrics written by a program.
-pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
+pub(crate) fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
     match &pipeline.nodes[node].work {
         Work::Command(command) => command.types.get(output) == Some(&PortType::Metrics),
         Work::Kind { .. } => evaluates(pipeline, node) && output == "metrics",
@@ -77,7 +77,7 @@ pub fn is_metrics(pipeline: &Pipeline, node: usize, output: &str) -> bool {
 }
 
 /// Removes training stages whose results no other chosen stage needs.
-pub fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<usize> {
+pub(crate) fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<usize> {
     let mut needed = BTreeSet::new();
     let mut left: Vec<usize> = Vec::new();
     for &i in chosen.iter().rev() {
@@ -92,7 +92,7 @@ pub fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<u
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(
+    pub(crate) fn new(
         pipeline: &'a Pipeline,
         chosen: &[usize],
         store: &'a Store,
@@ -215,7 +215,7 @@ impl<'a> Plan<'a> {
 
     /// The versions of the data to test, in order: at each date, truncated data, and data perturbed in one of
     /// two manners, or in both if the user gave the dates.
-    pub fn versions(&self) -> Vec<Version> {
+    pub(crate) fn versions(&self) -> Vec<Version> {
         let few = self.cuts.len() <= 2;
         let mut versions = Vec::new();
         for cut in 0..self.cuts.len() {
@@ -233,7 +233,7 @@ impl<'a> Plan<'a> {
 
     /// True if the cut with the index `cut` is not before `date`, so that all data up to `date` stays
     /// unchanged.
-    pub fn is_after(&self, cut: usize, date: Date) -> bool {
+    pub(crate) fn is_after(&self, cut: usize, date: Date) -> bool {
         let until = self.cuts[cut].until;
         let end = Stamp::day(date).end;
         let stamps = self.found.sources.iter().flat_map(|source| &source.scan.stamps);
@@ -241,7 +241,7 @@ impl<'a> Plan<'a> {
     }
 
     /// True if the user excluded an output from the comparison.
-    pub fn is_excepted(&self, node: usize, output: &str) -> bool {
+    pub(crate) fn is_excepted(&self, node: usize, output: &str) -> bool {
         let node = &self.pipeline.nodes[node];
         self.except.iter().any(|except| {
             *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage)
@@ -249,7 +249,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The total duration of the checked stages when they were computed, in seconds.
-    pub fn run_seconds(&self) -> Result<f64, Failure> {
+    pub(crate) fn run_seconds(&self) -> Result<f64, Failure> {
         let mut seconds = 0.0;
         for i in &self.affected {
             if let Some((key, _)) = self.base.made.get(i) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The parts of a pipeline that are replaced in every version.
-pub struct Replaced {
+pub(crate) struct Replaced {
     /// The training stages, whose outputs are taken from the first run.
     pub pinned: BTreeSet<usize>,
     /// The date ranges of environments, by node.
@@ -17,7 +17,7 @@ pub struct Replaced {
 
 impl Replaced {
     /// Returns the pipeline with these versions of its sources.
-    pub fn pipeline(
+    pub(crate) fn pipeline(
         &self,
         pipeline: &Pipeline,
         made: &BTreeMap<usize, Made>,

@@ -12,7 +12,7 @@ use runner_pipeline::Work;
 use std::collections::BTreeSet;
 
 /// The outcome of a run on a version of the data.
-pub struct Tested {
+pub(crate) struct Tested {
     pub version: Version,
     /// The number of changed rows of each source, by the source's index.
     pub changed: Vec<(usize, u64)>,
@@ -23,7 +23,7 @@ pub struct Tested {
 }
 
 /// Runs the stages downstream of the sources on a version of the data, and compares their outputs.
-pub fn test(
+pub(crate) fn test(
     plan: &Plan<'_>,
     pool: &Pool<'_>,
     version: &Version,

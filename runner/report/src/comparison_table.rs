@@ -116,7 +116,7 @@ impl Sheet {
 
     /// Arranges the table: few groups are columns with all metrics, many groups are rows with the first
     /// `metrics`.
-    pub fn arranged(comparison: &Comparison, metrics: usize) -> Self {
+    pub(crate) fn arranged(comparison: &Comparison, metrics: usize) -> Self {
         match comparison.groups.len() <= MOST_COLUMNS {
             true => Self::new(comparison, usize::MAX).turned(),
             false => Self::new(comparison, metrics),

@@ -21,7 +21,7 @@ pub(crate) enum Trouble {
 
 impl Trouble {
     /// The reason in words.
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::Passing(why) | Self::Final(why) => why,
             Self::Missing => "the server answered 404 Not Found".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) enum Body {
 
 impl Web {
     /// Creates a client whose requests take at most `timeout`.
-    pub fn new(timeout: Duration) -> Result<Self, Trouble> {
+    pub(crate) fn new(timeout: Duration) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -63,7 +63,7 @@ impl Web {
     }
 
     /// Sends a request, and returns its answer.
-    pub fn send(
+    pub(crate) fn send(
         &self,
         method: Method,
         url: &str,

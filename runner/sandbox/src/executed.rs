@@ -27,7 +27,7 @@ pub(super) struct Executed {
 impl Executed {
     /// Starts the record. The family's first program is given, because the process that executes it does not
     /// let the supervisor read its memory.
-    pub fn new(first: &Path) -> Self {
+    pub(crate) fn new(first: &Path) -> Self {
         Self {
             programs: BTreeSet::from([first.to_owned()]),
             is_first: true,
@@ -35,7 +35,7 @@ impl Executed {
     }
 
     /// Records a call that waits for its answer.
-    pub fn record_call(&mut self, request: &libc::seccomp_notif) {
+    pub(crate) fn record_call(&mut self, request: &libc::seccomp_notif) {
         if !std::mem::take(&mut self.is_first)
             && self.programs.len() < MOST
             && let Some(path) = executed_path(request)
@@ -45,7 +45,7 @@ impl Executed {
     }
 
     /// The executed programs.
-    pub fn into_programs(self) -> BTreeSet<PathBuf> {
+    pub(crate) fn into_programs(self) -> BTreeSet<PathBuf> {
         self.programs
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Family {
 
 impl Family {
     /// The descriptors that are readable when the family has something to report.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let ended = self.ended.iter().map(OwnedFd::as_fd);
         #[cfg(target_os = "linux")]
         let ended = ended.chain(self.link.iter().flat_map(Link::descriptors));
@@ -36,7 +36,7 @@ impl Family {
 
     /// True for a family in namespaces.
     #[cfg(target_os = "linux")]
-    pub fn is_isolated(&self) -> bool {
+    pub(crate) fn is_isolated(&self) -> bool {
         self.link.is_some()
     }
 

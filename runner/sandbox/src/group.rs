@@ -81,7 +81,7 @@ impl Group {
     ///
     /// # Errors
     /// If the system refuses to create the group.
-    pub fn new(parent: &Path) -> Result<Self, String> {
+    pub(crate) fn new(parent: &Path) -> Result<Self, String> {
         let path = parent.join(format!("runner-{}", std::process::id()));
         let failed = |err: io::Error| format!("create the control group `{}`: {err}", path.display());
         fs::create_dir(&path).map_err(failed)?;
@@ -107,7 +107,7 @@ impl Group {
     ///
     /// # Errors
     /// If the system refuses a setting.
-    pub fn begin(&mut self, memory: Option<u64>) -> Result<(), String> {
+    pub(crate) fn begin(&mut self, memory: Option<u64>) -> Result<(), String> {
         if self.limit != memory {
             self.set(
                 "memory.max",
@@ -122,7 +122,7 @@ impl Group {
     }
 
     /// True if a process was killed for memory since [`begin`](Self::begin).
-    pub fn was_out_of_memory(&self) -> bool {
+    pub(crate) fn was_out_of_memory(&self) -> bool {
         self.killed_for_memory() > self.killed
     }
 
@@ -133,12 +133,12 @@ impl Group {
     }
 
     /// A descriptor of the group's directory.
-    pub fn dir(&self) -> BorrowedFd<'_> {
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
     }
 
     /// The file through which a process enters the group.
-    pub fn entrance(&self) -> PathBuf {
+    pub(crate) fn entrance(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
 }

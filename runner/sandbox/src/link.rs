@@ -28,7 +28,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Creates a link to the family of the program `first`, and returns it with the family's end.
-    pub fn new(first: &Path) -> Result<(Self, OwnedFd), String> {
+    pub(crate) fn new(first: &Path) -> Result<(Self, OwnedFd), String> {
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = pair.map_err(|err| format!("create a pair of sockets: {err}"))?;
         let link = Self {
@@ -42,12 +42,12 @@ impl Link {
     }
 
     /// The descriptors that are readable when [`Link::hear`] has something to do.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         [&self.socket, &self.listener].into_iter().flatten().map(OwnedFd::as_fd)
     }
 
     /// Receives the messages that have arrived, without waiting.
-    pub fn hear(&mut self) {
+    pub(crate) fn hear(&mut self) {
         if self.socket.as_ref().is_some_and(is_readable) {
             self.receive();
         }
@@ -84,7 +84,7 @@ impl Link {
 
     /// Returns the end of the program, once its family is gone, and the programs that it executed; `None` if
     /// they could not be observed.
-    pub fn finish(mut self) -> (Option<Report>, Option<BTreeSet<PathBuf>>) {
+    pub(crate) fn finish(mut self) -> (Option<Report>, Option<BTreeSet<PathBuf>>) {
         while self.socket.is_some() {
             self.receive();
         }

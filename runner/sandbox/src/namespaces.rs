@@ -28,7 +28,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// If the system refuses one of the steps.
-    pub fn enter(surroundings: &Surroundings, place: &Path) -> Result<Self, Refused> {
+    pub(crate) fn enter(surroundings: &Surroundings, place: &Path) -> Result<Self, Refused> {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWUTS | UnshareFlags::NEWNS;
         flags.set(UnshareFlags::NEWNET, !surroundings.network);
@@ -53,7 +53,7 @@ impl Namespaces {
     }
 
     /// Moves this process to a mount namespace with a copy of the prepared tree.
-    pub fn copy_tree(&self) -> Result<(), Refused> {
+    pub(crate) fn copy_tree(&self) -> Result<(), Refused> {
         enter_mounts(&self.tree)?;
         unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))
     }

@@ -27,7 +27,7 @@ impl Prepared {
     /// # Errors
     /// The step that the system refused, and its error.
     #[cfg(target_os = "linux")]
-    pub fn new(spec: &Spec) -> Result<Self, String> {
+    pub(crate) fn new(spec: &Spec) -> Result<Self, String> {
         let wanted = &spec.surroundings;
         // The group's files belong to this user, not to the user of the namespaces.
         let group = wanted.group.as_deref().map(Group::new).transpose()?;
@@ -58,7 +58,7 @@ impl Prepared {
 
     /// Starts a program.
     #[cfg(target_os = "linux")]
-    pub fn start(&mut self, spec: &Spec, log: OwnedFd) -> Result<Family, String> {
+    pub(crate) fn start(&mut self, spec: &Spec, log: OwnedFd) -> Result<Family, String> {
         if let Some(group) = &mut self.group {
             group.begin(spec.memory)?;
         }
@@ -77,7 +77,7 @@ impl Prepared {
 
     /// True if a process of the last program was killed for memory.
     #[cfg(target_os = "linux")]
-    pub fn was_out_of_memory(&self) -> bool {
+    pub(crate) fn was_out_of_memory(&self) -> bool {
         self.group.as_ref().is_some_and(Group::was_out_of_memory)
     }
 

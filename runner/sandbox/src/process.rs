@@ -58,7 +58,11 @@ pub(super) struct Executable {
 impl Executable {
     /// # Errors
     /// If one of the texts contains a null character.
-    pub fn new(program: &Path, arguments: &[String], env: &BTreeMap<String, String>) -> io::Result<Self> {
+    pub(crate) fn new(
+        program: &Path,
+        arguments: &[String],
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<Self> {
         let text = |text: &OsStr| CString::new(text.as_bytes());
         let arguments: Result<Vec<_>, _> = arguments.iter().map(|argument| text(argument.as_ref())).collect();
         let env: Result<Vec<_>, _> = env
@@ -74,7 +78,7 @@ impl Executable {
 
     /// Prepares the lists of pointers, and returns a function that replaces this process by the program; the
     /// function returns only an error.
-    pub fn ready(&self) -> impl Fn() -> io::Error {
+    pub(crate) fn ready(&self) -> impl Fn() -> io::Error {
         let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
             let pointers = texts.iter().map(|text| text.as_ptr());
             pointers.chain(std::iter::once(std::ptr::null())).collect()

@@ -13,13 +13,13 @@ pub(super) struct Refused {
 
 impl Refused {
     /// An error of the step `step`.
-    pub fn at(step: impl Into<String>) -> impl FnOnce(Errno) -> Self {
+    pub(crate) fn at(step: impl Into<String>) -> impl FnOnce(Errno) -> Self {
         let step = step.into();
         move |error| Self { step, error }
     }
 
     /// An input or output error of the step `step`.
-    pub fn io(step: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io(step: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let step = step.into();
         move |err| Self {
             step,

@@ -82,7 +82,7 @@ enum Shown {
 
 impl Own {
     /// Creates the mounts of the program of `spec`.
-    pub fn of(spec: &Spec) -> Result<Self, Refused> {
+    pub(crate) fn of(spec: &Spec) -> Result<Self, Refused> {
         let mut own = Self {
             stage: detached(&spec.stage, false, HARMLESS)?,
             visible: Vec::new(),

@@ -32,7 +32,7 @@ fn memory(pids: Vec<u32>) -> u64 {
 }
 
 /// All descendants of a process.
-pub fn descendants(pid: u32) -> Vec<u32> {
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     tree(pid).split_off(1)
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Refused {
 
 impl Refused {
     /// The message for the reader.
-    pub fn message(self) -> &'static str {
+    pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Host => {
                 "This server answers to `localhost` and the addresses of the loopback interface only. Open \
@@ -54,7 +54,7 @@ impl Refused {
 
 impl Access {
     /// Creates the rules of a server that listens on `address`.
-    pub fn new(address: IpAddr, token: Option<&str>) -> std::io::Result<Self> {
+    pub(crate) fn new(address: IpAddr, token: Option<&str>) -> std::io::Result<Self> {
         Ok(Self {
             token: token.map(|token| blake3::hash(token.as_bytes())),
             is_loopback: address.is_loopback(),
@@ -63,7 +63,7 @@ impl Access {
     }
 
     /// Checks a request. Returns true if the token is in the URL, where it should be replaced by a cookie.
-    pub fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refused> {
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refused> {
         if self.is_loopback && !names_loopback(headers) {
             return Err(Refused::Host);
         }
@@ -92,7 +92,7 @@ impl Access {
     }
 
     /// Checks a request that changes something; `secret` is the secret in its form.
-    pub fn check_form(&self, headers: &HeaderMap, secret: &str) -> Result<(), Refused> {
+    pub(crate) fn check_form(&self, headers: &HeaderMap, secret: &str) -> Result<(), Refused> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let is_same_site = text("sec-fetch-site").is_none_or(|site| site == "same-origin");
         let host = text(HOST.as_str());

@@ -34,7 +34,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Creates a page that does not change.
-    pub fn new(title: impl Into<String>, within: &'static str, body: String) -> Self {
+    pub(crate) fn new(title: impl Into<String>, within: &'static str, body: String) -> Self {
         Self {
             title: title.into(),
             within,
@@ -44,7 +44,7 @@ impl Page {
     }
 
     /// Creates the page that shows a failure.
-    pub fn failure(failure: &Failure) -> Self {
+    pub(crate) fn failure(failure: &Failure) -> Self {
         let mut body = format!("<h1>Error</h1><p class=\"error\">{}</p>\n", escape(&failure.message));
         for cause in &failure.causes {
             body.push_str(&format!("<p class=\"dim\">{}</p>\n", escape(cause)));
@@ -56,7 +56,7 @@ impl Page {
     }
 
     /// The page as an HTML document.
-    pub fn html(&self) -> String {
+    pub(crate) fn html(&self) -> String {
         let links: Vec<String> = PAGES
             .iter()
             .map(|(address, name)| {

@@ -55,7 +55,7 @@ impl Hub {
     ///
     /// # Errors
     /// If the source cannot be opened.
-    pub fn watch(
+    pub(crate) fn watch(
         &self,
         name: &str,
         open: impl FnOnce() -> Result<Box<dyn Source>, Failure>,

@@ -38,7 +38,7 @@ impl LiveRun {
     ///
     /// # Errors
     /// If the run's event log cannot be read.
-    pub fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let mut run = Self {
             follower: Follower::new(runs, id)?,
@@ -58,7 +58,7 @@ impl LiveRun {
     ///
     /// # Errors
     /// If the run's event log cannot be read.
-    pub fn advance(&mut self) -> Result<(), Failure> {
+    pub(crate) fn advance(&mut self) -> Result<(), Failure> {
         // Queried first: events written before the run ended are read below.
         let status = self.follower.status();
         for stamped in self.follower.events()? {
@@ -103,7 +103,7 @@ impl LiveRun {
     }
 
     /// The last lines of the logs of running programs, with their stages.
-    pub fn programs(&self) -> Vec<(String, String)> {
+    pub(crate) fn programs(&self) -> Vec<(String, String)> {
         let running = self.progress.keys().take(PROGRAMS);
         let lines = running.flat_map(|stage| {
             let text = tail(&log_file(&self.dir, stage), TAIL);
@@ -122,17 +122,17 @@ impl LiveRun {
     }
 
     /// The run so far; `None` when it has no events.
-    pub fn run(&self) -> Option<&Run> {
+    pub(crate) fn run(&self) -> Option<&Run> {
         self.builder.run()
     }
 
     /// The status of the run.
-    pub fn status(&self) -> RunStatus {
+    pub(crate) fn status(&self) -> RunStatus {
         self.status
     }
 
     /// The seconds since an instant: until now for a run in progress, otherwise until the run's last event.
-    pub fn seconds_since(&self, since: DateTime<Utc>) -> f64 {
+    pub(crate) fn seconds_since(&self, since: DateTime<Utc>) -> f64 {
         let now = match (self.status, self.last) {
             (RunStatus::Running, _) | (_, None) => Utc::now(),
             (_, Some(last)) => last,
@@ -141,7 +141,7 @@ impl LiveRun {
     }
 
     /// The curves of the metrics that a stage has reported in this run, by name.
-    pub fn curves(&self, stage: &str) -> BTreeMap<String, Vec<(f64, f64)>> {
+    pub(crate) fn curves(&self, stage: &str) -> BTreeMap<String, Vec<(f64, f64)>> {
         let Some(stage) = self.run().and_then(|run| run.stage(stage)) else {
             return BTreeMap::new();
         };

@@ -27,7 +27,7 @@ impl Nights {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(site: &Site, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
+    pub(crate) fn start(site: &Site, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
         let mut command = Command::new(&site.program);
         command
             .args(["schedule", "run-due", "--quiet", "--retry-after", RETRY_AFTER])
@@ -53,7 +53,7 @@ impl Nights {
     }
 
     /// Waits for the thread to end.
-    pub fn join(self) {
+    pub(crate) fn join(self) {
         // A panic of the thread has already been reported.
         let _ = self.0.join();
     }

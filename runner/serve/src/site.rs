@@ -74,7 +74,7 @@ impl Site {
     ///
     /// # Errors
     /// If there is none, or it cannot be opened.
-    pub fn store(&self) -> Result<Store, Failure> {
+    pub(crate) fn store(&self) -> Result<Store, Failure> {
         if !self.home.join("format").is_file() {
             return Err(
                 Failure::usage(format!("there is no store in `{}`", self.home.display()))
@@ -85,7 +85,7 @@ impl Site {
     }
 
     /// The field of a form that shows that it is a page of this server.
-    pub fn form_secret(&self) -> String {
+    pub(crate) fn form_secret(&self) -> String {
         format!(
             "<input type=\"hidden\" name=\"secret\" value=\"{}\">",
             self.access.form_secret
@@ -93,7 +93,7 @@ impl Site {
     }
 
     /// The full id of a run that an address names.
-    pub fn run(&self, name: &str) -> Result<String, Failure> {
+    pub(crate) fn run(&self, name: &str) -> Result<String, Failure> {
         history::resolve(&self.runs, name)
     }
 }

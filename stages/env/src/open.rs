@@ -19,7 +19,7 @@ struct Meta {
 }
 
 /// Opens the environment of an artifact.
-pub type Open = fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>;
+pub(crate) type Open = fn(&Store, &Artifact, &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError>;
 
 /// A family of environments that another crate defines.
 #[derive(Clone, Copy, Debug)]

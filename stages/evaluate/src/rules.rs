@@ -107,7 +107,7 @@ impl<'a> RuleRun<'a> {
 
 impl Rule {
     /// The rule, in words.
-    pub fn describe(&self, env: &OptionsEnv) -> String {
+    pub(crate) fn describe(&self, env: &OptionsEnv) -> String {
         let names = env.menu();
         let target = |target: &Option<u32>| match target {
             None => "nothing".to_owned(),

@@ -7,20 +7,20 @@ use datasets::Date;
 use datasets::layout::EPOCHS;
 
 /// The number of microseconds in a second.
-pub const SECOND: i64 = 1_000_000;
+pub(crate) const SECOND: i64 = 1_000_000;
 /// The number of microseconds in a minute.
-pub const MINUTE: i64 = 60 * SECOND;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
 /// The number of microseconds in an hour.
 const HOUR: i64 = 60 * MINUTE;
 /// The number of microseconds in a day.
-pub const DAY: i64 = 24 * HOUR;
+pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// The smallest number that is taken for an epoch rather than a time of day: seconds from 1973 on.
 const LEAST_EPOCH: f64 = 1e8;
 
 /// The time of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// Microseconds after midnight, as in the file or, for an epoch, in the layout's time zone.
     pub local: i64,
     /// Microseconds since 1970-01-01 00:00 UTC, for a value that is an instant in itself: an epoch, or a time
@@ -29,7 +29,7 @@ pub struct Clock {
 }
 
 /// Parses times, with a shortcut for repeated texts.
-pub struct Clocks<'a> {
+pub(crate) struct Clocks<'a> {
     formats: &'a [String],
     zone: Tz,
     has_epochs: bool,
@@ -41,7 +41,7 @@ impl<'a> Clocks<'a> {
     ///
     /// # Errors
     /// When there is no time zone of that name.
-    pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
+    pub(crate) fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
             zone: zone_of(zone)?.unwrap_or(Tz::UTC),
@@ -51,7 +51,7 @@ impl<'a> Clocks<'a> {
     }
 
     /// The time in a date (`2019-06-28 15:45:00`, `6/28/2019 3:45 PM`, an epoch); `None` if it has none.
-    pub fn of_date(&mut self, text: &str) -> Option<Clock> {
+    pub(crate) fn of_date(&mut self, text: &str) -> Option<Clock> {
         self.remembered(text, |this| {
             let epoch = || this.epoch(text.parse().ok()?);
             let parsed = || {
@@ -76,7 +76,11 @@ impl<'a> Clocks<'a> {
     ///
     /// # Errors
     /// When the text is none of these.
-    pub fn of_time(&mut self, text: &str, scale: impl Fn(f64) -> f64) -> Result<Option<Clock>, String> {
+    pub(crate) fn of_time(
+        &mut self,
+        text: &str,
+        scale: impl Fn(f64) -> f64,
+    ) -> Result<Option<Clock>, String> {
         if crate::value::is_missing(text) {
             return Ok(None);
         }
@@ -196,19 +200,19 @@ fn clock(text: &str) -> Option<Clock> {
 }
 
 /// The date of an instant (microseconds UTC) in a time zone.
-pub fn day(zone: Tz, instant: i64) -> Option<Date> {
+pub(crate) fn day(zone: Tz, instant: i64) -> Option<Date> {
     let local = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
     Date::from_ymd(local.year(), local.month(), local.day())
 }
 
 /// The time of day of an instant (microseconds UTC) in a time zone, in microseconds after midnight.
-pub fn time_of_day(zone: Tz, instant: i64) -> Option<i64> {
+pub(crate) fn time_of_day(zone: Tz, instant: i64) -> Option<i64> {
     let at = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
     Some(local(at.time()).local)
 }
 
 /// Formats a time of day (microseconds after midnight), to the second or as finely as it needs.
-pub fn time_text(local: i64) -> String {
+pub(crate) fn time_text(local: i64) -> String {
     let (hour, minute) = (local / HOUR, local % HOUR / MINUTE);
     match (local % MINUTE / SECOND, local % SECOND) {
         (0, 0) => format!("{hour:02}:{minute:02}"),
@@ -218,7 +222,7 @@ pub fn time_text(local: i64) -> String {
 }
 
 /// Formats an instant (microseconds UTC).
-pub fn instant_text(instant: i64) -> String {
+pub(crate) fn instant_text(instant: i64) -> String {
     DateTime::from_timestamp_micros(instant)
         .map_or_else(String::new, |at| at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
 }

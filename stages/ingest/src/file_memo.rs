@@ -26,7 +26,7 @@ pub struct Around<'a> {
 }
 
 /// Converts one vendor's table to our columns as it is, without applying rules.
-pub type Parse = fn(&Packed, &Layout, &Around<'_>) -> Result<RecordBatch, StageError>;
+pub(crate) type Parse = fn(&Packed, &Layout, &Around<'_>) -> Result<RecordBatch, StageError>;
 
 /// The settings for reading files; they are part of the key of each file's memos, beside the digest of its
 /// bytes.

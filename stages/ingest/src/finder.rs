@@ -19,7 +19,7 @@ pub(crate) struct Finder<'p> {
 }
 
 impl<'p> Finder<'p> {
-    pub fn new(packed: &'p Packed) -> Result<Self, StageError> {
+    pub(crate) fn new(packed: &'p Packed) -> Result<Self, StageError> {
         Ok(Self {
             place: &packed.place,
             header: header(packed)?.iter().map(|name| name.trim().to_owned()).collect(),
@@ -28,13 +28,13 @@ impl<'p> Finder<'p> {
     }
 
     /// The column of this name, in the file's spelling.
-    pub fn find(&self, name: &str) -> Option<String> {
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
         let mut header = self.header.iter();
         header.find(|other| normal(other) == normal(name)).cloned()
     }
 
     /// The column named `given` or, if that is empty, the first of the `known` names that the file has.
-    pub fn first(&self, given: &str, known: &[&str]) -> Option<String> {
+    pub(crate) fn first(&self, given: &str, known: &[&str]) -> Option<String> {
         match given {
             "" => known.iter().find_map(|name| self.find(name)),
             given => self.find(given),
@@ -43,7 +43,7 @@ impl<'p> Finder<'p> {
 
     /// The column named `given`, the value of the setting `field`, or, if that is empty, the first of the
     /// `known` names that the file has. A given column that is absent is added to `missing`.
-    pub fn key(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
+    pub(crate) fn key(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
         let found = self.first(given, known);
         if found.is_none() && !given.is_empty() {
             self.missing.push(format!("`{given}` for `{field}`"));
@@ -53,7 +53,7 @@ impl<'p> Finder<'p> {
 
     /// The column named `given`, the value of the setting `field`, or, if that is empty, the first of the
     /// `known` names that the file has. If there is none, it is added to `missing`.
-    pub fn needed(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
+    pub(crate) fn needed(&mut self, field: &str, given: &str, known: &[&str]) -> Option<String> {
         let found = self.key(field, given, known);
         if found.is_none() && given.is_empty() {
             self.missing.push(format!("`{field}` ({})", known.join(", ")));
@@ -62,7 +62,11 @@ impl<'p> Finder<'p> {
     }
 
     /// The columns of these names or, if none are given, all columns except `keys`.
-    pub fn others<'n>(&mut self, names: impl Iterator<Item = &'n String>, keys: &[String]) -> Vec<String> {
+    pub(crate) fn others<'n>(
+        &mut self,
+        names: impl Iterator<Item = &'n String>,
+        keys: &[String],
+    ) -> Vec<String> {
         let names: Vec<&String> = names.collect();
         let (found, lacking): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.find(name).is_some());
@@ -76,7 +80,7 @@ impl<'p> Finder<'p> {
     }
 
     /// Fails if columns are missing: the error lists all of them, and the `settings` that name columns.
-    pub fn check(&self, settings: &str) -> Result<(), StageError> {
+    pub(crate) fn check(&self, settings: &str) -> Result<(), StageError> {
         if self.missing.is_empty() {
             return Ok(());
         }
@@ -86,7 +90,7 @@ impl<'p> Finder<'p> {
     }
 
     /// Fails if the file has no columns beside the keys, or if one of them has the name of a key.
-    pub fn check_others<'n>(
+    pub(crate) fn check_others<'n>(
         &self,
         what: &str,
         mut others: impl Iterator<Item = &'n String> + Clone,

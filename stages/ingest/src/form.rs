@@ -29,7 +29,7 @@ impl<'p> Looked<'p> {
     ///
     /// # Errors
     /// When the file is a damaged JSON document, or a table without a header.
-    pub fn new(packed: &'p Packed) -> Result<Self, StageError> {
+    pub(crate) fn new(packed: &'p Packed) -> Result<Self, StageError> {
         let document = OnceCell::new();
         match packed.format {
             Format::Json => {
@@ -43,7 +43,7 @@ impl<'p> Looked<'p> {
     }
 
     /// The column names that the file has if read in this form; `None` if it cannot have the form.
-    pub fn header(&self, form: &Form) -> Option<Vec<String>> {
+    pub(crate) fn header(&self, form: &Form) -> Option<Vec<String>> {
         match (self.packed.format, &form.json) {
             (Format::Json, Some(json)) => json_text::names(self.document.get()?.as_ref()?, json),
             (Format::Json, None) | (_, Some(_)) => None,
@@ -69,7 +69,7 @@ impl<'p> Looked<'p> {
     }
 
     /// The paths of the lists of objects in a JSON document, at most three names deep.
-    pub fn lists(&self) -> Vec<String> {
+    pub(crate) fn lists(&self) -> Vec<String> {
         fn walk(prefix: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
             let Value::Object(map) = value else { return };
             for (name, value) in map {
@@ -89,7 +89,7 @@ impl<'p> Looked<'p> {
     }
 
     /// The column names to show in messages.
-    pub fn shown_header(&self) -> Vec<String> {
+    pub(crate) fn shown_header(&self) -> Vec<String> {
         match self.packed.format {
             Format::Json => match self.document.get() {
                 Some(Some(Value::Object(map))) => map.keys().cloned().collect(),

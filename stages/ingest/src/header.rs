@@ -16,7 +16,7 @@ pub(crate) struct Names<'h> {
 
 impl<'h> Names<'h> {
     /// The names of a header; `before_join` is true for the header of a joined pair's first table alone.
-    pub fn new(header: &'h [String], before_join: bool) -> Self {
+    pub(crate) fn new(header: &'h [String], before_join: bool) -> Self {
         Self {
             header,
             normal: header.iter().map(|name| normal(name)).collect(),

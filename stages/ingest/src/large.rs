@@ -67,7 +67,7 @@ impl Sizes {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
+    pub(crate) fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
         let Some((file, kind)) = self.open(path)? else {
             return Ok(None);
         };
@@ -106,7 +106,12 @@ impl Sizes {
     ///
     /// # Errors
     /// When the file cannot be read, or `take` fails.
-    pub fn parts(self, source: &Source, layout: &Layout, take: &mut Take<'_>) -> Result<bool, StageError> {
+    pub(crate) fn parts(
+        self,
+        source: &Source,
+        layout: &Layout,
+        take: &mut Take<'_>,
+    ) -> Result<bool, StageError> {
         let form = &layout.form;
         let is_plain =
             form.json.is_none() && form.header.is_empty() && form.skip_lines == 0 && !form.number_repeated;

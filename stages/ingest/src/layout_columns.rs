@@ -7,7 +7,7 @@ use stages_core::StageError;
 use std::collections::BTreeSet;
 
 /// The first column that the layout lists for our column `ours` and that the file has.
-pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) -> Option<&'a Mapping> {
+pub(crate) fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) -> Option<&'a Mapping> {
     layout.sources(ours).find(|mapping| frame.has(&mapping.theirs))
 }
 
@@ -15,7 +15,7 @@ pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) ->
 ///
 /// # Errors
 /// When the file has none of the columns, or the layout lists none.
-pub fn needed<'a>(
+pub(crate) fn needed<'a>(
     layout: &'a Layout,
     frame: &frame::Frame,
     place: &str,
@@ -43,7 +43,7 @@ pub fn needed<'a>(
 }
 
 /// The columns that a layout reads, in the form that [`frame::Frame::read`] needs.
-pub fn wanted(layout: &Layout) -> BTreeSet<String> {
+pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {
     layout
         .mappings()
         .flat_map(|column| std::iter::once(column.theirs.as_str()).chain(column.unit.column()))
@@ -54,7 +54,7 @@ pub fn wanted(layout: &Layout) -> BTreeSet<String> {
 }
 
 /// The columns of a layout that are only used as numbers.
-pub fn numeric(layout: &Layout) -> BTreeSet<String> {
+pub(crate) fn numeric(layout: &Layout) -> BTreeSet<String> {
     let is_number = |ours: &str| {
         let mut columns = layout.table.columns();
         columns.any(|column| column.name == ours && column.ty == Type::Float)

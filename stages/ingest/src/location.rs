@@ -7,7 +7,7 @@ use stages_core::ConfigProblem;
 
 /// A local path, directory or glob, or a URL, which may be pinned to a digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
+pub(crate) struct Location {
     text: String,
     blake3: Option<BlobDigest>,
 }
@@ -25,18 +25,18 @@ struct Pinned {
 
 impl Location {
     /// A location that is not pinned.
-    pub fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             blake3: None,
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
@@ -44,7 +44,7 @@ impl Location {
     ///
     /// # Errors
     /// When the URL is invalid, or a path is pinned.
-    pub fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
+    pub(crate) fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
         match RemoteFile::parse(&self.text) {
             Ok(Some(file)) => Ok(Some(RemoteFile {
                 pinned: self.blake3,

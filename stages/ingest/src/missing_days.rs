@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// The state of the search for missing days of a symbol, whose days are visited in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MissingDays {
+pub(crate) struct MissingDays {
     /// The last day with data.
     last: Option<Date>,
     /// The expected days without data since the last expected day that had some.
@@ -28,7 +28,7 @@ struct Run {
 impl MissingDays {
     /// Counts the missing days before `day`, the next day with data, and the longer runs of them. Where
     /// holidays are unknown, only runs longer than any holiday season are counted.
-    pub fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
+    pub(crate) fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
         if calendar == CalendarName::None {
             return;
         }
@@ -80,7 +80,12 @@ impl Run {
 }
 
 /// Counts the days that are missing between the first and the last of `days`.
-pub fn count_missing_days(symbol: &str, calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
+pub(crate) fn count_missing_days(
+    symbol: &str,
+    calendar: CalendarName,
+    days: &BTreeSet<Date>,
+    tally: &mut Tally,
+) {
     let mut missing = MissingDays::default();
     for day in days {
         missing.next(symbol, calendar, *day, tally);

@@ -20,13 +20,13 @@ use rayon::prelude::*;
 const ROWS: usize = 1 << 16;
 
 /// A stored column, in chunks.
-pub struct Stored(Vec<ArrayRef>);
+pub(crate) struct Stored(Vec<ArrayRef>);
 
 /// The names of all columns.
 ///
 /// # Errors
 /// When the file is damaged.
-pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
+pub(crate) fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let fields = metadata.schema().fields();
     Ok(fields.iter().map(|field| field.name().clone()).collect())
@@ -36,7 +36,7 @@ pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
 ///
 /// # Errors
 /// When the file is damaged.
-pub fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
+pub(crate) fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
     let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
     let rows = metadata.metadata().file_metadata().num_rows();
     let read = |&index: &usize| column(packed.bytes.clone(), metadata.clone(), index);
@@ -65,17 +65,17 @@ fn shortest(number: f32) -> f64 {
 
 impl Stored {
     /// A column of a single chunk.
-    pub fn of(column: ArrayRef) -> Self {
+    pub(crate) fn of(column: ArrayRef) -> Self {
         Self(vec![column])
     }
 
     /// The type of the values; `Null` for a column without rows.
-    pub fn data_type(&self) -> &DataType {
+    pub(crate) fn data_type(&self) -> &DataType {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
     }
 
     /// Returns whether the values are texts.
-    pub fn is_text(&self) -> bool {
+    pub(crate) fn is_text(&self) -> bool {
         match self.data_type() {
             DataType::Dictionary(_, values) => values.is_string(),
             ty => ty.is_string(),
@@ -83,12 +83,12 @@ impl Stored {
     }
 
     /// True if the values are numbers, or all are missing.
-    pub fn is_numeric(&self) -> bool {
+    pub(crate) fn is_numeric(&self) -> bool {
         self.data_type().is_numeric() || *self.data_type() == DataType::Null
     }
 
     /// True if the values are numbers of single precision.
-    pub fn is_single_precision(&self) -> bool {
+    pub(crate) fn is_single_precision(&self) -> bool {
         *self.data_type() == DataType::Float32
     }
 
@@ -97,7 +97,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion.
-    pub fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
+    pub(crate) fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
             if let Some(numbers) = chunk.as_primitive_opt::<Float32Type>() {
@@ -120,7 +120,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion.
-    pub fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
+    pub(crate) fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
         let mut dates = Vec::new();
         for chunk in &self.0 {
             let a_day = match chunk.data_type() {
@@ -147,7 +147,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion; otherwise the first error that `take` returns.
-    pub fn texts<E: From<ArrowError>>(
+    pub(crate) fn texts<E: From<ArrowError>>(
         &self,
         mut take: impl FnMut(usize, Option<&str>) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -10,7 +10,7 @@ use stages_core::{ConfigProblem, Given, Input, InputPort, PlanContext, PortType,
 use std::collections::BTreeSet;
 
 /// The input port for files that a program wrote.
-pub const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
+pub(crate) const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
     "the files, from an output of a program or the table of another stage, in place of `path`: a file, \
         a directory with tables, or a data set",
 );
@@ -19,7 +19,7 @@ pub const TABLE: InputPort = InputPort::optional("table", PortType::File).doc(
 ///
 /// # Errors
 /// When neither or both are given.
-pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
+pub(crate) fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
             "write `path: data/file.csv` (directories, globs and lists are taken too), or connect what a \
@@ -31,7 +31,7 @@ pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProble
 }
 
 /// The configuration problem of a stage with both `path` and the input `table`.
-pub fn given_twice() -> ConfigProblem {
+pub(crate) fn given_twice() -> ConfigProblem {
     ConfigProblem::new("path", "files are given twice: by `path` and by the input `table`")
         .hint("leave one of the two out")
 }
@@ -41,7 +41,7 @@ pub fn given_twice() -> ConfigProblem {
 ///
 /// # Errors
 /// The errors of [`read::peek`].
-pub fn columns(
+pub(crate) fn columns(
     field: &str,
     sources: &[Source],
     table: Table,
@@ -55,7 +55,7 @@ pub fn columns(
 }
 
 /// The files that a stage reads.
-pub struct Files {
+pub(crate) struct Files {
     /// The files, sorted by name.
     pub sources: Vec<Source>,
     /// The directory of links through which `sources` are reached, kept until the files are dropped.
@@ -67,7 +67,7 @@ impl Files {
     ///
     /// # Errors
     /// When the artifact at the input holds no table, or the store fails.
-    pub fn open(given: &Given<'_>) -> Result<Self, StageError> {
+    pub(crate) fn open(given: &Given<'_>) -> Result<Self, StageError> {
         let mut sources = given.sources.to_vec();
         let Some(input) = given.optional(TABLE.name) else {
             return Ok(Self { sources, _links: None });
@@ -91,7 +91,7 @@ impl Files {
 
     /// Opens files as [`Files::open`] does, for a plan: `None` if a file is not in the local store, or links
     /// cannot be made there.
-    pub fn open_local(given: &Given<'_>) -> Option<Self> {
+    pub(crate) fn open_local(given: &Given<'_>) -> Option<Self> {
         let is_here = |input: &Input| {
             let mut entries = input.artifact.entries.iter();
             entries.all(|entry| {

@@ -47,14 +47,14 @@ pub(crate) struct Tensors {
 }
 
 impl Tensors {
-    pub fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
+    pub(crate) fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
         let offset = self.len;
         self.len += shape.iter().product::<usize>();
         self.list.push(Tensor { name, shape, offset });
         offset
     }
 
-    pub fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+    pub(crate) fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         Dense {
             inputs,
             outputs,

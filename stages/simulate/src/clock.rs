@@ -30,7 +30,7 @@ pub(super) struct Clock {
 
 impl Clock {
     /// The clock of a market with `parameters`, extending `ahead` calendar days beyond the last trading day.
-    pub fn new(parameters: &Parameters, ahead: i32) -> Self {
+    pub(crate) fn new(parameters: &Parameters, ahead: i32) -> Self {
         let days = trading_days(parameters.start, parameters.days);
         let first = days.first().copied().unwrap_or(parameters.start);
         let last = days.last().copied().unwrap_or(first).plus(ahead);
@@ -55,17 +55,17 @@ impl Clock {
     }
 
     /// The trading days.
-    pub fn days(&self) -> &[Date] {
+    pub(crate) fn days(&self) -> &[Date] {
         &self.days
     }
 
     /// The length of a trading day in years.
-    pub fn unit(&self) -> f64 {
+    pub(crate) fn unit(&self) -> f64 {
         self.unit
     }
 
     /// The years between the closes of two days.
-    pub fn years(&self, range: DateRange) -> f64 {
+    pub(crate) fn years(&self, range: DateRange) -> f64 {
         let at = |date: Date| {
             let i = (date.0 - self.first.0).max(0) as usize;
             self.years[i.min(self.years.len() - 1)]

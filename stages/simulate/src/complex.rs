@@ -13,29 +13,29 @@ pub(super) struct Complex {
 }
 
 impl Complex {
-    pub const ONE: Self = Self::new(1.0, 0.0);
+    pub(crate) const ONE: Self = Self::new(1.0, 0.0);
 
-    pub const fn new(re: f64, im: f64) -> Self {
+    pub(crate) const fn new(re: f64, im: f64) -> Self {
         Self { re, im }
     }
 
-    pub fn scale(self, by: f64) -> Self {
+    pub(crate) fn scale(self, by: f64) -> Self {
         Self::new(self.re * by, self.im * by)
     }
 
     /// The square of the absolute value.
-    pub fn norm(self) -> f64 {
+    pub(crate) fn norm(self) -> f64 {
         self.re * self.re + self.im * self.im
     }
 
-    pub fn exp(self) -> Self {
+    pub(crate) fn exp(self) -> Self {
         let size = libm::exp(self.re);
         let (sin, cos) = libm::sincos(self.im);
         Self::new(size * cos, size * sin)
     }
 
     /// The square root with nonnegative real part.
-    pub fn sqrt(self) -> Self {
+    pub(crate) fn sqrt(self) -> Self {
         let size = libm::hypot(self.re, self.im);
         if size == 0.0 {
             return Self::new(0.0, 0.0);
@@ -49,7 +49,7 @@ impl Complex {
     }
 
     /// The principal value of ln(1 + z), also exact for small z.
-    pub fn ln_1p(self) -> Self {
+    pub(crate) fn ln_1p(self) -> Self {
         let excess = self.re * (2.0 + self.re) + self.im * self.im;
         Self::new(0.5 * libm::log1p(excess), libm::atan2(self.im, 1.0 + self.re))
     }

@@ -42,7 +42,7 @@ pub(super) struct Moved {
 
 impl Moved {
     /// The total change, for which the price is a martingale.
-    pub fn martingale(&self) -> f64 {
+    pub(crate) fn martingale(&self) -> f64 {
         self.diffusion + self.jump - self.compensator
     }
 }
@@ -52,13 +52,13 @@ impl Moved {
 const PSI: f64 = 1.5;
 
 impl Step {
-    pub fn new(model: &Bates, years: f64) -> Self {
+    pub(crate) fn new(model: &Bates, years: f64) -> Self {
         Self::realising(model, years, 1.0)
     }
 
     /// A step of `years` in which the variance of the price's diffusion is `realised` times that of the
     /// model: dX = sqrt(realised v) dW1.
-    pub fn realising(model: &Bates, years: f64, realised: f64) -> Self {
+    pub(crate) fn realising(model: &Bates, years: f64, realised: f64) -> Self {
         let Bates { kappa, sigma, rho, .. } = *model;
         let skew = realised.sqrt() * rho / sigma;
         let middle = 0.5 * years * (kappa * skew - 0.5 * realised);
@@ -75,7 +75,7 @@ impl Step {
     }
 
     /// Advances the variance by a step, and returns the move of the price.
-    pub fn advance(&self, variance: &mut f64, random: &mut Random) -> Moved {
+    pub(crate) fn advance(&self, variance: &mut f64, random: &mut Random) -> Moved {
         let Bates {
             kappa, theta, sigma, ..
         } = self.model;

@@ -369,7 +369,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer into `folder`.
-    pub fn new(folder: &Path) -> Result<Self, StageError> {
+    pub(crate) fn new(folder: &Path) -> Result<Self, StageError> {
         let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
         let durable = Arc::new(AtomicU64::new(0));
         let (to, of_thread) = (folder.to_owned(), durable.clone());
@@ -390,25 +390,25 @@ impl Writer {
     }
 
     /// The step of the last checkpoint that the writer has written; 0 before the first.
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Relaxed)
     }
 
     /// The path of the checkpoint.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(FILE)
     }
 
     /// Starts to write in the background; returns `false` while the previous checkpoint is still being
     /// written.
-    pub fn offer(&self, train_state: &Arc<TrainState>) -> bool {
+    pub(crate) fn offer(&self, train_state: &Arc<TrainState>) -> bool {
         self.sender
             .as_ref()
             .is_some_and(|sender| sender.try_send(train_state.clone()).is_ok())
     }
 
     /// Waits for the write in progress, then writes `train_state`.
-    pub fn finish(&mut self, train_state: &TrainState) -> Result<(), StageError> {
+    pub(crate) fn finish(&mut self, train_state: &TrainState) -> Result<(), StageError> {
         self.close()?;
         write(&self.folder, train_state)
     }

@@ -29,7 +29,7 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Keeps a checkpoint in `folder`, written every `interval` seconds.
-    pub fn new(folder: &Path, interval: f64, state: &TrainState) -> Result<Self, StageError> {
+    pub(crate) fn new(folder: &Path, interval: f64, state: &TrainState) -> Result<Self, StageError> {
         let now = Instant::now();
         Ok(Self {
             interval: Duration::try_from_secs_f64(interval).unwrap_or(Duration::MAX),
@@ -44,17 +44,17 @@ impl Checkpointer {
     }
 
     /// The step of the checkpoint on disk; 0 if this training has written none yet.
-    pub fn durable(&self) -> u64 {
+    pub(crate) fn durable(&self) -> u64 {
         self.writer.durable()
     }
 
     /// True if it is time for another snapshot.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.snapshot_at.elapsed() >= self.interval.min(SNAPSHOT)
     }
 
     /// Takes a snapshot at the start of an update, and begins to write it in the background, if it is time.
-    pub fn snapshot(&mut self, state: &mut TrainState, env: &dyn BatchEnv) {
+    pub(crate) fn snapshot(&mut self, state: &mut TrainState, env: &dyn BatchEnv) {
         state.env = env.save();
         self.snapshot = match self.spare.take().map(Arc::try_unwrap) {
             Some(Ok(mut spare)) => {
@@ -70,7 +70,7 @@ impl Checkpointer {
     }
 
     /// Records that the present snapshot's parameters have given a finite loss and gradient.
-    pub fn mark_good(&mut self) {
+    pub(crate) fn mark_good(&mut self) {
         if !self.good.as_ref().is_some_and(|good| Arc::ptr_eq(good, &self.snapshot)) {
             self.spare = self.good.replace(self.snapshot.clone());
         }
@@ -78,7 +78,7 @@ impl Checkpointer {
 
     /// Records that the present snapshot's parameters have diverged, and names the checkpoint that will
     /// remain.
-    pub fn mark_diverged(&mut self) -> String {
+    pub(crate) fn mark_diverged(&mut self) -> String {
         self.diverged = true;
         match &self.good {
             Some(good) => format!(
@@ -92,7 +92,7 @@ impl Checkpointer {
 
     /// Writes the checkpoint of a training that failed: the state at the start of the update, or after a
     /// divergence the last good one.
-    pub fn finish_failed(&mut self) -> Result<(), StageError> {
+    pub(crate) fn finish_failed(&mut self) -> Result<(), StageError> {
         let state = if self.diverged {
             self.good.clone()
         } else {
@@ -102,7 +102,7 @@ impl Checkpointer {
     }
 
     /// Writes the last checkpoint.
-    pub fn finish(&mut self, state: &TrainState) -> Result<(), StageError> {
+    pub(crate) fn finish(&mut self, state: &TrainState) -> Result<(), StageError> {
         self.writer.finish(state)
     }
 }

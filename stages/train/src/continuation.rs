@@ -32,7 +32,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    pub fn new(env: ArtifactDigest, common: &Common) -> Self {
+    pub(crate) fn new(env: ArtifactDigest, common: &Common) -> Self {
         Self {
             env: env.to_string(),
             seed: common.seed,
@@ -106,7 +106,7 @@ pub(crate) struct Begun {
 impl Continuation {
     /// The continuation of a train state, and the data beside it, from the environments `of` in a training in
     /// `here`.
-    pub fn of(state: TrainState, data: Option<Vec<u8>>, of: &Origin, here: &Origin) -> Self {
+    pub(crate) fn of(state: TrainState, data: Option<Vec<u8>>, of: &Origin, here: &Origin) -> Self {
         Self {
             state,
             data,
@@ -119,7 +119,7 @@ impl Continuation {
     ///
     /// # Errors
     /// When the training is not longer than the one that it continues, or normalises otherwise.
-    pub fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
+    pub(crate) fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
         let mut state = self.state;
         StageError::new(format!(
             "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is \

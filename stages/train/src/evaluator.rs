@@ -26,7 +26,7 @@ pub(crate) struct Conditions<'a> {
 
 impl<'a> Conditions<'a> {
     /// The conditions of an evaluation in a training whose train state is `state`.
-    pub fn new(
+    pub(crate) fn new(
         starts: &'a [u8],
         episode_length: u64,
         state: &'a TrainState,
@@ -41,7 +41,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Fails when training is cancelled.
-    pub fn check_cancelled(&self) -> Result<(), StageError> {
+    pub(crate) fn check_cancelled(&self) -> Result<(), StageError> {
         self.progress.map_or(Ok(()), Progress::check_cancelled)
     }
 }
@@ -55,12 +55,12 @@ pub(crate) struct Played {
 
 impl Played {
     /// The fitness of the policy: its mean return.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.returns.iter().sum::<f64>() / self.returns.len() as f64
     }
 
     /// The number of environment steps of all episodes.
-    pub fn steps(&self) -> f64 {
+    pub(crate) fn steps(&self) -> f64 {
         self.lengths.iter().sum()
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct EpisodeLoop {
 }
 
 impl EpisodeLoop {
-    pub fn new(spec: &EnvSpec, episodes: usize) -> Self {
+    pub(crate) fn new(spec: &EnvSpec, episodes: usize) -> Self {
         Self {
             step: Step::new(spec, episodes),
             obs: Vec::new(),
@@ -122,7 +122,7 @@ impl EpisodeLoop {
 
     /// Leaves the episodes that have begun, and begins the next ones. A reset alone does not leave an episode
     /// of which no step was taken.
-    pub fn skip(&mut self, env: &mut dyn BatchEnv) -> Result<(), StageError> {
+    pub(crate) fn skip(&mut self, env: &mut dyn BatchEnv) -> Result<(), StageError> {
         let actions = ActionBuffer::new(&env.spec().action_space, env.num_envs());
         env.step(actions.as_actions(), self.step.buffers())?;
         env.reset(self.step.buffers());
@@ -130,7 +130,7 @@ impl EpisodeLoop {
     }
 
     /// Plays every episode to its end, or to the limit of its length.
-    pub fn play(
+    pub(crate) fn play(
         &mut self,
         env: &mut dyn BatchEnv,
         actor: &mut impl Actor,
@@ -265,7 +265,11 @@ pub(crate) struct Player {
 }
 
 impl Player {
-    pub fn new(architecture: &Architecture, spec: &EnvSpec, episodes: usize) -> Result<Self, StageError> {
+    pub(crate) fn new(
+        architecture: &Architecture,
+        spec: &EnvSpec,
+        episodes: usize,
+    ) -> Result<Self, StageError> {
         Ok(Self {
             member: Member::new(architecture, spec)?,
             episodes: EpisodeLoop::new(spec, episodes),
@@ -273,7 +277,7 @@ impl Player {
     }
 
     /// Plays the episodes of a policy; see [`EpisodeLoop::play`].
-    pub fn play(
+    pub(crate) fn play(
         &mut self,
         env: &mut dyn BatchEnv,
         params: &[f32],
@@ -354,7 +358,11 @@ pub(crate) struct Seat {
 }
 
 impl<'a> Players<'a> {
-    pub fn new(architecture: &'a Architecture, open: &'a Opener<'a>, idle: &'a Mutex<Vec<Seat>>) -> Self {
+    pub(crate) fn new(
+        architecture: &'a Architecture,
+        open: &'a Opener<'a>,
+        idle: &'a Mutex<Vec<Seat>>,
+    ) -> Self {
         Self {
             architecture,
             open,
@@ -363,7 +371,10 @@ impl<'a> Players<'a> {
     }
 
     /// Gives `work` a seat that no other thread holds.
-    pub fn with<R>(&self, work: impl FnOnce(&mut Seat) -> Result<R, StageError>) -> Result<R, StageError> {
+    pub(crate) fn with<R>(
+        &self,
+        work: impl FnOnce(&mut Seat) -> Result<R, StageError>,
+    ) -> Result<R, StageError> {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let mut seat = match idle {
             Some(seat) => seat,
@@ -387,7 +398,12 @@ impl<'a> Players<'a> {
 
 impl Seat {
     /// Plays the member whose parameters are mean + sign x displacement.
-    pub fn play(&mut self, mean: &[f32], sign: f32, conditions: &Conditions) -> Result<Played, StageError> {
+    pub(crate) fn play(
+        &mut self,
+        mean: &[f32],
+        sign: f32,
+        conditions: &Conditions,
+    ) -> Result<Played, StageError> {
         self.params.clear();
         self.params
             .extend(mean.iter().zip(&self.displacement).map(|(mean, y)| mean + sign * y));
@@ -396,7 +412,7 @@ impl Seat {
     }
 
     /// Plays the policy with these parameters, and records its episodes.
-    pub fn record(
+    pub(crate) fn record(
         &mut self,
         params: &[f32],
         conditions: &Conditions,

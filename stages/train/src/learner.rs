@@ -129,7 +129,7 @@ pub(crate) struct Learner<'a> {
 
 impl<'a> Learner<'a> {
     /// A learner in the given state, without checkpoints.
-    pub fn new(env: Box<dyn BatchEnv>, model: Box<dyn Model>, state: TrainState) -> Self {
+    pub(crate) fn new(env: Box<dyn BatchEnv>, model: Box<dyn Model>, state: TrainState) -> Self {
         let mut learner = Self {
             env,
             model,
@@ -147,14 +147,14 @@ impl<'a> Learner<'a> {
     }
 
     /// Loads the parameters of the present policy into the model.
-    pub fn load_policy(&mut self) {
+    pub(crate) fn load_policy(&mut self) {
         let params = &self.state.params;
         let len = self.model.architecture().num_params().min(params.len());
         self.model.load(&params[..len]);
     }
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
-    pub fn trial(
+    pub(crate) fn trial(
         algorithm: &mut impl Algorithm,
         mut env: Box<dyn BatchEnv>,
         model: Box<dyn Model>,
@@ -170,7 +170,7 @@ impl<'a> Learner<'a> {
     }
 
     /// Shows progress at intervals, `more` steps after the last update.
-    pub fn tick(&mut self, more: u64) -> Result<(), StageError> {
+    pub(crate) fn tick(&mut self, more: u64) -> Result<(), StageError> {
         match &mut self.progress {
             None => Ok(()),
             Some(progress) => progress.tick(&self.state, more),
@@ -178,7 +178,11 @@ impl<'a> Learner<'a> {
     }
 
     /// A forward and a backward pass over a minibatch: leaves the gradient.
-    pub fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<Sums, StageError> {
+    pub(crate) fn backward(
+        &mut self,
+        minibatch: &Minibatch,
+        objective: &dyn Objective,
+    ) -> Result<Sums, StageError> {
         if let Some(progress) = &self.progress {
             progress.check_cancelled()?;
         }
@@ -195,7 +199,7 @@ impl<'a> Learner<'a> {
     ///
     /// # Errors
     /// Returns the error that training diverged, which names the last good checkpoint.
-    pub fn check_finite(
+    pub(crate) fn check_finite(
         &mut self,
         loss: f64,
         epoch: usize,
@@ -227,7 +231,7 @@ impl<'a> Learner<'a> {
     }
 
     /// A step of Adam along the last gradient, whose norm is clipped.
-    pub fn optimiser_step(&mut self, learning_rate: f64, max_grad_norm: f64) {
+    pub(crate) fn optimiser_step(&mut self, learning_rate: f64, max_grad_norm: f64) {
         let state = &mut self.state;
         state.optimiser_steps += 1;
         optimiser::update(
@@ -244,7 +248,12 @@ impl<'a> Learner<'a> {
 
     /// A step of RMSprop along the last gradient, whose norm is clipped; `alpha` is the decay of its mean
     /// square.
-    pub fn rms_prop_step(&mut self, learning_rate: f64, (alpha, epsilon): (f64, f64), max_grad_norm: f64) {
+    pub(crate) fn rms_prop_step(
+        &mut self,
+        learning_rate: f64,
+        (alpha, epsilon): (f64, f64),
+        max_grad_norm: f64,
+    ) {
         let (instructions, state) = (InstructionSet::detect(), &mut self.state);
         state.optimiser_steps += 1;
         // PyTorch's clip_grad_norm_.
@@ -260,7 +269,7 @@ impl<'a> Learner<'a> {
     ///
     /// # Errors
     /// Returns the device's first failure.
-    pub fn check_device(&self) -> Result<(), StageError> {
+    pub(crate) fn check_device(&self) -> Result<(), StageError> {
         match self.model.fault() {
             None => Ok(()),
             Some(fault) => Err(StageError::new(format!(

@@ -37,7 +37,7 @@ pub(crate) struct PhaseTimer {
 
 impl PhaseTimer {
     /// Ends the running phase and starts another.
-    pub fn start(&mut self, phase: Phase) {
+    pub(crate) fn start(&mut self, phase: Phase) {
         let now = Instant::now();
         self.end(now);
         let index = PHASES.iter().position(|&(other, _)| other == phase);
@@ -45,7 +45,7 @@ impl PhaseTimer {
     }
 
     /// Ends the running phase.
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.end(Instant::now());
     }
 
@@ -56,13 +56,13 @@ impl PhaseTimer {
     }
 
     /// The seconds of a phase.
-    pub fn spent(&self, phase: Phase) -> f64 {
+    pub(crate) fn spent(&self, phase: Phase) -> f64 {
         let index = PHASES.iter().position(|&(other, _)| other == phase);
         index.map_or(0.0, |index| self.spent[index].as_secs_f64())
     }
 
     /// The name of each phase's metric, and the phase's seconds; validation only where there was some.
-    pub fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         PHASES
             .iter()
             .zip(&self.spent)

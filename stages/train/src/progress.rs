@@ -17,7 +17,7 @@ pub(crate) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// The progress of a training that starts from `state` in this process.
-    pub fn new(context: &'a Context, total_timesteps: u64, state: &TrainState) -> Self {
+    pub(crate) fn new(context: &'a Context, total_timesteps: u64, state: &TrainState) -> Self {
         let now = Instant::now();
         Self {
             context,
@@ -28,7 +28,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Shows progress if the interval has passed; `more` is the number of steps since the last update.
-    pub fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
+    pub(crate) fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
         self.check_cancelled()?;
         if self.shown.elapsed() > INTERVAL {
             self.show(state, more);
@@ -40,12 +40,12 @@ impl<'a> Progress<'a> {
     ///
     /// # Errors
     /// Then.
-    pub fn check_cancelled(&self) -> Result<(), StageError> {
+    pub(crate) fn check_cancelled(&self) -> Result<(), StageError> {
         self.context.check_cancelled()
     }
 
     /// Shows progress; `more` is the number of steps since the last update.
-    pub fn show(&mut self, state: &TrainState, more: u64) {
+    pub(crate) fn show(&mut self, state: &TrainState, more: u64) {
         self.shown = Instant::now();
         let mut message = String::new();
         if let Some((value, _)) = state.recent_mean() {
@@ -60,7 +60,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Reports steps and updates per second, for updates of `rollout` steps each.
-    pub fn report_speed(&self, state: &TrainState, rollout: u64) {
+    pub(crate) fn report_speed(&self, state: &TrainState, rollout: u64) {
         let speed = self.speed(state, 0);
         self.context.metric("charts/SPS", state.step, speed);
         self.context.metric("charts/IPS", state.step, speed / rollout as f64);

@@ -52,7 +52,7 @@ pub(crate) struct Rollout {
 
 impl Rollout {
     /// An empty buffer whose rollouts are cut into the given sequences.
-    pub fn of(sequences: Option<Sequences>) -> Self {
+    pub(crate) fn of(sequences: Option<Sequences>) -> Self {
         Self {
             sequences,
             ..Self::default()
@@ -60,7 +60,7 @@ impl Rollout {
     }
 
     /// Begins a rollout where the last one ended.
-    pub fn begin(&mut self, common: &Common, learner: &mut Learner) {
+    pub(crate) fn begin(&mut self, common: &Common, learner: &mut Learner) {
         let (n, b) = (common.n_steps * common.n_envs, common.n_envs);
         let (spec, state) = (learner.env.spec(), &mut learner.state);
         (self.n_steps, self.n_envs) = (common.n_steps, b);
@@ -85,7 +85,7 @@ impl Rollout {
     }
 
     /// Keeps the recurrent states before step t if a sequence, or its burn-in, begins there.
-    pub fn keep_state(&mut self, t: usize, states: &[f32]) {
+    pub(crate) fn keep_state(&mut self, t: usize, states: &[f32]) {
         // Networks without a memory have none.
         let rows = self.state.chunks_exact_mut(states.len().max(1)).enumerate();
         for (_, kept) in rows.filter(|(i, _)| self.sequences.map_or(0, |sequences| sequences.begin(*i)) == t)
@@ -95,7 +95,7 @@ impl Rollout {
     }
 
     /// The observations of step t, as a policy sees them.
-    pub fn observed(&self, t: usize) -> Observed<'_> {
+    pub(crate) fn observed(&self, t: usize) -> Observed<'_> {
         let b = self.n_envs;
         let (d, a) = self.sizes();
         Observed {
@@ -107,7 +107,12 @@ impl Rollout {
     }
 
     /// Takes the actions of step t, and writes the observations of the next step.
-    pub fn step(&mut self, t: usize, actions: Actions, learner: &mut Learner) -> Result<(), StageError> {
+    pub(crate) fn step(
+        &mut self,
+        t: usize,
+        actions: Actions,
+        learner: &mut Learner,
+    ) -> Result<(), StageError> {
         let b = self.n_envs;
         let (d, a) = self.sizes();
         let state = &mut learner.state;
@@ -136,7 +141,7 @@ impl Rollout {
     }
 
     /// Ends the rollout: copies the observations after the last step to the train state.
-    pub fn end(&self, learner: &mut Learner) {
+    pub(crate) fn end(&self, learner: &mut Learner) {
         let n = self.n_steps * self.n_envs;
         let (d, a) = self.sizes();
         let state = &mut learner.state;
@@ -153,7 +158,7 @@ impl Rollout {
 
     /// The rollout as a minibatch, without sequences chosen yet: single steps where the network has no
     /// memory.
-    pub fn minibatch(&self, common: &Common) -> Minibatch<'_> {
+    pub(crate) fn minibatch(&self, common: &Common) -> Minibatch<'_> {
         let n = self.n_steps * self.n_envs;
         let (steps, columns) = if common.network.is_recurrent() {
             let length = self.sequences.map_or(self.n_steps, |sequences| sequences.length);

@@ -80,7 +80,7 @@ impl<S: StageKind> Training<'_, S> {
     }
 
     /// The share of the steps that the checkpoint holds.
-    pub fn share(&self, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+    pub(crate) fn share(&self, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let mut done = 0;
         for &device in self.common.device.candidates() {
             done = done.max(self.begun(given, device)?);
@@ -91,7 +91,7 @@ impl<S: StageKind> Training<'_, S> {
 
     /// Trains with the algorithm that `make` returns, in environments whose observations are normalised as
     /// `normalise_as`, if it is given.
-    pub fn run<A: Algorithm>(
+    pub(crate) fn run<A: Algorithm>(
         &self,
         context: &Context,
         init: Option<&Policy>,

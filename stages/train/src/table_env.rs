@@ -17,7 +17,7 @@ impl TableEnv {
     const EPISODE: usize = 252;
 
     /// `n_envs` environments with the observations and actions of `spec`.
-    pub fn new(spec: &EnvSpec, n_envs: usize) -> Self {
+    pub(crate) fn new(spec: &EnvSpec, n_envs: usize) -> Self {
         let mut random = Random::new(&[1]);
         Self {
             table: (0..Self::LEN * spec.obs_dim())

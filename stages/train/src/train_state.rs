@@ -68,7 +68,7 @@ pub(crate) struct Statistics {
 
 impl TrainState {
     /// The start of training: `first` is the first step of the environments.
-    pub fn new(
+    pub(crate) fn new(
         spec: &EnvSpec,
         params: Vec<f32>,
         statistics: Statistics,
@@ -98,7 +98,7 @@ impl TrainState {
     }
 
     /// Counts a step: episodes' returns and lengths, statistics of rewards.
-    pub fn record_step(&mut self, step: &Step) {
+    pub(crate) fn record_step(&mut self, step: &Step) {
         if let Some(rms) = &mut self.statistics.return_rms {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
                 *sum = *sum * self.statistics.return_gamma + f64::from(reward);
@@ -116,14 +116,14 @@ impl TrainState {
     }
 
     /// Adds parameters that are learned but are not the policy's.
-    pub fn add_params(&mut self, params: &[f32]) {
+    pub(crate) fn add_params(&mut self, params: &[f32]) {
         self.params.extend_from_slice(params);
         self.first_moment.resize(self.params.len(), 0.0);
         self.second_moment.resize(self.params.len(), 0.0);
     }
 
     /// Counts an episode that has ended.
-    pub fn record_episode(&mut self, value: f64, length: f64) {
+    pub(crate) fn record_episode(&mut self, value: f64, length: f64) {
         if self.recent.len() == WINDOW {
             self.recent.pop_front();
         }
@@ -132,14 +132,14 @@ impl TrainState {
     }
 
     /// The mean return and length of the last episodes, if any has ended.
-    pub fn recent_mean(&self) -> Option<(f64, f64)> {
+    pub(crate) fn recent_mean(&self) -> Option<(f64, f64)> {
         let n = self.recent.len() as f64;
         let sum = self.recent.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
         (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
     }
 
     /// Compares validated policies with the best one so far. The first is the present policy.
-    pub fn select(&mut self, judged: Vec<Judged>) {
+    pub(crate) fn select(&mut self, judged: Vec<Judged>) {
         self.selection.since += 1;
         for Judged { value, params } in judged {
             let best = self.selection.best.as_ref();
@@ -161,7 +161,7 @@ impl TrainState {
 
 impl Statistics {
     /// Counts observations `[B, D]`, and normalises them into `obs`, if configured.
-    pub fn observe(&mut self, raw: &[f32], obs: &mut [f32]) {
+    pub(crate) fn observe(&mut self, raw: &[f32], obs: &mut [f32]) {
         if let Some(rms) = &mut self.obs_rms {
             rms.update(raw);
             rms.normalise(self.normalisation.get_or_insert_with(|| rms.normalisation()));
@@ -170,14 +170,14 @@ impl Statistics {
     }
 
     /// Normalises observations into `obs`, if configured.
-    pub fn normalise(&self, raw: &[f32], obs: &mut [f32]) {
+    pub(crate) fn normalise(&self, raw: &[f32], obs: &mut [f32]) {
         if let Some(n) = &self.normalisation {
             elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, obs);
         }
     }
 
     /// A raw reward, normalised if configured.
-    pub fn reward(&self, raw: f32) -> f32 {
+    pub(crate) fn reward(&self, raw: f32) -> f32 {
         match &self.return_rms {
             None => raw,
             Some(rms) => (f64::from(raw) / rms.deviation(0)).clamp(-f64::from(CLIP), f64::from(CLIP)) as f32,
@@ -190,7 +190,7 @@ const COPIED: usize = 1 << 16;
 
 impl TrainState {
     /// Copies `from`, reusing this state's memory.
-    pub fn copy_from(&mut self, from: &Self) {
+    pub(crate) fn copy_from(&mut self, from: &Self) {
         let Self {
             step,
             update,
@@ -241,7 +241,7 @@ impl TrainState {
     }
 
     /// True if a saved state has the sizes of a fresh one.
-    pub fn fits(&self, fresh: &Self) -> bool {
+    pub(crate) fn fits(&self, fresh: &Self) -> bool {
         let sizes = |state: &Self| {
             let rms =
                 |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());

@@ -49,7 +49,7 @@ impl Validation {
     ///
     /// # Errors
     /// When the environment cannot be opened.
-    pub fn open(
+    pub(crate) fn open(
         store: &Store,
         env: &Artifact,
         common: &Common,
@@ -82,12 +82,12 @@ impl Validation {
     }
 
     /// True if the rollout that ended at `step` reached the next validation.
-    pub fn is_due(&self, step: u64, rollout: u64) -> bool {
+    pub(crate) fn is_due(&self, step: u64, rollout: u64) -> bool {
         step / self.every > step.saturating_sub(rollout) / self.every
     }
 
     /// True if training ends after `since` validations without improvement.
-    pub fn ends_after(&self, since: u64) -> bool {
+    pub(crate) fn ends_after(&self, since: u64) -> bool {
         self.config.patience > 0 && since >= self.config.patience
     }
 
@@ -96,7 +96,11 @@ impl Validation {
     ///
     /// # Errors
     /// When training is cancelled, or the device fails.
-    pub fn validate(&mut self, learner: &mut Learner, others: &[f32]) -> Result<Vec<Metric>, StageError> {
+    pub(crate) fn validate(
+        &mut self,
+        learner: &mut Learner,
+        others: &[f32],
+    ) -> Result<Vec<Metric>, StageError> {
         learner.timer.start(Phase::Validation);
         learner.load_policy();
         let judged = self.judge(learner, others);

@@ -27,7 +27,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// Creates the object at `BUCKET/KEY`; settings are given by the names of their environment variables.
-    pub fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
+    pub(super) fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
         let hint = "check AWS_REGION, AWS_ENDPOINT_URL and the credentials in the environment";
         let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
         let key = Path::from_url_path(key).map_err(|err| {
@@ -66,12 +66,12 @@ impl Bucket {
     }
 
     /// The maximum duration of a request, including its retries.
-    pub fn limit(&self) -> Duration {
+    pub(super) fn limit(&self) -> Duration {
         self.limit
     }
 
     /// Sends a request.
-    pub async fn get(&self, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+    pub(super) async fn get(&self, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
         let options = GetOptions {
             if_none_match: ask.known.and_then(|known| known.etag.clone()),
             // S3 does not support `If-Range`: an object that has changed is refused, and then fetched from

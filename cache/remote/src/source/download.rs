@@ -97,7 +97,7 @@ impl Retries {
 
 impl Download<'_> {
     /// Fetches the file.
-    pub fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
         let mut retries = Retries::new(self.timing);
         let mut partial = match self.file.pinned {
             Some(_) => Some(self.open(None)?),

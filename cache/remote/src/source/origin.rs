@@ -22,7 +22,7 @@ pub(super) enum Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    pub fn new(
+    pub(super) fn new(
         file: &'a RemoteFile,
         client: &'a Client,
         s3: &[(String, String)],
@@ -35,7 +35,12 @@ impl<'a> Origin<'a> {
     }
 
     /// Sends a request, and waits until its answer begins.
-    pub fn get(&self, runtime: &Runtime, store: &Store, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+    pub(super) fn get(
+        &self,
+        runtime: &Runtime,
+        store: &Store,
+        ask: &Ask<'_>,
+    ) -> Result<Reply<'static>, Failure> {
         match self {
             Self::Web(web, url) => wait(runtime, store, web.stall(), web.get(url, ask))?,
             Self::Bucket(bucket) => wait(runtime, store, bucket.limit(), bucket.get(ask))?,

@@ -25,14 +25,14 @@ impl From<cache::Error> for Failure {
 }
 
 impl Failure {
-    pub fn transient(message: impl Into<String>) -> Self {
+    pub(super) fn transient(message: impl Into<String>) -> Self {
         Self::Transient {
             message: message.into(),
             wait: None,
         }
     }
 
-    pub fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(super) fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Permanent {
             message: message.into(),
             hint: hint.into(),
@@ -71,7 +71,7 @@ pub(super) struct Body<'a> {
 
 impl Body<'_> {
     /// The ETag, if it identifies identical bytes: a weak ETag does not.
-    pub fn strong_etag(&self) -> Option<&str> {
+    pub(super) fn strong_etag(&self) -> Option<&str> {
         self.etag.as_deref().filter(|etag| etag.starts_with('"'))
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Web {
 }
 
 impl Web {
-    pub fn new(timing: Timing) -> Result<Self, String> {
+    pub(super) fn new(timing: Timing) -> Result<Self, String> {
         let client = plain_client(timing.stall)
             .redirect(Policy::custom(follow))
             .referer(false)
@@ -39,12 +39,12 @@ impl Web {
     }
 
     /// The maximum time without an answer.
-    pub fn stall(&self) -> Duration {
+    pub(super) fn stall(&self) -> Duration {
         self.timing.stall
     }
 
     /// Sends a request.
-    pub async fn get(&self, url: &str, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+    pub(super) async fn get(&self, url: &str, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
         let mut request = self.client.get(url);
         if let Some(known) = ask.known {
             let etag = known.etag.as_ref().map(|etag| (IF_NONE_MATCH, etag));

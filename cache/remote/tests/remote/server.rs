@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// As it should be.
     Well,
     /// With a failure of the server.
@@ -42,13 +42,13 @@ const PAGE: &[u8] = b"<html><body>Please log in</body></html>";
 
 /// A request: its method, path and the start of its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub(crate) struct Request {
     pub method: String,
     pub path: String,
     pub from: Option<usize>,
 }
 
-pub struct Server {
+pub(crate) struct Server {
     pub port: u16,
     state: Arc<Mutex<State>>,
 }
@@ -63,7 +63,7 @@ struct State {
 }
 
 impl Server {
-    pub fn start(root: &Path) -> Self {
+    pub(crate) fn start(root: &Path) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(Mutex::new(State {
@@ -82,11 +82,11 @@ impl Server {
         Self { port, state }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/store", self.port)
     }
 
-    pub fn answers(&self, next: &[Answer], otherwise: Answer) {
+    pub(crate) fn answers(&self, next: &[Answer], otherwise: Answer) {
         let mut state = self.state.lock().unwrap();
         state.next = next.iter().copied().collect();
         state.otherwise = otherwise;
@@ -94,11 +94,11 @@ impl Server {
         state.sent = 0;
     }
 
-    pub fn seen(&self) -> Vec<Request> {
+    pub(crate) fn seen(&self) -> Vec<Request> {
         self.state.lock().unwrap().seen.clone()
     }
 
-    pub fn sent(&self) -> usize {
+    pub(crate) fn sent(&self) -> usize {
         self.state.lock().unwrap().sent
     }
 }

@@ -9,12 +9,12 @@ use std::path::PathBuf;
 const ONE: &str = include_str!("../keys/one");
 const TWO: &str = include_str!("../keys/two");
 
-pub fn key(text: &str) -> SignKey {
+pub(crate) fn key(text: &str) -> SignKey {
     SignKey::parse(text.as_bytes()).unwrap()
 }
 
 /// The signing keys of the tests, which are not trusted unless listed.
-pub fn keys() -> (SignKey, SignKey) {
+pub(crate) fn keys() -> (SignKey, SignKey) {
     (key(ONE), key(TWO))
 }
 
@@ -22,7 +22,7 @@ fn folder(home: &Home) -> PathBuf {
     home.dir.path().join("remote")
 }
 
-pub fn signed(home: &Home, key: &SignKey, trusted: &[PublicKey]) -> RemoteSettings {
+pub(crate) fn signed(home: &Home, key: &SignKey, trusted: &[PublicKey]) -> RemoteSettings {
     RemoteSettings {
         sign_key: Some(key.clone()),
         trusted_keys: trusted.to_vec(),
@@ -31,7 +31,7 @@ pub fn signed(home: &Home, key: &SignKey, trusted: &[PublicKey]) -> RemoteSettin
 }
 
 /// The settings of a reader without a key of its own.
-pub fn reader(url: impl Into<String>, trusted: &[PublicKey]) -> RemoteSettings {
+pub(crate) fn reader(url: impl Into<String>, trusted: &[PublicKey]) -> RemoteSettings {
     RemoteSettings {
         read_only: true,
         trusted_keys: trusted.to_vec(),

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 /// A request: its path and its headers, names in lower case.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     pub path: String,
     pub headers: Vec<(String, String)>,
 }
 
 impl Request {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
     /// The first byte asked for.
-    pub fn from(&self) -> Option<usize> {
+    pub(crate) fn from(&self) -> Option<usize> {
         let range = self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?;
         range.parse().ok()
     }
@@ -27,7 +27,7 @@ impl Request {
 
 /// An answer.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
@@ -38,21 +38,21 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn status(status: u16) -> Self {
+    pub(crate) fn status(status: u16) -> Self {
         Self {
             status,
             ..Self::default()
         }
     }
 
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 }
 
 /// The answer of a well-behaved server that has these bytes under this ETag.
-pub fn file(request: &Request, etag: &str, bytes: &[u8]) -> Answer {
+pub(crate) fn file(request: &Request, etag: &str, bytes: &[u8]) -> Answer {
     if request.header("if-none-match") == Some(etag) {
         return Answer::status(304).with("ETag", etag);
     }
@@ -78,14 +78,14 @@ pub fn file(request: &Request, etag: &str, bytes: &[u8]) -> Answer {
 
 type Script = dyn Fn(usize, &Request) -> Answer + Send + Sync;
 
-pub struct Server {
+pub(crate) struct Server {
     pub port: u16,
     seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
     /// Answers each request by its number, from 0, and what it asks for.
-    pub fn start(script: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(script: impl Fn(usize, &Request) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -99,16 +99,16 @@ impl Server {
         Self { port, seen }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    pub fn seen(&self) -> Vec<Request> {
+    pub(crate) fn seen(&self) -> Vec<Request> {
         self.seen.lock().unwrap().clone()
     }
 
     /// The first bytes that were asked for, by request.
-    pub fn ranges(&self) -> Vec<Option<usize>> {
+    pub(crate) fn ranges(&self) -> Vec<Option<usize>> {
         self.seen().iter().map(Request::from).collect()
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// The runs and files that `gc` keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub(super) struct Keep {
     /// The number of last runs whose objects are kept.
     pub last_runs: usize,
     /// The full ids of the runs whose objects are kept.
@@ -65,7 +65,7 @@ fn earlier_stage<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn status(store: &Store, as_json: bool) -> Result<String, Failure> {
+pub(super) fn status(store: &Store, as_json: bool) -> Result<String, Failure> {
     let status = store.status()?;
     if as_json {
         let facts = [("home", json!(store.root())), ("bytes", json!(status.bytes()))];
@@ -100,7 +100,7 @@ fn status_text(status: &Status) -> String {
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn verify(
+pub(super) fn verify(
     store: &Store,
     share: f64,
     as_json: bool,
@@ -151,7 +151,7 @@ fn verify_text(report: &VerifyReport) -> String {
 /// # Errors
 /// When a run to keep does not exist, a run uses the store, or the store or the history cannot be read or
 /// written.
-pub fn gc(
+pub(super) fn gc(
     store: &Store,
     history: &Path,
     (runs, marks): (&[Run], &AllMarks),

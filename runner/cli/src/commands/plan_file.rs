@@ -20,14 +20,14 @@ pub(crate) struct PlanArguments {
 }
 
 impl PlanArguments {
-    pub fn new(session: &Session, args: &PipelineArgs) -> Self {
+    pub(super) fn new(session: &Session, args: &PipelineArgs) -> Self {
         Self {
             file: session.current.join(&args.pipeline),
             selection: args.selection.clone(),
         }
     }
 
-    pub fn pipeline(&self) -> PipelineArgs {
+    pub(super) fn pipeline(&self) -> PipelineArgs {
         PipelineArgs {
             pipeline: self.file.clone(),
             selection: self.selection.clone(),
@@ -50,7 +50,7 @@ struct SavedStage {
 }
 
 impl SavedPlan {
-    pub fn write(file: &Path, document: &Value) -> Result<(), Failure> {
+    pub(super) fn write(file: &Path, document: &Value) -> Result<(), Failure> {
         let failed =
             |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
         let mut text = serde_json::to_string_pretty(document)
@@ -60,7 +60,7 @@ impl SavedPlan {
         regular_file::write_or_stream(file, (text + "\n").as_bytes()).map_err(failed)
     }
 
-    pub fn read(file: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let wrong = |cause: String| Failure {
             causes: vec![cause],
             ..Failure::usage(format!("`{}` is not a plan", file.display()))
@@ -78,7 +78,11 @@ impl SavedPlan {
 
     /// Plans again, and fails if the outcome differs. Returns the keys of the nodes whose keys are already
     /// known.
-    pub fn check(&self, project: &Project, options: &Options) -> Result<BTreeMap<usize, ActionKey>, Failure> {
+    pub(super) fn check(
+        &self,
+        project: &Project,
+        options: &Options,
+    ) -> Result<BTreeMap<usize, ActionKey>, Failure> {
         let now = engine::plan(&project.pipeline, &project.chosen, &project.store, options)?;
         let changes = self.changes(&now);
         if let Some(first) = changes.first() {

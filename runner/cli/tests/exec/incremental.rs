@@ -92,7 +92,7 @@ pub(super) fn market() -> Market {
 
 impl Market {
     /// Writes the days before this many, a file a month.
-    pub fn write(&self, project: &Project, count: usize) {
+    pub(crate) fn write(&self, project: &Project, count: usize) {
         for (folder, header, days) in [
             ("chain", &self.headers[0], &self.chain),
             ("bars", &self.headers[1], &self.bars),

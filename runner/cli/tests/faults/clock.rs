@@ -34,7 +34,7 @@ fn shim(lab: &Lab) -> Option<PathBuf> {
 }
 
 /// A run that is killed half-way, then everything again by a clock that was set back or forth.
-pub fn set_back(times: usize) -> Tally {
+pub(crate) fn set_back(times: usize) -> Tally {
     let fault = "the clock set back a day, and forward ten years";
     let lab = Lab::new(QUICK);
     let Some(shim) = shim(&lab) else {
@@ -84,7 +84,7 @@ pub fn set_back(times: usize) -> Tally {
 }
 
 /// Files that were written before the clock was set back: their times are still to come.
-pub fn files_from_the_future(times: usize) -> Tally {
+pub(crate) fn files_from_the_future(times: usize) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();
     let mut tally = Tally::new("files stamped in the future");
@@ -114,10 +114,10 @@ pub fn files_from_the_future(times: usize) -> Tally {
     tally
 }
 
-pub fn the_clock_is_set_back() {
+pub(crate) fn the_clock_is_set_back() {
     set_back(1);
 }
 
-pub fn files_are_from_the_future() {
+pub(crate) fn files_are_from_the_future() {
     files_from_the_future(1);
 }

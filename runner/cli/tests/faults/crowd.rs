@@ -19,7 +19,7 @@ fn wait(child: Child) -> Ended {
 }
 
 /// Eight runs of one pipeline at once, from an empty store: each action is computed once, and none fails.
-pub fn eight_runs(times: usize) -> Tally {
+pub(crate) fn eight_runs(times: usize) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();
     let mut tally = Tally::new("eight processes on one pipeline and one store");
@@ -45,7 +45,7 @@ pub fn eight_runs(times: usize) -> Tally {
 }
 
 /// Runs, some of which compute stages again, while garbage is collected as fast as it goes.
-pub fn with_gc(times: usize) -> Tally {
+pub(crate) fn with_gc(times: usize) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();
     let over = AtomicBool::new(false);
@@ -86,10 +86,10 @@ pub fn with_gc(times: usize) -> Tally {
     tally
 }
 
-pub fn eight_at_once() {
+pub(crate) fn eight_at_once() {
     eight_runs(2);
 }
 
-pub fn garbage_is_collected_meanwhile() {
+pub(crate) fn garbage_is_collected_meanwhile() {
     with_gc(3);
 }

@@ -185,7 +185,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
 }
 
 /// Every kind of damage to every kind of file, a given number of times.
-pub fn every_kind(times: usize) -> Vec<Tally> {
+pub(crate) fn every_kind(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(4);
     let one_damage = |damage: Damage| {
@@ -200,7 +200,7 @@ pub fn every_kind(times: usize) -> Vec<Tally> {
     DAMAGES.into_iter().map(one_damage).collect()
 }
 
-pub fn damaged() {
+pub(crate) fn damaged() {
     let kept = Kept::new();
     let mut chance = Chance::new(5);
     for (i, kind) in KINDS.into_iter().enumerate() {

@@ -103,20 +103,20 @@ fn many_full(fault: &str, times: usize, options: impl Fn(&mut Chance) -> String)
 }
 
 /// A disk of a size between nothing and enough.
-pub fn full(times: usize) -> Tally {
+pub(crate) fn full(times: usize) -> Tally {
     many_full("disk full (a small tmpfs)", times, |chance| {
         format!("size={}k", 4 * (1 + chance.below(ENOUGH / 4)))
     })
 }
 
 /// A disk with room, but not for more files.
-pub fn without_inodes(times: usize) -> Tally {
+pub(crate) fn without_inodes(times: usize) -> Tally {
     many_full("no inodes left (a small tmpfs)", times, |chance| {
         format!("size=64m,nr_inodes={}", 2 + chance.below(FILES))
     })
 }
 
-pub fn read_only(times: usize) -> Tally {
+pub(crate) fn read_only(times: usize) -> Tally {
     let fault = "a store that has become read-only";
     if !*MOUNT {
         return Tally::skipped(fault, NO_MOUNT);
@@ -153,11 +153,11 @@ pub fn read_only(times: usize) -> Tally {
     tally
 }
 
-pub fn full_disks() {
+pub(crate) fn full_disks() {
     full(6);
     without_inodes(3);
 }
 
-pub fn read_only_disks() {
+pub(crate) fn read_only_disks() {
     read_only(1);
 }

@@ -228,7 +228,7 @@ fn one(kept: &Kept, format: (&'static str, &str, &str), chance: &mut Chance) -> 
 }
 
 /// Each format, a given number of times.
-pub fn every_format(times: usize) -> Vec<Tally> {
+pub(crate) fn every_format(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(26);
     let tallies = FORMATS.into_iter().map(|format| {
@@ -241,6 +241,6 @@ pub fn every_format(times: usize) -> Vec<Tally> {
     tallies.collect()
 }
 
-pub fn bytes_of_every_format() {
+pub(crate) fn bytes_of_every_format() {
     every_format(2);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// An operation that reached the disk.
 #[derive(Clone)]
-pub enum Op {
+pub(crate) enum Op {
     /// Bytes at an offset; lost by a power failure that comes before the next flush, or not.
     Write(usize, Vec<u8>),
     /// A flush: earlier writes are safe.
@@ -28,17 +28,17 @@ struct State {
 }
 
 /// The server of one file system; it ends when that is unmounted.
-pub struct Fuse {
+pub(crate) struct Fuse {
     device: File,
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
 /// The options of `mount -i -t fuse`, whose standard input is [`Fuse::device`].
-pub const OPTIONS: &str = "fd=0,rootmode=40000,user_id=0,group_id=0,allow_other";
+pub(crate) const OPTIONS: &str = "fd=0,rootmode=40000,user_id=0,group_id=0,allow_other";
 
 impl Fuse {
     /// A file system whose file holds these bytes. `None` without `/dev/fuse`.
-    pub fn start(bytes: Vec<u8>) -> Option<Self> {
+    pub(crate) fn start(bytes: Vec<u8>) -> Option<Self> {
         let device = File::options().read(true).write(true).open("/dev/fuse").ok()?;
         let state = State {
             bytes,
@@ -56,22 +56,22 @@ impl Fuse {
     }
 
     /// The device, for the program that mounts it.
-    pub fn device(&self) -> Stdio {
+    pub(crate) fn device(&self) -> Stdio {
         OwnedFd::from(self.device.try_clone().unwrap()).into()
     }
 
     /// The number of operations so far.
-    pub fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.state.0.lock().unwrap().log.len()
     }
 
     /// All operations.
-    pub fn log(&self) -> Vec<Op> {
+    pub(crate) fn log(&self) -> Vec<Op> {
         self.state.0.lock().unwrap().log.clone()
     }
 
     /// Takes no more requests but the next one, or takes them again.
-    pub fn hold(&self, held: bool) {
+    pub(crate) fn hold(&self, held: bool) {
         let mut state = self.state.0.lock().unwrap();
         state.held = held;
         state.waiting = 0;
@@ -79,7 +79,7 @@ impl Fuse {
     }
 
     /// True if somebody waits for an answer, now or within this time.
-    pub fn is_waited_for(&self, time: Duration) -> bool {
+    pub(crate) fn is_waited_for(&self, time: Duration) -> bool {
         let state = self.state.0.lock().unwrap();
         let (state, _) = self
             .state

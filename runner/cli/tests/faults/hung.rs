@@ -175,7 +175,7 @@ fn then(kept: &Kept, place: &str) {
 }
 
 /// Obstacles in places of sources and of the home.
-pub fn obstacles(times: usize) -> Vec<Tally> {
+pub(crate) fn obstacles(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(30);
     let mut tallies = Vec::new();
@@ -210,7 +210,7 @@ pub fn obstacles(times: usize) -> Vec<Tally> {
 }
 
 /// A source lies on a file system that stops to answer while it is looked at, hashed, copied or read.
-pub fn file_systems(times: usize) -> Tally {
+pub(crate) fn file_systems(times: usize) -> Tally {
     let fault = "a source on a file system that does not answer (FUSE)";
     if !*HUNG {
         return Tally::skipped(fault, NO_HUNG);
@@ -334,10 +334,10 @@ fn one_file_system(lab: &Lab, bytes: &[u8], reference: &Digests, chance: &mut Ch
     }
 }
 
-pub fn places_are_obstructed() {
+pub(crate) fn places_are_obstructed() {
     obstacles(2);
 }
 
-pub fn file_systems_hang() {
+pub(crate) fn file_systems_hang() {
     file_systems(3);
 }

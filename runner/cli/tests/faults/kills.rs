@@ -70,7 +70,7 @@ fn rounds(
 const SAME: &str = "nothing lost, the same digests";
 
 /// At any instant of a run.
-pub fn at_random(times: usize) -> Tally {
+pub(crate) fn at_random(times: usize) -> Tally {
     let mut length = Duration::from_millis(150);
     rounds("SIGKILL of the engine at a random instant", times, 1, |lab, chance| {
         let started = Instant::now();
@@ -96,7 +96,7 @@ fn spawn(lab: &Lab, args: &[&str]) -> Child {
 }
 
 /// A worker, a program or the keeper is killed, and sometimes the engine with it.
-pub fn of_workers(times: usize) -> Tally {
+pub(crate) fn of_workers(times: usize) -> Tally {
     rounds(
         "SIGKILL of a worker or program, with or without the engine",
         times,
@@ -160,7 +160,7 @@ const CALLS: [&str; 18] = [
 ];
 
 /// On entering a system call, for each call that publishes and many numbers of it.
-pub fn in_system_calls(times: usize) -> Tally {
+pub(crate) fn in_system_calls(times: usize) -> Tally {
     let fault = "SIGKILL inside a system call of an atomic write";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
@@ -185,11 +185,11 @@ pub fn in_system_calls(times: usize) -> Tally {
     })
 }
 
-pub fn killed_at_random() {
+pub(crate) fn killed_at_random() {
     at_random(8);
     of_workers(4);
 }
 
-pub fn killed_in_system_calls() {
+pub(crate) fn killed_in_system_calls() {
     in_system_calls(24);
 }

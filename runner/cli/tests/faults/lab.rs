@@ -1,7 +1,7 @@
 //! A directory with a pipeline and a home of its own, and what must hold there at any time.
 
 use cache::{ActionKey, Store};
-pub use runner_testkit::{Digests, Ended, files, runner};
+pub(crate) use runner_testkit::{Digests, Ended, files, runner};
 use runner_testkit::{Project, marked};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external
 /// programs with files, directories, a source file, a matrix and logs.
-pub const QUICK: &str = "\
+pub(crate) const QUICK: &str = "\
 version: 1
 name: faults
 stages:
@@ -41,7 +41,7 @@ ${outputs.x}/b'
 ";
 
 /// The stages of [`QUICK`].
-pub const STAGES: [&str; 9] = [
+pub(crate) const STAGES: [&str; 9] = [
     "market",
     "technical",
     "iv",
@@ -54,13 +54,13 @@ pub const STAGES: [&str; 9] = [
 ];
 
 /// The key by which the remotes of the labs are signed.
-pub const PUBLIC: &str = include_str!("../../../../cache/remote/tests/keys/one.pub").trim_ascii_end();
+pub(crate) const PUBLIC: &str = include_str!("../../../../cache/remote/tests/keys/one.pub").trim_ascii_end();
 
 /// A run that takes longer hangs.
-pub const LONGEST: Duration = Duration::from_secs(300);
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
 
 /// A project, and what must hold there at any time.
-pub struct Lab(Project);
+pub(crate) struct Lab(Project);
 
 impl std::ops::Deref for Lab {
     type Target = Project;
@@ -71,19 +71,19 @@ impl std::ops::Deref for Lab {
 }
 
 impl Lab {
-    pub fn new(pipeline: &str) -> Self {
+    pub(crate) fn new(pipeline: &str) -> Self {
         let lab = Self(Project::new(pipeline));
         lab.write("seed.txt", "one\ntwo\nthree\n");
         lab
     }
 
     /// Runs `p.yaml`, with events on standard output.
-    pub fn exec(&self, args: &[&str]) -> Ended {
+    pub(crate) fn exec(&self, args: &[&str]) -> Ended {
         self.run_within(LONGEST, &[&["exec", "p.yaml", "--json"], args].concat())
     }
 
     /// The digests of an undisturbed run of the pipeline.
-    pub fn reference(&self) -> Digests {
+    pub(crate) fn reference(&self) -> Digests {
         let undisturbed = Self::new(&std::fs::read_to_string(self.path("p.yaml")).unwrap());
         let ended = undisturbed.exec(&[]);
         assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
@@ -91,7 +91,7 @@ impl Lab {
     }
 
     /// The stages that were recorded have the reference digests.
-    pub fn recorded_nothing_wrong(&self, ended: &Ended, reference: &Digests, what: &str) {
+    pub(crate) fn recorded_nothing_wrong(&self, ended: &Ended, reference: &Digests, what: &str) {
         for (stage, digests) in ended.digests() {
             // A stage that was skipped has none.
             let is_right = digests == "{}" || reference.get(&stage) == Some(&digests);
@@ -99,12 +99,12 @@ impl Lab {
         }
     }
 
-    pub fn store(&self) -> Store {
+    pub(crate) fn store(&self) -> Store {
         Store::open(&self.home()).unwrap()
     }
 
     /// Waits until nothing that was started here is left.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         let mark = format!("RUNNER_HOME={}", self.home().display());
         let started = Instant::now();
         while !marked(&mark).is_empty() {
@@ -117,7 +117,7 @@ impl Lab {
     }
 
     /// The actions that can be seen. Each is whole: its blobs are there, and are what their names say.
-    pub fn complete(&self) -> BTreeSet<String> {
+    pub(crate) fn complete(&self) -> BTreeSet<String> {
         let folder = self.home().join("actions");
         if !folder.is_dir() {
             return BTreeSet::new();
@@ -140,7 +140,7 @@ impl Lab {
     }
 
     /// A run that must end as if nothing had happened, computing nothing again that is in `complete`.
-    pub fn ends_well(&self, reference: &Digests, complete: &BTreeSet<String>) {
+    pub(crate) fn ends_well(&self, reference: &Digests, complete: &BTreeSet<String>) {
         let ended = self.exec(&[]);
         assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         assert_eq!(&ended.digests(), reference);
@@ -153,24 +153,24 @@ impl Lab {
     }
 
     /// Collects garbage. Nothing temporary may be left, and nothing that a run needs may be gone.
-    pub fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let ended = self.gc();
         assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         assert_eq!(self.temporary(), [""; 0]);
     }
 
-    pub fn gc(&self) -> Ended {
+    pub(crate) fn gc(&self) -> Ended {
         self.run(&["cache", "gc", "--keep-last", "1000", "--keep-younger-than", "0s"])
     }
 
     /// The owners, permissions and names of all that is below a directory of the home.
-    pub fn listing(&self, dir: &str) -> String {
+    pub(crate) fn listing(&self, dir: &str) -> String {
         let output = Command::new("ls").arg("-lnaR").arg(self.home().join(dir)).output();
         String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
     }
 
     /// The temporary files of the home.
-    pub fn temporary(&self) -> Vec<String> {
+    pub(crate) fn temporary(&self) -> Vec<String> {
         let home = self.home();
         let mut found: Vec<String> = std::fs::read_dir(home.join("tmp"))
             .into_iter()
@@ -190,13 +190,13 @@ impl Lab {
     }
 
     /// Gives a home the directory `remote` as its remote, whose records it signs with the trusted key.
-    pub fn sign_remote(&self, home: &str) {
+    pub(crate) fn sign_remote(&self, home: &str) {
         self.sign_remote_with(home, "one", "remote");
     }
 
     /// Gives a home a directory as its remote, whose records it signs with the key `one`, which is trusted,
     /// or `two`.
-    pub fn sign_remote_with(&self, home: &str, key: &str, folder: &str) {
+    pub(crate) fn sign_remote_with(&self, home: &str, key: &str, folder: &str) {
         let text = match key {
             "one" => include_str!("../../../../cache/remote/tests/keys/one"),
             _ => include_str!("../../../../cache/remote/tests/keys/two"),
@@ -214,7 +214,7 @@ impl Lab {
     }
 
     /// Lets the home read the directory `remote`, as far as the trusted key has signed it.
-    pub fn trust_remote(&self) {
+    pub(crate) fn trust_remote(&self) {
         let url = self.path("remote");
         let text = format!(
             "remote: {{ url: '{}', read_only: true, timeout: 1s, trusted_keys: ['{PUBLIC}'] }}\n",
@@ -224,7 +224,7 @@ impl Lab {
     }
 
     /// Empties it, but for the pipeline.
-    pub fn wipe(&self) {
+    pub(crate) fn wipe(&self) {
         if self.home().exists() {
             std::fs::remove_dir_all(self.home()).unwrap();
         }
@@ -232,20 +232,20 @@ impl Lab {
 }
 
 /// A copy with the times of the files.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(status.success());
 }
 
 /// Chance with a seed (splitmix64).
-pub struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -253,7 +253,7 @@ impl Chance {
         ((z ^ (z >> 31)) % n as u64) as usize
     }
 
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }

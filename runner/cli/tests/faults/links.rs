@@ -11,7 +11,7 @@ const NO_LINKS: [&str; 3] = [
     "inject=copy_file_range:error=EXDEV",
 ];
 
-pub fn none(times: usize) -> Tally {
+pub(crate) fn none(times: usize) -> Tally {
     let fault = "a file system without hard links";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
@@ -39,7 +39,7 @@ pub fn none(times: usize) -> Tally {
 }
 
 /// Without locks two runs could not know of each other: it is refused.
-pub fn no_locks(times: usize) -> Tally {
+pub(crate) fn no_locks(times: usize) -> Tally {
     let fault = "a file system without locks";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
@@ -62,7 +62,7 @@ pub fn no_locks(times: usize) -> Tally {
     tally
 }
 
-pub fn less_able_file_systems() {
+pub(crate) fn less_able_file_systems() {
     none(1);
     no_locks(1);
 }

@@ -23,7 +23,7 @@ const SMALL: [&str; 14] = [
     "train.with.policy_kwargs.lstm_hidden_size=32",
 ];
 
-pub fn kills(times: usize) -> Tally {
+pub(crate) fn kills(times: usize) -> Tally {
     let pipeline = std::path::absolute("../../pipelines/rppo_options.yaml").unwrap();
     let pipeline = pipeline.to_str().unwrap();
     let args = [&["exec", pipeline, "--json"], &SMALL[..]].concat();

@@ -105,7 +105,7 @@ fn many(fault: &str, times: usize, seed: u64, mut short: impl FnMut(&Lab, &mut C
 const EXEC: [&str; 3] = ["exec", "p.yaml", "--json"];
 
 /// The whole run in a control group of 3.5 to 9.5 MiB.
-pub fn of_a_group(times: usize) -> Tally {
+pub(crate) fn of_a_group(times: usize) -> Tally {
     let fault = "out of memory in a control group";
     let Some(group) = Group::new() else {
         return Tally::skipped(fault, NO_GROUP);
@@ -121,7 +121,7 @@ pub fn of_a_group(times: usize) -> Tally {
 const NO_GROUP: &str = "no control group with a memory limit may be made here";
 
 /// A program alone in a control group: the run survives it.
-pub fn of_a_program(times: usize) -> Tally {
+pub(crate) fn of_a_program(times: usize) -> Tally {
     let fault = "a program killed for memory in a control group";
     let Some(group) = Group::new() else {
         return Tally::skipped(fault, NO_GROUP);
@@ -186,7 +186,7 @@ fn judge_failed(lab: &Lab, reference: &Digests, ended: &Ended) -> &'static str {
 }
 
 /// Allocations fail in the engine, its workers and programs.
-pub fn of_addresses(times: usize) -> Tally {
+pub(crate) fn of_addresses(times: usize) -> Tally {
     let fault = "allocations that fail (RLIMIT_AS)";
     if !cfg!(target_os = "linux") {
         return Tally::skipped(fault, "it needs Linux");
@@ -202,7 +202,7 @@ pub fn of_addresses(times: usize) -> Tally {
     })
 }
 
-pub fn memory_does_not_suffice() {
+pub(crate) fn memory_does_not_suffice() {
     of_a_group(3);
     of_a_program(3);
     of_addresses(3);

@@ -77,7 +77,7 @@ fn judge(lab: &Lab, reference: &Digests, ended: &Ended, what: &str) -> Option<&'
 }
 
 /// One error in each run, of a random call.
-pub fn errors(times: usize) -> Tally {
+pub(crate) fn errors(times: usize) -> Tally {
     let fault = "a call that fails once, as on NFS, without hard links";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
@@ -207,7 +207,7 @@ fn shim(lab: &Lab) -> Option<PathBuf> {
 const MANNERS: [&str; 5] = ["pieces", "repeated", "silly", "flush", "locks"];
 
 /// Each run with some of the manners.
-pub fn pieces(times: usize) -> Tally {
+pub(crate) fn pieces(times: usize) -> Tally {
     let fault = "reads and writes in pieces, repeated answers, removed files that stay, as on NFS";
     if !*CC {
         return Tally::skipped(fault, NO_CC);
@@ -243,7 +243,7 @@ pub fn pieces(times: usize) -> Tally {
     tally
 }
 
-pub fn file_systems_of_a_network() {
+pub(crate) fn file_systems_of_a_network() {
     errors(8);
     pieces(6);
 }

@@ -104,7 +104,7 @@ fn one(lab: &Lab, manner: &str, (isolation, of_poisoner): (&str, &str), waits: [
 }
 
 /// Each manner in each isolation, a given number of times; nothing in isolation where there is none.
-pub fn every_manner(times: usize) -> Vec<Tally> {
+pub(crate) fn every_manner(times: usize) -> Vec<Tally> {
     let mut chance = Chance::new(21);
     let lab = Lab::new("");
     let tallies = MANNERS.into_iter().map(|(name, manner)| {
@@ -123,6 +123,6 @@ pub fn every_manner(times: usize) -> Vec<Tally> {
     tallies.collect()
 }
 
-pub fn inputs_are_poisoned() {
+pub(crate) fn inputs_are_poisoned() {
     every_manner(3);
 }

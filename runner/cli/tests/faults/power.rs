@@ -228,7 +228,7 @@ fn one(lab: &Lab, reference: &Digests, record: &Record, n: usize, chance: &mut C
 }
 
 /// Failures at instants of several recorded sequences of runs.
-pub fn lost(times: usize) -> Tally {
+pub(crate) fn lost(times: usize) -> Tally {
     let fault = "power loss (block-level replay of an ext4)";
     if !*POWER {
         return Tally::skipped(fault, NO_POWER);
@@ -246,6 +246,6 @@ pub fn lost(times: usize) -> Tally {
     tally
 }
 
-pub fn the_power_fails() {
+pub(crate) fn the_power_fails() {
     lost(6);
 }

@@ -371,7 +371,7 @@ fn read_forged(site: &Site, what: &str) -> &'static str {
 }
 
 /// A directory as the remote.
-pub fn directories(times: usize) -> Vec<Tally> {
+pub(crate) fn directories(times: usize) -> Vec<Tally> {
     let site = Site::new();
     let mut chance = Chance::new(27);
     let mut tallies = Vec::new();
@@ -429,7 +429,7 @@ const ANSWERS: [(&str, Answer); 14] = [
 ];
 
 /// A web server as the remote, hostile from some request on.
-pub fn servers(times: usize) -> Tally {
+pub(crate) fn servers(times: usize) -> Tally {
     let site = Site::new();
     let server = Server::start(&site.lab.path("remote"));
     let mut tally = Tally::new("hostile remote: answers of a web server in 14 manners");
@@ -451,7 +451,7 @@ pub fn servers(times: usize) -> Tally {
     tally
 }
 
-pub fn hostile_remotes() {
+pub(crate) fn hostile_remotes() {
     directories(1);
     servers(5);
 }

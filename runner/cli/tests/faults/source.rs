@@ -73,7 +73,7 @@ fn are_consistent(store: &Store, home: &Path) -> usize {
     seen
 }
 
-pub fn changes(times: usize) -> Tally {
+pub(crate) fn changes(times: usize) -> Tally {
     let lab = Lab::new(PIPELINE);
     let path = lab.path("data.txt");
     std::fs::write(&path, content(0)).unwrap();
@@ -116,6 +116,6 @@ pub fn changes(times: usize) -> Tally {
     tally
 }
 
-pub fn a_changing_source() {
+pub(crate) fn a_changing_source() {
     changes(4);
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 /// The outcomes of the trials of one fault.
-pub struct Tally {
+pub(crate) struct Tally {
     pub fault: String,
     pub skipped: Option<&'static str>,
     outcomes: BTreeMap<String, usize>,
 }
 
 impl Tally {
-    pub fn new(fault: &str) -> Self {
+    pub(crate) fn new(fault: &str) -> Self {
         Self {
             fault: fault.to_owned(),
             skipped: None,
@@ -19,7 +19,7 @@ impl Tally {
     }
 
     /// A fault that cannot be made here.
-    pub fn skipped(fault: &str, why: &'static str) -> Self {
+    pub(crate) fn skipped(fault: &str, why: &'static str) -> Self {
         eprintln!("skipped: {fault}: {why}");
         Self {
             skipped: Some(why),
@@ -27,21 +27,21 @@ impl Tally {
         }
     }
 
-    pub fn count(&mut self, outcome: &str) {
+    pub(crate) fn count(&mut self, outcome: &str) {
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
     }
 
-    pub fn tried(&self) -> usize {
+    pub(crate) fn tried(&self) -> usize {
         self.outcomes.values().sum()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.skipped.is_none() && self.outcomes.is_empty()
     }
 }
 
 /// The table, as Markdown.
-pub fn table(tallies: &[Tally]) -> String {
+pub(crate) fn table(tallies: &[Tally]) -> String {
     let mut out = "| fault | times | outcome |\n| --- | ---: | --- |\n".to_owned();
     for tally in tallies {
         let outcome = match tally.skipped {

@@ -89,7 +89,7 @@ fn one(lab: &Lab, reference: &Digests, micros: usize) -> &'static str {
 }
 
 /// The disk fills at instants spread over the run.
-pub fn filled(times: usize) -> Tally {
+pub(crate) fn filled(times: usize) -> Tally {
     let fault = "disk full during a training with checkpoints";
     if !*MOUNT {
         return Tally::skipped(fault, NO_MOUNT);
@@ -107,6 +107,6 @@ pub fn filled(times: usize) -> Tally {
     tally
 }
 
-pub fn disks_fill_during_a_training() {
+pub(crate) fn disks_fill_during_a_training() {
     filled(4);
 }

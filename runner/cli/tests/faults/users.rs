@@ -161,7 +161,7 @@ fn one(lab: &Lab, references: &BTreeMap<&str, Digests>, chance: &mut Chance) -> 
 }
 
 /// Disturbances of a shared store.
-pub fn share(times: usize) -> Tally {
+pub(crate) fn share(times: usize) -> Tally {
     let fault = "two users (umask 022) in a store of a group, and one who reads";
     if !*USERS {
         return Tally::skipped(fault, NO_USERS);
@@ -199,6 +199,6 @@ pub fn share(times: usize) -> Tally {
     tally
 }
 
-pub fn users_share_a_store() {
+pub(crate) fn users_share_a_store() {
     share(10);
 }

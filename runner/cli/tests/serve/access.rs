@@ -4,7 +4,7 @@ use crate::Test;
 use crate::http::Server;
 use runner_testkit::Project;
 
-pub const TESTS: &[Test] = &[
+pub(crate) const TESTS: &[Test] = &[
     ("other_hosts_are_refused", other_hosts_are_refused),
     ("beyond_loopback_a_token_is_needed", beyond_loopback_a_token_is_needed),
     (

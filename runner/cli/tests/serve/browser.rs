@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The path of ChromeDriver.
-pub fn driver() -> Option<String> {
+pub(crate) fn driver() -> Option<String> {
     std::env::var("RUNNER_TEST_CHROMEDRIVER")
         .ok()
         .filter(|path| !path.is_empty())
@@ -17,7 +17,7 @@ pub fn driver() -> Option<String> {
 const WAIT: Duration = Duration::from_secs(20);
 
 /// A browser with one window.
-pub struct Browser {
+pub(crate) struct Browser {
     driver: Child,
     port: u16,
     session: String,
@@ -25,7 +25,7 @@ pub struct Browser {
 
 impl Browser {
     /// Opens a window of this size.
-    pub fn new(width: u32, height: u32) -> Self {
+    pub(crate) fn new(width: u32, height: u32) -> Self {
         let mut driver = Command::new(driver().unwrap())
             .args(["--port=0", "--allowed-ips=127.0.0.1"])
             .stdout(Stdio::piped())
@@ -119,17 +119,17 @@ impl Browser {
     }
 
     /// Goes to a URL.
-    pub fn open(&self, url: &str) {
+    pub(crate) fn open(&self, url: &str) {
         self.on_session("POST", "/url", &json!({ "url": url }));
     }
 
     /// The value of a script's `return`.
-    pub fn script(&self, script: &str) -> Value {
+    pub(crate) fn script(&self, script: &str) -> Value {
         self.on_session("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// The text that the page shows.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.script("return document.body.innerText")
             .as_str()
             .unwrap()
@@ -137,7 +137,7 @@ impl Browser {
     }
 
     /// Waits until a script returns true.
-    pub fn wait(&self, what: &str, script: &str) {
+    pub(crate) fn wait(&self, what: &str, script: &str) {
         let began = Instant::now();
         while self.script(script) != json!(true) {
             assert!(began.elapsed() < WAIT, "waited in vain for {what}: {}", self.text());
@@ -146,7 +146,7 @@ impl Browser {
     }
 
     /// Waits until the page shows a text.
-    pub fn wait_for(&self, text: &str) {
+    pub(crate) fn wait_for(&self, text: &str) {
         let literal = json!(text).to_string();
         self.wait(text, &format!("return document.body.innerText.includes({literal})"));
     }
@@ -163,24 +163,24 @@ impl Browser {
     }
 
     /// Clicks an element.
-    pub fn click(&self, selector: &str) {
+    pub(crate) fn click(&self, selector: &str) {
         self.act(selector, "click", &json!({}));
     }
 
     /// Types into the element that has the focus, or another.
-    pub fn keys(&self, selector: &str, text: &str) {
+    pub(crate) fn keys(&self, selector: &str, text: &str) {
         self.act(selector, "value", &json!({ "text": text }));
     }
 
     /// Presses a key of the keyboard, wherever the focus is.
-    pub fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         let strokes = ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
         let actions = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] });
         self.on_session("POST", "/actions", &actions);
     }
 
     /// Sets the size of the window.
-    pub fn resize(&self, width: u32, height: u32) {
+    pub(crate) fn resize(&self, width: u32, height: u32) {
         self.on_session("POST", "/window/rect", &json!({ "width": width, "height": height }));
     }
 
@@ -199,12 +199,12 @@ impl Browser {
     }
 
     /// The path of the page that is open.
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         self.script("return location.pathname").as_str().unwrap().to_owned()
     }
 
     /// The errors that the browser has logged since the last call.
-    pub fn errors(&self) -> Vec<String> {
+    pub(crate) fn errors(&self) -> Vec<String> {
         let log = self.on_session("POST", "/se/log", &json!({ "type": "browser" }));
         let severe = log
             .as_array()
@@ -215,7 +215,7 @@ impl Browser {
     }
 
     /// Runs a script in each document that is opened from now on, before its own.
-    pub fn prelude(&self, script: &str) {
+    pub(crate) fn prelude(&self, script: &str) {
         self.on_session(
             "POST",
             "/goog/cdp/execute",
@@ -224,14 +224,14 @@ impl Browser {
     }
 
     /// Sets whether the network can be reached.
-    pub fn set_offline(&self, is_offline: bool) {
+    pub(crate) fn set_offline(&self, is_offline: bool) {
         let conditions =
             json!({ "network_conditions": { "offline": is_offline, "latency": 0, "throughput": -1 } });
         self.on_session("POST", "/chromium/network_conditions", &conditions);
     }
 
     /// Emulates a preference of the reader, such as dark colours.
-    pub fn prefer(&self, name: &str, value: &str) {
+    pub(crate) fn prefer(&self, name: &str, value: &str) {
         let params = json!({ "features": [{ "name": name, "value": value }] });
         self.on_session(
             "POST",

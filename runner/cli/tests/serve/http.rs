@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// A running `runner serve`.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     /// `127.0.0.1:PORT`.
     pub address: String,
@@ -17,7 +17,7 @@ pub struct Server {
 
 impl Server {
     /// Serves a project on a free port of the loopback interface.
-    pub fn new(project: &Project, args: &[&str]) -> Self {
+    pub(crate) fn new(project: &Project, args: &[&str]) -> Self {
         let mut command = Command::new(runner());
         let mut child = project
             .at_home(&mut command)
@@ -42,30 +42,30 @@ impl Server {
     }
 
     /// The address as a path of a URL.
-    pub fn at(&self, path: &str) -> String {
+    pub(crate) fn at(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// An answer to GET.
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], "")
     }
 
     /// The body of a page that must be there.
-    pub fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         answer.body
     }
 
     /// An answer to a form.
-    pub fn post(&self, path: &str, form: &str, headers: &[&str]) -> Answer {
+    pub(crate) fn post(&self, path: &str, form: &str, headers: &[&str]) -> Answer {
         let headers = [headers, &["Content-Type: application/x-www-form-urlencoded"]].concat();
         self.send("POST", path, &headers, form)
     }
 
     /// An answer to a request with further headers, which may name another host.
-    pub fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
         let mut stream = self.open(method, path, headers, body);
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
@@ -90,7 +90,7 @@ impl Server {
     }
 
     /// The server-sent events of an address, as they come: the name of each, and its data.
-    pub fn events(&self, path: &str) -> impl Iterator<Item = (String, String)> + use<> {
+    pub(crate) fn events(&self, path: &str) -> impl Iterator<Item = (String, String)> + use<> {
         let stream = self.open("GET", path, &["Accept: text/event-stream"], "");
         let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
         std::iter::from_fn(move || {
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// The secret of the forms of a page.
-    pub fn secret(&self, path: &str) -> String {
+    pub(crate) fn secret(&self, path: &str) -> String {
         let page = self.page(path);
         let (_, rest) = page.split_once("name=\"secret\" value=\"").expect("a form");
         rest.split('"').next().unwrap().to_owned()
@@ -125,7 +125,7 @@ impl Drop for Server {
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     /// The head, in lower case.
     pub head: String,
@@ -149,7 +149,7 @@ impl Answer {
     }
 
     /// A header of the answer.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let prefix = format!("{name}: ");
         self.head.lines().find_map(|line| line.strip_prefix(&prefix))
     }

@@ -6,7 +6,7 @@ use crate::http::Server;
 use runner_testkit::Project;
 use serde_json::json;
 
-pub const TESTS: &[Test] = &[
+pub(crate) const TESTS: &[Test] = &[
     (
         "a_run_is_started_followed_and_cancelled",
         a_run_is_started_followed_and_cancelled,

@@ -9,7 +9,7 @@ use runner_testkit::{Project, wait_for};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-pub const TESTS: &[Test] = &[
+pub(crate) const TESTS: &[Test] = &[
     (
         "ten_thousand_runs_are_read_filtered_and_compared",
         ten_thousand_runs_are_read_filtered_and_compared,

@@ -5,7 +5,7 @@ use crate::http::Server;
 use runner_testkit::Project;
 use std::path::PathBuf;
 
-pub const TESTS: &[Test] = &[
+pub(crate) const TESTS: &[Test] = &[
     (
         "a_run_is_followed_from_start_to_end",
         a_run_is_followed_from_start_to_end,

@@ -8,17 +8,17 @@ use runner_testkit::Project;
 use serde_json::{Value, json};
 use std::fs;
 
-pub const TESTS: &[Test] = &[("ten_thousand_runs_are_listed", ten_thousand_runs_are_listed)];
+pub(crate) const TESTS: &[Test] = &[("ten_thousand_runs_are_listed", ten_thousand_runs_are_listed)];
 
 /// The number of runs that [`history`] adds.
-pub const RUNS: usize = 10_000;
+pub(crate) const RUNS: usize = 10_000;
 
 /// Of the runs of [`history`], every so many-th failed.
-pub const FAILED: usize = 40;
+pub(crate) const FAILED: usize = 40;
 
 /// A project of one run, whose parameter `n` is -1, and its id; and [`RUNS`] hourly runs before it, whose
 /// parameter `n` counts from 0, with their ids.
-pub fn history() -> (Project, String, Vec<String>) {
+pub(crate) fn history() -> (Project, String, Vec<String>) {
     let project = Project::new(
         "version: 1\nname: small\nparams: { n: -1 }\nstages:\n  a: \
         { run: 'echo ${params.n} > ${outputs.x}', outputs: { x: x.txt } }\n",

@@ -4,7 +4,7 @@ use crate::Test;
 use crate::http::Server;
 use runner_testkit::Project;
 
-pub const TESTS: &[Test] = &[
+pub(crate) const TESTS: &[Test] = &[
     ("every_page_of_a_run", every_page_of_a_run),
     ("runs_are_filtered_and_compared", runs_are_filtered_and_compared),
     ("hostile_texts_are_shown_as_text", hostile_texts_are_shown_as_text),

@@ -29,7 +29,7 @@ pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 
 impl Run<'_> {
     /// Runs the program and stores its outputs.
-    pub fn execute(&self) -> Result<Done, StageError> {
+    pub(super) fn execute(&self) -> Result<Done, StageError> {
         self.try_execute().map_err(|err| match (err.cause, self.stop()) {
             // The store cannot tell whether the user or the time limit interrupted it.
             (Cause::Interrupted, Err(reason)) => reason,

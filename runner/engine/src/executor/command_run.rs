@@ -31,7 +31,7 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     /// Returns an error if the run has to end.
-    pub fn stop(&self) -> Result<(), StageError> {
+    pub(super) fn stop(&self) -> Result<(), StageError> {
         self.limits.stopped(self.started)
     }
 }

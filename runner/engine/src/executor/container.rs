@@ -69,7 +69,7 @@ impl Container<'_> {
     ///
     /// # Errors
     /// If the stage's directory cannot be mounted.
-    pub fn arguments(&self, client: &Path) -> Result<Vec<String>, StageError> {
+    pub(super) fn arguments(&self, client: &Path) -> Result<Vec<String>, StageError> {
         let stage = self.stage.display().to_string();
         // The options of a mount are separated by commas, and each client quotes them differently.
         if stage.contains([',', '"']) {
@@ -149,7 +149,11 @@ pub(super) struct Watchdog {
 
 impl Watchdog {
     /// Watches the container whose id will be in `id_file`. `env` is the environment of the client.
-    pub fn start(client: &Path, id_file: &Path, env: &BTreeMap<String, String>) -> Result<Self, StageError> {
+    pub(super) fn start(
+        client: &Path,
+        id_file: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Self, StageError> {
         let child = process::Command::new("/bin/sh")
             .args(["-c", REMOVE, "sh"])
             .args([client, id_file])
@@ -166,7 +170,7 @@ impl Watchdog {
     }
 
     /// Ends the watch of a container that has exited.
-    pub fn disarm(mut self) -> io::Result<()> {
+    pub(super) fn disarm(mut self) -> io::Result<()> {
         self.child.kill()
     }
 }

@@ -33,7 +33,7 @@ static WITHOUT_CLONES: AtomicU64 = AtomicU64::new(u64::MAX);
 impl InputFiles {
     /// Creates an empty set of input files. `read_only` states that the program cannot write to its inputs,
     /// whatever their permissions.
-    pub fn new(read_only: bool) -> Self {
+    pub(super) fn new(read_only: bool) -> Self {
         Self {
             links: read_only,
             written: Vec::new(),
@@ -45,7 +45,7 @@ impl InputFiles {
     ///
     /// If `stop` returns an error, or a file cannot be written.
     /// If `stop` says so, or a file cannot be written.
-    pub fn write_out(
+    pub(super) fn write_out(
         &mut self,
         store: &Store,
         artifact: &Artifact,
@@ -103,7 +103,7 @@ impl InputFiles {
     }
 
     /// Fails if an input or a blob of the store no longer matches the key, or if `stop` returns an error.
-    pub fn check(&self, store: &Store, stop: Stop<'_>) -> Result<(), StageError> {
+    pub(super) fn check(&self, store: &Store, stop: Stop<'_>) -> Result<(), StageError> {
         for (blob, path) in &self.written {
             // A path that is no longer a regular file is not opened: opening a named pipe would block.
             let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());

@@ -21,7 +21,7 @@ pub(crate) struct Sandbox {
 
 impl Sandbox {
     /// Creates a sandbox whose server is the executable `program`.
-    pub fn new(program: PathBuf) -> Self {
+    pub(super) fn new(program: PathBuf) -> Self {
         Self {
             program,
             client: OnceLock::new(),
@@ -57,7 +57,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// If isolation is required but not available.
-    pub fn isolation(
+    pub(super) fn isolation(
         &self,
         wanted: Isolation,
         namespaces: bool,
@@ -82,7 +82,7 @@ impl Sandbox {
 
     /// The reason why a program runs without isolation although it did not request that; returned only for
     /// the first such program.
-    pub fn refusal(&self) -> Option<&str> {
+    pub(super) fn refusal(&self) -> Option<&str> {
         let reason = self.probed.get()?.namespaces.as_ref().err()?;
         (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
@@ -92,12 +92,12 @@ impl Sandbox {
     ///
     /// # Errors
     /// If the server cannot be started.
-    pub fn group(&self, store: &Store) -> Result<Option<PathBuf>, StageError> {
+    pub(super) fn group(&self, store: &Store) -> Result<Option<PathBuf>, StageError> {
         Ok(self.probed(store)?.limits.clone().ok())
     }
 
     /// Starts a program whose standard output and error are `log`.
-    pub fn run(&self, spec: &Spec, store: &Store, log: &OwnedFd) -> Result<Running, StageError> {
+    pub(super) fn run(&self, spec: &Spec, store: &Store, log: &OwnedFd) -> Result<Running, StageError> {
         let started = self.client(store)?.run(spec, log);
         started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
     }

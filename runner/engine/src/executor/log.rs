@@ -35,7 +35,11 @@ pub(super) struct LogWriter {
 
 impl LogWriter {
     /// Starts a new log of at most `limit` bytes at `path`, and returns the pipe to write to.
-    pub fn start(path: &Path, limit: u64, mut masker: Option<Masker>) -> io::Result<(Self, io::PipeWriter)> {
+    pub(super) fn start(
+        path: &Path,
+        limit: u64,
+        mut masker: Option<Masker>,
+    ) -> io::Result<(Self, io::PipeWriter)> {
         let mut ring = Ring::new(path, limit)?;
         let (mut from, to) = io::pipe()?;
         let over = Arc::new(AtomicBool::new(false));
@@ -85,12 +89,12 @@ impl LogWriter {
     }
 
     /// Returns the last complete line written since the previous call.
-    pub fn last_line(&self) -> Option<String> {
+    pub(super) fn last_line(&self) -> Option<String> {
         self.last_line.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Waits until all output is written, and puts the two halves of the log in order.
-    pub fn finish(self) -> io::Result<()> {
+    pub(super) fn finish(self) -> io::Result<()> {
         self.over.store(true, Ordering::Release);
         match self.thread.join() {
             Ok(ring) => ring.finish(),

@@ -50,7 +50,7 @@ pub(super) struct TypedFiles<'a> {
 
 impl<'a> TypedFiles<'a> {
     /// Creates the files of the output `output` from files that are already in memory.
-    pub fn of(output: &'a str, files: Vec<WrittenFile>) -> Self {
+    pub(super) fn of(output: &'a str, files: Vec<WrittenFile>) -> Self {
         Self { output, files }
     }
 
@@ -61,7 +61,12 @@ impl<'a> TypedFiles<'a> {
     /// # Errors
     /// If `stop` returns an error; if the path does not exist, is neither a file nor a directory, is a link
     /// that leads outside the stage's directory, or has a name that an artifact cannot have.
-    pub fn read(output: &'a str, path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Self, StageError> {
+    pub(super) fn read(
+        output: &'a str,
+        path: &Path,
+        dir: &StageDir,
+        stop: Stop<'_>,
+    ) -> Result<Self, StageError> {
         let found = Found::new(output, dir, stop)?;
         let (_, files) = found.files(path)?;
         // Other systems write marker files beside their data: `_SUCCESS`, `.part.crc`.
@@ -89,7 +94,7 @@ impl<'a> TypedFiles<'a> {
     }
 
     /// The bytes of the file with this name.
-    pub fn bytes(&self, name: &str) -> Option<&[u8]> {
+    pub(super) fn bytes(&self, name: &str) -> Option<&[u8]> {
         let file = self.files.iter().find(|file| file.name == name)?;
         Some(&file.bytes)
     }
@@ -98,7 +103,7 @@ impl<'a> TypedFiles<'a> {
     ///
     /// # Errors
     /// If [`typed_output::write`] fails; the message names the output.
-    pub fn store(&self, run: &Run<'_>, ty: PortType) -> Result<ArtifactDigest, StageError> {
+    pub(super) fn store(&self, run: &Run<'_>, ty: PortType) -> Result<ArtifactDigest, StageError> {
         // Parquet readers may panic on a damaged file.
         let stop = || run.stop();
         let (others, events) = (run.file_types, run.events);

@@ -125,7 +125,7 @@ pub(super) struct Running<'a> {
 
 impl Running<'_> {
     /// Runs the shell text, in the sandbox or a container.
-    pub fn run(&self, text: String) -> Result<Ended, StageError> {
+    pub(super) fn run(&self, text: String) -> Result<Ended, StageError> {
         match &self.run.command.container {
             Some(image) => self.run_in_container(image, &text),
             None => self.run_in_sandbox(text),

@@ -28,7 +28,7 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    pub fn event(event: StageEvent) -> Self {
+    pub(super) fn event(event: StageEvent) -> Self {
         match event {
             StageEvent::Metric { name, step, value } => Self::Metric(name, step, value.to_bits()),
             event => Self::Event(event),

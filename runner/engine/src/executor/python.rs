@@ -70,7 +70,7 @@ pub(super) struct Calling<'a> {
 impl<'a> Calling<'a> {
     /// Looks up cached partitions, and writes the driver and its request. `paths` are the paths of the inputs
     /// on the host, by port.
-    pub fn new(
+    pub(super) fn new(
         run: &'a Run<'a>,
         call: &'a PythonCall,
         paths: &BTreeMap<&str, Vec<PathBuf>>,
@@ -161,7 +161,7 @@ impl<'a> Calling<'a> {
     }
 
     /// The error that the driver reported, if any.
-    pub fn error(dir: &StageDir, stop: Stop<'_>) -> Option<StageError> {
+    pub(super) fn error(dir: &StageDir, stop: Stop<'_>) -> Option<StageError> {
         #[derive(Deserialize)]
         struct Reported {
             message: String,
@@ -178,7 +178,7 @@ impl<'a> Calling<'a> {
 
     /// Stores the data sets that the function returned. Results by partition are merged with the cached ones,
     /// and their memos are written once all of them are valid.
-    pub fn take_in(&self, dir: &StageDir) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
+    pub(super) fn take_in(&self, dir: &StageDir) -> Result<BTreeMap<String, ArtifactDigest>, StageError> {
         let (run, store) = (self.run, self.run.store);
         let stop: Stop<'_> = &|| run.stop();
         let typed = || {
@@ -412,7 +412,7 @@ impl Reports {
     const PIECE: u64 = 1 << 20;
 
     /// Creates the report file, to which the driver appends.
-    pub fn new(dir: &StageDir) -> Result<Self, StageError> {
+    pub(super) fn new(dir: &StageDir) -> Result<Self, StageError> {
         let path = dir.host("home/.runner/events");
         let created = File::create_new(&path).and_then(|_| File::open(&path));
         Ok(Self {
@@ -422,7 +422,7 @@ impl Reports {
     }
 
     /// Forwards the events appended since the last call.
-    pub fn forward(&mut self, events: &dyn EventSink) {
+    pub(super) fn forward(&mut self, events: &dyn EventSink) {
         while let Ok(count) = (&self.file).take(Self::PIECE).read_to_end(&mut self.rest)
             && count > 0
         {

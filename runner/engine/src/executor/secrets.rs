@@ -13,7 +13,7 @@ pub(super) struct Masker {
 
 impl Masker {
     /// Masks these values, and each line of multi-line values. `None` if there are none.
-    pub fn new<'v>(values: impl Iterator<Item = &'v str>) -> Option<Self> {
+    pub(super) fn new<'v>(values: impl Iterator<Item = &'v str>) -> Option<Self> {
         let mut secrets: Vec<Vec<u8>> = values
             .flat_map(|value| std::iter::once(value.trim()).chain(value.lines().map(str::trim)))
             .filter(|text| !text.is_empty())
@@ -28,7 +28,7 @@ impl Masker {
     }
 
     /// Appends the next bytes and writes those that cannot be part of a secret; writes all at the `end`.
-    pub fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
+    pub(super) fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
         self.pending.extend_from_slice(bytes);
         let mut at = 0;
         while at < self.pending.len() {

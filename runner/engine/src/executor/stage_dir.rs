@@ -32,7 +32,7 @@ pub(super) struct StageDir {
 
 impl StageDir {
     /// Creates the directory.
-    pub fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
+    pub(super) fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
         // Paths are inserted into the command without quoting.
         let workspace = if isolated.has_own_root() || store.root().to_str().is_some_and(is_plain_path) {
             store.workspace()?
@@ -50,29 +50,29 @@ impl StageDir {
     }
 
     /// Creates a directory in the stage's directory, and returns its path on the host.
-    pub fn create(&self, name: &str) -> Result<PathBuf, StageError> {
+    pub(super) fn create(&self, name: &str) -> Result<PathBuf, StageError> {
         let path = self.host(name);
         shared::create_dir(&path).map_err(failed("create", &path))?;
         Ok(path)
     }
 
     /// A file beside the stage's directory, out of the program's sight if it is isolated.
-    pub fn beside(&self, name: &str) -> PathBuf {
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
         self.workspace.path().join(name)
     }
 
     /// The stage's directory on the host.
-    pub fn stage(&self) -> PathBuf {
+    pub(super) fn stage(&self) -> PathBuf {
         self.beside("stage")
     }
 
     /// The path on the host of a file in the stage's directory.
-    pub fn host(&self, name: &str) -> PathBuf {
+    pub(super) fn host(&self, name: &str) -> PathBuf {
         self.stage().join(name)
     }
 
     /// The path that the program sees for a path on the host in the stage's directory.
-    pub fn seen(&self, host: &Path) -> PathBuf {
+    pub(super) fn seen(&self, host: &Path) -> PathBuf {
         match host.strip_prefix(self.stage()) {
             Ok(name) if self.isolated.has_own_root() => Path::new(INSIDE).join(name),
             _ => host.to_owned(),
@@ -80,7 +80,7 @@ impl StageDir {
     }
 
     /// The path on the host for a path that the program sees.
-    pub fn on_host(&self, seen: &Path) -> PathBuf {
+    pub(super) fn on_host(&self, seen: &Path) -> PathBuf {
         if !self.isolated.has_own_root() {
             return seen.to_owned();
         }

@@ -11,7 +11,7 @@ pub(super) struct Repeats {
 
 impl Repeats {
     /// Collects the parameters called `seed` and those with the given names; none with `each`.
-    pub fn new(over: &[String], each: bool) -> Self {
+    pub(super) fn new(over: &[String], each: bool) -> Self {
         let seed = (!each).then(|| "seed".to_owned());
         Self {
             names: seed.into_iter().chain(over.iter().cloned()).collect(),
@@ -19,24 +19,24 @@ impl Repeats {
     }
 
     /// True if the parameter distinguishes repetitions: `matrix.seed`, `params.seed`, `train.with.seed`.
-    pub fn has(&self, parameter: &str) -> bool {
+    pub(super) fn has(&self, parameter: &str) -> bool {
         let last = parameter.rsplit('.').next().unwrap_or(parameter);
         self.names.iter().any(|name| name == last || name == parameter)
     }
 
     /// The parameters' names.
-    pub fn names(&self) -> &[String] {
+    pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The values of the repetition parameters at a point.
-    pub fn of<'p>(&self, point: &'p Point) -> Vec<(&'p str, String)> {
+    pub(super) fn of<'p>(&self, point: &'p Point) -> Vec<(&'p str, String)> {
         let ours = point.parameters.iter().filter(|(name, _)| self.has(name));
         ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
     }
 
     /// True if two points are equal in all other parameters.
-    pub fn unite(&self, a: &Point, b: &Point) -> bool {
+    pub(super) fn unite(&self, a: &Point, b: &Point) -> bool {
         // Within a run, everything else follows from the axes.
         let decides = |name: &str| !self.has(name) && (a.run != b.run || rank(name) == 0);
         let agree = |name: &String| !decides(name) || follows(a, b, name, |by| self.has(by));
@@ -113,7 +113,7 @@ pub(super) struct Differing {
 }
 
 impl Differing {
-    pub fn of(points: &[Point]) -> Self {
+    pub(super) fn of(points: &[Point]) -> Self {
         let mut found = Self::default();
         let Some((first, others)) = points.split_first() else {
             return found;

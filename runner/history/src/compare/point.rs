@@ -99,7 +99,7 @@ pub(super) struct Reader<'r> {
 type Axes = BTreeMap<String, Value>;
 
 impl<'r> Reader<'r> {
-    pub fn new(run: &'r Run, called: &str, store: &'r Store) -> Self {
+    pub(super) fn new(run: &'r Run, called: &str, store: &'r Store) -> Self {
         Self {
             run,
             called: called.to_owned(),
@@ -109,7 +109,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The points of the whole run: the points of those stages with figures that have the most axes.
-    pub fn all(&mut self) -> Vec<Point> {
+    pub(super) fn all(&mut self) -> Vec<Point> {
         let run = self.run;
         let mut axes: Vec<&Axes> = Vec::new();
         for stage in run.stages.iter().filter(|stage| has_figures(stage)) {
@@ -140,7 +140,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The point of one stage. With `bare`, its metrics and configuration have no stage prefix.
-    pub fn stage(&mut self, stage: &'r StageRun, bare: bool) -> Point {
+    pub(super) fn stage(&mut self, stage: &'r StageRun, bare: bool) -> Point {
         let here = self.upstream(stage);
         let own = bare.then_some(stage.stage.as_str());
         let place = format!("/{}", stage.id);

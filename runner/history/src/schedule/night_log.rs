@@ -59,7 +59,7 @@ pub(super) struct Ended {
 
 impl Ended {
     /// An end with a reason and without a decision.
-    pub fn because(why: String) -> Self {
+    pub(super) fn because(why: String) -> Self {
         Self {
             why: Some(why),
             decision: None,

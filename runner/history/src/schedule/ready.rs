@@ -28,7 +28,7 @@ impl Watched {
     /// Checks whether all files exist and have been unchanged for `stable_for`; otherwise returns the reason.
     ///
     /// `date` is the instant at which the night's date begins.
-    pub fn check(
+    pub(super) fn check(
         &mut self,
         awaited: &[Awaited],
         date: DateTime<Utc>,

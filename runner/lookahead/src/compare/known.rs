@@ -7,7 +7,7 @@ use crate::moment::Stamp;
 use arrow_array::{BooleanArray, RecordBatch};
 
 /// The rows of a table that were known by the moment.
-pub struct Known {
+pub(super) struct Known {
     pub batch: RecordBatch,
     /// The indices of the rows in the file.
     pub rows: Vec<usize>,
@@ -15,7 +15,7 @@ pub struct Known {
 }
 
 impl Known {
-    pub fn new(batch: &RecordBatch, stamps: &[Stamp], keep: impl Fn(Stamp) -> bool) -> Self {
+    pub(super) fn new(batch: &RecordBatch, stamps: &[Stamp], keep: impl Fn(Stamp) -> bool) -> Self {
         let mask: Vec<bool> = stamps.iter().map(|stamp| keep(*stamp)).collect();
         let rows: Vec<usize> = (0..mask.len()).filter(|&i| mask[i]).collect();
         // Most tables are sorted by their dates.

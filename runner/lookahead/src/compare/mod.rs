@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The settings of a comparison.
-pub struct Compare<'a> {
+pub(crate) struct Compare<'a> {
     pub until: i64,
     pub change: Change,
     /// True if floats must be bitwise equal; otherwise they may differ by rounding.
@@ -28,7 +28,7 @@ pub struct Compare<'a> {
 
 /// The result of comparing a table.
 #[derive(Debug)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// The name of the table.
     pub name: String,
     pub result: Result<Same, Reason>,
@@ -37,11 +37,11 @@ pub struct Compared {
 
 /// The number of rows that were compared and are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Same(pub u64);
+pub(crate) struct Same(pub u64);
 
 /// The reason why a table is not the same.
 #[derive(Debug)]
-pub enum Reason {
+pub(crate) enum Reason {
     Moved(Vec<Difference>),
     /// The table could not be compared, for the given reason.
     Unchecked(String),
@@ -49,7 +49,7 @@ pub enum Reason {
 
 /// A column whose values differ.
 #[derive(Debug)]
-pub struct Difference {
+pub(crate) struct Difference {
     pub column: String,
     /// The index within the file of the first row that differs.
     pub row: usize,
@@ -65,7 +65,7 @@ pub struct Difference {
 
 impl Compare<'_> {
     /// Compares all tables of an output.
-    pub fn outputs(&self, was: &[Output], became: &[Output]) -> Vec<Compared> {
+    pub(crate) fn outputs(&self, was: &[Output], became: &[Output]) -> Vec<Compared> {
         let by_name = |outputs: &'_ [Output]| -> BTreeMap<String, Result<Arc<Table>, String>> {
             outputs
                 .iter()

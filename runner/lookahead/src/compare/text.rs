@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A hash of each row.
-pub fn hashes(batch: &RecordBatch) -> Vec<u64> {
+pub(super) fn hashes(batch: &RecordBatch) -> Vec<u64> {
     let mut rows = vec![DefaultHasher::new(); batch.num_rows()];
     for column in batch.columns() {
         add(column, &mut rows);
@@ -16,7 +16,7 @@ pub fn hashes(batch: &RecordBatch) -> Vec<u64> {
 }
 
 /// The hashes of rows, independent of the rows' order.
-pub fn sorted(batch: &RecordBatch) -> Vec<u64> {
+pub(super) fn sorted(batch: &RecordBatch) -> Vec<u64> {
     let mut rows = hashes(batch);
     rows.sort_unstable();
     rows
@@ -51,7 +51,7 @@ fn add(column: &ArrayRef, rows: &mut [DefaultHasher]) {
 }
 
 /// The cells of a row.
-pub fn texts(batch: &RecordBatch, row: usize, but: Option<usize>) -> String {
+pub(super) fn texts(batch: &RecordBatch, row: usize, but: Option<usize>) -> String {
     let columns = batch.columns().iter().enumerate().filter(|(i, _)| Some(*i) != but);
     shortened(
         columns
@@ -71,7 +71,7 @@ fn cell_text(column: &ArrayRef, row: usize) -> String {
         .unwrap_or_else(|| "?".to_owned())
 }
 
-pub fn cell(column: &ArrayRef, row: usize) -> String {
+pub(super) fn cell(column: &ArrayRef, row: usize) -> String {
     shortened(cell_text(column, row), 40)
 }
 
@@ -83,7 +83,7 @@ fn shortened(text: String, most: usize) -> String {
 }
 
 /// The cells of a row that identify it.
-pub fn about(batch: &RecordBatch, row: usize, column: Option<usize>) -> String {
+pub(super) fn about(batch: &RecordBatch, row: usize, column: Option<usize>) -> String {
     const NAMES: [&str; 9] = [
         "symbol", "tic", "ticker", "expiry", "root", "strike", "call", "strategy", "contract",
     ];

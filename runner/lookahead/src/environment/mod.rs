@@ -18,11 +18,11 @@ use stages_table_file::Container;
 use std::sync::Arc;
 
 /// The stage kinds.
-pub const KINDS: [&str; 3] = ["env/options", "env/stocks", "env/table"];
+pub(crate) const KINDS: [&str; 3] = ["env/options", "env/stocks", "env/table"];
 
 /// The date ranges of an environment.
 #[derive(Clone, Debug)]
-pub struct Ranges {
+pub(crate) struct Ranges {
     pub train: Option<(Date, Date)>,
     /// `None` if worlds are held out.
     pub test: Option<(Date, Date)>,
@@ -189,7 +189,7 @@ fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Vec<(String, Array
 }
 
 /// The ranges of an environment; `None` if it is not a built-in environment with dates.
-pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
+pub(crate) fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
     let Environment { spec, family, worlds } = Environment::read(store, artifact).ok()?;
     // Held-out worlds have no training dates; all other worlds have the same ones.
     if !spec["config"]["test"]["worlds"].is_null() {
@@ -219,7 +219,7 @@ pub fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
 
 /// Writes the ranges explicitly into a configuration: ranges given as fractions would move with the last
 /// date.
-pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
+pub(crate) fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
     let range = |(from, to): (Date, Date)| json!({ "from": from.to_string(), "to": to.to_string() });
     let mut config = config.clone();
     config["train"] = ranges.train.map_or(Value::Null, range);
@@ -234,7 +234,7 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 ///
 /// # Errors
 /// When a file does not have the form that the environment's stage writes.
-pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
+pub(crate) fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let Environment { spec, family, worlds } = &environment;
     let mut tables = Vec::new();

@@ -35,7 +35,7 @@ type Column = (usize, String, String, String);
 
 /// The findings collected so far.
 #[derive(Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// The number of runs on changed data.
     pub runs: usize,
     /// The indices of the tested dates.
@@ -53,7 +53,7 @@ pub struct Findings {
 
 impl Findings {
     /// Adds the outcome of a run.
-    pub fn take(&mut self, plan: &Plan<'_>, tested: Tested) {
+    pub(crate) fn take(&mut self, plan: &Plan<'_>, tested: Tested) {
         let version = tested.version;
         self.cuts.insert(version.cut);
         self.runs += 1;
@@ -106,7 +106,7 @@ impl Findings {
     }
 
     /// True if every compared stage has been found to leak, or to fail.
-    pub fn all_found(&self, plan: &Plan<'_>) -> bool {
+    pub(crate) fn all_found(&self, plan: &Plan<'_>) -> bool {
         // Later dates may still show that nothing changes after a training range.
         let fitted = self.fitted(plan, 0);
         let found: BTreeSet<usize> = self
@@ -119,7 +119,7 @@ impl Findings {
     }
 
     /// The verdict.
-    pub fn verdict(mut self, plan: &Plan<'_>, seconds: f64) -> Result<Verdict, Failure> {
+    pub(crate) fn verdict(mut self, plan: &Plan<'_>, seconds: f64) -> Result<Verdict, Failure> {
         let fitted = self.fitted(plan, LEAST_AFTER);
         let mut unchecked = plan.found.unchecked.clone();
         let too_few = match plan.found.sources.is_empty() {

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::verdict::Moved;
 
 /// A difference in a column as a finding.
-pub fn moved(plan: &Plan<'_>, column: &Column, version: &Version, difference: Difference) -> Moved {
+pub(super) fn moved(plan: &Plan<'_>, column: &Column, version: &Version, difference: Difference) -> Moved {
     let (node, output, table, _) = column;
     let digest = plan.base.made.get(node).and_then(|(_, outputs)| outputs.get(output));
     let files = digest

@@ -3,8 +3,8 @@
 mod names;
 mod text;
 
-pub use names::is_date_name;
-pub use text::{name_date, named_in, text_dates};
+pub(crate) use names::is_date_name;
+pub(crate) use text::{name_date, named_in, text_dates};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int64Type};
@@ -23,13 +23,13 @@ const DAY: i64 = 86_400 * SECOND;
 /// The span that a row's date or time denotes, in microseconds since 1970-01-01: a day, or an instant. The
 /// row is known at the end of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     pub start: i64,
     pub end: i64,
 }
 
 impl Stamp {
-    pub fn day(date: Date) -> Self {
+    pub(crate) fn day(date: Date) -> Self {
         let start = i64::from(date.0) * DAY;
         Self {
             start,
@@ -37,12 +37,12 @@ impl Stamp {
         }
     }
 
-    pub fn instant(at: i64) -> Self {
+    pub(crate) fn instant(at: i64) -> Self {
         Self { start: at, end: at }
     }
 
     /// The day on which the span begins.
-    pub fn date(self) -> Date {
+    pub(crate) fn date(self) -> Date {
         date_of(self.start)
     }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Stamp {
 }
 
 /// The date of a moment.
-pub fn date_of(micros: i64) -> Date {
+pub(crate) fn date_of(micros: i64) -> Date {
     Date(i32::try_from(micros.div_euclid(DAY)).unwrap_or(i32::MAX))
 }
 
@@ -83,7 +83,7 @@ fn settle(mut stamps: Vec<Stamp>) -> Vec<Stamp> {
 }
 
 /// The date column of a table, and the date of each row; `None` if no column has a date in each row.
-pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
+pub(crate) fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
     let schema = batch.schema();
     let fields = schema.fields();
     let typed = |i: usize| {
@@ -114,7 +114,7 @@ pub fn table_dates(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
 }
 
 /// The column that has dates in some rows, but not in all; expiry dates do not count.
-pub fn with_some_dates(batch: &RecordBatch) -> Option<String> {
+pub(crate) fn with_some_dates(batch: &RecordBatch) -> Option<String> {
     let schema = batch.schema();
     let fields = schema
         .fields()
@@ -137,7 +137,7 @@ fn is_text(ty: &DataType) -> bool {
 }
 
 /// The instants of rows whose date column states only the day: the snapshots of a chain.
-pub fn instants(batch: &RecordBatch) -> Option<Vec<Stamp>> {
+pub(crate) fn instants(batch: &RecordBatch) -> Option<Vec<Stamp>> {
     let column = batch.column_by_name(SNAPSHOT.name)?;
     column_dates(column.as_ref(), true).filter(|stamps| stamps.iter().all(|stamp| stamp.start == stamp.end))
 }
@@ -161,7 +161,7 @@ fn add_times(batch: &RecordBatch, date: usize, stamps: &mut [Stamp]) {
 }
 
 /// The cells of a text column.
-pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
+pub(crate) fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
     Some(match column.data_type() {
         DataType::Utf8 => column.as_string::<i32>().iter().collect(),
         DataType::LargeUtf8 => column.as_string::<i64>().iter().collect(),
@@ -172,7 +172,7 @@ pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
 
 /// The dates of a column; `None` if a date is missing or invalid. Numbers count as dates only if the column's
 /// name says so.
-pub fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
+pub(crate) fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
     if column.null_count() > 0 {
         return None;
     }
@@ -209,7 +209,7 @@ pub fn column_dates(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
 }
 
 /// The dates of integers: eight-digit numbers, or other numbers in a column whose name says so.
-pub fn integer_dates(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
+pub(crate) fn integer_dates(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
     let eight_digits = || values.clone().all(|value| (10_000_000..100_000_000).contains(&value));
     (named || eight_digits())
         .then(|| number_dates(values.clone()))

@@ -3,7 +3,7 @@
 use crate::names;
 
 /// True if a column of this name holds the time at which its row was known.
-pub fn is_date_name(name: &str) -> bool {
+pub(crate) fn is_date_name(name: &str) -> bool {
     let name = name
         .trim_matches(|c: char| !c.is_ascii_alphanumeric())
         .to_ascii_lowercase();

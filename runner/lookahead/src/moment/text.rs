@@ -4,7 +4,7 @@ use super::{DAY, SECOND, Stamp, number_dates, settle};
 use datasets::Date;
 
 /// The dates of text cells, all in one format; `None` if they have no common format.
-pub fn text_dates(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
+pub(crate) fn text_dates(cells: &[&str], numbers: bool) -> Option<Vec<Stamp>> {
     let all = |parse: &dyn Fn(&str) -> Option<Stamp>| {
         cells.iter().map(|cell| parse(cell.trim())).collect::<Option<Vec<_>>>()
     };
@@ -124,7 +124,7 @@ fn with_month_name(text: &str) -> Option<Stamp> {
 }
 
 /// The date in a file's name: `2024-01-31` or `20240131`.
-pub fn name_date(path: &str) -> Option<Stamp> {
+pub(crate) fn name_date(path: &str) -> Option<Stamp> {
     let found = |width: usize, parse: &dyn Fn(&str) -> Option<Stamp>| {
         (0..path.len().saturating_sub(width - 1)).rev().find_map(|i| {
             let bytes = path.as_bytes();
@@ -145,7 +145,7 @@ pub fn name_date(path: &str) -> Option<Stamp> {
 }
 
 /// The dates that a text contains, such as `2024-01-31`.
-pub fn named_in(text: &str) -> Vec<Date> {
+pub(crate) fn named_in(text: &str) -> Vec<Date> {
     let at = |i: usize| {
         text.get(i..i + 10)
             .and_then(iso)

@@ -9,7 +9,7 @@ use arrow_array::{Array as _, Float64Array};
 use std::sync::Arc;
 
 /// Moves prices so that they satisfy the bounds given by other prices.
-pub fn keep(document: &Document, from: &[usize], new: &mut New) {
+pub(super) fn keep(document: &Document, from: &[usize], new: &mut New) {
     type Rule<'r> = (&'r str, &'r [&'r str], fn(f64, f64) -> f64);
     let rules: [Rule; 3] = [
         ("low", &["open", "close", "high"], f64::min),

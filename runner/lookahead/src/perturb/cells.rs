@@ -13,10 +13,10 @@ use arrow_select::zip::zip;
 use std::collections::BTreeMap;
 
 /// The replaced columns of some rows, by column index; missing cells stay missing.
-pub type New = BTreeMap<usize, ArrayRef>;
+pub(super) type New = BTreeMap<usize, ArrayRef>;
 
 /// The rows of a table, with some of their cells replaced.
-pub fn rows(document: &Document, from: &[usize], new: &New) -> Result<RecordBatch, String> {
+pub(super) fn rows(document: &Document, from: &[usize], new: &New) -> Result<RecordBatch, String> {
     let places: UInt64Array = from.iter().map(|&row| Some(row as u64)).collect();
     let column = |(i, column): (usize, &ArrayRef)| {
         let old = take(column, &places, None)?;

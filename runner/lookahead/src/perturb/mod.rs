@@ -22,7 +22,7 @@ use datasets::layout::SymbolFormat;
 use std::collections::BTreeSet;
 
 /// A changed version of a file.
-pub struct New {
+pub(crate) struct New {
     pub bytes: Vec<u8>,
     /// The number of rows after the moment, which the change affects.
     pub rows: u64,
@@ -34,7 +34,7 @@ pub struct New {
 ///
 /// # Errors
 /// When a table cannot be written.
-pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
+pub(crate) fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
     let is_changed = |stamp: &&Stamp| stamp.end > about.until;
     let rows = packed
         .documents()
@@ -99,7 +99,7 @@ fn is_contract(text: &str) -> bool {
 }
 
 /// The third of the symbols that ends: at least one, but none if there is only one symbol.
-pub fn delisted(symbols: &BTreeSet<String>, seed: Date) -> BTreeSet<String> {
+pub(crate) fn delisted(symbols: &BTreeSet<String>, seed: Date) -> BTreeSet<String> {
     if symbols.len() < 2 {
         return BTreeSet::new();
     }

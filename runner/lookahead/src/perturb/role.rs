@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const CODES: usize = 12;
 
 /// The role of a column.
-pub enum Role {
+pub(super) enum Role {
     /// The column is left unchanged: a date, or a key.
     Fixed,
     /// The column holds numbers between bounds.
@@ -28,7 +28,7 @@ pub enum Role {
 }
 
 /// Determines the role of a column.
-pub fn role(document: &Document, column: usize) -> Role {
+pub(super) fn role(document: &Document, column: usize) -> Role {
     let name = document.names[column].as_str();
     let is_key =
         names::of("key_part").any(|part| name.contains(part)) || name.ends_with("id") || name == "time";

@@ -19,7 +19,7 @@ struct Row {
 }
 
 /// Perturbs all rows.
-pub fn all(document: &Document) -> Result<Variant, String> {
+pub(super) fn all(document: &Document) -> Result<Variant, String> {
     let stamps = &document.stamps;
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();

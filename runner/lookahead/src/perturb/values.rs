@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray
 use std::sync::Arc;
 
 /// Replaces the values in all rows.
-pub fn all(document: &Document) -> Result<Variant, String> {
+pub(super) fn all(document: &Document) -> Result<Variant, String> {
     let from: Vec<usize> = (0..document.rows()).collect();
     let new = columns(document, &from, &vec![1.0; from.len()]);
     Ok(Variant {
@@ -22,7 +22,7 @@ pub fn all(document: &Document) -> Result<Variant, String> {
 
 /// The replaced columns of some rows: numbers are multiplied by the row's factor, which moves them 5 to 15 %
 /// up or down.
-pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> New {
+pub(super) fn columns(document: &Document, from: &[usize], factors: &[f64]) -> New {
     let (codes, symbols) = document.symbols();
     let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
     // The columns of a row share the direction of the move, and most of its size.

@@ -4,8 +4,8 @@
 mod scan;
 mod version;
 
-pub use scan::Scan;
-pub use version::Version;
+pub(crate) use scan::Scan;
+pub(crate) use version::Version;
 
 use super::document::Packed;
 use super::uncheckable::Unchecked;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const HELD: u64 = 512 << 20;
 
 /// A source.
-pub struct Source {
+pub(crate) struct Source {
     /// The source's name: `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
     pub name: String,
     /// The index of the stage's node.
@@ -56,7 +56,7 @@ enum What {
 
 /// The sources, the inputs that cannot be changed, and the inputs without dates.
 #[derive(Default)]
-pub struct Found {
+pub(crate) struct Found {
     pub sources: Vec<Source>,
     pub unchecked: Vec<Unchecked>,
     pub fixed: Vec<String>,
@@ -65,13 +65,13 @@ pub struct Found {
 }
 
 /// The files that a stage reads.
-pub fn files(node: &Node) -> Result<Vec<File>, Failure> {
+pub(crate) fn files(node: &Node) -> Result<Vec<File>, Failure> {
     runner_engine::sources(node)
         .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message)))
 }
 
 /// Finds the sources of the given stages.
-pub fn find(
+pub(crate) fn find(
     pipeline: &Pipeline,
     chosen: &[usize],
     made: &BTreeMap<usize, Made>,
@@ -221,12 +221,12 @@ fn shown(node: &Node, file: &File) -> String {
 
 impl Source {
     /// True if the source is the given output.
-    pub fn is(&self, node: usize, output: &str) -> bool {
+    pub(crate) fn is(&self, node: usize, output: &str) -> bool {
         self.node == node && matches!(&self.what, What::Output { name, .. } if name == output)
     }
 
     /// True if the stage itself depends on the source.
-    pub fn is_input(&self) -> bool {
+    pub(crate) fn is_input(&self) -> bool {
         !matches!(self.what, What::Output { .. })
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// The dates and symbols of a source.
 #[derive(Default)]
-pub struct Scan {
+pub(crate) struct Scan {
     /// The distinct dates of the source's rows.
     pub stamps: BTreeSet<Stamp>,
     /// The date of each row, in the order of the rows, by table.
@@ -19,7 +19,7 @@ pub struct Scan {
 
 impl Scan {
     /// Adds the tables of a file.
-    pub fn add(&mut self, packed: &Packed) {
+    pub(crate) fn add(&mut self, packed: &Packed) {
         for document in packed.documents() {
             let mut last = None;
             for &stamp in &document.stamps {

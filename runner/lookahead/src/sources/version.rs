@@ -10,7 +10,7 @@ use runner_engine::Failure;
 use stages_core::Source as File;
 
 /// A version of a source in an overlay.
-pub enum Version {
+pub(crate) enum Version {
     Files(Vec<(usize, Option<File>)>),
     Output {
         digest: ArtifactDigest,
@@ -23,7 +23,7 @@ pub enum Version {
 }
 
 /// Reads a file, and returns it with its size; `None` if it has no dates.
-pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
+pub(super) fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
     let bytes = std::fs::read(&file.path).map_err(|err| format!("cannot be read: {err}"))?;
     let size = bytes.len() as u64;
     // The path's directories are dropped, since their names may look like dates.
@@ -32,7 +32,7 @@ pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
 }
 
 /// Reads a file of an artifact; `None` if it has no dates.
-pub fn read_entry(
+pub(super) fn read_entry(
     artifact: &Artifact,
     entry: &Entry,
     store: &Store,
@@ -67,7 +67,11 @@ impl Held {
 impl Source {
     /// Writes a version of the source, and returns the number of changed rows; `None` if the change leaves
     /// the source unchanged.
-    pub fn version(&self, overlay: &Overlay<'_>, about: &About) -> Result<Option<(Version, u64)>, Failure> {
+    pub(crate) fn version(
+        &self,
+        overlay: &Overlay<'_>,
+        about: &About,
+    ) -> Result<Option<(Version, u64)>, Failure> {
         match &self.what {
             What::Files { files, may_drop } => {
                 let (mut changed, mut rows) = (Vec::new(), 0);

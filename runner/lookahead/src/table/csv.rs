@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A text that consists of cells.
 #[derive(Clone, Debug)]
-pub struct Csv {
+pub(crate) struct Csv {
     separator: char,
     /// The names of the columns.
     names: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Csv {
 impl Csv {
     /// Parses a text; `None` if its rows have different numbers of cells, or a single cell that is not a
     /// date.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let first = first_record(text);
         let separator = char::from(separator(first));
         let records: Vec<Record<'_>> = Records::new(text, separator).collect::<Result<_, _>>().ok()?;
@@ -65,7 +65,7 @@ impl Csv {
     }
 
     /// The cells as text columns; empty cells are null.
-    pub fn batch(&self) -> RecordBatch {
+    pub(crate) fn batch(&self) -> RecordBatch {
         let column = |i: usize| -> ArrayRef {
             let cells = self
                 .rows
@@ -81,7 +81,7 @@ impl Csv {
     }
 
     /// Formats rows of these columns as text.
-    pub fn write(&self, batch: &RecordBatch) -> Vec<u8> {
+    pub(crate) fn write(&self, batch: &RecordBatch) -> Vec<u8> {
         let mut text = self.mark.to_owned();
         if let Some(line) = &self.header {
             text.push_str(line);

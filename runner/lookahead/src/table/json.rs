@@ -34,7 +34,7 @@ impl<'de> Deserialize<'de> for Object {
 
 /// The form in which rows of JSON are written.
 #[derive(Clone, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// True for an array, false for JSON lines.
     is_array: bool,
     columns: Vec<Cells>,
@@ -42,7 +42,7 @@ pub struct Style {
 
 impl Style {
     /// True if a column holds nested or mixed values, which are stored as JSON text.
-    pub fn is_json(&self, column: usize) -> bool {
+    pub(crate) fn is_json(&self, column: usize) -> bool {
         self.columns[column].is_json
     }
 }
@@ -113,7 +113,7 @@ fn objects(rows: &[Object], is_array: bool) -> (Form, RecordBatch) {
 ///
 /// # Errors
 /// When the text is not JSON.
-pub fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
+pub(super) fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
     let dated = |(form, batch)| (form, Table::new(batch));
     if let Ok(rows) = serde_json::from_slice::<Vec<Object>>(bytes) {
         return Ok(dated(objects(&rows, true)));
@@ -163,7 +163,7 @@ fn texts(name: &str, cells: impl Iterator<Item = Option<String>>) -> (String, Ar
 ///
 /// # Errors
 /// When a cell cannot be written.
-pub fn write(style: &Style, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+pub(super) fn write(style: &Style, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let schema = batch.schema();
     let mut rows = Vec::with_capacity(batch.num_rows());
     for row in 0..batch.num_rows() {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A table in a file.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub(crate) struct Table {
     /// The table's name within the file; empty if the file holds one table.
     pub name: String,
     /// The columns.
@@ -34,7 +34,7 @@ pub struct Table {
 
 /// The format in which a table can be written again.
 #[derive(Debug)]
-pub enum Form {
+pub(crate) enum Form {
     Csv(Csv),
     Json(json::Style),
     Columns(Container),
@@ -45,7 +45,7 @@ pub enum Form {
 
 impl Table {
     /// Creates a table whose dates are in one of its columns.
-    pub fn new(batch: RecordBatch) -> Self {
+    pub(crate) fn new(batch: RecordBatch) -> Self {
         let dated = moment::table_dates(&batch);
         let (date, stamps) = dated.map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
         Self {
@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Creates a table whose first column is the date.
-    pub fn named(name: &str, batch: RecordBatch, stamps: Vec<Stamp>) -> Self {
+    pub(crate) fn named(name: &str, batch: RecordBatch, stamps: Vec<Stamp>) -> Self {
         Self {
             name: name.to_owned(),
             batch,
@@ -105,7 +105,7 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
 ///
 /// # Errors
 /// The reason why the file cannot be unpacked.
-pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entries<'a>), String> {
+pub(crate) fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entries<'a>), String> {
     let (packing, mut files) =
         packing::unpack(bytes, packing::UNPACKED_LIMIT, Wanted::All).map_err(|fault| match &fault.entry {
             Some(entry) => format!("`{entry}` {}", fault.what),
@@ -122,7 +122,7 @@ pub fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entr
 ///
 /// # Errors
 /// The reason why a file cannot be read.
-pub fn read(
+pub(crate) fn read(
     path: &str,
     packing: Packing,
     files: &[(String, Cow<'_, [u8]>)],
@@ -233,7 +233,7 @@ impl Form {
     ///
     /// # Errors
     /// When a column's type cannot be written.
-    pub fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+    pub(crate) fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
         match self {
             Self::Csv(csv) => Ok(csv.write(batch)),
             Self::Json(style) => json::write(style, batch),
@@ -244,7 +244,7 @@ impl Form {
     }
 
     /// The reason why a table of this format cannot be written with other rows.
-    pub fn refusal(&self) -> Option<&'static str> {
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::Array(header) if !header.is_by_rows() => {
                 Some("is an array in Fortran's order, whose future cannot be changed")
@@ -283,7 +283,11 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
 ///
 /// # Errors
 /// When the columns do not match the schema.
-pub fn with_rows(schema: Arc<Schema>, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn with_rows(
+    schema: Arc<Schema>,
+    arrays: Vec<ArrayRef>,
+    rows: usize,
+) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(schema, arrays, &RecordBatchOptions::new().with_row_count(Some(rows)))
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Connections<'s> {
 impl<'s> Connections<'s> {
     /// Matches the points that the references of a stage select. `points` has the points of each stage, by
     /// index.
-    pub fn new(needs: &'s Needs, points: &'s [Vec<Point>]) -> Self {
+    pub(crate) fn new(needs: &'s Needs, points: &'s [Vec<Point>]) -> Self {
         let of = |reference: &Reference| Matching::new(reference, &points[reference.stage]);
         let ports = needs.ports.iter();
         Self {
@@ -36,7 +36,7 @@ impl<'s> Connections<'s> {
     }
 
     /// The nodes whose outputs a point reads, by port. `first` has the index of the first node of each stage.
-    pub fn inputs(&self, point: &Point, first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
+    pub(crate) fn inputs(&self, point: &Point, first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
         let of = |port| {
             let inputs = self.at(port, point).flat_map(|(reference, producers)| {
                 producers.iter().map(|i| InputRef {
@@ -52,7 +52,7 @@ impl<'s> Connections<'s> {
 
     /// The directories of the inputs that a program collects at a point, by port: they are named by the axes
     /// in which the inputs differ.
-    pub fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
         let mut folders = BTreeMap::new();
         for (port, (name, references)) in self.needs.ports.iter().enumerate() {
             let collects = |reference: &Reference| {

@@ -37,7 +37,7 @@ pub(crate) struct Resolved<'a> {
 
 impl Resolved<'_> {
     /// The text of the resolved file. The document must be valid.
-    pub fn text(&self, problems: &mut Problems) -> String {
+    pub(crate) fn text(&self, problems: &mut Problems) -> String {
         let mut out = format!(
             "# {}, resolved. Its paths are relative to {}\nversion: 1\nname: {}\n",
             self.file.display(),

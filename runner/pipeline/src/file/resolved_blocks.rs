@@ -31,7 +31,7 @@ pub(crate) fn set_by_night(document: &Document) -> BTreeSet<&str> {
 
 impl Blocks<'_> {
     /// The top-level entries of the file.
-    pub fn entries(&self) -> Vec<(Key, Tree)> {
+    pub(crate) fn entries(&self) -> Vec<(Key, Tree)> {
         let document = self.document;
         let schedule = document.schedule.as_ref().zip(self.schedule);
         let blocks = [

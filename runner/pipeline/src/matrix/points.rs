@@ -22,7 +22,7 @@ pub(crate) struct Folders {
 
 impl Folders {
     /// Adds the name of a point.
-    pub fn add<'p>(&mut self, point: impl Iterator<Item = (&'p String, &'p Json)>) {
+    pub(crate) fn add<'p>(&mut self, point: impl Iterator<Item = (&'p String, &'p Json)>) {
         let parts: Vec<String> = point
             .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
             .collect();
@@ -45,7 +45,7 @@ impl Folders {
     }
 
     /// The names, in the order of the points.
-    pub fn finish(self) -> Vec<String> {
+    pub(crate) fn finish(self) -> Vec<String> {
         self.names
     }
 }
@@ -92,7 +92,7 @@ pub(crate) struct Matching {
 
 impl Matching {
     /// Matches the points that a reference selects; all points of a stage have the same axes.
-    pub fn new(reference: &Reference, producers: &[Point]) -> Self {
+    pub(crate) fn new(reference: &Reference, producers: &[Point]) -> Self {
         let axes = producers.first().into_iter().flat_map(Point::keys);
         let shared: Vec<String> = axes.filter(|axis| is_shared(reference, axis)).cloned().collect();
         let mut by_key: HashMap<String, Vec<usize>> = HashMap::new();
@@ -108,7 +108,7 @@ impl Matching {
     }
 
     /// The indices of the producer's points that match a point of the consumer.
-    pub fn of(&self, user: &Point) -> &[usize] {
+    pub(crate) fn of(&self, user: &Point) -> &[usize] {
         let key = key(self.shared.iter().map(|axis| user.get(axis)));
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }

@@ -33,7 +33,7 @@ pub(crate) struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Creates the stream of the axis `name`: streams of different axes with the same seed are independent.
-    pub fn new(draw: &'a Draw, seed: u64, name: &str) -> Self {
+    pub(crate) fn new(draw: &'a Draw, seed: u64, name: &str) -> Self {
         let bytes = name.as_bytes();
         let mut words = vec![DOMAIN, seed, bytes.len() as u64];
         words.extend(bytes.chunks(8).map(|chunk| {
@@ -48,7 +48,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Draws the next value.
-    pub fn next(&mut self) -> Json {
+    pub(crate) fn next(&mut self) -> Json {
         let random = &mut self.random;
         match self.draw {
             Draw::Uniform(from, to) => float(round(from + (to - from) * random.uniform()).clamp(*from, *to)),

@@ -91,7 +91,7 @@ pub(crate) struct This<'a> {
 
 impl This<'_> {
     /// The absolute path of the pipeline file.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.base.join(self.file.file_name().unwrap_or_default())
     }
 }

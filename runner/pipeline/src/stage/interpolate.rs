@@ -38,7 +38,7 @@ pub(crate) struct Variables<'e> {
 }
 
 impl<'e> Variables<'e> {
-    pub fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
+    pub(crate) fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
         Self { all, tried }
     }
 

@@ -34,7 +34,7 @@ pub(crate) enum Given {
 impl Setting {
     /// Replaces the interpolations in the value: a profile may contain them, since it is part of a file,
     /// while an argument is taken literally.
-    pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
+    pub(crate) fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
         let value = match &self.value {
             Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
             Given::Text(text) => Given::Text(text.clone()),
@@ -45,7 +45,7 @@ impl Setting {
 
     /// The setting with another path, `path`, and an argument's text escaped, so that it can be interpolated
     /// later.
-    pub fn within(&self, path: &[Step]) -> Self {
+    pub(crate) fn within(&self, path: &[Step]) -> Self {
         let value = match &self.value {
             Given::Text(text) => Given::Text(text.replace("${", "$${")),
             Given::Tree(tree) => Given::Tree(tree.clone()),
@@ -59,7 +59,7 @@ impl Setting {
     }
 
     /// Sets the field in a stage's `with:`. `default` is the stage kind's complete default configuration.
-    pub fn apply(&self, with: &mut Tree, default: &Json) -> Result<(), (Spot, String, String)> {
+    pub(crate) fn apply(&self, with: &mut Tree, default: &Json) -> Result<(), (Spot, String, String)> {
         let mut target = with;
         let mut defaults = Some(default);
         for step in &self.path {
@@ -125,7 +125,12 @@ pub(crate) enum Strictness {
 
 impl Given {
     /// The value that replaces `old`, or an error message and a hint.
-    pub fn read(&self, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
+    pub(crate) fn read(
+        &self,
+        spot: Spot,
+        old: &Value,
+        strictness: Strictness,
+    ) -> Result<Tree, (String, String)> {
         match self {
             Self::Text(text) => typed(text, spot, old, strictness),
             Self::Tree(tree) if strictness == Strictness::Kind => Ok(tree.clone()),

@@ -119,7 +119,7 @@ pub(crate) struct Finder<'e> {
 
 impl<'e> Finder<'e> {
     /// Creates a finder; `env` has the engine's `PATH` and `HOME`.
-    pub fn new(env: &'e BTreeMap<String, String>) -> Self {
+    pub(crate) fn new(env: &'e BTreeMap<String, String>) -> Self {
         Self {
             env,
             known: RefCell::default(),
@@ -127,7 +127,7 @@ impl<'e> Finder<'e> {
     }
 
     /// Finds the tool of a request, whose paths are relative to `base`.
-    pub fn find(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+    pub(crate) fn find(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let key = (base.to_owned(), request.clone());
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
@@ -140,7 +140,7 @@ impl<'e> Finder<'e> {
     /// Finds the interpreter of a `uses: python` stage. An interpreter inside a virtual environment
     /// represents the environment, which needs no lock file: the versions of its packages are part of the
     /// stage's key.
-    pub fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
+    pub(crate) fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
         let path = match written.contains('/') {
             true => base.join(plain(written)),

@@ -95,7 +95,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// The environment variables passed to the stage from outside.
-    pub fn secrets(&self) -> &[String] {
+    pub(crate) fn secrets(&self) -> &[String] {
         match &self.job {
             Job::Command(program) => &program.secrets,
             Job::Kind { .. } | Job::Broken => &[],

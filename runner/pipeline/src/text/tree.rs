@@ -200,7 +200,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// The key, if the step is one.
-    pub fn key(&self) -> Option<&str> {
+    pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Self::Key(name) => Some(name),
             Self::Index(_) => None,

@@ -32,22 +32,22 @@ const HINTS: &str = include_str!("hints.txt");
 
 impl Block {
     /// The block of the key `key`.
-    pub fn of(key: &'static str) -> Self {
+    pub(crate) fn of(key: &'static str) -> Self {
         Self::named(key, format!("`{key}`"))
     }
 
     /// An entry of the list at the key `key`.
-    pub fn entry(key: &'static str) -> Self {
+    pub(crate) fn entry(key: &'static str) -> Self {
         Self::named(key, format!("an entry of `{key}`"))
     }
 
     /// A block of the key `key` with a name for messages.
-    pub fn named(key: &'static str, name: String) -> Self {
+    pub(crate) fn named(key: &'static str, name: String) -> Self {
         Self { key, name }
     }
 
     /// Reads the block with its interpolations replaced; `None` if it has errors, all of which are reported.
-    pub fn fill<T: DeserializeOwned>(
+    pub(crate) fn fill<T: DeserializeOwned>(
         &self,
         tree: &Tree,
         scope: &Scope,
@@ -59,7 +59,7 @@ impl Block {
     }
 
     /// Reads a list of such blocks; blocks with errors are omitted.
-    pub fn list<T: DeserializeOwned>(
+    pub(crate) fn list<T: DeserializeOwned>(
         &self,
         tree: Option<&Tree>,
         scope: &Scope,
@@ -78,7 +78,7 @@ impl Block {
     }
 
     /// Reads the values of `filled`, whose positions are those of `tree`.
-    pub fn read<T: DeserializeOwned>(
+    pub(crate) fn read<T: DeserializeOwned>(
         &self,
         tree: &Tree,
         filled: &Tree,

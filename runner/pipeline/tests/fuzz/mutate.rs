@@ -3,14 +3,14 @@
 use stages_numerics::random::Random;
 
 /// Choices that a seed decides.
-pub struct Chance(Random);
+pub(crate) struct Chance(Random);
 
 impl Chance {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Random::new(&[seed]))
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0.below(n.max(1) as u64) as usize
     }
 }
@@ -69,7 +69,7 @@ const PIECES: [&[u8]; 48] = [
 
 /// One of the examples with some changes: bits, pieces, parts moved, repeated, removed, or taken from another
 /// example.
-pub fn mutated(examples: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
+pub(crate) fn mutated(examples: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
     let mut bytes = examples[chance.below(examples.len())].clone();
     for _ in 0..=chance.below(6) {
         let at = chance.below(bytes.len() + 1);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-pub fn all() -> &'static [Box<dyn AnyStage>] {
+pub(crate) fn all() -> &'static [Box<dyn AnyStage>] {
     static KINDS: LazyLock<Vec<Box<dyn AnyStage>>> = LazyLock::new(|| {
         vec![
             erase(Market),
@@ -66,7 +66,7 @@ macro_rules! kind {
 /// Settings of a market.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct MarketConfig {
+pub(crate) struct MarketConfig {
     /// Trading days.
     days: u32,
     /// The seed.
@@ -124,7 +124,7 @@ kind!(
 /// Settings of a source of files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct FilesConfig {
+pub(crate) struct FilesConfig {
     /// Files.
     path: String,
     /// Dates to keep.
@@ -134,7 +134,7 @@ pub struct FilesConfig {
 /// A range of dates, both included.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Dates {
+pub(crate) struct Dates {
     /// The first.
     from: String,
     /// The last.
@@ -160,7 +160,7 @@ kind!(
 /// No settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct NoConfig {}
+pub(crate) struct NoConfig {}
 
 kind!(
     Iv,
@@ -179,7 +179,7 @@ kind!(
 /// A pricing model.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Model {
+pub(crate) enum Model {
     /// Black-Scholes-Merton.
     #[default]
     BlackScholesMerton,
@@ -190,7 +190,7 @@ pub enum Model {
 /// Settings of Greeks.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct GreeksConfig {
+pub(crate) struct GreeksConfig {
     /// The pricing model.
     model: Model,
 }
@@ -206,7 +206,7 @@ kind!(
 /// Settings of indicators.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct TechnicalConfig {
+pub(crate) struct TechnicalConfig {
     /// Periods in bars.
     periods: Vec<u32>,
 }
@@ -254,7 +254,7 @@ kind!(
 /// Contract slots.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Slate {
+pub(crate) struct Slate {
     /// Slots.
     count: u32,
     /// Target deltas, from 0 to 1.
@@ -273,7 +273,7 @@ impl Default for Slate {
 /// The form of the actions.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Menu {
+pub(crate) enum Menu {
     /// About ten strategies.
     #[default]
     Standard,
@@ -284,7 +284,7 @@ pub enum Menu {
 /// Settings of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct EnvConfig {
+pub(crate) struct EnvConfig {
     /// Money at the start, in the currency of the market.
     capital: f64,
     /// Contract slots.
@@ -343,7 +343,7 @@ kind!(
 /// Settings of training.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct PpoConfig {
+pub(crate) struct PpoConfig {
     /// The seed.
     seed: u64,
     /// The step size.

@@ -50,7 +50,7 @@ struct Known {
 
 impl Mlflow {
     /// A server at an address, which gets no request yet.
-    pub fn new(uri: &str, experiment: Option<String>, token: Option<String>) -> Result<Self, String> {
+    pub(super) fn new(uri: &str, experiment: Option<String>, token: Option<String>) -> Result<Self, String> {
         let bearer = |token| ("authorization".to_owned(), format!("Bearer {token}"));
         Ok(Self {
             web: Web::new(TIMEOUT).map_err(Trouble::text)?,

@@ -37,7 +37,7 @@ struct Times {
 
 impl Otlp {
     /// A collector at an address; `headers` are `name=value,name=value`.
-    pub fn new(endpoint: &str, headers: Option<&str>) -> Result<Self, String> {
+    pub(super) fn new(endpoint: &str, headers: Option<&str>) -> Result<Self, String> {
         let headers = headers
             .unwrap_or_default()
             .split(',')

@@ -75,7 +75,7 @@ impl LiveRunPage {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn open(site: &Site, id: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(site: &Site, id: &str) -> Result<Self, Failure> {
         LiveRun::open(&site.runs, id).map(Self)
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// The page's address.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("/?where={}&page={}", encode(&self.filter), self.page)
     }
 }
@@ -147,7 +147,7 @@ const SELDOM: u32 = 4;
 
 impl LiveRuns {
     /// The list of a page.
-    pub fn new(site: Site, wanted: Wanted) -> Self {
+    pub(crate) fn new(site: Site, wanted: Wanted) -> Self {
         Self {
             site,
             wanted,

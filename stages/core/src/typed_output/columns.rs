@@ -35,12 +35,12 @@ pub(super) struct Table {
 
 impl Table {
     /// The place of a row, for messages.
-    pub fn place(&self, row: usize) -> String {
+    pub(super) fn place(&self, row: usize) -> String {
         let row = self.lines.as_ref().map_or(row + 1, |lines| lines[row]);
         format!("`{}`, row {row}", self.name)
     }
 
-    pub fn error(&self, row: usize, column: &str, what: &str) -> StageError {
+    pub(super) fn error(&self, row: usize, column: &str, what: &str) -> StageError {
         StageError::new(format!(
             "{}, column `{}`: {what}",
             self.place(row),
@@ -49,7 +49,7 @@ impl Table {
     }
 
     /// Fails at the first row of the table that is wrong.
-    pub fn refuse(
+    pub(super) fn refuse(
         &self,
         column: &str,
         is_wrong: impl Fn(usize) -> bool,
@@ -66,7 +66,7 @@ impl Table {
     ///
     /// # Errors
     /// When two columns have the same name, or one has none.
-    pub fn names(&self) -> Result<Vec<&str>, StageError> {
+    pub(super) fn names(&self) -> Result<Vec<&str>, StageError> {
         let mut seen = BTreeSet::new();
         let names: Vec<&str> = self
             .batch
@@ -91,12 +91,12 @@ impl Table {
     ///
     /// # Errors
     /// When the column has another type, a value is missing that must not be, or a value is invalid.
-    pub fn column(&self, column: &Column) -> Result<ArrayRef, StageError> {
+    pub(super) fn column(&self, column: &Column) -> Result<ArrayRef, StageError> {
         self.column_of(column.name, column.ty, column.nullable)
     }
 
     /// The values of the column `name`, converted to `ty`; for columns outside a schema.
-    pub fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
+    pub(super) fn column_of(&self, name: &str, ty: Type, nullable: bool) -> Result<ArrayRef, StageError> {
         let rows = self.batch.num_rows();
         // A column without rows often has no type: pandas does not know the type of an empty column of
         // objects.

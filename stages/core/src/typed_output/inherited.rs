@@ -28,7 +28,7 @@ impl Inherited {
     ///
     /// # Errors
     /// When the metadata of a chain is damaged.
-    pub fn of(inputs: &BTreeMap<String, Vec<Input>>) -> Result<Self, StageError> {
+    pub(super) fn of(inputs: &BTreeMap<String, Vec<Input>>) -> Result<Self, StageError> {
         let chains = inputs
             .iter()
             .flat_map(|(port, inputs)| inputs.iter().map(move |input| (port, input)))
@@ -41,7 +41,7 @@ impl Inherited {
 
     /// The terms of a class. A class of adjusted contracts that is in no chain takes the terms of its
     /// unadjusted root, except multiplier and deliverable.
-    pub fn of_class(&self, symbol: &str, root: &str) -> OfClass {
+    pub(super) fn of_class(&self, symbol: &str, root: &str) -> OfClass {
         let mut of_class = OfClass::default();
         let mut stated: Option<&str> = None;
         for (port, chain) in &self.chains {
@@ -71,7 +71,7 @@ impl Inherited {
 
 impl OfClass {
     /// Warnings about terms on which the chains disagree and that the rows (`file`) do not state.
-    pub fn disputed(&self, file: &Terms, root: &str) -> Vec<String> {
+    pub(super) fn disputed(&self, file: &Terms, root: &str) -> Vec<String> {
         let stated = file.stated();
         let is_open = |term: &str| stated.iter().all(|(name, _)| *name != term);
         let disputed = self.contradictions.iter().filter(|(term, _)| is_open(term));

@@ -17,7 +17,7 @@ const GOAL: f64 = 0.45;
 
 /// A car whose state is position and velocity. An episode ends on the hilltop, and is cut off after 999
 /// steps. Gymnasium charges for the square of a push beyond the bounds, which here counts as the bound.
-pub struct MountainCar;
+pub(super) struct MountainCar;
 
 impl Task for MountainCar {
     const NAME: &'static str = "MountainCarContinuous-v0";

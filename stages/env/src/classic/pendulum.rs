@@ -14,7 +14,7 @@ const MAX_SPEED: f64 = 8.0;
 
 /// A pendulum whose state is the angle from upright and the angular velocity. An episode is cut off after 200
 /// steps and never ends by itself.
-pub struct Pendulum;
+pub(super) struct Pendulum;
 
 impl Task for Pendulum {
     const NAME: &'static str = "Pendulum-v1";

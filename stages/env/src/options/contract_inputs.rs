@@ -39,7 +39,7 @@ impl ContractSets {
     ///
     /// # Errors
     /// Fails when a data set is damaged.
-    pub fn open(context: &Context, port: &str) -> Result<Self, StageError> {
+    pub(super) fn open(context: &Context, port: &str) -> Result<Self, StageError> {
         let sets = context
             .list(port)
             .iter()
@@ -73,7 +73,7 @@ impl ContractSets {
     /// When no set has any; when a set beside a chain lacks one of the chain's partitions; when one has days
     /// and the other instants; or when two features have one name, or a feature that of one of the slate's
     /// own.
-    pub fn of<'a>(
+    pub(super) fn of<'a>(
         &'a self,
         context: &'a Context,
         world: &'a WorldInput,

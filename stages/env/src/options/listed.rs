@@ -28,7 +28,7 @@ impl Listed {
     ///
     /// # Errors
     /// Fails when a configured multiplier contradicts the chain's, or when classes have several multipliers.
-    pub fn new(config: &OptionsConfig, meta: &Value, symbol: &str) -> Result<Self, StageError> {
+    pub(super) fn new(config: &OptionsConfig, meta: &Value, symbol: &str) -> Result<Self, StageError> {
         let contracts = contracts::read(meta)?.of_symbol(symbol);
         let mut warnings = Vec::new();
         let stated = contracts
@@ -122,7 +122,7 @@ impl Listed {
     }
 
     /// Drops the quotes of classes that are not traded.
-    pub fn keep(&self, days: &mut [Day]) {
+    pub(super) fn keep(&self, days: &mut [Day]) {
         if self.left_out.is_empty() {
             return;
         }

@@ -139,7 +139,7 @@ impl<P: Parts> Clone for EnvView<'_, P> {
 impl<P: Parts> Copy for EnvView<'_, P> {}
 
 /// All environments of a batch, B with N positions each.
-pub struct States<P: Parts> {
+pub(crate) struct States<P: Parts> {
     /// The accounts `[B]`.
     pub(super) accounts: Vec<P::Account>,
     /// The positions `[B, N]`.

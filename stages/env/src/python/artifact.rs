@@ -45,7 +45,7 @@ pub(super) struct Versions {
 
 impl Versions {
     /// The first difference between these versions and `here`, in words.
-    pub fn difference(&self, here: &Self) -> Option<String> {
+    pub(super) fn difference(&self, here: &Self) -> Option<String> {
         if self.python != here.python {
             return Some(format!("{} then, {} now", self.python, here.python));
         }
@@ -81,7 +81,7 @@ pub(super) enum ActionSpaces {
 
 impl Spaces {
     /// The spec in the terms of all environments.
-    pub fn spec(&self, name: &str) -> EnvSpec {
+    pub(super) fn spec(&self, name: &str) -> EnvSpec {
         let numbered = |n: usize| (0..n).map(|k| format!("action[{k}]")).collect();
         let masked = self.masked;
         let action_space = match &self.action {
@@ -115,7 +115,7 @@ impl Spaces {
 
 impl Made {
     /// The part of a request that says how an environment is made.
-    pub fn request(name: &str, is_call: bool, kwargs: &BTreeMap<String, Value>) -> Value {
+    pub(super) fn request(name: &str, is_call: bool, kwargs: &BTreeMap<String, Value>) -> Value {
         json!({ "name": name, "call": is_call.then_some(name), "kwargs": kwargs })
     }
 }

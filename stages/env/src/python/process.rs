@@ -62,7 +62,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails when the worker cannot be started.
-    pub fn start(
+    pub(super) fn start(
         program: &Path,
         dir: &Path,
         shared: Option<&File>,
@@ -107,7 +107,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails when the worker has ended.
-    pub fn send(&mut self, bytes: &[u8]) -> Result<(), StageError> {
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), StageError> {
         match self.socket.get_mut().write_all(bytes) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.failure()),
@@ -118,7 +118,7 @@ impl Process {
     ///
     /// # Errors
     /// Returns the worker's error, or fails when the worker crashed or took too long.
-    pub fn done(&mut self) -> Result<(), StageError> {
+    pub(super) fn done(&mut self) -> Result<(), StageError> {
         self.wait(Some(self.limit))
     }
 
@@ -126,7 +126,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails as [`Self::done`] does.
-    pub fn done_with_all(&mut self) -> Result<(), StageError> {
+    pub(super) fn done_with_all(&mut self) -> Result<(), StageError> {
         self.wait(None)
     }
 
@@ -147,7 +147,7 @@ impl Process {
     ///
     /// # Errors
     /// Fails as [`Self::done`] does.
-    pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
+    pub(super) fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
         let limit = self.limit;
         self.limit = self.limit.max(START);
         self.wait(Some(self.limit))?;

@@ -17,7 +17,7 @@ pub(super) struct Saved {
 
 impl Saved {
     /// The state of `batch` environments before their first episodes, with observations of `width` numbers.
-    pub fn new(batch: usize, width: usize) -> Self {
+    pub(super) fn new(batch: usize, width: usize) -> Self {
         Self {
             started: false,
             episodes: vec![0; batch],
@@ -27,7 +27,7 @@ impl Saved {
     }
 
     /// The state as bytes.
-    pub fn write(&self, tag: &str) -> Vec<u8> {
+    pub(super) fn write(&self, tag: &str) -> Vec<u8> {
         let lengths: Vec<u64> = self.actions.iter().map(|actions| actions.len() as u64).collect();
         let writer = StateWriter::new(tag)
             .array(&lengths)
@@ -42,7 +42,7 @@ impl Saved {
     ///
     /// # Errors
     /// When it is none of `tag`, or incomplete.
-    pub fn read(&mut self, bytes: &[u8], tag: &str) -> Result<(), String> {
+    pub(super) fn read(&mut self, bytes: &[u8], tag: &str) -> Result<(), String> {
         let batch = self.episodes.len();
         let head = StateWriter::new(tag).finish().len();
         let mut lengths = vec![0_u64; batch];

@@ -34,7 +34,7 @@ impl Shared {
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn new(spec: &EnvSpec, batch: usize) -> Result<Self, StageError> {
+    pub(super) fn new(spec: &EnvSpec, batch: usize) -> Result<Self, StageError> {
         let failed = |err: std::io::Error| StageError::new(format!("cannot make shared memory: {err}"));
         let mut size = 0_u64;
         let mut array = |bytes: usize| {
@@ -63,7 +63,7 @@ impl Shared {
     }
 
     /// The places of the arrays, for a worker.
-    pub fn request(&self) -> Value {
+    pub(super) fn request(&self) -> Value {
         json!({
             "actions": self.actions,
             "obs": self.obs,
@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// The size of all arrays in bytes.
-    pub fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.size
     }
 
@@ -85,7 +85,7 @@ impl Shared {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn read<T: bytemuck::Pod>(&self, at: u64, values: &mut [T]) -> Result<(), StageError> {
+    pub(super) fn read<T: bytemuck::Pod>(&self, at: u64, values: &mut [T]) -> Result<(), StageError> {
         self.file
             .read_exact_at(bytemuck::cast_slice_mut(values), at)
             .map_err(|err| StageError::new(format!("cannot read shared memory: {err}")))
@@ -95,7 +95,7 @@ impl Shared {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn write<T: bytemuck::NoUninit>(&self, at: u64, values: &[T]) -> Result<(), StageError> {
+    pub(super) fn write<T: bytemuck::NoUninit>(&self, at: u64, values: &[T]) -> Result<(), StageError> {
         self.file
             .write_all_at(bytemuck::cast_slice(values), at)
             .map_err(|err| StageError::new(format!("cannot write shared memory: {err}")))

@@ -16,7 +16,7 @@ pub(super) struct Filled {
 
 impl Filled {
     /// The observed values of a row, in single precision.
-    pub fn observed(&self, row: usize) -> impl Iterator<Item = f32> + '_ {
+    pub(super) fn observed(&self, row: usize) -> impl Iterator<Item = f32> + '_ {
         let width = self.widths[0];
         self.observed[row * width..(row + 1) * width]
             .iter()
@@ -24,7 +24,7 @@ impl Filled {
     }
 
     /// The values of a row that expressions name.
-    pub fn terms(&self, row: usize) -> impl Iterator<Item = f64> + '_ {
+    pub(super) fn terms(&self, row: usize) -> impl Iterator<Item = f64> + '_ {
         let width = self.widths[1];
         self.terms[row * width..(row + 1) * width].iter().copied()
     }

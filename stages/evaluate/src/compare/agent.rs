@@ -52,7 +52,7 @@ impl Agent {
     ///
     /// # Errors
     /// Fails when the trajectory is not that of a policy and of cash in worlds.
-    pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+    pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
             .hint("compare backtests over the test worlds of `env/options`")
@@ -152,7 +152,7 @@ impl Common {
     ///
     /// # Errors
     /// Fails when the backtests are of different worlds or mostly of different dates.
-    pub fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
+    pub(super) fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
         let first = agents
             .clone()
             .next()
@@ -212,7 +212,7 @@ impl Common {
     ///
     /// # Errors
     /// Fails when there is a single world.
-    pub fn check_worlds(&self) -> Result<(), StageError> {
+    pub(super) fn check_worlds(&self) -> Result<(), StageError> {
         match self.worlds {
             0 | 1 => Err(StageError::new(
                 "the backtests are of a single world, over which there is no interval",
@@ -226,7 +226,7 @@ impl Common {
     }
 
     /// The sums of an agent's excess returns over the common steps, by world, in the order of the episodes.
-    pub fn sums(&self, agent: &Agent) -> Vec<Sums> {
+    pub(super) fn sums(&self, agent: &Agent) -> Vec<Sums> {
         let mut sums = Vec::with_capacity(self.worlds);
         let mut last = None;
         for episode in self.episodes(agent) {
@@ -242,7 +242,7 @@ impl Common {
     }
 
     /// The common steps of an agent's episodes, in order.
-    pub fn episodes<'a>(&self, agent: &'a Agent) -> Vec<CommonSteps<'a>> {
+    pub(super) fn episodes<'a>(&self, agent: &'a Agent) -> Vec<CommonSteps<'a>> {
         let episodes = agent.episodes.iter().zip(&self.times);
         let common = episodes.map(|(episode, times)| CommonSteps {
             world: &episode.world,
@@ -252,7 +252,7 @@ impl Common {
     }
 
     /// Periods per year; NaN with too few observations.
-    pub fn annual(&self) -> f64 {
+    pub(super) fn annual(&self) -> f64 {
         self.periods.annual(self.steps)
     }
 }

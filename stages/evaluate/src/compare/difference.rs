@@ -38,7 +38,7 @@ pub(super) struct Comparison {
 
 impl Resampling {
     /// `draws` resamples of the given numbers of seeds of the agent, seeds of the other agent, and worlds.
-    pub fn new((agent, against, worlds): (usize, usize, usize), draws: usize, seed: u64) -> Self {
+    pub(super) fn new((agent, against, worlds): (usize, usize, usize), draws: usize, seed: u64) -> Self {
         let draw = |draw: usize| {
             let mut random = Random::new(&[seed, 0x636f_6d70, draw as u64]);
             let mut some = |n: usize| -> Vec<usize> {
@@ -58,7 +58,7 @@ impl Resampling {
 
     /// Compares a figure, given the sums of each seed's excess returns by world, `[seed][world]`. A seed's
     /// figure is that of the returns of all its worlds; an agent's figure is the mean over its seeds.
-    pub fn compare(
+    pub(super) fn compare(
         &self,
         agent: &[Vec<Sums>],
         against: &[Vec<Sums>],

@@ -213,7 +213,7 @@ fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) 
 
 impl Judgement {
     /// Adds the numbers of the verdict to the metrics.
-    pub fn add_to(&self, metrics: &mut Metrics, config: &VerdictConfig, evidence: &Evidence) {
+    pub(super) fn add_to(&self, metrics: &mut Metrics, config: &VerdictConfig, evidence: &Evidence) {
         metrics.add("verdict", self.verdict.number());
         metrics.estimate("difference/log_return", self.log_return);
         metrics.add("difference/probabilistic_sharpe", self.probabilistic);

@@ -26,7 +26,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// The share of the rows that break the rule.
-    pub fn share(self) -> f64 {
+    pub(super) fn share(self) -> f64 {
         self.broken as f64 / self.rows as f64
     }
 }
@@ -41,7 +41,7 @@ pub(super) struct Broken {
 impl Broken {
     /// The probability of counts at least as far apart, were the share the same: twice the smaller tail of
     /// the hypergeometric distribution, of Fisher's exact test.
-    pub fn probability(self) -> f64 {
+    pub(super) fn probability(self) -> f64 {
         let Self { before, now } = self;
         exact_probability((before.broken, before.rows), (now.broken, now.rows))
     }

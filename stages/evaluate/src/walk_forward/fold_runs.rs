@@ -37,17 +37,17 @@ pub(super) struct Strategy {
 
 impl Run {
     /// The simple returns of the net asset value, from snapshot to snapshot.
-    pub fn returns(&self) -> Vec<f64> {
+    pub(super) fn returns(&self) -> Vec<f64> {
         self.nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
     }
 
     /// The levels of the underlying.
-    pub fn underlying_returns(&self) -> Vec<f64> {
+    pub(super) fn underlying_returns(&self) -> Vec<f64> {
         self.underlying.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
     }
 
     /// The dates of the snapshots.
-    pub fn dates(&self) -> Vec<Date> {
+    pub(super) fn dates(&self) -> Vec<Date> {
         self.times.iter().map(|time| time.date).collect()
     }
 
@@ -61,7 +61,7 @@ impl FoldRuns {
     ///
     /// # Errors
     /// Fails when the trajectory is not that of a market's account.
-    pub fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+    pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
             .hint(

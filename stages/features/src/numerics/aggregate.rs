@@ -11,7 +11,7 @@ use super::state::state;
 use std::marker::PhantomData;
 
 /// An associative aggregate of the values of `V` series, held in `T` numbers.
-pub trait Aggregate<const V: usize, const T: usize> {
+pub(super) trait Aggregate<const V: usize, const T: usize> {
     /// Sets `total` to the aggregate of one row.
     fn of(values: &[f64; V], total: &mut [f64; T]);
     /// Appends the aggregate `later` of the next `m` rows to `total`, the aggregate of `n` rows. In place,
@@ -21,7 +21,7 @@ pub trait Aggregate<const V: usize, const T: usize> {
 
 /// The aggregates of the last `n` rows at each row.
 #[derive(Clone, Debug)]
-pub struct RollingAggregate<K, const V: usize, const T: usize> {
+pub(super) struct RollingAggregate<K, const V: usize, const T: usize> {
     lookbacks: [Lookback; V],
     totals: [Vec<f64>; T],
     next: [Vec<f64>; T],
@@ -32,7 +32,7 @@ pub struct RollingAggregate<K, const V: usize, const T: usize> {
 state!([K, const V: usize, const T: usize] RollingAggregate<K, V, T> { lookbacks });
 
 impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, T> {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             lookbacks: std::array::from_fn(|_| Lookback::new(n - 1)),
             totals: std::array::from_fn(|_| Vec::new()),
@@ -45,7 +45,7 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
     /// Processes a block of rows. Returns the aggregates at the last rows of the block: at all those with at
     /// least `n` rows up to and including them.
     #[inline(always)]
-    pub fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
+    pub(super) fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
         let mut k = 0;
         let values = self.lookbacks.each_mut().map(|lookback| {
             k += 1;
@@ -94,7 +94,7 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
 
 /// A function of the aggregate of the last `n` rows and of the last row itself. Rows have `K` columns, the
 /// first `V` of which are aggregated.
-pub struct Windowed<A, F, const V: usize, const T: usize> {
+pub(super) struct Windowed<A, F, const V: usize, const T: usize> {
     window: RollingAggregate<A, V, T>,
     map: F,
 }
@@ -102,7 +102,7 @@ pub struct Windowed<A, F, const V: usize, const T: usize> {
 state!([A, F, const V: usize, const T: usize] Windowed<A, F, V, T> { window });
 
 /// A kernel that computes `map(aggregate, row)` over windows of `n` rows.
-pub fn windowed<A: Aggregate<V, T>, F, const V: usize, const T: usize>(
+pub(super) fn windowed<A: Aggregate<V, T>, F, const V: usize, const T: usize>(
     n: usize,
     map: F,
 ) -> Windowed<A, F, V, T> {
@@ -179,7 +179,7 @@ fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
 
 /// The aggregate for sums.
 #[derive(Clone, Debug)]
-pub struct Sum;
+pub(super) struct Sum;
 
 impl<const V: usize> Aggregate<V, V> for Sum {
     #[inline(always)]
@@ -196,7 +196,7 @@ impl<const V: usize> Aggregate<V, V> for Sum {
 /// The aggregate for variances: the mean and the sum of squared deviations from it. Free of cancellation
 /// where the deviations are small beside the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Debug)]
-pub struct Deviations;
+pub(super) struct Deviations;
 
 impl Aggregate<1, 2> for Deviations {
     #[inline(always)]
@@ -216,7 +216,7 @@ impl Aggregate<1, 2> for Deviations {
 /// The aggregate for covariances: the means of two series, the sums of squared deviations from them, and the
 /// sum of the products of the deviations.
 #[derive(Clone, Debug)]
-pub struct CoDeviations;
+pub(super) struct CoDeviations;
 
 impl Aggregate<2, 5> for CoDeviations {
     #[inline(always)]
@@ -241,7 +241,7 @@ impl Aggregate<2, 5> for CoDeviations {
 /// The aggregate for least-squares lines: the sum of the values, and the sum of the values times their
 /// positions, counted from 0.
 #[derive(Clone, Debug)]
-pub struct LinearFit;
+pub(super) struct LinearFit;
 
 impl Aggregate<1, 2> for LinearFit {
     #[inline(always)]
@@ -270,7 +270,7 @@ fn less(a: f64, later: f64) -> f64 {
 
 /// The aggregate for the maximum.
 #[derive(Clone, Debug)]
-pub struct Maximum;
+pub(super) struct Maximum;
 
 impl Aggregate<1, 1> for Maximum {
     #[inline(always)]
@@ -286,7 +286,7 @@ impl Aggregate<1, 1> for Maximum {
 
 /// The aggregate for the minimum.
 #[derive(Clone, Debug)]
-pub struct Minimum;
+pub(super) struct Minimum;
 
 impl Aggregate<1, 1> for Minimum {
     #[inline(always)]
@@ -302,7 +302,7 @@ impl Aggregate<1, 1> for Minimum {
 
 /// The aggregate for the maximum of the first series and the minimum of the second.
 #[derive(Clone, Debug)]
-pub struct Extremes;
+pub(super) struct Extremes;
 
 impl Aggregate<2, 2> for Extremes {
     #[inline(always)]
@@ -320,7 +320,7 @@ impl Aggregate<2, 2> for Extremes {
 /// The aggregate for the maximum of the first series and the minimum of the second, with the position of
 /// each, counted from 0; of equal values, the latest position.
 #[derive(Clone, Debug)]
-pub struct ExtremePositions;
+pub(super) struct ExtremePositions;
 
 impl Aggregate<2, 4> for ExtremePositions {
     #[inline(always)]

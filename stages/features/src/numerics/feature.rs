@@ -86,7 +86,10 @@ impl Column {
 }
 
 /// Builds columns by calling `update` on one row after another; values that it does not write are NaN.
-pub fn row_by_row<R, const N: usize>(rows: &[R], mut update: impl FnMut(&R, &mut [f64; N])) -> Vec<Vec<f64>> {
+pub(super) fn row_by_row<R, const N: usize>(
+    rows: &[R],
+    mut update: impl FnMut(&R, &mut [f64; N]),
+) -> Vec<Vec<f64>> {
     let mut columns = vec![Vec::with_capacity(rows.len()); N];
     for row in rows {
         let mut out = [f64::NAN; N];

@@ -5,7 +5,7 @@ use super::state::{State, StateVisitor, Stateful, state};
 use stages_numerics::dispatch::{self, InstructionSet};
 
 /// The number of rows in a block, small enough for a kernel's intermediate columns to stay in the L1 cache.
-pub const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
 pub trait Kernel<const K: usize, const N: usize>: Stateful {
@@ -36,7 +36,7 @@ pub trait Recurrence<const K: usize, const N: usize>: Clone + Stateful {
 
 /// A recurrence whose values are a function of the `M` values of another recurrence.
 #[derive(Clone, Debug)]
-pub struct Map<R, F, const M: usize> {
+pub(super) struct Map<R, F, const M: usize> {
     inner: R,
     map: F,
 }
@@ -44,7 +44,7 @@ pub struct Map<R, F, const M: usize> {
 state!([R: Stateful, F, const M: usize] Map<R, F, M> { inner });
 
 impl<R, F, const M: usize> Map<R, F, M> {
-    pub fn new(inner: R, map: F) -> Self {
+    pub(super) fn new(inner: R, map: F) -> Self {
         Self { inner, map }
     }
 }
@@ -72,7 +72,7 @@ where
 
 /// A recurrence defined by a function of its state and a row.
 #[derive(Clone, Debug)]
-pub struct Scan<S, F> {
+pub(super) struct Scan<S, F> {
     state: S,
     next: F,
 }
@@ -81,7 +81,7 @@ state!([S: Stateful, F] Scan<S, F> { state });
 
 /// A recurrence with the initial state `state`; `next` returns the values of a row, or `None` during the
 /// warm-up.
-pub fn scan<S, F, const K: usize, const N: usize>(state: S, next: F) -> Scan<S, F>
+pub(super) fn scan<S, F, const K: usize, const N: usize>(state: S, next: F) -> Scan<S, F>
 where
     F: Fn(&mut S, [f64; K]) -> Option<[f64; N]>,
 {
@@ -127,10 +127,10 @@ impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
 }
 
 /// An intermediate column between two kernels.
-pub type Scratch = [f64; BLOCK];
+pub(super) type Scratch = [f64; BLOCK];
 
 /// The state of a kernel, as numbers.
-pub fn initial_state<const K: usize, const N: usize>(mut kernel: impl Kernel<K, N>) -> State {
+pub(super) fn initial_state<const K: usize, const N: usize>(mut kernel: impl Kernel<K, N>) -> State {
     let mut state = State::new();
     kernel.visit(&mut StateVisitor::Save(&mut state));
     state
@@ -166,13 +166,13 @@ impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatc
 /// Returns 0 for a finite value, whose difference from itself is 0 rather than NaN.
 #[inline(always)]
 #[expect(clippy::eq_op, reason = "the difference is NaN for a value that is not finite")]
-pub fn not_finite(value: f64) -> u64 {
+pub(super) fn not_finite(value: f64) -> u64 {
     (value - value).to_bits()
 }
 
 /// Runs a kernel over rows, starting from `state` and leaving the state after the last row in it. A row with
 /// a value for which `invalid` is not 0 gives NaN and does not change the state.
-pub fn run_kernel<const K: usize, const N: usize>(
+pub(super) fn run_kernel<const K: usize, const N: usize>(
     mut kernel: impl Kernel<K, N>,
     state: &mut State,
     inputs: [&[f64]; K],

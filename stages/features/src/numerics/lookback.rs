@@ -5,7 +5,7 @@ use super::state::{StateVisitor, Stateful, state};
 /// A block of values with the `length` values before it, contiguous in memory, so that windows across both
 /// are slices.
 #[derive(Clone, Debug)]
-pub struct Lookback {
+pub(super) struct Lookback {
     values: Vec<f64>,
     length: usize,
 }
@@ -17,7 +17,7 @@ impl Stateful for Lookback {
 }
 
 impl Lookback {
-    pub fn new(length: usize) -> Self {
+    pub(super) fn new(length: usize) -> Self {
         Self {
             values: Vec::new(),
             length,
@@ -27,7 +27,7 @@ impl Lookback {
     /// Appends the next block. Returns the `length` values before it (fewer at the start), followed by the
     /// block.
     #[inline(always)]
-    pub fn take(&mut self, block: &[f64]) -> &[f64] {
+    pub(super) fn take(&mut self, block: &[f64]) -> &[f64] {
         let dropped = self.values.len().saturating_sub(self.length);
         self.values.drain(..dropped);
         self.values.extend_from_slice(block);
@@ -37,7 +37,7 @@ impl Lookback {
 
 /// The values `n` rows before those of a block.
 #[derive(Clone, Debug)]
-pub struct Lag {
+pub(super) struct Lag {
     /// The last `n` values before the block, or as many as there are so far.
     values: Vec<f64>,
     n: usize,
@@ -50,13 +50,13 @@ impl Stateful for Lag {
 }
 
 impl Lag {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self { values: Vec::new(), n }
     }
 
     /// Appends a block, once its [`pieces`](Self::pieces) are no longer needed.
     #[inline(always)]
-    pub fn take(&mut self, block: &[f64]) {
+    pub(super) fn take(&mut self, block: &[f64]) {
         let new = &block[block.len().saturating_sub(self.n)..];
         let dropped = (self.values.len() + new.len()).saturating_sub(self.n);
         self.values.drain(..dropped);
@@ -67,7 +67,7 @@ impl Lag {
     /// two pieces, from before the block and from the block itself, each with the index of its first row in
     /// the block.
     #[inline(always)]
-    pub fn pieces<'a>(&'a self, block: &'a [f64]) -> (usize, [(usize, &'a [f64]); 2]) {
+    pub(super) fn pieces<'a>(&'a self, block: &'a [f64]) -> (usize, [(usize, &'a [f64]); 2]) {
         let total = (self.values.len() + block.len()).saturating_sub(self.n);
         let before = total.min(self.values.len());
         let missing = block.len() - total;
@@ -91,7 +91,7 @@ fn visit_last(values: &mut Vec<f64>, n: usize, visitor: &mut StateVisitor<'_>) {
 
 /// The value of the previous row.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Previous {
+pub(super) struct Previous {
     value: f64,
     known: bool,
 }
@@ -101,7 +101,7 @@ state!(Previous { value, known });
 impl Previous {
     /// Stores a value. Returns the previous one, if there is one.
     #[inline(always)]
-    pub fn next(&mut self, value: f64) -> Option<f64> {
+    pub(super) fn next(&mut self, value: f64) -> Option<f64> {
         let known = std::mem::replace(&mut self.known, true);
         let before = self.replace(value);
         known.then_some(before)
@@ -109,13 +109,13 @@ impl Previous {
 
     /// Returns whether a previous value is stored.
     #[inline(always)]
-    pub fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.known
     }
 
     /// Stores a value and returns the previous one, which must exist.
     #[inline(always)]
-    pub fn replace(&mut self, value: f64) -> f64 {
+    pub(super) fn replace(&mut self, value: f64) -> f64 {
         std::mem::replace(&mut self.value, value)
     }
 }

@@ -61,7 +61,7 @@ impl KernelVisitor for Start {
 }
 
 /// Runs the kernel of a feature `F`.
-pub struct Run<'a, F> {
+pub(super) struct Run<'a, F> {
     pub state: &'a mut State,
     pub bars: &'a Bars,
     pub instructions: InstructionSet,

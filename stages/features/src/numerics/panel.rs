@@ -8,25 +8,25 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    pub fn new(close: Vec<f64>, symbols: usize) -> Self {
+    pub(crate) fn new(close: Vec<f64>, symbols: usize) -> Self {
         Self { close, symbols }
     }
 
-    pub fn symbols(&self) -> usize {
+    pub(crate) fn symbols(&self) -> usize {
         self.symbols
     }
 
-    pub fn dates(&self) -> usize {
+    pub(crate) fn dates(&self) -> usize {
         self.close.len() / self.symbols.max(1)
     }
 
-    pub fn close(&self, date: usize, symbol: usize) -> f64 {
+    pub(crate) fn close(&self, date: usize, symbol: usize) -> f64 {
         self.close[date * self.symbols + symbol]
     }
 
     /// The simple return of a symbol since the panel's previous date; NaN if a price is missing, and on the
     /// first date.
-    pub fn change(&self, date: usize, symbol: usize) -> f64 {
+    pub(crate) fn change(&self, date: usize, symbol: usize) -> f64 {
         if date == 0 {
             return f64::NAN;
         }
@@ -34,7 +34,7 @@ impl Prices {
     }
 
     #[cfg(test)]
-    pub fn scale(&mut self, date: usize, symbol: usize, by: f64) {
+    pub(crate) fn scale(&mut self, date: usize, symbol: usize, by: f64) {
         self.close[date * self.symbols + symbol] *= by;
     }
 }

@@ -5,7 +5,7 @@ use super::state::{StateVisitor, Stateful};
 
 /// The last `n` values.
 #[derive(Clone, Debug)]
-pub struct RingBuffer {
+pub(super) struct RingBuffer {
     values: Vec<f64>,
     at: usize,
 }
@@ -19,7 +19,7 @@ impl Stateful for RingBuffer {
 
 impl RingBuffer {
     /// A buffer of `n` zeros.
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             values: vec![0.0; n.max(1)],
             at: 0,
@@ -28,7 +28,7 @@ impl RingBuffer {
 
     /// Stores a value. Returns the one that it replaces, from `n` values ago.
     #[inline(always)]
-    pub fn replace(&mut self, value: f64) -> f64 {
+    pub(super) fn replace(&mut self, value: f64) -> f64 {
         let old = std::mem::replace(&mut self.values[self.at], value);
         self.at += 1;
         if self.at == self.values.len() {
@@ -39,19 +39,19 @@ impl RingBuffer {
 
     /// The oldest value.
     #[inline(always)]
-    pub fn oldest(&self) -> f64 {
+    pub(super) fn oldest(&self) -> f64 {
         self.values[self.at]
     }
 
     /// The values, in an order that is not chronological.
     #[inline(always)]
-    pub fn values(&self) -> &[f64] {
+    pub(super) fn values(&self) -> &[f64] {
         &self.values
     }
 }
 
 /// An associative aggregate of values, which need not be invertible.
-pub trait Monoid: Copy {
+pub(super) trait Monoid: Copy {
     /// The values: `[f64; 1]` or `[f64; 2]`.
     type Value: Copy + AsMut<[f64]>;
     /// A value of zeros.
@@ -68,7 +68,7 @@ pub trait Monoid: Copy {
 /// accumulate: values are grouped into blocks of `n`, and each window is a suffix of one block and a prefix
 /// of the next.
 #[derive(Clone, Debug)]
-pub struct SlidingWindow<T: Monoid> {
+pub(super) struct SlidingWindow<T: Monoid> {
     values: Vec<T::Value>,
     /// The aggregates of the suffixes of the previous block.
     suffixes: Vec<T>,
@@ -98,7 +98,7 @@ impl<T: Monoid> Stateful for SlidingWindow<T> {
 }
 
 impl<T: Monoid> SlidingWindow<T> {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             values: vec![T::ZERO; n],
             suffixes: vec![T::NONE; n + 1],
@@ -110,7 +110,7 @@ impl<T: Monoid> SlidingWindow<T> {
 
     /// Adds a value. Returns the aggregate of the last `n` values, or of as many as there are.
     #[inline(always)]
-    pub fn partial(&mut self, value: T::Value) -> T {
+    pub(super) fn partial(&mut self, value: T::Value) -> T {
         self.values[self.at] = value;
         self.prefix = self.prefix.and(T::of(value));
         self.at += 1;
@@ -136,7 +136,7 @@ fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
 
 /// The sum and the number of values.
 #[derive(Clone, Copy, Debug)]
-pub struct Sum {
+pub(super) struct Sum {
     pub count: f64,
     pub sum: f64,
 }
@@ -166,7 +166,7 @@ impl Monoid for Sum {
 impl Sum {
     /// The arithmetic mean.
     #[inline(always)]
-    pub fn mean(self) -> f64 {
+    pub(super) fn mean(self) -> f64 {
         self.sum / self.count
     }
 }
@@ -174,7 +174,7 @@ impl Sum {
 /// The mean and the sum of squared deviations, free of cancellation where the deviations are small beside the
 /// mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
 #[derive(Clone, Copy, Debug)]
-pub struct Deviations {
+pub(super) struct Deviations {
     pub count: f64,
     pub mean: f64,
     /// The sum of squared distances from the mean.
@@ -218,14 +218,14 @@ impl Monoid for Deviations {
 impl Deviations {
     /// The sample variance; `None` for fewer than two values.
     #[inline(always)]
-    pub fn variance(self) -> Option<f64> {
+    pub(super) fn variance(self) -> Option<f64> {
         (self.count > 1.0).then(|| self.squares / (self.count - 1.0))
     }
 }
 
 /// The highest high and the lowest low of bars.
 #[derive(Clone, Copy, Debug)]
-pub struct Extremes {
+pub(super) struct Extremes {
     pub high: f64,
     pub low: f64,
 }

@@ -122,19 +122,19 @@ tuple!(A 0, B 1, C 2, D 3);
 
 /// A countdown of the rows that are missing until a window is full.
 #[derive(Clone, Debug)]
-pub struct Missing {
+pub(super) struct Missing {
     rows: usize,
     most: usize,
 }
 
 impl Missing {
-    pub fn new(rows: usize, most: usize) -> Self {
+    pub(super) fn new(rows: usize, most: usize) -> Self {
         Self { rows, most }
     }
 
     /// Counts a row. Returns whether it was missing.
     #[inline(always)]
-    pub fn next(&mut self) -> bool {
+    pub(super) fn next(&mut self) -> bool {
         let is_missing = self.rows > 0;
         self.rows -= usize::from(is_missing);
         is_missing
@@ -142,7 +142,7 @@ impl Missing {
 
     /// Returns whether no more rows are missing.
     #[inline(always)]
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.rows == 0
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The rows of one symbol in a partition: one for each date or, with several snapshots a day, for each
 /// snapshot.
-pub struct Series<R> {
+pub(super) struct Series<R> {
     /// The symbol.
     pub symbol: String,
     /// The times, ascending.
@@ -30,7 +30,7 @@ pub struct Series<R> {
 /// The digests of a partition's contents, column by column, so that values which a feature does not read do
 /// not affect its key.
 #[derive(Clone, Debug, Default)]
-pub struct Contents {
+pub(super) struct Contents {
     /// The symbols of the partition, in order.
     pub symbols: Vec<String>,
     /// The digests of the dates, symbol by symbol.
@@ -53,7 +53,7 @@ impl Contents {
 }
 
 /// A partition of the source data set. The rows are read when the first feature needs them.
-pub struct SourcePartition<R> {
+pub(super) struct SourcePartition<R> {
     /// The symbols and dates of the partition.
     pub key: PartitionKey,
     /// The digests of the partition's contents.
@@ -62,7 +62,7 @@ pub struct SourcePartition<R> {
 }
 
 /// Rows that are read on first use.
-pub struct OnceRows<R>(Mutex<Option<Arc<Vec<Series<R>>>>>);
+pub(super) struct OnceRows<R>(Mutex<Option<Arc<Vec<Series<R>>>>>);
 
 impl<R> Default for OnceRows<R> {
     fn default() -> Self {
@@ -73,7 +73,7 @@ impl<R> Default for OnceRows<R> {
 impl<R> OnceRows<R> {
     /// The rows, read by `load` if necessary. `load` must not run tasks on the thread pool: such a task may
     /// wait for these very rows, which would be a deadlock.
-    pub fn get(
+    pub(super) fn get(
         &self,
         load: impl FnOnce() -> Result<Vec<Series<R>>, StageError>,
     ) -> Result<Arc<Vec<Series<R>>>, StageError> {
@@ -88,13 +88,13 @@ impl<R> OnceRows<R> {
 }
 
 impl<R> SourcePartition<R> {
-    pub fn new(key: PartitionKey, contents: Contents, rows: OnceRows<R>) -> Self {
+    pub(super) fn new(key: PartitionKey, contents: Contents, rows: OnceRows<R>) -> Self {
         Self { key, contents, rows }
     }
 }
 
 /// A feature with its key, a text that stands for its settings and version.
-pub struct Named<'a, R> {
+pub(super) struct Named<'a, R> {
     pub key: String,
     pub feature: &'a dyn Feature<R>,
 }
@@ -132,7 +132,7 @@ fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> 
 
 /// The cached share of the features, counted as columns by partition. A symbol's columns count as long as the
 /// states before them are cached. `None` stands for a partition whose contents are not cached.
-pub fn share<R>(
+pub(super) fn share<R>(
     given: &Given<'_>,
     features: &[Named<'_, R>],
     partitions: &[(PartitionKey, Option<SourcePartition<R>>)],
@@ -182,7 +182,7 @@ pub fn share<R>(
 ///
 /// The partitions of a symbol must be in order of date; `load` reads the rows of the partition with a given
 /// index.
-pub fn run<R: Send + Sync>(
+pub(super) fn run<R: Send + Sync>(
     context: &Context,
     features: &[Named<'_, R>],
     partitions: &[SourcePartition<R>],
@@ -308,26 +308,31 @@ fn assemble<R>(
 }
 
 /// The key of a feature: its version and its settings.
-pub fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, StageError> {
+pub(super) fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, StageError> {
     let settings = serde_json::to_value(settings).map_err(|err| StageError::new(err.to_string()))?;
     Ok(format!("{version} {}", cache::canonical_json(&settings)))
 }
 
 /// Refuses a window of fewer than `least` rows, or of too many; `unit` names the rows in the message.
-pub fn check_window(field: String, window: usize, least: usize, unit: &str) -> Result<(), ConfigProblem> {
+pub(super) fn check_window(
+    field: String,
+    window: usize,
+    least: usize,
+    unit: &str,
+) -> Result<(), ConfigProblem> {
     let message = format!("a window has from {least} to 10000 {unit}, not {window}");
     ConfigProblem::new(field, message).when(!(least..=10_000).contains(&window))
 }
 
 /// Refuses an impossible number of trading days in a year.
-pub fn check_days_a_year(days: f64) -> Result<(), ConfigProblem> {
+pub(super) fn check_days_a_year(days: f64) -> Result<(), ConfigProblem> {
     let message = format!("{days} is not a number of trading days a year");
     let problem = ConfigProblem::new("days_a_year", message).hint("252 is usual");
     problem.when(!(days > 0.0 && days <= 366.0))
 }
 
 /// Refuses features with the same name.
-pub fn check_names(
+pub(super) fn check_names(
     field: &str,
     names: impl IntoIterator<Item = Vec<String>>,
 ) -> Result<Vec<String>, ConfigProblem> {
@@ -345,12 +350,12 @@ pub fn check_names(
 }
 
 /// The columns of the feature table, which are known before the run.
-pub fn provided(names: &[String]) -> Provided {
+pub(super) fn provided(names: &[String]) -> Provided {
     let fixed = FEATURES.iter().map(|column| column.name.to_owned());
     Provided::columns(PortType::Features, fixed.chain(names.iter().cloned()))
 }
 
 /// The metadata of the artifact: the names of its features.
-pub fn meta(names: &[String]) -> Value {
+pub(super) fn meta(names: &[String]) -> Value {
     json!({ "features": names })
 }

@@ -157,7 +157,7 @@ pub(super) struct Slice {
 }
 
 impl Panel {
-    pub fn slice(&self, period: &DateRange, lookback: usize) -> Slice {
+    pub(super) fn slice(&self, period: &DateRange, lookback: usize) -> Slice {
         let from = self.dates.partition_point(|date| *date < period.from);
         let to = self.dates.partition_point(|date| *date <= period.to);
         Slice {
@@ -167,7 +167,7 @@ impl Panel {
     }
 
     /// The symbols with a bar in a slice's period.
-    pub fn symbols_in(&self, slice: &Slice) -> Vec<&str> {
+    pub(super) fn symbols_in(&self, slice: &Slice) -> Vec<&str> {
         let has_bar = |i: usize| slice.rows.clone().any(|t| !self.prices.close(t, i).is_nan());
         let symbols = self.symbols.iter().enumerate();
         symbols
@@ -177,7 +177,7 @@ impl Panel {
     }
 
     /// The bytes of everything that a slice reads: symbols, dates and prices.
-    pub fn bytes(&self, slice: &Slice) -> Vec<u8> {
+    pub(super) fn bytes(&self, slice: &Slice) -> Vec<u8> {
         let mut bytes = Vec::new();
         for symbol in &self.symbols {
             bytes.extend((symbol.len() as u64).to_le_bytes());
@@ -194,7 +194,7 @@ impl Panel {
     }
 
     /// The prices that a slice reads.
-    pub fn prices_of(&self, slice: &Slice) -> Prices {
+    pub(super) fn prices_of(&self, slice: &Slice) -> Prices {
         let width = self.symbols.len();
         let rows = slice.first..slice.rows.end;
         let close = rows.flat_map(|t| (0..width).map(move |i| (t, i)));

@@ -15,7 +15,7 @@ impl Splits {
     ///
     /// # Errors
     /// When the splits cannot be read, one has no ratio above 0, or `price` is already adjusted for them.
-    pub fn open(given: &Given<'_>, price: Price) -> Result<Option<Self>, StageError> {
+    pub(super) fn open(given: &Given<'_>, price: Price) -> Result<Option<Self>, StageError> {
         if given.optional(ACTIONS_IN.name).is_none() {
             return Ok(None);
         }
@@ -37,7 +37,7 @@ impl Splits {
     }
 
     /// The splits that the values of a partition depend on, as text for keys.
-    pub fn text(&self, partition: &Partition) -> String {
+    pub(super) fn text(&self, partition: &Partition) -> String {
         let last = partition.key.range.to;
         let of = self.0.iter().filter(|split| split.date <= last);
         of.map(|split| format!("{} {} {}\n", split.symbol, split.date, split.ratio))
@@ -45,7 +45,7 @@ impl Splits {
     }
 
     /// Multiplies prices after splits by the split ratios, and divides volumes by them.
-    pub fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
+    pub(super) fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
         let splits: Vec<&CorporateAction> = self.0.iter().filter(|split| split.symbol == symbol).collect();
         let shares = |date: &Date| {
             splits

@@ -5,7 +5,7 @@ use crate::numerics::{Feature, State};
 use stages_core::StageError;
 
 /// The values of one symbol, borrowed from the bytes of a memo.
-pub struct Values<'a> {
+pub(super) struct Values<'a> {
     state: &'a [[u8; 8]],
     columns: &'a [[u8; 8]],
     rows: usize,
@@ -17,19 +17,19 @@ fn numbers(bytes: &[[u8; 8]]) -> impl Iterator<Item = f64> {
 
 impl<'a> Values<'a> {
     /// The state at the end of the partition.
-    pub fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         numbers(self.state).collect()
     }
 
     /// The values of column `k`.
-    pub fn column(&self, k: usize) -> impl Iterator<Item = f64> + use<'a> {
+    pub(super) fn column(&self, k: usize) -> impl Iterator<Item = f64> + use<'a> {
         numbers(&self.columns[k * self.rows..][..self.rows])
     }
 }
 
 /// Serialises the states and columns of each symbol: the length of the state, the number of rows, the state,
 /// and the columns one after another.
-pub fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
+pub(super) fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (state, columns) in states.iter().zip(columns) {
         let rows = columns.first().map_or(0, Vec::len);
@@ -47,7 +47,10 @@ pub fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
 ///
 /// # Errors
 /// When the bytes are not an output of [`encode`].
-pub fn decode<'a, R>(bytes: &'a [u8], feature: &dyn Feature<R>) -> Result<Vec<Values<'a>>, StageError> {
+pub(super) fn decode<'a, R>(
+    bytes: &'a [u8],
+    feature: &dyn Feature<R>,
+) -> Result<Vec<Values<'a>>, StageError> {
     let width = feature.columns().len();
     let mut rest = match bytes.as_chunks::<8>() {
         (words, []) => words,

@@ -14,7 +14,7 @@ use stages_numerics::random::Random;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub fn stage(name: &str) -> Box<dyn AnyStage> {
+pub(crate) fn stage(name: &str) -> Box<dyn AnyStage> {
     stages_features::kinds()
         .into_iter()
         .find(|kind| kind.name() == name)
@@ -28,7 +28,7 @@ fn input(store: &Store, digest: ArtifactDigest) -> Input {
     }
 }
 
-pub fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
+pub(crate) fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
     let inputs = inputs
         .iter()
         .map(|(port, digest)| ((*port).to_owned(), vec![input(store, *digest)]));
@@ -38,14 +38,14 @@ pub fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
     }
 }
 
-pub fn try_run(context: &Context, name: &str, with: Value) -> Result<ArtifactDigest, StageError> {
+pub(crate) fn try_run(context: &Context, name: &str, with: Value) -> Result<ArtifactDigest, StageError> {
     let stage = stage(name);
     let resolved = stage.resolve(with).unwrap();
     Ok(stage.run(&resolved, context)?["features"])
 }
 
 /// The features, and how many memos were computed.
-pub fn run(
+pub(crate) fn run(
     store: &Store,
     inputs: &[(&str, ArtifactDigest)],
     name: &str,
@@ -57,19 +57,19 @@ pub fn run(
     (digest, asked - hits)
 }
 
-pub fn open(store: &Store, digest: ArtifactDigest) -> DataSet {
+pub(crate) fn open(store: &Store, digest: ArtifactDigest) -> DataSet {
     DataSet::open(&input(store, digest)).unwrap()
 }
 
-pub fn read(store: &Store, digest: ArtifactDigest, symbol: &str) -> RecordBatch {
+pub(crate) fn read(store: &Store, digest: ArtifactDigest, symbol: &str) -> RecordBatch {
     open(store, digest).read_symbol(store, symbol).unwrap().unwrap()
 }
 
 /// The first day of [`bars`].
-pub const FIRST: Date = Date(17_897);
+pub(crate) const FIRST: Date = Date(17_897);
 
 /// Bars of symbols, each over a range of days, changed by `change` (symbol, day, column).
-pub fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> f64) -> RecordBatch {
+pub(crate) fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> f64) -> RecordBatch {
     let (mut names, mut dates) = (Vec::new(), Vec::new());
     let mut columns: Vec<Vec<f64>> = vec![Vec::new(); BARS.len() - 2];
     for (symbol, days) in symbols {
@@ -104,12 +104,12 @@ pub fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> 
     RecordBatch::try_new(table::schema(BARS), arrays).unwrap()
 }
 
-pub fn store_together(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
+pub(crate) fn store_together(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
     let partitions = dataset::partition_symbols(store, batch, Period::Month).unwrap();
     dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
 }
 
-pub fn store_apart(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
+pub(crate) fn store_apart(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
     let partitions = dataset::partition(store, batch, Period::Month, "").unwrap();
     dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
 }

@@ -6,7 +6,7 @@ use stages_features::numerics::Bars;
 use stages_features::numerics::realised::Estimator;
 
 /// The estimators of volatility over 6 days, of 250 a year.
-pub fn estimators() -> Vec<(Estimator, Definition)> {
+pub(crate) fn estimators() -> Vec<(Estimator, Definition)> {
     fn ratio(a: &[f64], b: &[f64]) -> Column {
         zip(a, b, |a, b| (a / b).ln())
     }

@@ -3,10 +3,10 @@
 use stages_features::numerics::Bars;
 use stages_numerics::random::Random;
 
-pub type Column = Vec<f64>;
+pub(crate) type Column = Vec<f64>;
 
 /// Bars of a random walk, some of which do not move.
-pub fn bars() -> Bars {
+pub(crate) fn bars() -> Bars {
     let mut random = Random::new(&[5]);
     let mut bars = Bars::default();
     let mut close = 100.0;
@@ -29,7 +29,7 @@ pub fn bars() -> Bars {
 }
 
 /// A function of the last `n` values; NaN where one of them is missing.
-pub fn window(values: &[f64], n: usize, f: impl Fn(&[f64]) -> f64) -> Column {
+pub(crate) fn window(values: &[f64], n: usize, f: impl Fn(&[f64]) -> f64) -> Column {
     let of = |i: usize| match values.get((i + 1).wrapping_sub(n)..=i) {
         Some(window) if window.iter().all(|value| !value.is_nan()) => f(window),
         _ => f64::NAN,
@@ -38,50 +38,50 @@ pub fn window(values: &[f64], n: usize, f: impl Fn(&[f64]) -> f64) -> Column {
 }
 
 /// A function of the last `n` values, or of as many as there are.
-pub fn partial(values: &[f64], n: usize, f: impl Fn(&[f64]) -> f64) -> Column {
+pub(crate) fn partial(values: &[f64], n: usize, f: impl Fn(&[f64]) -> f64) -> Column {
     (0..values.len())
         .map(|i| f(&values[(i + 1).saturating_sub(n)..=i]))
         .collect()
 }
 
-pub fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Column {
+pub(crate) fn zip(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Column {
     a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()
 }
 
-pub fn map(a: &[f64], mut f: impl FnMut(f64) -> f64) -> Column {
+pub(crate) fn map(a: &[f64], mut f: impl FnMut(f64) -> f64) -> Column {
     a.iter().map(|a| f(*a)).collect()
 }
 
 /// The values `n` rows before.
-pub fn lag(values: &[f64], n: usize) -> Column {
+pub(crate) fn lag(values: &[f64], n: usize) -> Column {
     let missing = std::iter::repeat_n(f64::NAN, n);
     missing.chain(values.iter().copied()).take(values.len()).collect()
 }
 
-pub fn sum(values: &[f64]) -> f64 {
+pub(crate) fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
-pub fn mean(values: &[f64]) -> f64 {
+pub(crate) fn mean(values: &[f64]) -> f64 {
     sum(values) / values.len() as f64
 }
 
-pub fn max(values: &[f64]) -> f64 {
+pub(crate) fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-pub fn min(values: &[f64]) -> f64 {
+pub(crate) fn min(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// The sum of products of deviations from the means.
-pub fn comoment(x: &[f64], y: &[f64]) -> f64 {
+pub(crate) fn comoment(x: &[f64], y: &[f64]) -> f64 {
     let (mx, my) = (mean(x), mean(y));
     x.iter().zip(y).map(|(x, y)| (x - mx) * (y - my)).sum()
 }
 
 /// A function of the last `n` values of two columns.
-pub fn window2(x: &[f64], y: &[f64], n: usize, f: impl Fn(&[f64], &[f64]) -> f64) -> Column {
+pub(crate) fn window2(x: &[f64], y: &[f64], n: usize, f: impl Fn(&[f64], &[f64]) -> f64) -> Column {
     let whole = |i: usize| i + 1 >= n && !x[i + 1 - n].is_nan();
     let of = |i: usize| {
         if whole(i) {
@@ -94,7 +94,7 @@ pub fn window2(x: &[f64], y: &[f64], n: usize, f: impl Fn(&[f64], &[f64]) -> f64
 }
 
 /// The average `a += share (v - a)`, seeded with the mean of the first `n` values.
-pub fn smoothed(values: &[f64], n: usize, share: f64) -> Column {
+pub(crate) fn smoothed(values: &[f64], n: usize, share: f64) -> Column {
     let first = values.iter().position(|value| !value.is_nan()).unwrap();
     let mut out = vec![f64::NAN; values.len()];
     let mut average = mean(&values[first..first + n]);
@@ -106,16 +106,16 @@ pub fn smoothed(values: &[f64], n: usize, share: f64) -> Column {
     out
 }
 
-pub fn ema(values: &[f64], n: usize) -> Column {
+pub(crate) fn ema(values: &[f64], n: usize) -> Column {
     smoothed(values, n, 2.0 / (n as f64 + 1.0))
 }
 
-pub fn wilder(values: &[f64], n: usize) -> Column {
+pub(crate) fn wilder(values: &[f64], n: usize) -> Column {
     smoothed(values, n, 1.0 / n as f64)
 }
 
 /// Wilder's sum: that of the first `n - 1` values, from then on less its n-th part.
-pub fn wilder_sum(values: &[f64], n: usize) -> Column {
+pub(crate) fn wilder_sum(values: &[f64], n: usize) -> Column {
     let mut out = vec![f64::NAN; values.len()];
     let mut sum = sum(&values[1..n]);
     out[n - 1] = sum;
@@ -126,33 +126,33 @@ pub fn wilder_sum(values: &[f64], n: usize) -> Column {
     out
 }
 
-pub fn changes(values: &[f64]) -> Column {
+pub(crate) fn changes(values: &[f64]) -> Column {
     zip(values, &lag(values, 1), |now, before| now - before)
 }
 
-pub fn gains(values: &[f64]) -> Column {
+pub(crate) fn gains(values: &[f64]) -> Column {
     map(
         &changes(values),
         |change| if change.is_nan() { change } else { change.max(0.0) },
     )
 }
 
-pub fn losses(values: &[f64]) -> Column {
+pub(crate) fn losses(values: &[f64]) -> Column {
     map(&changes(values), |change| {
         if change.is_nan() { change } else { (-change).max(0.0) }
     })
 }
 
-pub fn share(a: f64, of: f64) -> f64 {
+pub(crate) fn share(a: f64, of: f64) -> f64 {
     if of == 0.0 { 0.0 } else { a / of }
 }
 
-pub fn rsi(values: &[f64], n: usize) -> Column {
+pub(crate) fn rsi(values: &[f64], n: usize) -> Column {
     let (gains, losses) = (wilder(&gains(values), n), wilder(&losses(values), n));
     zip(&gains, &losses, |gain, loss| 100.0 * share(gain, gain + loss))
 }
 
-pub fn true_range(bars: &Bars) -> Column {
+pub(crate) fn true_range(bars: &Bars) -> Column {
     let before = lag(&bars.close, 1);
     (0..before.len())
         .map(|i| match before[i].is_nan() {
@@ -162,20 +162,20 @@ pub fn true_range(bars: &Bars) -> Column {
         .collect()
 }
 
-pub fn typical(bars: &Bars) -> Column {
+pub(crate) fn typical(bars: &Bars) -> Column {
     let rows = bars.high.iter().zip(&bars.low).zip(&bars.close);
     rows.map(|((high, low), close)| (high + low + close) / 3.0).collect()
 }
 
 /// Plus and minus directional movement.
-pub fn movements(bars: &Bars) -> [Column; 2] {
+pub(crate) fn movements(bars: &Bars) -> [Column; 2] {
     let (rise, fall) = (changes(&bars.high), map(&changes(&bars.low), |change| -change));
     let side = |a: &[f64], b: &[f64]| zip(a, b, |a, b| if a > b && a > 0.0 { a } else { 0.0 });
     [side(&rise, &fall), side(&fall, &rise)]
 }
 
 /// Plus and minus directional index, percent; the first sum over `n` changes is smoothed already.
-pub fn directional(bars: &Bars, n: usize) -> [Column; 2] {
+pub(crate) fn directional(bars: &Bars, n: usize) -> [Column; 2] {
     let mut range = true_range(bars);
     range[0] = 0.0;
     let ranges = wilder_sum(&range, n);
@@ -186,19 +186,19 @@ pub fn directional(bars: &Bars, n: usize) -> [Column; 2] {
     })
 }
 
-pub fn dx(bars: &Bars, n: usize) -> Column {
+pub(crate) fn dx(bars: &Bars, n: usize) -> Column {
     let [plus, minus] = directional(bars, n);
     zip(&plus, &minus, |plus, minus| {
         100.0 * share((plus - minus).abs(), plus + minus)
     })
 }
 
-pub fn adx(bars: &Bars, n: usize) -> Column {
+pub(crate) fn adx(bars: &Bars, n: usize) -> Column {
     wilder(&dx(bars, n), n)
 }
 
 /// The position of the last value in the range of the last `n`, percent.
-pub fn position(high: &[f64], low: &[f64], close: &[f64], n: usize) -> Column {
+pub(crate) fn position(high: &[f64], low: &[f64], close: &[f64], n: usize) -> Column {
     let (highs, lows) = (window(high, n, max), window(low, n, min));
     (0..close.len())
         .map(|i| match highs[i].is_nan() {
@@ -209,7 +209,7 @@ pub fn position(high: &[f64], low: &[f64], close: &[f64], n: usize) -> Column {
 }
 
 /// Rows of the second column where the last one has none become NaN.
-pub fn together(mut columns: Vec<Column>) -> Vec<Column> {
+pub(crate) fn together(mut columns: Vec<Column>) -> Vec<Column> {
     for i in 0..columns[0].len() {
         if columns.iter().any(|column| column[i].is_nan()) {
             columns.iter_mut().for_each(|column| column[i] = f64::NAN);
@@ -219,13 +219,13 @@ pub fn together(mut columns: Vec<Column>) -> Vec<Column> {
 }
 
 /// The line of least squares: its value at the first of the values, and its slope.
-pub fn line(values: &[f64]) -> (f64, f64) {
+pub(crate) fn line(values: &[f64]) -> (f64, f64) {
     let places: Column = (0..values.len()).map(|i| i as f64).collect();
     let slope = comoment(&places, values) / comoment(&places, &places);
     (mean(values) - slope * mean(&places), slope)
 }
 
-pub fn accumulation(bars: &Bars) -> Column {
+pub(crate) fn accumulation(bars: &Bars) -> Column {
     let mut total = 0.0;
     (0..bars.close.len())
         .map(|i| {
@@ -236,7 +236,7 @@ pub fn accumulation(bars: &Bars) -> Column {
         .collect()
 }
 
-pub fn kama(values: &[f64], n: usize) -> Column {
+pub(crate) fn kama(values: &[f64], n: usize) -> Column {
     let path = window(&map(&changes(values), f64::abs), n, sum);
     let mut out = vec![f64::NAN; values.len()];
     let mut average = values[n - 1];
@@ -253,7 +253,7 @@ pub fn kama(values: &[f64], n: usize) -> Column {
     out
 }
 
-pub fn aroon(bars: &Bars, n: usize) -> Vec<Column> {
+pub(crate) fn aroon(bars: &Bars, n: usize) -> Vec<Column> {
     // The bars since the latest extreme.
     let age = |window: &[f64], extreme: f64| {
         window.iter().rev().position(|value| *value == extreme).unwrap() as f64
@@ -265,7 +265,7 @@ pub fn aroon(bars: &Bars, n: usize) -> Vec<Column> {
     vec![up, down, difference]
 }
 
-pub fn ultimate(bars: &Bars, periods: [usize; 3]) -> Column {
+pub(crate) fn ultimate(bars: &Bars, periods: [usize; 3]) -> Column {
     let floor = zip(
         &bars.low,
         &lag(&bars.close, 1),
@@ -282,7 +282,7 @@ pub fn ultimate(bars: &Bars, periods: [usize; 3]) -> Column {
 }
 
 /// The sums over `n` bars of price times volume of those whose typical price rose, and fell.
-pub fn flows(bars: &Bars, sums: impl Fn(&[f64]) -> Column) -> [Column; 2] {
+pub(crate) fn flows(bars: &Bars, sums: impl Fn(&[f64]) -> Column) -> [Column; 2] {
     let price = typical(bars);
     let change = changes(&price);
     [1.0, -1.0].map(|sign| {

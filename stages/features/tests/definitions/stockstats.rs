@@ -51,7 +51,7 @@ fn stockstats_dx(bars: &Bars) -> Column {
 }
 
 /// Those of stockstats.
-pub fn stockstats() -> Vec<(Value, Definition)> {
+pub(crate) fn stockstats() -> Vec<(Value, Definition)> {
     vec![
         (json!({ "sma": 6 }), |b| vec![partial(&b.close, 6, mean)]),
         (json!({ "ema": 6 }), |b| vec![span(&b.close, 6)]),

@@ -5,7 +5,7 @@ use super::formulas::*;
 use serde_json::{Value, json};
 
 /// TA-Lib's indicators.
-pub fn talib() -> Vec<(Value, Definition)> {
+pub(crate) fn talib() -> Vec<(Value, Definition)> {
     vec![
         (json!({ "sma": 7 }), |b| vec![window(&b.close, 7, mean)]),
         (json!({ "sma": 1 }), |b| vec![b.close.clone()]),

@@ -43,7 +43,7 @@ pub(super) struct Peak {
 
 impl Peak {
     /// Measures the peak of an instruction set.
-    pub fn measure(instructions: InstructionSet) -> Self {
+    pub(super) fn measure(instructions: InstructionSet) -> Self {
         // Enough independent chains to hide an operation's latency, few enough to fit into the registers.
         let (operations, divisions) = match instructions {
             #[cfg(target_arch = "x86_64")]
@@ -56,7 +56,7 @@ impl Peak {
     }
 
     /// The options per second if only operations took time, with divisions in parallel to the others.
-    pub fn limit(self, cost: Cost) -> f64 {
+    pub(super) fn limit(self, cost: Cost) -> f64 {
         (self.operations / cost.operations).min(self.divisions / cost.divisions)
     }
 }

@@ -17,7 +17,13 @@ pub(super) struct PartialLine {
 impl PartialLine {
     /// Stores values that belong at index `from`, as far as they fill cache lines, and buffers the rest.
     #[inline(always)]
-    pub fn store(&mut self, out: &mut [f64], from: usize, values: &[f64], instructions: InstructionSet) {
+    pub(super) fn store(
+        &mut self,
+        out: &mut [f64],
+        from: usize,
+        values: &[f64],
+        instructions: InstructionSet,
+    ) {
         let out = &mut out[from - self.count..from + values.len()];
         // Only the first values of a column may precede the beginning of a line.
         let head = match self.count {
@@ -46,7 +52,7 @@ impl PartialLine {
     }
 
     /// Stores the buffered values of a column that ends at index `end`.
-    pub fn finish(self, out: &mut [f64], end: usize) {
+    pub(super) fn finish(self, out: &mut [f64], end: usize) {
         out[end - self.count..end].copy_from_slice(&self.values[..self.count]);
     }
 }

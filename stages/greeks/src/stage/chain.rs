@@ -46,7 +46,7 @@ pub(super) struct PricedChain<C> {
 
 impl<C: PricingConfig> PricedChain<C> {
     /// Opens the chain of a stage; `check` may refuse its contracts.
-    pub fn open(
+    pub(super) fn open(
         given: &Given<'_>,
         config: &C,
         check: impl FnOnce(&Contracts) -> Result<(), StageError>,
@@ -65,7 +65,7 @@ impl<C: PricingConfig> PricedChain<C> {
     }
 
     /// The memo `name` of a partition. Its key covers only the rates published up to the partition's dates.
-    pub fn memo(&self, name: &str, partition: &Partition, label: String) -> Result<Memo, StageError> {
+    pub(super) fn memo(&self, name: &str, partition: &Partition, label: String) -> Result<Memo, StageError> {
         let settings = canonical(&self.config.for_partition(partition))?;
         let rates = self.curves.key(partition.key.range);
         let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];

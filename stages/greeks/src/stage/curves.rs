@@ -31,7 +31,7 @@ pub(super) struct Curves {
 
 impl Curves {
     /// Reads the data set at the optional port `rates`.
-    pub fn open(given: &Given<'_>, is_intraday: bool) -> Result<Option<Self>, StageError> {
+    pub(super) fn open(given: &Given<'_>, is_intraday: bool) -> Result<Option<Self>, StageError> {
         let Some(input) = given.optional("rates") else {
             return Ok(None);
         };
@@ -53,7 +53,7 @@ impl Curves {
     }
 
     /// Collects curves from rows of (date, tenor in years, rate).
-    pub fn new(mut rows: Vec<(Date, f64, f64)>) -> Self {
+    pub(super) fn new(mut rows: Vec<(Date, f64, f64)>) -> Self {
         rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut curves: Vec<(Date, Vec<(f64, f64)>)> = Vec::new();
         for (date, tenor, rate) in rows {
@@ -84,7 +84,7 @@ impl Curves {
     ///
     /// # Errors
     /// The error names the day and the date of its curve.
-    pub fn check_age(&self, chain: &RecordBatch, most: MaxAge) -> Result<(), StageError> {
+    pub(super) fn check_age(&self, chain: &RecordBatch, most: MaxAge) -> Result<(), StageError> {
         match self.stale(table::dates(chain, "date")?, most.0) {
             None => Ok(()),
             Some((date, last)) => Err(StageError::new(format!(
@@ -101,7 +101,7 @@ impl Curves {
 
     /// The first of `dates` (ascending) whose curve is more than `days` days old, with the date of that
     /// curve.
-    pub fn stale(&self, dates: impl IntoIterator<Item = Date>, days: u32) -> Option<(Date, Date)> {
+    pub(super) fn stale(&self, dates: impl IntoIterator<Item = Date>, days: u32) -> Option<(Date, Date)> {
         dates.into_iter().find_map(|date| {
             let after = self.known(date);
             let (last, _) = self.curves.get(after.checked_sub(1)?)?;
@@ -110,12 +110,12 @@ impl Curves {
     }
 
     /// The zero rate on `date` for a maturity of `years`; NaN if none is known by then.
-    pub fn rate(&self, date: Date, years: f64) -> f64 {
+    pub(super) fn rate(&self, date: Date, years: f64) -> f64 {
         zero_rate(self.as_of(date), years)
     }
 
     /// All data that [`Curves::rate`] uses for dates in `range`, as bytes for a memo's key.
-    pub fn key(&self, range: DateRange) -> Vec<u8> {
+    pub(super) fn key(&self, range: DateRange) -> Vec<u8> {
         let start = self.known(range.from).saturating_sub(1);
         let end = self.known(range.to);
         let mut bytes = Vec::new();

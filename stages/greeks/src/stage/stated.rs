@@ -24,7 +24,7 @@ impl Stated {
     ///
     /// # Errors
     /// When a column has the wrong type.
-    pub fn of(chain: &RecordBatch) -> Result<Self, StageError> {
+    pub(super) fn of(chain: &RecordBatch) -> Result<Self, StageError> {
         let expiries = expiries(chain)?;
         let column = |name: &str, least: f64| by_expiry(chain, name, |value| value >= least, &expiries);
         Ok(Self {
@@ -35,7 +35,7 @@ impl Stated {
     }
 
     /// The terms of a chain of `rows` rows that states none: all NaN.
-    pub fn nothing(rows: usize) -> Self {
+    pub(super) fn nothing(rows: usize) -> Self {
         let none = || vec![f64::NAN; rows];
         Self {
             forward: none(),
@@ -113,7 +113,7 @@ impl PricingTerms {
     ///
     /// # Errors
     /// When a column is missing; and the errors of [`yields`].
-    pub fn of(
+    pub(super) fn of(
         chain: &RecordBatch,
         time: &TimeConfig,
         curves: &Curves,
@@ -159,7 +159,7 @@ impl PricingTerms {
     }
 
     /// Replaces the yield of row `i` by the one implied by its forward, if it has one.
-    pub fn take_yield(&mut self, i: usize) {
+    pub(super) fn take_yield(&mut self, i: usize) {
         let (forward, spot, years) = (self.forward[i], self.spot[i], self.years[i]);
         if forward > 0.0 && spot > 0.0 && years > 0.0 {
             self.dividend_yield[i] = self.rate[i] - log_ratio(forward, spot) / years;
@@ -167,7 +167,7 @@ impl PricingTerms {
     }
 
     /// The columns in the form of the batch kernel.
-    pub fn columns(&self) -> Columns<'_> {
+    pub(super) fn columns(&self) -> Columns<'_> {
         let market = [&self.years, &self.rate, &self.dividend_yield, &self.volatility];
         let [years, rate, dividend_yield, volatility] = market;
         let numbers = [&self.spot, &self.strike, years, rate, dividend_yield, volatility];

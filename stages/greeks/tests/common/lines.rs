@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A contract with its implied volatility, or without one.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     pub date: Date,
     pub expiry: Date,
     pub root: String,
@@ -25,34 +25,34 @@ pub struct Line {
 }
 
 impl Line {
-    pub fn log_moneyness(&self) -> f64 {
+    pub(crate) fn log_moneyness(&self) -> f64 {
         libm::log(self.strike / self.forward)
     }
 
     /// Undiscounted, over the forward.
-    pub fn price(&self, volatility: f64) -> f64 {
+    pub(crate) fn price(&self, volatility: f64) -> f64 {
         price(self.strike / self.forward, self.years, volatility, self.call)
     }
 
     /// Half of bid to ask, likewise.
-    pub fn half_spread(&self) -> f64 {
+    pub(crate) fn half_spread(&self) -> f64 {
         0.5 * (self.ask - self.bid) / self.discount / self.forward
     }
 
     /// Tests whether it is a quote out of the money that a surface is fitted to.
-    pub fn is_quote(&self) -> bool {
+    pub(crate) fn is_quote(&self) -> bool {
         self.years * 365.0 >= 2.0 && self.volatility > 0.0 && self.call == (self.strike >= self.forward)
     }
 
     /// Tests whether a volatility's price lies between bid and ask; of an American quote, its European
     /// equivalents.
-    pub fn has_inside(&self, volatility: f64) -> bool {
+    pub(crate) fn has_inside(&self, volatility: f64) -> bool {
         (self.price(volatility) - self.price(self.volatility)).abs() <= self.half_spread() * (1.0 + 1e-9)
     }
 }
 
 /// The undiscounted price over the forward.
-pub fn price(strike: f64, years: f64, volatility: f64, call: bool) -> f64 {
+pub(crate) fn price(strike: f64, years: f64, volatility: f64, call: bool) -> f64 {
     let option = Contract {
         spot: 1.0,
         strike,
@@ -66,7 +66,7 @@ pub fn price(strike: f64, years: f64, volatility: f64, call: bool) -> f64 {
 }
 
 /// The contracts of a chain with implied volatilities.
-pub fn lines(chain: &RecordBatch) -> Vec<Line> {
+pub(crate) fn lines(chain: &RecordBatch) -> Vec<Line> {
     let column = |name| table::floats_or_nan(chain, name).unwrap();
     let (strike, bid, ask, years) = (column("strike"), column("bid"), column("ask"), column("years"));
     let (forward, discount) = (column("forward"), column("discount_factor"));
@@ -97,7 +97,7 @@ pub fn lines(chain: &RecordBatch) -> Vec<Line> {
 }
 
 /// A chain of lines in any order, and its rows' lines.
-pub fn chain(lines: &[Line]) -> (RecordBatch, Vec<usize>) {
+pub(crate) fn chain(lines: &[Line]) -> (RecordBatch, Vec<usize>) {
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (&lines[a], &lines[b]);

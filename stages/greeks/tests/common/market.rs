@@ -22,12 +22,12 @@ fn parquet(store: &Store, path: &Path) -> RecordBatch {
 }
 
 /// 42 days of SPX and SPXW, with the vendor's own volatilities.
-pub fn spx(store: &Store, data: &Path) -> RecordBatch {
+pub(crate) fn spx(store: &Store, data: &Path) -> RecordBatch {
     spx_with_delta(store, data).0
 }
 
 /// [`spx`], with the vendor's deltas.
-pub fn spx_with_delta(store: &Store, data: &Path) -> (RecordBatch, Vec<f64>) {
+pub(crate) fn spx_with_delta(store: &Store, data: &Path) -> (RecordBatch, Vec<f64>) {
     let path = "options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet";
     let raw = parquet(store, &data.join(path));
     let float = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Float64).unwrap();
@@ -88,12 +88,12 @@ fn in_order(columns: Vec<ArrayRef>) -> (RecordBatch, UInt32Array) {
 }
 
 /// 20 days of VXX options (American).
-pub fn vxx(data: &Path) -> RecordBatch {
+pub(crate) fn vxx(data: &Path) -> RecordBatch {
     vxx_with_greeks(data).0
 }
 
 /// [`vxx`], with the vendor's volatilities and deltas.
-pub fn vxx_with_greeks(data: &Path) -> (RecordBatch, Vec<f64>, Vec<f64>) {
+pub(crate) fn vxx_with_greeks(data: &Path) -> (RecordBatch, Vec<f64>, Vec<f64>) {
     let mut text = String::new();
     let path = data.join("options/vxx_2016_historicaloptiondata/VXX_201612.csv.gz");
     let file = std::fs::File::open(path).unwrap();
@@ -135,7 +135,7 @@ pub fn vxx_with_greeks(data: &Path) -> (RecordBatch, Vec<f64>, Vec<f64>) {
 }
 
 /// Closes of options on the SSE 50 ETF, of every `step`-th day: no quotes, no underlying.
-pub fn sse(store: &Store, data: &Path, step: usize) -> RecordBatch {
+pub(crate) fn sse(store: &Store, data: &Path, step: usize) -> RecordBatch {
     let path = "options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet";
     let raw = parquet(store, &data.join(path));
     let column = |name: &str, ty| cast(raw.column_by_name(name).unwrap(), &ty).unwrap();

@@ -2,10 +2,10 @@
 
 #![allow(dead_code, reason = "each test takes some of it")]
 
-pub mod lines;
-pub mod market;
-pub mod quality;
-pub mod svi;
+pub(crate) mod lines;
+pub(crate) mod market;
+pub(crate) mod quality;
+pub(crate) mod svi;
 
 use arrow_array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
@@ -17,7 +17,7 @@ use stages_core::{AnyStage, Context, Input, Outputs, PortType, StageError, table
 use std::sync::Arc;
 
 /// A row of a chain.
-pub struct Row {
+pub(crate) struct Row {
     pub date: Date,
     pub expiry: Date,
     pub strike: f64,
@@ -28,7 +28,7 @@ pub struct Row {
 }
 
 /// A chain of one class.
-pub fn table_of(symbol: &str, root: &str, rows: &[Row]) -> RecordBatch {
+pub(crate) fn table_of(symbol: &str, root: &str, rows: &[Row]) -> RecordBatch {
     let n = rows.len();
     let float = |f: fn(&Row) -> f64| Arc::new(table::nullable(&rows.iter().map(f).collect::<Vec<_>>()));
     let nothing = || Arc::new(table::nullable(&vec![f64::NAN; n]));
@@ -54,7 +54,7 @@ pub fn table_of(symbol: &str, root: &str, rows: &[Row]) -> RecordBatch {
 }
 
 /// One curve, of `rate` up to two years.
-pub fn flat_rates(date: Date, rate: f64) -> RecordBatch {
+pub(crate) fn flat_rates(date: Date, rate: f64) -> RecordBatch {
     RecordBatch::try_new(
         table::schema(RATES),
         vec![
@@ -66,24 +66,29 @@ pub fn flat_rates(date: Date, rate: f64) -> RecordBatch {
     .unwrap()
 }
 
-pub fn store_table(store: &Store, ty: PortType, batch: &RecordBatch) -> ArtifactDigest {
+pub(crate) fn store_table(store: &Store, ty: PortType, batch: &RecordBatch) -> ArtifactDigest {
     store_with_meta(store, ty, batch, json!({}))
 }
 
 /// Stores a table by day, with the metadata `meta`.
-pub fn store_with_meta(store: &Store, ty: PortType, batch: &RecordBatch, meta: Value) -> ArtifactDigest {
+pub(crate) fn store_with_meta(
+    store: &Store,
+    ty: PortType,
+    batch: &RecordBatch,
+    meta: Value,
+) -> ArtifactDigest {
     let partitions = dataset::partition(store, batch, Period::Day, "rates").unwrap();
     dataset::write(store, ty, meta, partitions).unwrap()
 }
 
-pub fn input(store: &Store, digest: ArtifactDigest) -> Input {
+pub(crate) fn input(store: &Store, digest: ArtifactDigest) -> Input {
     Input {
         digest,
         artifact: store.artifact(digest).unwrap(),
     }
 }
 
-pub fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
+pub(crate) fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
     let inputs = inputs
         .iter()
         .map(|(port, digest)| ((*port).to_owned(), vec![input(store, *digest)]));
@@ -94,29 +99,29 @@ pub fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
     }
 }
 
-pub fn stage(name: &str) -> Box<dyn AnyStage> {
+pub(crate) fn stage(name: &str) -> Box<dyn AnyStage> {
     stages_greeks::kinds()
         .into_iter()
         .find(|kind| kind.name() == name)
         .unwrap()
 }
 
-pub fn try_run(context: &Context, name: &str, with: Value) -> Result<Outputs, StageError> {
+pub(crate) fn try_run(context: &Context, name: &str, with: Value) -> Result<Outputs, StageError> {
     let stage = stage(name);
     let resolved = stage.resolve(with).unwrap();
     stage.run(&resolved, context)
 }
 
-pub fn run(context: &Context, name: &str, with: Value) -> Outputs {
+pub(crate) fn run(context: &Context, name: &str, with: Value) -> Outputs {
     try_run(context, name, with).unwrap()
 }
 
 /// All rows of a data set of the symbol `TEST`.
-pub fn read(store: &Store, digest: ArtifactDigest) -> RecordBatch {
+pub(crate) fn read(store: &Store, digest: ArtifactDigest) -> RecordBatch {
     read_symbol(store, digest, "TEST")
 }
 
-pub fn read_symbol(store: &Store, digest: ArtifactDigest, symbol: &str) -> RecordBatch {
+pub(crate) fn read_symbol(store: &Store, digest: ArtifactDigest, symbol: &str) -> RecordBatch {
     let data = DataSet::open(&input(store, digest)).unwrap();
     data.read_symbol(store, symbol).unwrap().unwrap()
 }

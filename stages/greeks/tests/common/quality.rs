@@ -34,7 +34,7 @@ fn fitted(lines: &[Line]) -> (Vec<f64>, f64) {
 /// The distance of a fit from quotes: the share between bid and ask, by maturity, and the median error of
 /// volatility.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Share {
+pub(crate) struct Share {
     /// Half of the quotes are nearer in volatility.
     pub median: f64,
     inside: [usize; BUCKETS.len()],
@@ -59,7 +59,7 @@ impl Share {
     }
 
     /// Of all maturities.
-    pub fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         self.inside.iter().sum::<usize>() as f64 / self.quotes.iter().sum::<usize>() as f64
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Share {
 
 /// The quality of a chain's surfaces.
 #[derive(Debug)]
-pub struct Quality {
+pub(crate) struct Quality {
     /// Quotes whose fitted price lies between bid and ask.
     pub inside: Share,
     /// The same of every second quote, where the others are fitted.
@@ -165,7 +165,7 @@ fn grid() -> Vec<f64> {
 }
 
 /// Fits a chain's surfaces and measures them.
-pub fn measure(lines: &[Line]) -> Quality {
+pub(crate) fn measure(lines: &[Line]) -> Quality {
     let (found, seconds) = fitted(lines);
     let groups = expiries(lines);
     let inside = Share::of(lines, &found, |_| true);

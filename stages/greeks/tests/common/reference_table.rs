@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 /// A row by the names of its columns.
-pub type Row = BTreeMap<String, String>;
+pub(crate) type Row = BTreeMap<String, String>;
 
-pub fn table(text: &str) -> Vec<Row> {
+pub(crate) fn table(text: &str) -> Vec<Row> {
     let mut lines = text.lines();
     let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
     lines
@@ -13,6 +13,6 @@ pub fn table(text: &str) -> Vec<Row> {
         .collect()
 }
 
-pub fn number(row: &Row, name: &str) -> f64 {
+pub(crate) fn number(row: &Row, name: &str) -> f64 {
     row[name].parse().unwrap_or(f64::NAN)
 }

@@ -2,7 +2,7 @@
 //! surfaces.
 
 /// A quote.
-pub struct Point {
+pub(crate) struct Point {
     /// `ln(K/F)`.
     pub k: f64,
     /// Total variance.
@@ -13,14 +13,14 @@ pub struct Point {
 
 /// `a + d (k - m) + c sqrt((k - m)^2 + s^2)`.
 #[derive(Clone, Copy, Debug)]
-pub struct Svi {
+pub(crate) struct Svi {
     m: f64,
     s: f64,
     linear: [f64; 3],
 }
 
 impl Svi {
-    pub fn variance(&self, k: f64) -> f64 {
+    pub(crate) fn variance(&self, k: f64) -> f64 {
         basis(k, self.m, self.s)
             .iter()
             .zip(&self.linear)
@@ -70,7 +70,7 @@ fn linear(points: &[Point], weights: &[f64], m: f64, s: f64) -> Option<(Svi, f64
 
 /// The SVI of least squares in units of the errors, each counting by its size beyond two of them (Huber);
 /// none of fewer than six points.
-pub fn fit(points: &[Point]) -> Option<Svi> {
+pub(crate) fn fit(points: &[Point]) -> Option<Svi> {
     if points.len() < 6 {
         return None;
     }

@@ -13,11 +13,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The state of the rules after the last bar of each symbol.
-pub type States = BTreeMap<String, Last>;
+pub(crate) type States = BTreeMap<String, Last>;
 
 /// The state of a symbol after its last bar. Numbers are stored as bit patterns, so that NaN equals itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Last {
+pub(crate) struct Last {
     /// The values of the last bar, as they were read.
     values: Option<[u64; 6]>,
     /// The bits of the last close that was kept.
@@ -61,7 +61,7 @@ impl Bar {
 /// Sorts bars, removes duplicate keys, and applies the rules to each bar. `states` is the state before these
 /// bars and becomes the state after them, so bars that arrive in parts by date are cleaned as if they were
 /// one table. A bar without a close is never kept, since the schema requires one.
-pub fn clean(
+pub(crate) fn clean(
     bars: &mut Vec<Bar>,
     bad: &OnBadRows,
     calendar: CalendarName,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The bars of a file.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct FileBars {
+pub(super) struct FileBars {
     /// The stored rows.
     pub cuts: Cuts,
     /// The days on which any symbol has a bar.
@@ -29,7 +29,7 @@ impl AsRef<Cuts> for FileBars {
 }
 
 /// The bars that a stage takes from its files.
-pub struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     /// The symbols; empty for all.
     pub symbols: &'a [String],
     /// The dates; `None` for all.
@@ -51,7 +51,7 @@ impl FileBars {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
+    pub(super) fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
             let mut writer = CutWriter::new(&context.store, Period::Year, &[], &[])?;
@@ -82,7 +82,7 @@ impl FileBars {
     }
 
     /// Returns whether the file has any row dated `until` or earlier.
-    pub fn begins_by(&self, until: Date) -> bool {
+    pub(super) fn begins_by(&self, until: Date) -> bool {
         self.days.first().is_some_and(|first| *first <= until)
     }
 
@@ -90,7 +90,7 @@ impl FileBars {
     ///
     /// # Errors
     /// When the store cannot be read or written.
-    pub fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
+    pub(super) fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
         let mut days = match wanted.symbols {
             [] => self.days.clone(),
             symbols => self.days_of(context, symbols)?,
@@ -121,7 +121,7 @@ impl FileBars {
     }
 
     /// The number of wanted rows without a supported date.
-    pub fn out_of_range(&self, wanted: &Wanted<'_>) -> u64 {
+    pub(super) fn out_of_range(&self, wanted: &Wanted<'_>) -> u64 {
         let rows = self.out_of_range.iter().filter(|(symbol, _)| wanted.has_symbol(symbol));
         rows.map(|(_, rows)| rows).sum()
     }
@@ -130,7 +130,7 @@ impl FileBars {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn bars(
+    pub(super) fn bars(
         &self,
         context: &Context,
         cuts: &[usize],

@@ -19,7 +19,7 @@ use stages_core::{Context, Memo, StageError};
 use std::collections::BTreeSet;
 
 /// The facts shared by all partitions of a table.
-pub struct Facts<'a> {
+pub(super) struct Facts<'a> {
     /// The stage's configuration.
     pub config: &'a BarsConfig,
     /// The wanted rows.
@@ -32,7 +32,7 @@ pub struct Facts<'a> {
 
 /// The result for one period: the value of the period's memo.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Done {
+pub(super) struct Done {
     /// The stored tables of the period.
     pub tables: Tables,
     /// The state of the rules at the end of the period.
@@ -60,7 +60,7 @@ impl Facts<'_> {
     ///
     /// # Errors
     /// When a partition cannot be made.
-    pub fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
+    pub(super) fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
         // Daily partitions are made a month at a time, so that few states are stored.
         let units = units(
             files,

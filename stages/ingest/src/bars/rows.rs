@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// One bar; numbers are NaN where they are missing.
 #[derive(Clone, Debug)]
-pub struct Bar {
+pub(crate) struct Bar {
     /// Ticker.
     pub symbol: Arc<str>,
     /// Trading day.
@@ -25,7 +25,7 @@ pub struct Bar {
 }
 
 /// The numeric columns of a bar, in order.
-pub const FLOATS: [&str; 6] = ["open", "high", "low", "close", "volume", "adjusted_close"];
+pub(super) const FLOATS: [&str; 6] = ["open", "high", "low", "close", "volume", "adjusted_close"];
 pub(super) const CLOSE: usize = 3;
 pub(super) const VOLUME: usize = 4;
 
@@ -34,7 +34,11 @@ pub(super) const VOLUME: usize = 4;
 ///
 /// # Errors
 /// When a value cannot be read, or a required column is missing.
-pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
+pub(crate) fn parse(
+    packed: &Packed,
+    layout: &Layout,
+    around: &Around<'_>,
+) -> Result<RecordBatch, StageError> {
     let opened = open(packed, layout, around.lookup)?;
     if let Some(closes) = layout.sources("close").find(|mapping| mapping.theirs == OTHERS) {
         return by_symbol(&opened, layout, closes);
@@ -168,7 +172,7 @@ fn batch<'a>(
 ///
 /// # Errors
 /// When the table is not a table of bars.
-pub fn collect(
+pub(super) fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
     bars: &mut Vec<Bar>,
@@ -201,7 +205,7 @@ pub fn collect(
 ///
 /// # Errors
 /// When a close is missing.
-pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
+pub(crate) fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
     let columns = schema::BARS
         .iter()

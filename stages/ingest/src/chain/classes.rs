@@ -14,7 +14,7 @@ use stages_core::contracts::assumed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of a chain's classes.
-pub struct Classes {
+pub(super) struct Classes {
     /// The contract terms by class.
     pub contracts: Contracts,
     /// The calendar shared by all classes.
@@ -27,7 +27,7 @@ pub struct Classes {
 ///
 /// # Errors
 /// When layouts disagree on a term that the configuration does not set.
-pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
+pub(super) fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
     let Some((first, rest)) = layouts.split_first() else {
         return Err(StageError::new("there is no file to read"));
     };
@@ -54,12 +54,12 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
 
 /// The classes of the kinds of contracts, keyed by symbol and root in the files: for each kind, the terms
 /// that its rows state and the class of these rows.
-pub type ClassOf = BTreeMap<(String, String), Vec<(Terms, String)>>;
+pub(super) type ClassOf = BTreeMap<(String, String), Vec<(Terms, String)>>;
 
 /// Assigns a class to every kind of contracts (symbol, root, and the terms that rows state). The class is the
 /// root in the file or, where the terms stated by rows of one root contradict each other, a separate root for
 /// each kind (see [`adjusted_root`]). Also returns the terms that the files state, by symbol and class.
-pub fn settle(
+pub(super) fn settle(
     kinds: BTreeMap<(String, String), Vec<Terms>>,
     config: &ContractTerms,
     layout: &ContractTerms,
@@ -103,7 +103,7 @@ pub fn settle(
 }
 
 /// Replaces the root of every row by its class.
-pub fn assign(chain: &mut Chain, classes: &ClassOf) {
+pub(super) fn assign(chain: &mut Chain, classes: &ClassOf) {
     let mut of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for (symbol, root) in chain.pairs() {
         let (name, terms) = chain.variant_name(chain.name(root));
@@ -134,7 +134,7 @@ fn slug(text: &str) -> String {
 ///
 /// # Errors
 /// When the configuration contradicts the files, or the classes belong to several exchanges.
-pub fn facts(
+pub(super) fn facts(
     days: &BTreeSet<Date>,
     stated: &BTreeMap<(String, String), Terms>,
     config: &ChainConfig,
@@ -208,7 +208,7 @@ pub fn facts(
 }
 
 /// A warning if the data extends beyond the years that the calendar covers.
-pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
+pub(super) fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
     let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
     let (first, last) = calendar.range()?;
     (beyond > 0).then(|| {
@@ -221,7 +221,7 @@ pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<
 
 /// Converts quotes in units of the underlying to quotes in currency, by multiplying them by the price of the
 /// underlying in the same row.
-pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
+pub(super) fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     use super::columns::{ASK, BID, LAST, UNDERLYING};
     let is_in_coin = |(symbol, root): &(u32, u32)| {
         let facts = contracts.of(chain.name(*symbol), chain.name(*root));
@@ -243,7 +243,7 @@ pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
 }
 
 /// Removes the classes without remaining rows; `left` holds the symbol and class of every remaining row.
-pub fn retain(contracts: &mut Contracts, left: &BTreeSet<(String, String)>) {
+pub(super) fn retain(contracts: &mut Contracts, left: &BTreeSet<(String, String)>) {
     let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.clone(), root.to_owned()));
     *contracts = Contracts {
         classes: contracts

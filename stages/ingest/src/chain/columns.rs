@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The numeric columns of a chain, in the order of [`Chain::values`].
-pub const FLOATS: [&str; 7] = [
+pub(super) const FLOATS: [&str; 7] = [
     "bid",
     "ask",
     "last",
@@ -29,34 +29,34 @@ pub const FLOATS: [&str; 7] = [
     "implied_volatility",
 ];
 /// A set of columns, one bit each: first [`FLOATS`], then [`schema::stated`].
-pub type Columns = u32;
+pub(super) type Columns = u32;
 
 /// The bit of the column at index `column` of [`FLOATS`] followed by [`schema::stated`].
-pub const fn bit(column: usize) -> Columns {
+pub(super) const fn bit(column: usize) -> Columns {
     1 << column
 }
 
 const _: () = assert!(FLOATS.len() + STATED <= 32);
 
 /// The names of the columns in the order of the bits of [`Columns`].
-pub fn numbers() -> impl Iterator<Item = &'static str> {
+pub(super) fn numbers() -> impl Iterator<Item = &'static str> {
     FLOATS.into_iter().chain(schema::stated().map(|column| column.name))
 }
 
 /// The index of `bid` in [`Chain::values`].
-pub const BID: usize = 0;
+pub(super) const BID: usize = 0;
 /// The index of `ask` in [`Chain::values`].
-pub const ASK: usize = 1;
+pub(super) const ASK: usize = 1;
 /// The index of `last` in [`Chain::values`].
-pub const LAST: usize = 2;
+pub(super) const LAST: usize = 2;
 /// The index of `volume` in [`Chain::values`].
-pub const VOLUME: usize = 3;
+pub(super) const VOLUME: usize = 3;
 /// The index of `open_interest` in [`Chain::values`].
-pub const OPEN_INTEREST: usize = 4;
+pub(super) const OPEN_INTEREST: usize = 4;
 /// The index of the underlying's price in [`Chain::values`].
-pub const UNDERLYING: usize = 5;
+pub(super) const UNDERLYING: usize = 5;
 /// The index of the implied volatility in [`Chain::values`].
-pub const VOLATILITY: usize = 6;
+pub(super) const VOLATILITY: usize = 6;
 
 /// Interned strings.
 #[derive(Clone, Debug, Default)]
@@ -136,9 +136,9 @@ pub struct Chain {
 }
 
 /// The time of a row whose file does not state one.
-pub const UNKNOWN_TIME: i64 = -1;
+pub(super) const UNKNOWN_TIME: i64 = -1;
 /// The instant of a row whose file does not state one.
-pub const NO_INSTANT: i64 = i64::MIN;
+pub(super) const NO_INSTANT: i64 = i64::MIN;
 
 /// The separator between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The stored rows of a file, and a summary of them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct FileRows {
+pub(super) struct FileRows {
     /// The rows, cut by date.
     pub cuts: Cuts,
     /// The symbols that [`Day::symbol`] indexes.
@@ -47,7 +47,7 @@ pub struct FileRows {
 
 /// A root, with the contract terms that rows of it state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kind {
+pub(super) struct Kind {
     /// The root, as in the file.
     pub root: String,
     /// The terms that the rows state.
@@ -57,7 +57,7 @@ pub struct Kind {
 
 /// A summary of the rows of one symbol, day and minute.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Day {
+pub(super) struct Day {
     /// The index of the symbol in [`FileRows::symbols`].
     pub symbol: u32,
     /// The day.
@@ -79,7 +79,7 @@ impl FileRows {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
+    pub(super) fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
             let mut writer = Writer::new(&context.store)?;

@@ -48,7 +48,7 @@ fn canonical(term: &str, text: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// When a text is not among the values of its term.
-pub fn attach(
+pub(super) fn attach(
     batch: RecordBatch,
     frame: &Frame,
     layout: &Layout,
@@ -192,16 +192,16 @@ fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, 
 }
 
 /// The local times of day of a table's rows, in microseconds after midnight, if the file has times.
-pub fn times(batch: &RecordBatch) -> Option<&Int64Array> {
+pub(super) fn times(batch: &RecordBatch) -> Option<&Int64Array> {
     batch.column_by_name(TIME)?.as_primitive_opt::<Int64Type>()
 }
 
 /// The instants of a table's rows, in microseconds UTC, if the file has times.
-pub fn instants(batch: &RecordBatch) -> Option<&Int64Array> {
+pub(super) fn instants(batch: &RecordBatch) -> Option<&Int64Array> {
     batch.column_by_name(INSTANT)?.as_primitive_opt::<Int64Type>()
 }
 
 /// Returns whether the strikes of a file's table were read from single precision.
-pub fn is_single_precision(batch: &RecordBatch) -> bool {
+pub(super) fn is_single_precision(batch: &RecordBatch) -> bool {
     batch.column_by_name(SINGLE_PRECISION).is_some()
 }

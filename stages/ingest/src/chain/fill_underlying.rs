@@ -9,7 +9,13 @@ use stages_numerics::statistics::median;
 
 /// Fills the column of the underlying's price. `limit` is the largest move in a day as a fraction (0.1 is 10
 /// %), 0 for no limit.
-pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
+pub(super) fn fill_underlying(
+    chain: &mut Chain,
+    limit: f64,
+    bound: bool,
+    seen: &mut Seen,
+    tally: &mut Tally,
+) {
     for run in chain.snapshots() {
         let forwards = forwards(chain, run.clone());
         let state = &mut seen.of(chain.name(chain.symbol[run.start])).parity;

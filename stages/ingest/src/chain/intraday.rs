@@ -60,12 +60,12 @@ datasets::as_text!(
 );
 
 /// The time of day in minutes after midnight, rounded.
-pub fn minutes(time: TimeOfDay) -> i32 {
+pub(super) fn minutes(time: TimeOfDay) -> i32 {
     (time.hours() * 60.0).round() as i32
 }
 
 /// The error for files without a row at `time`; `found` are the minutes that they have.
-pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
+pub(super) fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
     StageError::new(format!("the files have no row of {time}")).hint(format!(
         "`snapshot` may be `all`, `first`, `last`, or one of {}",
         times(found)
@@ -74,7 +74,7 @@ pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError 
 
 /// Keeps one snapshot of each contract and day if `snapshot` selects one and the rows have times. Returns the
 /// number of rows removed.
-pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
+pub(super) fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
     let before = chain.len();
     let is_first = match snapshot {
         _ if chain.time.is_empty() => return 0,
@@ -106,7 +106,7 @@ pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
 ///
 /// # Errors
 /// When a time falls into a gap of the time zone.
-pub fn localise(
+pub(super) fn localise(
     chain: &mut Chain,
     rows: RangeFrom<usize>,
     zone: impl Fn(&Chain, usize) -> Tz,
@@ -152,11 +152,11 @@ fn skipped(zone: Tz, date: Date, time: i64) -> StageError {
 }
 
 /// The time zones of a chain's exchanges, keyed by the numbers of symbol and class.
-pub struct Zones(HashMap<(u32, u32), Tz>);
+pub(super) struct Zones(HashMap<(u32, u32), Tz>);
 
 impl Zones {
     /// The time zones of a chain's contracts; UTC where unknown.
-    pub fn of(chain: &Chain, contracts: &Contracts) -> Self {
+    pub(super) fn of(chain: &Chain, contracts: &Contracts) -> Self {
         let zone = |(symbol, root): (u32, u32)| {
             let facts = contracts.of(chain.name(symbol), chain.name(root))?;
             facts.terms.time_zone.as_deref()?.parse().ok()
@@ -166,7 +166,7 @@ impl Zones {
     }
 
     /// The time zone of a row.
-    pub fn zone(&self, chain: &Chain, row: usize) -> Tz {
+    pub(super) fn zone(&self, chain: &Chain, row: usize) -> Tz {
         self.0
             .get(&(chain.symbol[row], chain.root[row]))
             .copied()
@@ -177,7 +177,7 @@ impl Zones {
     ///
     /// # Errors
     /// The first such row.
-    pub fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
+    pub(super) fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
         let mut last = None;
         for row in 0..chain.len() {
             let (instant, date, zone) = (chain.instant[row], Date(chain.date[row]), self.zone(chain, row));
@@ -200,7 +200,7 @@ impl Zones {
 }
 
 /// Returns whether any contract of a sorted chain by instant has several snapshots on one day.
-pub fn has_several(chain: &Chain) -> bool {
+pub(super) fn has_several(chain: &Chain) -> bool {
     chain.days().into_iter().filter(|day| day.len() > 1).any(|day| {
         let mut contracts = HashSet::new();
         let mut rows = day.into_iter().flatten();

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 /// Joins `partial` rows of the same contract and instant if no value is present in two of them: the first row
 /// takes the values of the others. Returns true for each row whose values were taken. Rows with a value in
 /// common are left for the rule `duplicate_key`.
-pub fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
+pub(super) fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
     let mut is_joined = vec![false; chain.len()];
     let mut rows: Vec<usize> = (0..chain.len()).filter(|row| partial[*row]).collect();
     // Sorted by values too, so that the order of files does not matter.

@@ -116,7 +116,7 @@ fn shown(ratio: SplitRatio) -> String {
 impl Rules<'_> {
     /// Counts the splits in a part of a chain that no corporate action explains, and returns them as symbol,
     /// day and ratio.
-    pub fn jumps(
+    pub(crate) fn jumps(
         &self,
         chain: &Chain,
         seen: &mut Seen,

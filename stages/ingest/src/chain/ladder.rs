@@ -17,7 +17,7 @@ pub(super) struct Ladder {
 
 impl Ladder {
     /// The contracts in the given rows, which are one snapshot.
-    pub fn new(chain: &Chain, rows: Range<usize>) -> Self {
+    pub(super) fn new(chain: &Chain, rows: Range<usize>) -> Self {
         let mut contracts: Vec<Contract> = rows
             .clone()
             .map(|i| (chain.expiry[i], chain.strike[i].to_bits(), chain.call[i]))
@@ -32,7 +32,7 @@ impl Ladder {
     }
 
     /// Returns whether the contract is listed.
-    pub fn has(&self, contract: &Contract) -> bool {
+    pub(super) fn has(&self, contract: &Contract) -> bool {
         self.contracts.binary_search(contract).is_ok()
     }
 }

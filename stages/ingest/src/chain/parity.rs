@@ -25,19 +25,19 @@ use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
 /// The number of pairs of call and put that are used at each expiry.
-pub const PAIRS: usize = 9;
+pub(super) const PAIRS: usize = 9;
 /// The lowest and highest annual interest rate, which bound the discount factors.
-pub const RATES: (f64, f64) = (-0.02, 0.15);
+pub(super) const RATES: (f64, f64) = (-0.02, 0.15);
 /// The lowest and highest carry, per year.
-pub const CARRY: (f64, f64) = (-0.6, 0.2);
+pub(super) const CARRY: (f64, f64) = (-0.6, 0.2);
 /// The number of days whose carries enter the median.
-pub const MEMORY: usize = 5;
+pub(super) const MEMORY: usize = 5;
 /// The years added to the time to expiry in the weight of an expiry.
-pub const FLOOR: f64 = 0.02;
+pub(super) const FLOOR: f64 = 0.02;
 
 /// The forward price at one expiry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forward {
+pub(super) struct Forward {
     /// Years of 365 days to expiry.
     pub years: f64,
     /// The forward price, in currency.
@@ -59,7 +59,7 @@ fn slope(points: &[(f64, f64)], apart: f64) -> Option<f64> {
 }
 
 /// The forward price implied by pairs of (strike, call less put); `None` for fewer than two.
-pub fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
+pub(super) fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
     if pairs.len() < 2 {
         return None;
     }
@@ -73,13 +73,13 @@ pub fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
 }
 
 /// The annual carry on a day, from its forwards; `None` if they do not determine it.
-pub fn carry(forwards: &[Forward]) -> Option<f64> {
+pub(super) fn carry(forwards: &[Forward]) -> Option<f64> {
     let points: Vec<_> = forwards.iter().map(|f| (f.years, libm::log(f.price))).collect();
     slope(&points, 0.03).map(|carry| carry.clamp(CARRY.0, CARRY.1))
 }
 
 /// The price of the underlying implied by a day's forwards and the annual carry.
-pub fn spot(forwards: &[Forward], carry: f64) -> Option<f64> {
+pub(super) fn spot(forwards: &[Forward], carry: f64) -> Option<f64> {
     let mut logs: Vec<_> = forwards
         .iter()
         .map(|f| (libm::log(f.price) - carry * f.years, 1.0 / (f.years + FLOOR)))
@@ -88,7 +88,7 @@ pub fn spot(forwards: &[Forward], carry: f64) -> Option<f64> {
 }
 
 /// The forwards of one snapshot of a sorted chain, one for each expiry.
-pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward> {
+pub(super) fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward> {
     let price = |i: usize| {
         let mid = 0.5 * (chain.values[BID][i] + chain.values[ASK][i]);
         if mid.is_nan() { chain.values[LAST][i] } else { mid }
@@ -125,7 +125,7 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
 
 /// The state from one snapshot to the next: the carries of the last [`MEMORY`] days, and the last price.
 #[derive(Default)]
-pub struct State {
+pub(super) struct State {
     /// The annual carries, oldest first.
     pub carries: VecDeque<f64>,
     /// The last price of the underlying.

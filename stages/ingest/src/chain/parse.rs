@@ -22,7 +22,11 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// When a value cannot be read, or columns are missing.
-pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
+pub(crate) fn parse(
+    packed: &Packed,
+    layout: &Layout,
+    around: &Around<'_>,
+) -> Result<RecordBatch, StageError> {
     let Opened {
         place, frame, given, ..
     } = open(packed, layout, around.lookup)?;

@@ -28,7 +28,7 @@ use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of the whole chain, from which its partitions are made.
-pub struct Facts<'a> {
+pub(super) struct Facts<'a> {
     /// The stage's configuration.
     pub config: &'a ChainConfig,
     /// The period of partitions.
@@ -56,7 +56,7 @@ pub struct Facts<'a> {
 }
 
 /// The contract styles that the rules depend on.
-pub struct Styles {
+pub(super) struct Styles {
     /// The roots with an AM-settled class.
     morning: BTreeSet<String>,
     /// The symbols with a class of American exercise.
@@ -65,7 +65,7 @@ pub struct Styles {
 
 impl Styles {
     /// Collects the styles of contracts.
-    pub fn of(contracts: &Contracts) -> Self {
+    pub(super) fn of(contracts: &Contracts) -> Self {
         let morning = contracts
             .iter()
             .filter(|(_, facts)| facts.terms.expires == Some(Expires::Am));
@@ -80,13 +80,13 @@ impl Styles {
 }
 
 /// The set of all columns of [`datasets::schema::stated`].
-pub const STATED: Columns = !0 << FLOATS.len();
+pub(super) const STATED: Columns = !0 << FLOATS.len();
 
 /// Closes of underlyings by symbol and day.
-pub type Closes = BTreeMap<String, BTreeMap<Date, f64>>;
+pub(super) type Closes = BTreeMap<String, BTreeMap<Date, f64>>;
 
 /// A partition to be made.
-pub struct Unit<'a> {
+pub(super) struct Unit<'a> {
     /// The dates of the partition.
     pub range: DateRange,
     /// The single symbol of the partition; `None` for all symbols.
@@ -102,7 +102,7 @@ pub struct Unit<'a> {
 }
 
 /// The rows of a partition, read and sorted.
-pub struct Prepared {
+pub(super) struct Prepared {
     chain: Chain,
     tally: Tally,
     /// The number of rows left out because they belong to other snapshots.
@@ -115,7 +115,7 @@ pub struct Prepared {
 }
 
 /// A partition that is made but not yet stored.
-pub struct Made {
+pub(super) struct Made {
     chain: Chain,
     done: Done,
     /// The serialised state of each underlying at the end of the partition.
@@ -124,7 +124,7 @@ pub struct Made {
 
 impl Made {
     /// The digests of the states of the underlyings at the end of the partition.
-    pub fn states(&self) -> &BTreeMap<String, BlobDigest> {
+    pub(super) fn states(&self) -> &BTreeMap<String, BlobDigest> {
         &self.done.states
     }
 }
@@ -132,7 +132,7 @@ impl Made {
 impl Facts<'_> {
     /// The memo of a partition, keyed by its rows and all facts that its result depends on. `states` are the
     /// digests of the underlyings' states before the partition.
-    pub fn memo<'f>(&self, unit: &Unit<'f>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
+    pub(super) fn memo<'f>(&self, unit: &Unit<'f>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
         let config = self.config;
         // The key does not depend on the order of files or of rows within them.
         let cuts = unit
@@ -266,7 +266,7 @@ impl Facts<'_> {
     /// # Errors
     /// When the rows cannot be read, or a day has several snapshots and the configuration does not choose
     /// among them.
-    pub fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
+    pub(super) fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
         let mut chain = Chain::default();
         let config = self.config;
         let is_wanted = |symbol: &str| {
@@ -334,7 +334,7 @@ impl Facts<'_> {
     }
 
     /// Applies the rules to the rows of a partition, starting from the state `seen`.
-    pub fn make(&self, unit: &Unit<'_>, prepared: Prepared, seen: &mut Seen) -> Made {
+    pub(super) fn make(&self, unit: &Unit<'_>, prepared: Prepared, seen: &mut Seen) -> Made {
         let Prepared {
             mut chain,
             mut tally,
@@ -413,7 +413,7 @@ impl Facts<'_> {
     ///
     /// # Errors
     /// When the store cannot be written.
-    pub fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
+    pub(super) fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
         let Made {
             chain,
             mut done,
@@ -437,7 +437,7 @@ impl Facts<'_> {
 }
 
 /// The set of quote columns.
-pub const QUOTES: Columns = bit(BID) | bit(ASK);
+pub(super) const QUOTES: Columns = bit(BID) | bit(ASK);
 
 fn intersection(a: DateRange, b: DateRange) -> DateRange {
     DateRange {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// The states of the underlyings between partitions.
 #[derive(Default)]
-pub struct States(BTreeMap<String, State>);
+pub(super) struct States(BTreeMap<String, State>);
 
 /// The state of an underlying at the end of its last partition.
 struct State {
@@ -88,7 +88,7 @@ impl Facts<'_> {
     ///
     /// # Errors
     /// When a partition cannot be made.
-    pub fn partitions(
+    pub(super) fn partitions(
         &self,
         context: &Context,
         units: &[Unit<'_>],

@@ -25,7 +25,7 @@ const LEAST_DAYS: i32 = 2;
 impl Rules<'_> {
     /// Applies the rules that need the price of the underlying to a part of the chain, which [`Rules::clean`]
     /// has cleaned.
-    pub fn check_prices(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
+    pub(crate) fn check_prices(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         for run in chain.snapshots() {
             let american = (self.is_american)(chain.name(chain.symbol[run.start]));

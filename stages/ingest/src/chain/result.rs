@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the rows of a chain contain. This is only certain once all partitions are made, so it is first taken
 /// from the files, and the partitions are made again if it was wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub(super) struct Found {
     /// True if there are quotes; otherwise there are last prices alone.
     pub quoted: bool,
     /// True if volume or open interest is present.
@@ -38,7 +38,7 @@ fn is_zero(columns: &Columns) -> bool {
 /// The origin of the underlying's price, as named in the metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Underlying {
+pub(super) enum Underlying {
     /// The chain's files.
     #[default]
     Quoted,
@@ -49,11 +49,11 @@ pub enum Underlying {
 }
 
 /// The number of snapshots by symbol and day.
-pub type SnapshotsOfDays = BTreeMap<String, BTreeMap<Date, u64>>;
+pub(super) type SnapshotsOfDays = BTreeMap<String, BTreeMap<Date, u64>>;
 
 /// The result for a partition: the value of its memo.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Done {
+pub(super) struct Done {
     /// The tables of the partition, by symbol.
     pub(super) tables: Vec<(String, BlobRef)>,
     /// The blob with the states of the underlyings at the end of the partition.
@@ -101,7 +101,7 @@ fn no_rows(rows: &u64) -> bool {
 
 impl Done {
     /// The stored partitions, one for each symbol.
-    pub fn partitions(&self, range: DateRange) -> impl Iterator<Item = Partition> {
+    pub(super) fn partitions(&self, range: DateRange) -> impl Iterator<Item = Partition> {
         self.tables.iter().map(move |(symbol, blob)| Partition {
             key: PartitionKey::new(symbol.clone(), range),
             blob: *blob,
@@ -109,7 +109,7 @@ impl Done {
     }
 
     /// Returns whether all blobs of the result are in the store.
-    pub fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
+    pub(super) fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
         let has_edge = match self.edge {
             Some(edge) => context.store.memo(kept(memo).key)? == Some(edge),
             None => true,

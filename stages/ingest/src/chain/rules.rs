@@ -13,7 +13,7 @@ use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILIT
 use std::ops::Range;
 
 /// The rules for chains, with their settings.
-pub struct Rules<'a> {
+pub(crate) struct Rules<'a> {
     /// The action for each rule.
     pub bad: &'a OnBadRows,
     /// The exchange's calendar.
@@ -81,7 +81,7 @@ impl Rules<'_> {
 
     /// Sorts a chain, or the next part of one, removes duplicate keys, and applies the rules that do not need
     /// the price of the underlying.
-    pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
+    pub(crate) fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.prepare(chain, tally);
         self.check_rows(chain, seen, tally);
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 /// The state of all snapshots so far, against which later ones are checked. A chain may arrive in parts, each
 /// later than the one before.
 #[derive(Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub(super) symbols: BTreeMap<String, SeenOf>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct SeenOf {
 impl Seen {
     /// Ends a partition whose last possible date is `last`: forgets contracts that cannot occur in later
     /// partitions, and returns the trading days with a snapshot by symbol, which are removed from the state.
-    pub fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
+    pub(crate) fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
         let of_symbol = |(symbol, seen): (&String, &mut SeenOf)| {
             seen.traded.retain(|contract| contract.0 > last.0);
             (symbol.clone(), std::mem::take(&mut seen.open))
@@ -50,7 +50,7 @@ impl Seen {
     ///
     /// # Errors
     /// None expected.
-    pub fn pack(&self) -> Result<Vec<u8>, StageError> {
+    pub(crate) fn pack(&self) -> Result<Vec<u8>, StageError> {
         let states = self.symbols.iter();
         edge::pack(
             &states
@@ -63,7 +63,7 @@ impl Seen {
     ///
     /// # Errors
     /// When the bytes are damaged.
-    pub fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
+    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
         let states = edge::unpack(bytes)?.into_iter();
         Ok(Self {
             symbols: states.map(|(symbol, _, seen)| (symbol, seen)).collect(),

@@ -26,7 +26,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub fn contract(&self) -> Contract {
+    pub(super) fn contract(&self) -> Contract {
         (self.expiry, self.strike.to_bits(), self.call)
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of snapshots by symbol and day of a sorted chain by instant, and the first and last time of day
 /// of a snapshot, in microseconds after midnight in the exchange's time zone.
-pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {
+pub(super) fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64)>) {
     let mut counts = SnapshotsOfDays::new();
     let mut times: Option<(i64, i64)> = None;
     for day in chain.days() {
@@ -34,7 +34,7 @@ pub fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i64, i64
 ///
 /// # Errors
 /// When rows have no time, or the underlying's prices are daily closes.
-pub fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
+pub(super) fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
     StageError::new(format!(
         "{timeless} rows have no time of day, and others are of several snapshots a day"
     ))
@@ -82,7 +82,7 @@ fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<
 }
 
 /// A warning if the time zone of the files' times is only assumed.
-pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String> {
+pub(super) fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String> {
     let (zones, origin) = zone(contracts, files);
     let zones = Vec::from_iter(zones).join(", ");
     (origin == Some(Origin::Assumed)).then(|| {
@@ -96,7 +96,7 @@ pub fn assumed_zone(contracts: &Contracts, files: &[FileRows]) -> Option<String>
 /// The metadata of snapshots: their usual, smallest and largest number a day, the days with fewer than usual,
 /// the first and last time of day in the exchange's time zone, and the time zone of the files with its
 /// origin.
-pub fn describe<'d>(
+pub(super) fn describe<'d>(
     done: impl Iterator<Item = &'d Done>,
     contracts: &Contracts,
     files: &[FileRows],

@@ -13,14 +13,14 @@ use stages_core::dataset::Period;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The files of a chain, limited to the rows that the configuration selects.
-pub struct Whole<'a> {
+pub(super) struct Whole<'a> {
     config: &'a ChainConfig,
     files: &'a [FileRows],
 }
 
 impl<'a> Whole<'a> {
     /// Combines the files of a chain with its configuration.
-    pub fn new(config: &'a ChainConfig, files: &'a [FileRows]) -> Self {
+    pub(super) fn new(config: &'a ChainConfig, files: &'a [FileRows]) -> Self {
         Self { config, files }
     }
 
@@ -54,13 +54,13 @@ impl<'a> Whole<'a> {
     }
 
     /// Returns whether any file has times of day.
-    pub fn has_times(&self) -> bool {
+    pub(super) fn has_times(&self) -> bool {
         self.files.iter().any(|file| file.has_times)
     }
 
     /// Returns whether the chain is by instant, as far as the files tell: `snapshot: all` is set or, without
     /// a choice, a day has several times.
-    pub fn is_intraday(&self) -> bool {
+    pub(super) fn is_intraday(&self) -> bool {
         match self.config.snapshot {
             _ if !self.has_times() => false,
             Some(snapshot) => snapshot == Snapshot::All,
@@ -77,13 +77,13 @@ impl<'a> Whole<'a> {
     }
 
     /// The number of wanted rows with a date and an expiry.
-    pub fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         self.days().map(|(_, day)| day.rows).sum()
     }
 
     /// Counts wanted rows without a supported date or expiry, and strikes read from single precision on days
     /// with rows. With `until`, rows without a date are not counted, since they may have been appended later.
-    pub fn count(&self, tally: &mut Tally) {
+    pub(super) fn count(&self, tally: &mut Tally) {
         let dated_alone = self.config.until.is_some();
         for file in self.files.iter().filter(|_| !dated_alone) {
             for (symbol, rows) in &file.out_of_range {
@@ -109,7 +109,7 @@ impl<'a> Whole<'a> {
     }
 
     /// The sets of terms that rows state, by symbol and root.
-    pub fn kinds(&self) -> BTreeMap<(String, String), Vec<Terms>> {
+    pub(super) fn kinds(&self) -> BTreeMap<(String, String), Vec<Terms>> {
         let mut kinds: BTreeMap<(String, String), Vec<Terms>> = BTreeMap::new();
         for file in self.files {
             let pairs: BTreeSet<(u32, u32)> = self
@@ -132,7 +132,7 @@ impl<'a> Whole<'a> {
     ///
     /// # Errors
     /// When no row has the chosen time of day.
-    pub fn dates(&self) -> Result<BTreeSet<Date>, StageError> {
+    pub(super) fn dates(&self) -> Result<BTreeSet<Date>, StageError> {
         let dates: BTreeSet<Date> = self.chosen_days().map(|(_, day)| day.date).collect();
         match self.config.snapshot {
             Some(Snapshot::At(time)) if dates.is_empty() && self.has_times() => {
@@ -145,7 +145,7 @@ impl<'a> Whole<'a> {
     /// Whether the wanted rows have quotes, whether they have volume or open interest, whether they have
     /// prices of the underlying, whether they are of a single symbol, and whether the chain is by instant;
     /// and the stated columns with values.
-    pub fn found(&self) -> ([bool; 5], Columns) {
+    pub(super) fn found(&self) -> ([bool; 5], Columns) {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self
             .chosen_days()
@@ -162,7 +162,7 @@ impl<'a> Whole<'a> {
     }
 
     /// The largest number of rows of one symbol and day, summed over all files.
-    pub fn most_rows_of_a_day(&self) -> u64 {
+    pub(super) fn most_rows_of_a_day(&self) -> u64 {
         let mut rows: BTreeMap<(&str, Date), u64> = BTreeMap::new();
         for (file, day) in self.days() {
             *rows.entry((&file.symbols[day.symbol as usize], day.date)).or_default() += day.rows;
@@ -171,14 +171,14 @@ impl<'a> Whole<'a> {
     }
 
     /// The pairs of symbol and day, in order.
-    pub fn single_days(&self) -> BTreeSet<(&'a str, Date)> {
+    pub(super) fn single_days(&self) -> BTreeSet<(&'a str, Date)> {
         let days = self.chosen_days();
         days.map(|(file, day)| (&*file.symbols[day.symbol as usize], day.date))
             .collect()
     }
 
     /// The partitions to be made with the given period, in order.
-    pub fn units(&self, period: Period) -> Vec<Unit<'a>> {
+    pub(super) fn units(&self, period: Period) -> Vec<Unit<'a>> {
         let mut ranges: BTreeMap<Date, DateRange> = BTreeMap::new();
         for (_, day) in self.days() {
             let range = period.range(day.date);
@@ -190,7 +190,7 @@ impl<'a> Whole<'a> {
     }
 
     /// The partition of one symbol and day.
-    pub fn unit_of_day(&self, symbol: &'a str, date: Date) -> Unit<'a> {
+    pub(super) fn unit_of_day(&self, symbol: &'a str, date: Date) -> Unit<'a> {
         let mut units = [Unit::new(DateRange { from: date, to: date }, Some(symbol))];
         self.fill(&mut units);
         let [unit] = units;
@@ -238,7 +238,7 @@ impl<'a> Whole<'a> {
 }
 
 /// The set of columns that count trades or open contracts.
-pub const COUNTS: Columns = bit(VOLUME) | bit(OPEN_INTEREST);
+pub(super) const COUNTS: Columns = bit(VOLUME) | bit(OPEN_INTEREST);
 
 impl<'a> Unit<'a> {
     fn new(range: DateRange, only: Option<&'a str>) -> Self {

@@ -67,7 +67,7 @@ pub(super) enum Found {
 
 impl Found {
     /// Finds the columns of contracts by their names.
-    pub fn of(columns: &ContractColumns, finder: &mut Finder) -> Option<Self> {
+    pub(super) fn of(columns: &ContractColumns, finder: &mut Finder) -> Option<Self> {
         let known = ["contract", "contract_symbol", "option_symbol", "occ_symbol"];
         let id = finder.first(&columns.id, &known);
         if let Some(id) = id.filter(|_| !columns.names_terms()) {
@@ -94,7 +94,7 @@ impl Found {
     }
 
     /// The names of the columns.
-    pub fn names(&self) -> Vec<&String> {
+    pub(super) fn names(&self) -> Vec<&String> {
         match self {
             Self::Id(id) => vec![id],
             Self::Terms {
@@ -107,7 +107,7 @@ impl Found {
     }
 
     /// The column of strikes, the only numeric one.
-    pub fn numeric(&self) -> Option<&String> {
+    pub(super) fn numeric(&self) -> Option<&String> {
         match self {
             Self::Id(_) => None,
             Self::Terms { strike, .. } => Some(strike),
@@ -119,7 +119,7 @@ impl Found {
     ///
     /// # Errors
     /// When an expiry is not a date, or a column has the wrong type.
-    pub fn read(
+    pub(super) fn read(
         &self,
         frame: &Frame,
         config: &FeaturesConfig,

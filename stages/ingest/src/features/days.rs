@@ -33,7 +33,7 @@ impl Days {
     ///
     /// # Errors
     /// When there are several bars a day, or the bars cannot be read.
-    pub fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
+    pub(super) fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
         StageError::new("the bars have several times a day")
             .hint("connect daily bars")
             .when(bars.is_intraday(&context.store)?)?;
@@ -53,7 +53,7 @@ impl Days {
     ///
     /// # Errors
     /// When the chain has several snapshots a day and there is no lag, or the chain cannot be read.
-    pub fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
+    pub(super) fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
         StageError::new(
             "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
                 are before the close",
@@ -87,7 +87,7 @@ impl Days {
     ///
     /// # Errors
     /// When the files have no symbols.
-    pub fn of_calendar(
+    pub(super) fn of_calendar(
         calendar: CalendarName,
         dates: Option<(BTreeMap<&str, Date>, Date)>,
         lag: u32,
@@ -128,7 +128,7 @@ impl Days {
     ///
     /// # Errors
     /// When a part lacks the key columns.
-    pub fn by_symbol(&self) -> Result<BySymbol<'_>, StageError> {
+    pub(super) fn by_symbol(&self) -> Result<BySymbol<'_>, StageError> {
         let mut days: BTreeMap<&str, Vec<Date>> = BTreeMap::new();
         let mut places = Vec::with_capacity(self.parts.len());
         for (_, keys) in &self.parts {

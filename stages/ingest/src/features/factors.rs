@@ -34,7 +34,7 @@ impl Factors {
     ///
     /// # Errors
     /// When files have different factors, or a rule stops the stage.
-    pub fn read(
+    pub(super) fn read(
         config: &FeaturesConfig,
         context: &Context,
         parts: Vec<RecordBatch>,
@@ -189,13 +189,17 @@ impl Factors {
     }
 
     /// The rows of a series, sorted by date.
-    pub fn of_series(&self, series: &Series) -> &[(Date, usize)] {
+    pub(super) fn of_series(&self, series: &Series) -> &[(Date, usize)] {
         self.rows.get(series).map_or(&[], Vec::as_slice)
     }
 
     /// The series and rows of a contract in a chain, matched by symbol and class as far as the files have
     /// these.
-    pub fn of_contract(&self, symbol: &str, contract: &Contract) -> Option<(&Series, &[(Date, usize)])> {
+    pub(super) fn of_contract(
+        &self,
+        symbol: &str,
+        contract: &Contract,
+    ) -> Option<(&Series, &[(Date, usize)])> {
         // All series have the same form.
         let first = self.rows.keys().next()?;
         let has_root = first
@@ -219,17 +223,17 @@ impl Factors {
     }
 
     /// All series in the files.
-    pub fn series(&self) -> impl Iterator<Item = &Series> {
+    pub(super) fn series(&self) -> impl Iterator<Item = &Series> {
         self.rows.keys()
     }
 
     /// Returns whether the symbol, or the whole market, has any row.
-    pub fn has(&self, symbol: &str) -> bool {
+    pub(super) fn has(&self, symbol: &str) -> bool {
         !self.of(symbol).is_empty()
     }
 
     /// The symbols of the files.
-    pub fn symbols(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn symbols(&self) -> impl Iterator<Item = &str> {
         self.rows
             .keys()
             .map(|series| series.symbol.as_str())
@@ -237,7 +241,7 @@ impl Factors {
     }
 
     /// The first date of each symbol, and the last of all; `None` where the files have no symbols.
-    pub fn dates(&self) -> Option<(BTreeMap<&str, Date>, Date)> {
+    pub(super) fn dates(&self) -> Option<(BTreeMap<&str, Date>, Date)> {
         let firsts: BTreeMap<&str, Date> =
             self.symbols().map(|symbol| (symbol, self.of(symbol)[0].0)).collect();
         let last = self.rows.values().flatten().map(|(date, _)| *date).max()?;
@@ -245,7 +249,7 @@ impl Factors {
     }
 
     /// The index of the row shown on each day of a symbol.
-    pub fn shown(&self, symbol: &str, days: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
+    pub(super) fn shown(&self, symbol: &str, days: &[Date], config: &FeaturesConfig) -> Vec<Option<usize>> {
         let rows = self.of(symbol);
         let dates: Vec<Date> = rows.iter().map(|(date, _)| *date).collect();
         let shown = as_of::shown(days, &dates, config.lag(), config.max_age);
@@ -256,7 +260,11 @@ impl Factors {
     ///
     /// # Errors
     /// When the table cannot be built.
-    pub fn table(&self, keys: &RecordBatch, rows: &[Option<usize>]) -> Result<RecordBatch, StageError> {
+    pub(super) fn table(
+        &self,
+        keys: &RecordBatch,
+        rows: &[Option<usize>],
+    ) -> Result<RecordBatch, StageError> {
         let mut fields: Vec<Arc<Field>> = keys.schema().fields().iter().cloned().collect();
         let mut columns: Vec<ArrayRef> = keys.columns().to_vec();
         for (name, values) in self.names.iter().zip(&self.values) {

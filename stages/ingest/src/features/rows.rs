@@ -32,7 +32,7 @@ impl Columns {
     ///
     /// # Errors
     /// When columns are missing; the error names all of them.
-    pub fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
+    pub(super) fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
         let contract = contract.and_then(|columns| Found::of(columns, &mut finder));

@@ -29,7 +29,7 @@ pub(super) struct Contract {
 
 impl Series {
     /// The series of a symbol, or of the whole market if `symbol` is empty.
-    pub fn of_symbol(symbol: &str) -> Self {
+    pub(super) fn of_symbol(symbol: &str) -> Self {
         Self {
             symbol: symbol.to_owned(),
             contract: None,
@@ -74,7 +74,7 @@ impl<'a> Contracts<'a> {
     ///
     /// # Errors
     /// When a column is missing or has the wrong type.
-    pub fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
+    pub(super) fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
         let named = |name: &str| {
             let column = batch.column_by_name(name);
             column.ok_or_else(|| StageError::new(format!("the table has no column `{name}`")))
@@ -89,7 +89,7 @@ impl<'a> Contracts<'a> {
     }
 
     /// The contract of a row; `None` if it could not be read.
-    pub fn row(&self, row: usize) -> Option<Contract> {
+    pub(super) fn row(&self, row: usize) -> Option<Contract> {
         let is_valid = self.expiries.is_valid(row)
             && self.roots.is_valid(row)
             && self.strikes.is_valid(row)

@@ -3,5 +3,5 @@
 mod stage;
 mod zero;
 
-pub use stage::Rates;
+pub(crate) use stage::Rates;
 pub(crate) use stage::{Point, batch, clean};

@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// The files of interest rates, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct RatesConfig {
+pub(crate) struct RatesConfig {
     /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or
     /// `{ url: …, blake3: … }`), or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required,
     /// unless the input `table` is connected.
@@ -59,7 +59,7 @@ pub struct RatesConfig {
 }
 
 /// The stage `ingest/rates`.
-pub struct Rates;
+pub(crate) struct Rates;
 
 impl StageKind for Rates {
     type Config = RatesConfig;

@@ -15,7 +15,7 @@ const STEP: f64 = 0.5;
 ///   points are interpolated linearly in the tenor, an approximation to a few basis points at long tenors.
 /// - Overnight (tenor 0): compounded daily over 365 days, `365 ln(1 + y/360)`, the convention of fed funds.
 /// - Zero rates compounded once a year: `ln(1 + y)`.
-pub fn zero_rates(quote: YieldQuote, yields: &[(f64, f64)]) -> Vec<f64> {
+pub(super) fn zero_rates(quote: YieldQuote, yields: &[(f64, f64)]) -> Vec<f64> {
     match quote {
         YieldQuote::ZeroContinuous => yields.iter().map(|(_, y)| *y).collect(),
         YieldQuote::ZeroAnnual => yields.iter().map(|(_, y)| libm::log1p(*y)).collect(),

@@ -32,7 +32,7 @@ impl Columns {
     ///
     /// # Errors
     /// When columns are missing; the error names all of them.
-    pub fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
+    pub(super) fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
         let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);

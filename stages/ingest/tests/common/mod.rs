@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A directory with files, and a store.
-pub struct Bench {
+pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub store: Store,
 }
 
 /// The output of a stage.
 #[derive(Debug)]
-pub struct Done {
+pub(crate) struct Done {
     pub artifact: Artifact,
     pub digest: String,
     /// Memos found and asked for.
@@ -33,17 +33,17 @@ pub struct Done {
 
 impl Done {
     /// The number of memos that were computed.
-    pub fn computed(&self) -> u64 {
+    pub(crate) fn computed(&self) -> u64 {
         self.memos.1 - self.memos.0
     }
 }
 
 /// The stage that reads option chains.
-pub const CHAIN: &str = "ingest/option_chain";
+pub(crate) const CHAIN: &str = "ingest/option_chain";
 
 /// Runs it with what the store knows; the same files from nothing, with any number of threads, give the same
 /// bytes.
-pub fn run_chain(bench: &Bench, with: &Value) -> Done {
+pub(crate) fn run_chain(bench: &Bench, with: &Value) -> Done {
     let done = bench.run(CHAIN, with.clone()).unwrap();
     for threads in [1, 3] {
         assert_eq!(
@@ -67,7 +67,7 @@ impl EventSink for Warnings {
     }
 }
 
-pub fn kind(name: &str) -> Box<dyn AnyStage> {
+pub(crate) fn kind(name: &str) -> Box<dyn AnyStage> {
     stages_ingest::kinds()
         .into_iter()
         .find(|kind| kind.name() == name)
@@ -75,24 +75,24 @@ pub fn kind(name: &str) -> Box<dyn AnyStage> {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home")).unwrap();
         Self { dir, store }
     }
 
-    pub fn base(&self) -> &Path {
+    pub(crate) fn base(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
         let path = self.base().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
         self
     }
 
-    pub fn check(&self, name: &str, with: Value) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    pub(crate) fn check(&self, name: &str, with: Value) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let kind = kind(name);
         let config = kind.resolve(with)?;
         let plan = PlanContext {
@@ -102,7 +102,7 @@ impl Bench {
         kind.check(&config, &plan)
     }
 
-    pub fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
+    pub(crate) fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
         self.run_in(&self.store, name, with)
     }
 
@@ -135,7 +135,7 @@ impl Bench {
     }
 
     /// Runs a kind with inputs: its outputs by port, and its warnings.
-    pub fn run_with(
+    pub(crate) fn run_with(
         &self,
         name: &str,
         with: Value,
@@ -177,7 +177,7 @@ impl Bench {
     }
 
     /// All rows of an artifact's tables.
-    pub fn table(&self, artifact: &Artifact) -> RecordBatch {
+    pub(crate) fn table(&self, artifact: &Artifact) -> RecordBatch {
         let batches: Vec<_> = artifact
             .entries
             .iter()
@@ -187,7 +187,7 @@ impl Bench {
     }
 
     /// The digest of a run from the same files in a fresh store, in a pool of a given number of threads.
-    pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
+    pub(crate) fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("home")).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -195,21 +195,21 @@ impl Bench {
     }
 
     /// The digest of an artifact without an entry of its metadata.
-    pub fn digest_without(&self, done: &Done, entry: &str) -> String {
+    pub(crate) fn digest_without(&self, done: &Done, entry: &str) -> String {
         let mut artifact = done.artifact.clone();
         artifact.meta.as_object_mut().unwrap().remove(entry);
         self.store.put_artifact(&artifact).unwrap().to_hex()
     }
 
     /// All rows of an artifact.
-    pub fn rows(&self, done: &Done) -> RecordBatch {
+    pub(crate) fn rows(&self, done: &Done) -> RecordBatch {
         self.table(&done.artifact)
     }
 }
 
 impl Done {
     /// The rows that broke a rule, on how many days, and the action taken.
-    pub fn finding(&self, rule: &str) -> (u64, u64, String) {
+    pub(crate) fn finding(&self, rule: &str) -> (u64, u64, String) {
         let finding = self.line(rule);
         (
             finding["rows"].as_u64().unwrap(),
@@ -218,12 +218,12 @@ impl Done {
         )
     }
 
-    pub fn examples(&self, rule: &str) -> Vec<String> {
+    pub(crate) fn examples(&self, rule: &str) -> Vec<String> {
         serde_json::from_value(self.line(rule)["examples"].clone()).unwrap()
     }
 
     /// The example rows of a rule.
-    pub fn sample(&self, rule: &str) -> Vec<Value> {
+    pub(crate) fn sample(&self, rule: &str) -> Vec<Value> {
         serde_json::from_value(self.line(rule)["sample"].clone()).unwrap()
     }
 
@@ -238,7 +238,7 @@ impl Done {
 }
 
 /// A table as text, a line a row, `-` for null.
-pub fn text(batch: &RecordBatch) -> String {
+pub(crate) fn text(batch: &RecordBatch) -> String {
     let mut out = String::new();
     for row in 0..batch.num_rows() {
         let cells: Vec<String> = batch
@@ -268,18 +268,18 @@ pub fn text(batch: &RecordBatch) -> String {
     out
 }
 
-pub fn floats(batch: &RecordBatch, name: &str) -> Vec<f64> {
+pub(crate) fn floats(batch: &RecordBatch, name: &str) -> Vec<f64> {
     stages_core::table::floats_or_nan(batch, name).unwrap()
 }
 
-pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
-pub fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+pub(crate) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
     use std::io::Write;
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, bytes) in entries {

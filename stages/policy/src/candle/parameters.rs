@@ -16,7 +16,7 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Parameters that are not loaded yet.
-    pub fn new(device: Device, architecture: &Architecture) -> Self {
+    pub(super) fn new(device: Device, architecture: &Architecture) -> Self {
         Self {
             layout: architecture.layout(),
             device,
@@ -26,7 +26,7 @@ impl Parameters {
     }
 
     /// Loads `[P]` parameters.
-    pub fn load(&mut self, params: &[f32]) -> Result<()> {
+    pub(super) fn load(&mut self, params: &[f32]) -> Result<()> {
         let (device, tensors) = (&self.device, self.layout.tensors.list.iter());
         self.vars = tensors
             .map(|tensor| Var::from_slice(&params[tensor.range()], tensor.shape.as_slice(), device))
@@ -34,7 +34,7 @@ impl Parameters {
         Ok(())
     }
 
-    pub fn var(&self, offset: usize) -> &Tensor {
+    pub(super) fn var(&self, offset: usize) -> &Tensor {
         // Offsets come from the layout whose tensors, in order, the variables are.
         let index = self
             .layout
@@ -44,11 +44,11 @@ impl Parameters {
         self.vars[index].as_tensor()
     }
 
-    pub fn dense(&self, dense: &Dense, x: &Tensor) -> Result<Tensor> {
+    pub(super) fn dense(&self, dense: &Dense, x: &Tensor) -> Result<Tensor> {
         x.matmul(self.var(dense.weight))?.broadcast_add(self.var(dense.bias))
     }
 
-    pub fn trunk(&self, layers: &[Dense], x: &Tensor) -> Result<Tensor> {
+    pub(super) fn trunk(&self, layers: &[Dense], x: &Tensor) -> Result<Tensor> {
         let mut x = x.clone();
         for (i, layer) in layers.iter().enumerate() {
             x = self.dense(layer, &x)?;

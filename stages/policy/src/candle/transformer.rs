@@ -22,7 +22,7 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             columns: 0,
             obs: Vec::new(),
@@ -32,7 +32,12 @@ impl Sequences {
 
     /// Adds a column: the steps stored in the recurrent state `[S]`, then the column's own steps, each an
     /// observation and a flag that is true where it begins an episode.
-    pub fn column<'a>(&mut self, state: &State, row: &[f32], steps: impl Iterator<Item = (&'a [f32], bool)>) {
+    pub(super) fn column<'a>(
+        &mut self,
+        state: &State,
+        row: &[f32],
+        steps: impl Iterator<Item = (&'a [f32], bool)>,
+    ) {
         self.columns += 1;
         for ago in (1..=state.history).rev() {
             self.obs.extend_from_slice(state.past(row, ago));
@@ -106,7 +111,12 @@ impl Parameters {
     }
 
     /// The input of the trunks for the last `steps` steps: `[T b, d]`, time-major.
-    pub fn transformer(&self, shape: &Transformer, sequences: &Sequences, steps: usize) -> Result<Tensor> {
+    pub(super) fn transformer(
+        &self,
+        shape: &Transformer,
+        sequences: &Sequences,
+        steps: usize,
+    ) -> Result<Tensor> {
         let Some(at) = self.layout.transformer.as_ref() else {
             candle_core::bail!("the layout has no transformer");
         };

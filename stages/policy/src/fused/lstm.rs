@@ -49,7 +49,7 @@ pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -
 impl LstmRun {
     /// Prepares for `steps` steps of `b` columns from the states at `state(column)` of `states` (h, then c).
     /// `keep` `[b]` is 0 where an episode starts, else 1.
-    pub fn begin(
+    pub(super) fn begin(
         &mut self,
         network: &Network,
         lstm: &Recurrent,
@@ -85,19 +85,19 @@ impl LstmRun {
     }
 
     /// Copies the observation of a column at step t.
-    pub fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
+    pub(super) fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
         if let Some(operands) = &mut self.operands {
             operands.observe(network.instructions, t, column, obs);
         }
     }
 
     /// True if all observations must be copied before the first step, and [`LstmRun::project`] called.
-    pub fn ahead(&self) -> bool {
+    pub(super) fn ahead(&self) -> bool {
         self.operands.as_ref().is_some_and(|operands| operands.ahead())
     }
 
     /// Projects all observations.
-    pub fn project(&mut self, network: &Network, lstm: &Recurrent) {
+    pub(super) fn project(&mut self, network: &Network, lstm: &Recurrent) {
         if let Some(operands) = &mut self.operands {
             operands.project(network, network.weights.matrix(lstm.matrix), &mut self.z);
         }
@@ -105,7 +105,7 @@ impl LstmRun {
 
     /// The forward pass of step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an
     /// episode.
-    pub fn step(
+    pub(super) fn step(
         &mut self,
         network: &Network,
         lstm: &Recurrent,
@@ -143,7 +143,13 @@ impl LstmRun {
 
     /// Writes the states after the last step, whose outputs are `h` `[b, H]`, to where [`LstmRun::begin`]
     /// read them.
-    pub fn store(&self, lstm: &Recurrent, h: &[f32], state: impl Fn(usize) -> usize, states: &mut [f32]) {
+    pub(super) fn store(
+        &self,
+        lstm: &Recurrent,
+        h: &[f32],
+        state: impl Fn(usize) -> usize,
+        states: &mut [f32],
+    ) {
         let Shape {
             hidden: n, b, steps, ..
         } = self.shape;
@@ -160,7 +166,7 @@ impl LstmRun {
 
     /// The backward pass from the gradient [`LstmRun::above`]; leaves the weights' gradients in
     /// [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
-    pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
+    pub(super) fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
         let Some(operands) = &mut self.operands else { return };
         let Shape {
             hidden: n, b, steps, ..

@@ -22,7 +22,7 @@ pub(crate) struct Products<'a> {
 }
 
 impl<'a> Network<'a> {
-    pub fn products(&self) -> Products<'a> {
+    pub(super) fn products(&self) -> Products<'a> {
         Products {
             weights: self.weights,
             instructions: self.instructions,

@@ -29,7 +29,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// The number of units, rounded up to whole blocks.
-    pub fn units(&self) -> usize {
+    pub(super) fn units(&self) -> usize {
         self.hidden.next_multiple_of(UNITS)
     }
 }

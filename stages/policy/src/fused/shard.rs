@@ -37,7 +37,7 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Runs one step: writes the tower's logits (not yet masked) and values, and advances the states.
-    pub fn forward(
+    pub(super) fn forward(
         &mut self,
         network: &Network,
         tower: &Tower,
@@ -75,7 +75,7 @@ impl Shard {
     }
 
     /// Runs a forward and a backward pass, and leaves the gradient and the sums.
-    pub fn backward(
+    pub(super) fn backward(
         &mut self,
         network: &Network,
         tower: &Tower,

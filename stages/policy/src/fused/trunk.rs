@@ -20,7 +20,7 @@ pub(crate) struct TrunkRun {
 
 impl TrunkRun {
     /// Runs `rows` rows of `input`; the result is [`TrunkRun::last`].
-    pub fn forward(&mut self, products: Products, trunk: &Trunk, input: &[f32], rows: usize) {
+    pub(crate) fn forward(&mut self, products: Products, trunk: &Trunk, input: &[f32], rows: usize) {
         self.outputs.resize_with(trunk.layers.len(), Aligned::default);
         for (i, layer) in trunk.layers.iter().enumerate() {
             let (done, rest) = self.outputs.split_at_mut(i);
@@ -44,14 +44,14 @@ impl TrunkRun {
     }
 
     /// The outputs of the last layer.
-    pub fn last(&mut self) -> &mut [f32] {
+    pub(crate) fn last(&mut self) -> &mut [f32] {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
     /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs. It writes the
     /// gradients of the weights to `gradient`, or adds them if `add`, and writes the gradient of the input to
     /// `grad_input`, each if it is given.
-    pub fn backward(
+    pub(crate) fn backward(
         &mut self,
         products: Products,
         trunk: &Trunk,

@@ -84,7 +84,7 @@ impl Matrix {
 }
 
 impl Weights {
-    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, bf16: bool) -> Self {
+    pub(crate) fn new(packed: &[Packed], len: usize, deviations: Range<usize>, bf16: bool) -> Self {
         let matrices = packed
             .iter()
             .map(|&source| Matrix {
@@ -106,7 +106,7 @@ impl Weights {
         }
     }
 
-    pub fn load(&mut self, params: &[f32]) {
+    pub(crate) fn load(&mut self, params: &[f32]) {
         let (learns, bf16) = (self.learns, self.bf16);
         self.log_std.copy_from_slice(&params[self.deviations.clone()]);
         if !learns {
@@ -121,7 +121,7 @@ impl Weights {
     }
 
     /// Packs the operands of the backward pass, now and whenever parameters are loaded.
-    pub fn prepare_backward(&mut self) {
+    pub(crate) fn prepare_backward(&mut self) {
         if !self.learns {
             self.learns = true;
             let (params, bf16) = (std::mem::take(&mut self.params), self.bf16);
@@ -137,7 +137,7 @@ impl Weights {
         }
     }
 
-    pub fn matrix(&self, index: usize) -> &Matrix {
+    pub(crate) fn matrix(&self, index: usize) -> &Matrix {
         &self.matrices[index]
     }
 }

@@ -11,11 +11,11 @@ use std::sync::{Arc, OnceLock};
 pub(super) struct Fault(Arc<OnceLock<String>>);
 
 impl Fault {
-    pub fn get(&self) -> Option<&str> {
+    pub(super) fn get(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }
 
-    pub fn set(&self, message: String) {
+    pub(super) fn set(&self, message: String) {
         // Later failures follow from the first.
         let _ = self.0.set(message);
     }
@@ -41,7 +41,7 @@ pub(super) struct Pass {
 
 impl OnDevice {
     /// A perceptron without parameters yet, whose first failure is kept in `fault`.
-    pub fn new(device: Device, layers: Vec<Dense>, activation: Activation, fault: Fault) -> Self {
+    pub(super) fn new(device: Device, layers: Vec<Dense>, activation: Activation, fault: Fault) -> Self {
         Self {
             device,
             layers,
@@ -55,7 +55,7 @@ impl OnDevice {
         result.map_err(|err| self.fault.set(err.to_string())).ok()
     }
 
-    pub fn load(&mut self, params: &[f32]) {
+    pub(super) fn load(&mut self, params: &[f32]) {
         let load = || {
             // One transfer, of which the tensors are views.
             let all = Tensor::from_slice(params, params.len(), &self.device)?;
@@ -88,7 +88,7 @@ impl OnDevice {
 
     /// A forward pass. After a failure the outputs are zeros of the right shape; the caller checks for the
     /// failure.
-    pub fn forward<'p>(&self, input: &[f32], rows: usize, pass: &'p mut Pass) -> &'p mut [f32] {
+    pub(super) fn forward<'p>(&self, input: &[f32], rows: usize, pass: &'p mut Pass) -> &'p mut [f32] {
         let done = match self.fault.get() {
             None => self.keep(self.try_forward(input, rows, pass)),
             Some(_) => None,
@@ -137,7 +137,7 @@ impl OnDevice {
     }
 
     /// The backward pass of the last forward pass; after a failure, gradients are 0.
-    pub fn backward(
+    pub(super) fn backward(
         &self,
         rows: usize,
         pass: &Pass,

@@ -6,28 +6,28 @@
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
-    pub fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
+    pub(super) fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
         self.key(field, 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self
     }
 
-    pub fn text(self, field: u32, text: &str) -> Self {
+    pub(super) fn text(self, field: u32, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    pub fn message(self, field: u32, message: &Self) -> Self {
+    pub(super) fn message(self, field: u32, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 
-    pub fn int(mut self, field: u32, value: i64) -> Self {
+    pub(super) fn int(mut self, field: u32, value: i64) -> Self {
         self.key(field, 0);
         self.varint(value as u64);
         self
     }
 
-    pub fn finish(self) -> Vec<u8> {
+    pub(super) fn finish(self) -> Vec<u8> {
         self.0
     }
 

@@ -14,7 +14,7 @@ pub(super) struct State {
 
 impl State {
     /// Zeros for `rows` episodes.
-    pub fn begin(&mut self, hidden: usize, rows: usize) {
+    pub(super) fn begin(&mut self, hidden: usize, rows: usize) {
         for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
             state.clear();
             state.resize(rows * width, 0.0);
@@ -22,7 +22,7 @@ impl State {
     }
 
     /// Removes the state of a row; the rows after it move up.
-    pub fn remove(&mut self, hidden: usize, row: usize, rows: usize) {
+    pub(super) fn remove(&mut self, hidden: usize, row: usize, rows: usize) {
         for (state, width) in [(&mut self.h, hidden.next_multiple_of(PART)), (&mut self.c, hidden)] {
             state.copy_within((row + 1) * width..rows * width, row * width);
         }

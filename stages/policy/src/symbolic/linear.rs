@@ -34,7 +34,7 @@ pub(super) struct LinearScores {
 impl LinearScores {
     /// Appends the logits of each state's candidates: the dot products of the state's query `[n, E]` with the
     /// candidates' embeddings.
-    pub fn score(&mut self, scoring: Scoring, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>) {
+    pub(super) fn score(&mut self, scoring: Scoring, queries: &[f32], bags: &[Bags], logits: &mut Vec<f32>) {
         let (instructions, places) = (scoring.instructions, scoring.places);
         self.find_rows(places, bags);
         let (w, e) = (places.width, places.len);
@@ -64,7 +64,7 @@ impl LinearScores {
 
     /// The backward pass of the last scores, from the gradients of the logits: writes the gradients of the
     /// queries `[n, E]`, and adds to those of the parameters.
-    pub fn back(
+    pub(super) fn back(
         &mut self,
         scoring: Scoring,
         queries: &[f32],

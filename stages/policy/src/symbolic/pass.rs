@@ -172,7 +172,7 @@ impl Pass {
     }
 
     /// Runs one step for a few rows of a batch: leaves logits and values, and advances the states.
-    pub fn forward(
+    pub(super) fn forward(
         &mut self,
         network: &Network,
         batch: &CandidateBatch,
@@ -207,7 +207,7 @@ impl Pass {
     }
 
     /// Runs a forward and a backward pass: leaves the gradient and the sums.
-    pub fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
+    pub(super) fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let instructions = network.instructions;
         let (e, s) = (network.symbols.embedding, network.state_len);
         let envs = minibatch.symbols.first().map_or(1, CandidateBatch::len);

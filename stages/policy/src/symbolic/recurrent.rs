@@ -40,7 +40,7 @@ pub(super) struct RecurrentRun {
 }
 
 impl Recurrent {
-    pub fn new(at: &LstmAt, state: usize, instructions: InstructionSet) -> Self {
+    pub(super) fn new(at: &LstmAt, state: usize, instructions: InstructionSet) -> Self {
         let shape = MlpShape {
             inputs: at.inputs + at.hidden,
             hidden: Vec::new(),
@@ -57,13 +57,13 @@ impl Recurrent {
         }
     }
 
-    pub fn load(&mut self, params: &[f32]) {
+    pub(super) fn load(&mut self, params: &[f32]) {
         self.gates.load(&params[self.params.clone()]);
     }
 
     /// The forward pass over inputs `[T, b, E]` from the states `[b, S]`; `keep` `[T, b]` is 0 where an
     /// episode starts, else 1. The outputs are [`RecurrentRun::outputs`].
-    pub fn forward<'s>(
+    pub(super) fn forward<'s>(
         &self,
         instructions: InstructionSet,
         x: &[f32],
@@ -111,12 +111,12 @@ impl Recurrent {
     }
 
     /// The outputs `[T, b, H]` of the last forward pass of b columns.
-    pub fn outputs<'r>(&self, run: &'r RecurrentRun, b: usize) -> &'r [f32] {
+    pub(super) fn outputs<'r>(&self, run: &'r RecurrentRun, b: usize) -> &'r [f32] {
         &run.outputs[b * self.hidden..]
     }
 
     /// Writes the state after the last step.
-    pub fn store<'s>(&self, run: &RecurrentRun, states: impl Iterator<Item = &'s mut [f32]>) {
+    pub(super) fn store<'s>(&self, run: &RecurrentRun, states: impl Iterator<Item = &'s mut [f32]>) {
         let h = self.hidden;
         let rows: Vec<&mut [f32]> = states.collect();
         let from = run.outputs.len() - rows.len() * h;
@@ -129,7 +129,7 @@ impl Recurrent {
 
     /// The backward pass of the last forward pass, from the gradient of its outputs `[T, b, H]`: writes the
     /// gradient of the parameters, and adds the gradient of the inputs to `[T, b, E]`.
-    pub fn backward(
+    pub(super) fn backward(
         &self,
         instructions: InstructionSet,
         keep: &[f32],

@@ -1,6 +1,6 @@
 //! Networks of continuous actions, and stacks of LSTMs: every model against candle or a definition.
 
-pub mod testing;
+pub(crate) mod testing;
 
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, norm, on_devices};

@@ -13,24 +13,24 @@ const ENTROPY: f64 = 0.05;
 ///
 /// # Panics
 /// When the program is built for a GPU and the machine has none.
-pub fn devices() -> Vec<candle_core::Device> {
+pub(crate) fn devices() -> Vec<candle_core::Device> {
     let built_in = Device::ALL.into_iter().filter(|device| device.is_built_in());
     built_in.map(|device| device.open().unwrap()).collect()
 }
 
 /// Each architecture with each device.
-pub fn on_devices(architectures: Vec<Architecture>) -> Vec<(Architecture, candle_core::Device)> {
+pub(crate) fn on_devices(architectures: Vec<Architecture>) -> Vec<(Architecture, candle_core::Device)> {
     let pairs = |device: candle_core::Device| architectures.iter().map(move |a| (a.clone(), device.clone()));
     devices().into_iter().flat_map(pairs).collect()
 }
 
 /// The Euclidean norm.
-pub fn norm(x: &[f32]) -> f64 {
+pub(crate) fn norm(x: &[f32]) -> f64 {
     x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
 }
 
 /// A synthetic rollout of T steps of B columns, time-major.
-pub struct Data {
+pub(crate) struct Data {
     pub steps: usize,
     pub columns: usize,
     pub obs: Vec<f32>,
@@ -49,7 +49,7 @@ pub struct Data {
 
 impl Data {
     /// Two thirds of the columns are in the minibatch.
-    pub fn new(architecture: &Architecture, steps: usize, columns: usize, seed: u64) -> Self {
+    pub(crate) fn new(architecture: &Architecture, steps: usize, columns: usize, seed: u64) -> Self {
         let random = &mut Random::new(&[seed]);
         let n = steps * columns;
         let a = architecture.head.num_outputs();
@@ -94,7 +94,7 @@ impl Data {
         }
     }
 
-    pub fn minibatch(&self) -> Minibatch<'_> {
+    pub(crate) fn minibatch(&self) -> Minibatch<'_> {
         Minibatch {
             steps: self.steps,
             columns: self.columns,
@@ -107,7 +107,7 @@ impl Data {
     }
 
     /// The observations of step t.
-    pub fn input(&self, architecture: &Architecture, t: usize) -> Observed<'_> {
+    pub(crate) fn input(&self, architecture: &Architecture, t: usize) -> Observed<'_> {
         let (d, a) = (architecture.obs_dim, architecture.head.num_outputs());
         let rows = t * self.columns..(t + 1) * self.columns;
         Observed {
@@ -119,7 +119,7 @@ impl Data {
     }
 
     /// The log-probability of the action of a row, of that row's log-probabilities `[A]`.
-    pub fn log_prob(&self, architecture: &Architecture, row: usize, log_prob: &[f32]) -> f32 {
+    pub(crate) fn log_prob(&self, architecture: &Architecture, row: usize, log_prob: &[f32]) -> f32 {
         let k = architecture.head.num_components();
         let action = &self.actions[row * k..(row + 1) * k];
         let columns = categorical::components(architecture.head.choices());
@@ -129,7 +129,7 @@ impl Data {
             .sum()
     }
 
-    pub fn objective(&self) -> PolicyGradient<'_> {
+    pub(crate) fn objective(&self) -> PolicyGradient<'_> {
         PolicyGradient {
             data: self,
             weight: 1.0 / (self.steps * self.indices.len()) as f64,
@@ -140,7 +140,7 @@ impl Data {
 
 /// The plain policy gradient with a value loss, in double precision: the mean of
 /// -advantage ln pi(action) - 0.05 entropy + `value_weight` (value - target)^2.
-pub struct PolicyGradient<'a> {
+pub(crate) struct PolicyGradient<'a> {
     data: &'a Data,
     weight: f64,
     pub value_weight: f64,
@@ -148,12 +148,12 @@ pub struct PolicyGradient<'a> {
 
 impl PolicyGradient<'_> {
     /// The loss whose gradient is taken.
-    pub fn loss(&self, sums: &Sums) -> f64 {
+    pub(crate) fn loss(&self, sums: &Sums) -> f64 {
         self.weight * (sums[0] + self.value_weight * sums[1])
     }
 
     /// The sums of the squared errors of the values, and of |ln pi(action) - old_log_prob|.
-    pub fn errors(&self, sums: &Sums) -> (f64, f64) {
+    pub(crate) fn errors(&self, sums: &Sums) -> (f64, f64) {
         (sums[1], sums[2])
     }
 }
@@ -239,7 +239,7 @@ impl Objective for PolicyGradient<'_> {
 }
 
 /// Asserts that two models, given the same minibatch, have the same sums and gradients, tensor by tensor.
-pub fn assert_same(
+pub(crate) fn assert_same(
     architecture: &Architecture,
     (found, found_sums): (&[f32], &Sums),
     (wanted, sums): (&[f32], &Sums),

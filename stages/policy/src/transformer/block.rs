@@ -119,7 +119,7 @@ pub(super) fn weights_len(window: usize) -> usize {
 
 impl Block {
     /// Computes the keys and values of all rows, and the queries of the rows from `dropped` on.
-    pub fn before(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], dropped: usize, d: usize) {
+    pub(super) fn before(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], dropped: usize, d: usize) {
         self.norm.forward(kit, &weights.at.norm, x, d);
         zeros(&mut self.key_value, 2 * x.len());
         weights.key_value.apply(kit, &self.norm.out, &mut self.key_value);
@@ -128,7 +128,7 @@ impl Block {
     }
 
     /// Computes the block's output from the output of attention; x holds the rows of the output.
-    pub fn after(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], d: usize) {
+    pub(super) fn after(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], d: usize) {
         weights.output.apply(kit, &self.read, &mut self.y);
         elementwise::relu_in_place(kit.instructions, &mut self.y);
         self.gate.forward(kit, &weights.gate, &self.y, x, &mut self.middle, d);
@@ -142,7 +142,7 @@ impl Block {
     }
 
     /// The forward pass of the whole block over sequences.
-    pub fn forward(
+    pub(super) fn forward(
         &mut self,
         kit: Kit,
         shape: &Transformer,
@@ -176,7 +176,7 @@ impl Block {
 
     /// The backward pass, from the gradient of the output to dx `[steps in, b, d]`; adds to the gradients of
     /// the weights.
-    pub fn backward(
+    pub(super) fn backward(
         &self,
         kit: Kit,
         shape: &Transformer,

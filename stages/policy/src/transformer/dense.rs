@@ -44,17 +44,17 @@ impl Matrix {
     }
 
     /// y := y + x w.
-    pub fn apply(&self, kit: Kit, x: &[f32], y: &mut [f32]) {
+    pub(super) fn apply(&self, kit: Kit, x: &[f32], y: &mut [f32]) {
         matmul::multiply(kit.instructions, x, &self.forward, y);
     }
 
     /// dx := dx + dy w^T.
-    pub fn back(&self, kit: Kit, dy: &[f32], dx: &mut [f32]) {
+    pub(super) fn back(&self, kit: Kit, dy: &[f32], dx: &mut [f32]) {
         matmul::multiply(kit.instructions, dy, &self.back, dx);
     }
 
     /// Adds x^T dy to the weight's gradient.
-    pub fn gradient(&self, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
+    pub(super) fn gradient(&self, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
         let weight = &mut gradient[self.offset..self.offset + self.k * self.n];
         gradient::outer(x, dy, self.k, self.n, weight);
     }
@@ -75,7 +75,7 @@ impl Layer {
     }
 
     /// y := x w + b.
-    pub fn apply(&self, kit: Kit, x: &[f32], y: &mut Vec<f32>) {
+    pub(super) fn apply(&self, kit: Kit, x: &[f32], y: &mut Vec<f32>) {
         let n = self.matrix.n;
         let bias = &kit.params[self.bias..self.bias + n];
         y.resize(x.len() / self.matrix.k * n, 0.0);
@@ -86,14 +86,14 @@ impl Layer {
     }
 
     /// Adds to the gradients of weight and bias.
-    pub fn gradient(&self, kit: Kit, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
+    pub(super) fn gradient(&self, kit: Kit, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
         self.matrix.gradient(x, dy, gradient);
         let bias = &mut gradient[self.bias..self.bias + self.matrix.n];
         elementwise::column_sums(kit.instructions, dy, bias);
     }
 
     /// dx := dy w^T.
-    pub fn back(&self, kit: Kit, dy: &[f32], dx: &mut Vec<f32>) {
+    pub(super) fn back(&self, kit: Kit, dy: &[f32], dx: &mut Vec<f32>) {
         zeros(dx, dy.len() / self.matrix.n * self.matrix.k);
         self.matrix.back(kit, dy, dx);
     }
@@ -209,7 +209,7 @@ pub(super) struct Weights {
 
 impl Weights {
     /// The weights of an architecture's network, without parameters yet; `None` when it has no transformer.
-    pub fn new(architecture: &Architecture) -> Option<Self> {
+    pub(super) fn new(architecture: &Architecture) -> Option<Self> {
         let (layout, window) = (architecture.layout(), architecture.transformer?.window);
         let at = layout.transformer.as_ref()?;
         let (mut trunks, mut packed) = (Tower::default(), Vec::new());
@@ -233,7 +233,7 @@ impl Weights {
         self.blocks.iter_mut().flat_map(BlockWeights::matrices)
     }
 
-    pub fn load(&mut self, params: &[f32]) {
+    pub(super) fn load(&mut self, params: &[f32]) {
         self.params.copy_from_slice(params);
         self.trunk_weights.load(params);
         self.back_ready = false;
@@ -249,7 +249,7 @@ impl Weights {
     }
 
     /// Packs the weights of the backward pass; no gradient flows into observations.
-    pub fn prepare_backward(&mut self) {
+    pub(super) fn prepare_backward(&mut self) {
         if self.back_ready {
             return;
         }
@@ -262,14 +262,14 @@ impl Weights {
         self.params = params;
     }
 
-    pub fn products(&self, instructions: InstructionSet) -> Products<'_> {
+    pub(super) fn products(&self, instructions: InstructionSet) -> Products<'_> {
         Products {
             weights: &self.trunk_weights,
             instructions,
         }
     }
 
-    pub fn kit(&self, instructions: InstructionSet) -> Kit<'_> {
+    pub(super) fn kit(&self, instructions: InstructionSet) -> Kit<'_> {
         Kit {
             instructions,
             params: &self.params,

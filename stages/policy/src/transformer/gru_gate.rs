@@ -24,7 +24,7 @@ pub(super) struct GateTemp {
 
 impl Gate {
     /// out := y mixed into x.
-    pub fn forward(
+    pub(super) fn forward(
         &mut self,
         kit: Kit,
         weights: &GateWeights,
@@ -47,7 +47,7 @@ impl Gate {
     }
 
     /// The backward pass: writes the gradients of y and x to dy and dx, and adds to those of the weights.
-    pub fn backward(
+    pub(super) fn backward(
         &self,
         kit: Kit,
         weights: &GateWeights,

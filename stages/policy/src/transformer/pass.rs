@@ -45,7 +45,13 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Begins with the steps before the rollout, from the states `[_, S]`; column i starts from row `row(i)`.
-    pub fn begin(&mut self, network: &Network, states: &[f32], columns: usize, row: impl Fn(usize) -> usize) {
+    pub(super) fn begin(
+        &mut self,
+        network: &Network,
+        states: &[f32],
+        columns: usize,
+        row: impl Fn(usize) -> usize,
+    ) {
         let (state, stride) = (network.state, network.state.len());
         let states = |column: usize| &states[row(column) * stride..(row(column) + 1) * stride];
         self.columns = columns;
@@ -65,7 +71,14 @@ impl Pass {
     }
 
     /// Adds a step of one column. Steps come first to last, and within each step the columns first to last.
-    pub fn step(&mut self, network: &Network, states: &[f32], row: usize, obs: &[f32], episode_start: bool) {
+    pub(super) fn step(
+        &mut self,
+        network: &Network,
+        states: &[f32],
+        row: usize,
+        obs: &[f32],
+        episode_start: bool,
+    ) {
         let index = self.ages.len();
         let before = if self.steps_so_far() > 0 {
             self.ages[index - self.columns]
@@ -130,14 +143,14 @@ impl Pass {
     }
 
     /// Runs all added steps through the network; leaves logits and values as the trunks' last outputs.
-    pub fn forward(&mut self, network: &Network) {
+    pub(super) fn forward(&mut self, network: &Network) {
         self.run_blocks(network);
         self.run_trunks(network);
     }
 
     /// The backward pass from the gradients of logits and values, which the trunks hold in place of the
     /// outputs; adds to the gradients of the weights.
-    pub fn backward(&mut self, network: &Network, gradient: &mut [f32]) {
+    pub(super) fn backward(&mut self, network: &Network, gradient: &mut [f32]) {
         let Network {
             shape, weights, kit, ..
         } = *network;
@@ -172,7 +185,7 @@ impl Pass {
     }
 
     /// Recomputes the keys and values in `states` `[b, S]` from the observations in the states.
-    pub fn refresh(&mut self, network: &Network, states: &mut [f32]) {
+    pub(super) fn refresh(&mut self, network: &Network, states: &mut [f32]) {
         let (shape, state, stride) = (network.shape, network.state, network.state.len());
         let columns = states.len() / stride;
         self.begin(network, states, columns, |i| i);
@@ -194,7 +207,7 @@ impl Pass {
 
     /// Steps environments whose keys and values are current: leaves logits and values as [`Pass::forward`]
     /// does, and advances the states `[b, S]`.
-    pub fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
+    pub(super) fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
         let Network {
             shape,
             state,

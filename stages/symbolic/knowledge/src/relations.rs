@@ -323,7 +323,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Builds the indices; `constants` is the number of constants in the knowledge base.
-    pub fn index(self, constants: usize) -> Result<Relations, TooMany> {
+    pub(crate) fn index(self, constants: usize) -> Result<Relations, TooMany> {
         let facts: u64 = self.sizes.iter().map(|&(_, rows)| u64::from(rows)).sum();
         if self.columns.len() as u64 >= u64::from(u32::MAX) / 4 || facts >= u64::from(u32::MAX) / 4 {
             return Err(TooMany);

@@ -350,7 +350,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// Takes steps, and writes their results apart.
-    pub fn take_steps<T: Task>(
+    pub(crate) fn take_steps<T: Task>(
         envs: &mut Envs<T>,
         actions: &[u32],
         rewards: &mut [f32],

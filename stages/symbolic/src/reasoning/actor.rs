@@ -47,7 +47,7 @@ pub(super) struct Actor<'a> {
 
 impl<'a> Actor<'a> {
     /// The policy unchanged or, with a vocabulary and a seed, blind to relations.
-    pub fn new(context: &'a Context, policy: &'a Policy, blind: Option<(Vocabulary, u64)>) -> Self {
+    pub(super) fn new(context: &'a Context, policy: &'a Policy, blind: Option<(Vocabulary, u64)>) -> Self {
         Self {
             context,
             policy,
@@ -60,7 +60,7 @@ impl<'a> Actor<'a> {
     ///
     /// # Errors
     /// Fails when the stage should stop.
-    pub fn score(
+    pub(super) fn score(
         &mut self,
         batch: &CandidateBatch,
         from: &[u32],

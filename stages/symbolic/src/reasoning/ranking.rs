@@ -219,7 +219,7 @@ pub(super) struct Ranker<'a> {
 }
 
 impl<'a> Ranker<'a> {
-    pub fn new(task: &'a PathTask, options: &RankingOptions) -> Self {
+    pub(super) fn new(task: &'a PathTask, options: &RankingOptions) -> Self {
         let mut candidates = options.candidates.clone();
         candidates.sort_unstable();
         candidates.dedup();
@@ -232,7 +232,7 @@ impl<'a> Ranker<'a> {
 
     /// Adds the next query, with the entities that are reached and their scores, in order of the entities,
     /// and returns its answer's rank.
-    pub fn add(&mut self, query: &PathQuery, reached: &[(u32, f64)]) -> f64 {
+    pub(super) fn add(&mut self, query: &PathQuery, reached: &[(u32, f64)]) -> f64 {
         let known = self.task.answers(query);
         let is_candidate = |entity: u32| entity == query.answer || known.binary_search(&entity).is_err();
         let of_answer = reached
@@ -289,7 +289,7 @@ pub(super) mod tests {
     use stages_knowledge::{Builder, Split, text};
 
     /// A family in which `uncle(ben, lea)` is to be found, and the head of it, in two steps.
-    pub fn family() -> PathTask {
+    pub(crate) fn family() -> PathTask {
         let program = |text: &str| text::prolog(text, false).unwrap();
         let graph =
             "mother(ann, ben). mother(ann, eve). mother(eve, joe). mother(eve, kim). mother(eve, lea).

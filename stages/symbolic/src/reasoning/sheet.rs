@@ -39,7 +39,11 @@ pub(super) enum Figure {
 impl Figure {
     /// The ratio of the sums of numbers of queries; query i is of unit i / `per_unit`. A query without a
     /// number counts in neither sum.
-    pub fn ratio<T>(queries: &[T], per_unit: usize, of: impl Fn(usize, &T) -> Option<(f64, f64)>) -> Self {
+    pub(super) fn ratio<T>(
+        queries: &[T],
+        per_unit: usize,
+        of: impl Fn(usize, &T) -> Option<(f64, f64)>,
+    ) -> Self {
         let mut sums = vec![(0.0, 0.0); queries.len().div_ceil(per_unit)];
         for (at, query) in queries.iter().enumerate() {
             if let Some((over, under)) = of(at, query) {
@@ -51,12 +55,12 @@ impl Figure {
     }
 
     /// The mean of a number over the queries that have it.
-    pub fn mean<T>(queries: &[T], per_unit: usize, of: impl Fn(usize, &T) -> Option<f64>) -> Self {
+    pub(super) fn mean<T>(queries: &[T], per_unit: usize, of: impl Fn(usize, &T) -> Option<f64>) -> Self {
         Self::ratio(queries, per_unit, |at, query| of(at, query).map(|number| (number, 1.0)))
     }
 
     /// The calibration of verdicts.
-    pub fn calibration(outcomes: &[Outcome], per_unit: usize) -> Self {
+    pub(super) fn calibration(outcomes: &[Outcome], per_unit: usize) -> Self {
         let one = |(at, end): (usize, &Outcome)| {
             let (confidence, range) = end.confidence();
             ((at / per_unit) as u32, range, confidence, end.is_right())
@@ -75,7 +79,7 @@ impl Figure {
     }
 
     /// The figure where unit i counts `times[i]` times; NaN where nothing counts.
-    pub fn value(&self, times: &[f64]) -> f64 {
+    pub(super) fn value(&self, times: &[f64]) -> f64 {
         match self {
             Self::Ratio(sums) => {
                 let (over, under) = sums.iter().zip(times).fold((0.0, 0.0), |(over, under), (sum, times)| {
@@ -118,7 +122,7 @@ pub(super) struct Area {
 
 impl Area {
     /// The candidates of queries; query i belongs to unit i / `per_unit`.
-    pub fn new<'a>(queries: impl Iterator<Item = &'a Labelled>, per_unit: usize) -> Self {
+    pub(super) fn new<'a>(queries: impl Iterator<Item = &'a Labelled>, per_unit: usize) -> Self {
         let mut scores = Vec::new();
         let mut unreached: Vec<[f64; 2]> = Vec::new();
         for (at, query) in queries.enumerate() {
@@ -136,7 +140,7 @@ impl Area {
     }
 
     /// Average precision of all candidates, 0 without an answer.
-    pub fn whole(&self) -> f64 {
+    pub(super) fn whole(&self) -> f64 {
         let area = self.value(&vec![1.0; self.unreached.len()]);
         if area.is_nan() { 0.0 } else { area }
     }

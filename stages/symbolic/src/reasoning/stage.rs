@@ -127,7 +127,7 @@ impl Runs<'_> {
 
     /// The results of `run` for each policy unchanged, and for each with relations exchanged, where that is
     /// tested.
-    pub fn all<T: Send>(
+    pub(super) fn all<T: Send>(
         &self,
         run: impl Fn(&mut Score) -> Result<T, StageError> + Sync,
     ) -> Result<(Vec<T>, Vec<T>), StageError> {

@@ -75,7 +75,7 @@ impl Study {
     }
 
     /// Adds all figures to the metrics, and returns the log's lines.
-    pub fn measure(&self, draws: usize, seed: u64, metrics: &mut Metrics) -> Vec<String> {
+    pub(super) fn measure(&self, draws: usize, seed: u64, metrics: &mut Metrics) -> Vec<String> {
         let resampled = self.resample(draws, seed);
         let (all, policies) = (&self.policies[0], self.policies.len());
         let mean = |drawn: &Drawn, at: usize| over(&drawn.policies, |policy| drawn.values[policy][at]);

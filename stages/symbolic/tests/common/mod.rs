@@ -11,14 +11,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 /// A directory with files, and a store.
-pub struct Bench {
+pub(crate) struct Bench {
     dir: tempfile::TempDir,
     pub store: Store,
 }
 
 /// The output of a stage.
 #[derive(Debug)]
-pub struct Done {
+pub(crate) struct Done {
     pub artifact: Artifact,
     pub digest: String,
     /// Memos found and asked for.
@@ -43,24 +43,24 @@ fn kind(name: &str) -> Box<dyn AnyStage> {
 }
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home")).unwrap();
         Self { dir, store }
     }
 
-    pub fn base(&self) -> &Path {
+    pub(crate) fn base(&self) -> &Path {
         self.dir.path()
     }
 
-    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
+    pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
         let path = self.base().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
         self
     }
 
-    pub fn check(&self, name: &str, with: Value) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+    pub(crate) fn check(&self, name: &str, with: Value) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let kind = kind(name);
         let config = kind.resolve(with)?;
         let plan = PlanContext {
@@ -70,12 +70,12 @@ impl Bench {
         kind.check(&config, &plan)
     }
 
-    pub fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
+    pub(crate) fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
         self.run_with(name, with, &[])
     }
 
     /// Runs a kind with inputs.
-    pub fn run_with(
+    pub(crate) fn run_with(
         &self,
         name: &str,
         with: Value,
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     /// The digest of a run in a fresh store, in a pool of a given number of threads.
-    pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
+    pub(crate) fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("home")).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

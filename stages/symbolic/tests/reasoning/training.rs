@@ -10,7 +10,7 @@ use stages_symbolic::env::{Symbolic, SymbolicTask};
 use std::collections::BTreeMap;
 
 /// A store with an environment.
-pub struct Home {
+pub(crate) struct Home {
     store: Store,
     env: Input,
     _folder: tempfile::TempDir,
@@ -33,7 +33,7 @@ fn context(store: &Store, port: &str, input: Input) -> Context {
 
 impl Home {
     /// The environment of env/symbolic with these settings.
-    pub fn new(knowledge: &KnowledgeBase, env: Value) -> Self {
+    pub(crate) fn new(knowledge: &KnowledgeBase, env: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let blob = artifact::put(&store, |out| knowledge.write(out)).unwrap();
@@ -50,13 +50,13 @@ impl Home {
         }
     }
 
-    pub fn task(&self, split: Split) -> SymbolicTask {
+    pub(crate) fn task(&self, split: Split) -> SymbolicTask {
         SymbolicTask::open(&self.store, &self.env.artifact, split).unwrap()
     }
 
     /// The policy of train/ppo with these settings; of several, each training begins with the policy of the
     /// one before.
-    pub fn train(&self, trainings: &[Value], seed: u64) -> Policy {
+    pub(crate) fn train(&self, trainings: &[Value], seed: u64) -> Policy {
         let stage = erase(stages_train::Ppo);
         stages_env::register(&[stages_symbolic::ENV_FAMILY]);
         let mut context = context(&self.store, "env", self.env.clone());
@@ -79,7 +79,7 @@ impl Home {
 }
 
 /// What evaluations ask a policy.
-pub fn logits(
+pub(crate) fn logits(
     policy: &Policy,
 ) -> impl FnMut(&CandidateBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + '_ {
     let mut states: BTreeMap<usize, PolicyState> = BTreeMap::new();

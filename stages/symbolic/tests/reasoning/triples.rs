@@ -9,10 +9,10 @@ use std::convert::Infallible;
 use std::path::Path;
 
 /// Head, relation, tail.
-pub type Triple = [String; 3];
+pub(crate) type Triple = [String; 3];
 
 /// A data set: what its graph has beside the queries of `train`, and the queries of each split.
-pub struct DataSet {
+pub(crate) struct DataSet {
     pub graph: Vec<Triple>,
     pub queries: [Vec<Triple>; 3],
     /// True where rules are mined from what proofs may use.
@@ -43,18 +43,18 @@ impl DataSet {
         }
     }
 
-    pub fn kinship(data: &Path) -> Self {
+    pub(crate) fn kinship(data: &Path) -> Self {
         Self::of(&data.join("kb/kinship"), &[], ["train.nl", "dev.nl", "test.nl"])
     }
 
     /// Countries S1, S2 or S3.
-    pub fn countries(data: &Path, name: &str) -> Self {
+    pub(crate) fn countries(data: &Path, name: &str) -> Self {
         let folder = data.join(format!("kb/countries_triples/countries_{name}"));
         Self::of(&folder, &[], ["train.txt", "valid.txt", "test.txt"])
     }
 
     /// Family with rules mined from what proofs may use.
-    pub fn family(data: &Path) -> Self {
+    pub(crate) fn family(data: &Path) -> Self {
         let folder = data.join("kb/family");
         Self {
             has_rules: true,
@@ -64,7 +64,7 @@ impl DataSet {
 
     /// The relations of what is learned from in another order: entities have as many facts, which say
     /// nothing.
-    pub fn shuffled(mut self, seed: u64) -> Self {
+    pub(crate) fn shuffled(mut self, seed: u64) -> Self {
         let all = self.graph.iter_mut().chain(&mut self.queries[0]);
         let mut all: Vec<&mut String> = all.map(|[_, relation, _]| relation).collect();
         let mut relations: Vec<String> = all.iter().map(|relation| (*relation).clone()).collect();
@@ -73,7 +73,7 @@ impl DataSet {
         self
     }
 
-    pub fn knowledge(&self) -> KnowledgeBase {
+    pub(crate) fn knowledge(&self) -> KnowledgeBase {
         let program = |triples: &[Triple]| -> Program {
             let lines: Vec<String> = triples.iter().map(|triple| triple.join("\t")).collect();
             text::triples(&lines.join("\n"), &TripleForm::default()).unwrap()

@@ -52,7 +52,7 @@ impl Algorithm for A2c {
 }
 
 impl A2c {
-    pub fn new(settings: &A2cSettings) -> Self {
+    pub(crate) fn new(settings: &A2cSettings) -> Self {
         Self {
             settings: settings.clone(),
             rollout: Ppo::new(&settings.rollout),

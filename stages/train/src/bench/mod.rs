@@ -78,7 +78,7 @@ pub(crate) struct Case {
 
 impl Case {
     /// The environment.
-    pub fn env(&self) -> Result<Box<dyn BatchEnv>, StageError> {
+    pub(crate) fn env(&self) -> Result<Box<dyn BatchEnv>, StageError> {
         let n_envs = self.settings.common.n_envs;
         let Some((obs_dim, num_actions)) = self.stand_in else {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
@@ -110,7 +110,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    pub fn new(
+    pub(crate) fn new(
         settings: &PpoSettings,
         env: Box<dyn BatchEnv>,
         model: Box<dyn Model>,
@@ -122,7 +122,7 @@ impl Trial {
     }
 
     /// Collects one rollout, and updates from it.
-    pub fn update(&mut self) -> Result<PhaseTimer, StageError> {
+    pub(crate) fn update(&mut self) -> Result<PhaseTimer, StageError> {
         spinning(|| self.algorithm.update(&mut self.learner))?;
         self.learner.state.update += 1;
         Ok(std::mem::take(&mut self.learner.timer))

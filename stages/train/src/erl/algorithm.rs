@@ -199,7 +199,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
 }
 
 impl<'a, A: HasActor> Erl<'a, A> {
-    pub fn new(settings: &ErlSettings, learner: &OffPolicySettings<A>, open: &'a Opener<'a>) -> Self {
+    pub(crate) fn new(settings: &ErlSettings, learner: &OffPolicySettings<A>, open: &'a Opener<'a>) -> Self {
         Self {
             settings: settings.clone(),
             learner: learner.clone(),

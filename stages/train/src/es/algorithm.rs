@@ -98,7 +98,7 @@ const WEIGHT: f64 = 100_000.0;
 // Ask.
 
 impl<'a> Es<'a> {
-    pub fn new(settings: &EsSettings, open: &'a Opener<'a>) -> Self {
+    pub(crate) fn new(settings: &EsSettings, open: &'a Opener<'a>) -> Self {
         let population = settings.population_size;
         let strategy: Box<dyn Strategy> = match settings.algorithm {
             Kind::OpenEs => Box::new(OpenEs),

@@ -97,7 +97,7 @@ impl Algorithm for Imitation {
 }
 
 impl Imitation {
-    pub fn new(settings: &ImitationSettings, teacher: &Policy) -> Self {
+    pub(crate) fn new(settings: &ImitationSettings, teacher: &Policy) -> Self {
         let mut teacher_model = model(teacher.architecture(), Precision::F32);
         teacher_model.load(teacher.params());
         Self {

@@ -20,7 +20,7 @@ pub(crate) struct State {
 
 impl State {
     /// The state as bytes: the length of the train state, the train state, the data.
-    pub fn encode(self) -> Vec<u8> {
+    pub(crate) fn encode(self) -> Vec<u8> {
         let mut bytes = (self.train_state.len() as u64).to_le_bytes().to_vec();
         bytes.extend(self.train_state);
         bytes.extend(self.data.unwrap_or_default());
@@ -28,7 +28,7 @@ impl State {
     }
 
     /// Decodes the train state and the data; `None` if the bytes are damaged.
-    pub fn decode(bytes: &[u8]) -> Option<(TrainState, Option<&[u8]>)> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(TrainState, Option<&[u8]>)> {
         let (length, rest) = bytes.split_first_chunk()?;
         let (state, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
         Some((checkpoint::decode(state)?, (!data.is_empty()).then_some(data)))
@@ -53,7 +53,7 @@ pub(crate) struct Segment<'a> {
 
 impl Segment<'_> {
     /// The environments that a member is trained in.
-    pub fn options(&self, common: &Common) -> OpenOptions {
+    pub(crate) fn options(&self, common: &Common) -> OpenOptions {
         OpenOptions {
             normalise_as: self.init.and_then(|init| init.spec().normalisation.clone()),
             ..OpenOptions::train(common.n_envs, common.seed)

@@ -69,7 +69,7 @@ pub(crate) struct Population<'a> {
 
 impl Population<'_> {
     /// Trains all members to the end.
-    pub fn train(&self) -> Result<Trained, StageError> {
+    pub(super) fn train(&self) -> Result<Trained, StageError> {
         let config = self.config;
         let mut members: Vec<Individual> = (0..config.pop_size)
             .map(|i| Individual {

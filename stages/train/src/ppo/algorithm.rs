@@ -120,7 +120,7 @@ impl Algorithm for Ppo {
 // Collect.
 
 impl Ppo {
-    pub fn new(settings: &PpoSettings) -> Self {
+    pub(crate) fn new(settings: &PpoSettings) -> Self {
         Self {
             settings: settings.clone(),
             rollout: Rollout::of(settings.sequences()),
@@ -139,7 +139,7 @@ impl Ppo {
     }
 
     /// Steps the environments `n_steps` times under the current policy, and estimates advantages.
-    pub fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
+    pub(crate) fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let common = &self.settings.common;
         let (steps, b) = (common.n_steps, common.n_envs);
         let head = learner.model.architecture().head.clone();
@@ -337,7 +337,7 @@ pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f3
 
 impl Ppo {
     /// The objective of a minibatch of the rollout.
-    pub fn objective(&self, minibatch: &Minibatch, coefficients: Coefficients) -> Clipped<'_> {
+    pub(crate) fn objective(&self, minibatch: &Minibatch, coefficients: Coefficients) -> Clipped<'_> {
         Clipped {
             mask: &self.rollout.mask,
             actions: &self.actions,

@@ -24,7 +24,7 @@ pub(crate) struct BurnIn<'a> {
 
 impl<'a> BurnIn<'a> {
     /// The burn-in of a rollout's sequences; `None` if they have none.
-    pub fn new(rollout: &'a Rollout) -> Option<Self> {
+    pub(crate) fn new(rollout: &'a Rollout) -> Option<Self> {
         let steps = rollout.sequences.map_or(0, |sequences| sequences.burn_in);
         (steps > 0).then(|| Self {
             rollout,
@@ -43,7 +43,7 @@ impl<'a> BurnIn<'a> {
     /// The states before the sequences of a minibatch `[N / length, B, S]`: the states of the rollout, run
     /// forward without a loss. A sequence with fewer steps before it in the rollout has a shorter burn-in,
     /// and the first sequence of an environment has none.
-    pub fn run(&mut self, minibatch: &Minibatch, model: &mut dyn Model) -> &[f32] {
+    pub(crate) fn run(&mut self, minibatch: &Minibatch, model: &mut dyn Model) -> &[f32] {
         let (b, d) = (minibatch.columns, model.architecture().obs_dim);
         let (s, a) = (
             model.architecture().state_len(),

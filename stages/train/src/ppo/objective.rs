@@ -69,7 +69,7 @@ const CLIPPED: usize = 4;
 
 impl Losses {
     /// The means over `n` samples.
-    pub fn mean(sums: &Sums, n: usize) -> Self {
+    pub(crate) fn mean(sums: &Sums, n: usize) -> Self {
         let by = 1.0 / n as f64;
         Self {
             policy: sums[POLICY] * by,
@@ -81,7 +81,7 @@ impl Losses {
     }
 
     /// The loss whose gradient is taken.
-    pub fn total(&self, coefficients: &Coefficients) -> f64 {
+    pub(crate) fn total(&self, coefficients: &Coefficients) -> f64 {
         self.policy - f64::from(coefficients.ent_coef) * self.entropy
             + f64::from(coefficients.vf_coef) * self.value
     }

@@ -63,7 +63,7 @@ pub(crate) fn first_critics(architecture: &Architecture, qf: &[usize], n: usize,
 
 impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     /// The networks with the parameters of the train state.
-    pub fn new(qf: &[usize], n_critics: usize, batch_size: usize, learner: &Learner) -> Self {
+    pub(crate) fn new(qf: &[usize], n_critics: usize, batch_size: usize, learner: &Learner) -> Self {
         let architecture = learner.model.architecture();
         let (actor, critic) = (MlpShape::of(architecture), MlpShape::critic(architecture, qf));
         let (num_actor, num_critics) = (actor.num_params(), n_critics * critic.num_params());
@@ -110,12 +110,12 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     }
 
     /// The range of a target actor among the train state's extra parameters.
-    pub fn target_actor_at(&self) -> Range<usize> {
+    pub(crate) fn target_actor_at(&self) -> Range<usize> {
         self.num_critics..self.num_critics + self.num_actor
     }
 
     /// Replaces the actor's parameters; if `anew`, its optimiser starts anew.
-    pub fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
+    pub(crate) fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
         let range = 0..self.num_actor;
         state.params[range.clone()].copy_from_slice(params);
         self.networks.actor.load(params);
@@ -127,14 +127,14 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     }
 
     /// Draws uniformly random actions for all environments.
-    pub fn draw_uniformly(&mut self, replay: &Replay, learner: &Learner, random: &mut Random) {
+    pub(crate) fn draw_uniformly(&mut self, replay: &Replay, learner: &Learner, random: &mut Random) {
         let n = learner.state.episode_start.len();
         self.action.resize(n * replay.num_components(), 0.0);
         self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
     }
 
     /// Takes the actions in the environments, and keeps the transitions.
-    pub fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
+    pub(crate) fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
         self.scaled.clone_from(&self.action);
         squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
         replay.step(learner, Actions::Continuous(&self.scaled), &self.action)?;
@@ -143,7 +143,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
 
     /// Takes a step of Adam for the critics, along the gradients that `shard` computes for the shards of a
     /// batch; `stream` names a shard's random numbers. Returns the number of the step and the losses.
-    pub fn step_critics<A>(
+    pub(crate) fn step_critics<A>(
         &mut self,
         settings: &OffPolicySettings<A>,
         (stream, random): (u64, &mut Random),
@@ -190,7 +190,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
 
     /// Takes a step of Adam for the actor, once per `delay` steps of the critics, along the gradients that
     /// `shard` computes.
-    pub fn step_actor<A>(
+    pub(crate) fn step_actor<A>(
         &mut self,
         settings: &OffPolicySettings<A>,
         (step, delay): (u64, u64),
@@ -218,7 +218,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
     }
 
     /// Moves the target critics towards the critics by the share `tau`.
-    pub fn step_targets(&mut self, tau: f64, state: &mut TrainState) {
+    pub(crate) fn step_targets(&mut self, tau: f64, state: &mut TrainState) {
         let targets = &mut state.extra[..self.num_critics];
         follow(targets, tau, &state.params[self.critics_at()]);
         load_all(&mut self.networks.targets, targets);
@@ -227,7 +227,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
 
 impl Rows {
     /// Sets the targets to the least of the target critics' values of the next observations and actions.
-    pub fn least_targets(&mut self, targets: &[Mlp]) {
+    pub(crate) fn least_targets(&mut self, targets: &[Mlp]) {
         self.target.fill(f32::INFINITY);
         self.critics.resize_with(targets.len(), MlpRun::default);
         for (target, run) in targets.iter().zip(&mut self.critics) {
@@ -239,7 +239,7 @@ impl Rows {
 
     /// The critics' gradients of `share` x the square of their errors, for a batch in which each row has the
     /// weight `weight`.
-    pub fn critic_gradients(&mut self, critics: &[Mlp], share: f32, weight: f32, losses: &mut Losses) {
+    pub(crate) fn critic_gradients(&mut self, critics: &[Mlp], share: f32, weight: f32, losses: &mut Losses) {
         let len = self.critic_gradient.len() / critics.len();
         let gradients = self.critic_gradient.chunks_exact_mut(len);
         for ((critic, run), gradient) in critics.iter().zip(&mut self.critics).zip(gradients) {

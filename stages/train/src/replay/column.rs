@@ -16,7 +16,7 @@ pub(super) enum Column<T> {
 
 impl<T: Pod> Column<T> {
     /// `len` zeros, in memory or mapped from a file that is created in `folder`.
-    pub fn new(len: usize, folder: Option<&Path>) -> io::Result<Self> {
+    pub(super) fn new(len: usize, folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder.filter(|_| len > 0) else {
             return Ok(Self::Memory(vec![T::zeroed(); len]));
         };

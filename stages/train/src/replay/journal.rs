@@ -78,7 +78,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when another training holds the journal, or when it cannot be opened.
-    pub fn open(folder: &Path) -> Result<Self, StageError> {
+    pub(super) fn open(folder: &Path) -> Result<Self, StageError> {
         let path = folder.join("replay.lock");
         let lock = File::create(&path).map_err(|err| failed("create", &path, &err))?;
         match lock.try_lock() {
@@ -119,7 +119,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails when a file cannot be removed.
-    pub fn clear(&mut self) -> Result<(), StageError> {
+    pub(super) fn clear(&mut self) -> Result<(), StageError> {
         self.last = None;
         for (_, path) in self.files() {
             fs::remove_file(&path).map_err(|err| failed("remove", &path, &err))?;
@@ -132,7 +132,7 @@ impl Journal {
     ///
     /// # Errors
     /// When a file cannot be read or cut.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         from: u64,
         to: u64,
@@ -181,7 +181,7 @@ impl Journal {
     }
 
     /// Appends rows from `first` on, of `row` bytes each, which `write` appends to a buffer.
-    pub fn append(
+    pub(super) fn append(
         &mut self,
         first: u64,
         rows: usize,
@@ -211,7 +211,7 @@ impl Journal {
 
     /// Removes the files of rows before `from`, except the last two of them: after a divergence, the last
     /// good checkpoint is a little older.
-    pub fn prune(&self, from: u64) {
+    pub(super) fn prune(&self, from: u64) {
         let files = self.files();
         let before = files.iter().filter(|(first, _)| *first <= from).count();
         for (_, path) in files.iter().take(before.saturating_sub(3)) {

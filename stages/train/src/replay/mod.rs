@@ -74,7 +74,7 @@ impl Replay {
     ///
     /// # Errors
     /// When a file cannot be made.
-    pub fn new(
+    pub(crate) fn new(
         settings: &ReplaySettings,
         spec: &EnvSpec,
         n_envs: usize,
@@ -121,40 +121,40 @@ impl Replay {
     }
 
     /// The number of transitions since the start of training.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.len
     }
 
     /// K, the number of values of an action.
-    pub fn num_components(&self) -> usize {
+    pub(crate) fn num_components(&self) -> usize {
         self.k
     }
 
     /// The number of rows that hold a transition.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.len.min(self.capacity as u64) as usize
     }
 
-    pub fn obs(&self, row: usize) -> &[f32] {
+    pub(crate) fn obs(&self, row: usize) -> &[f32] {
         &self.obs[row * self.d..(row + 1) * self.d]
     }
 
-    pub fn next_obs(&self, row: usize) -> &[f32] {
+    pub(crate) fn next_obs(&self, row: usize) -> &[f32] {
         &self.next_obs[row * self.d..(row + 1) * self.d]
     }
 
-    pub fn action(&self, row: usize) -> &[f32] {
+    pub(crate) fn action(&self, row: usize) -> &[f32] {
         &self.action[row * self.k..(row + 1) * self.k]
     }
 
     /// The action mask after the action.
-    pub fn next_mask(&self, row: usize) -> &[u8] {
+    pub(crate) fn next_mask(&self, row: usize) -> &[u8] {
         &self.next_mask[row * self.m..(row + 1) * self.m]
     }
 
     /// Steps the environments with `actions` in the form that networks read, adds the transitions, and
     /// returns their rows.
-    pub fn step(
+    pub(crate) fn step(
         &mut self,
         learner: &mut Learner,
         taken: Actions,
@@ -194,7 +194,7 @@ impl Replay {
     }
 
     /// Adds the transitions of an episode of continuous actions, in a buffer of one environment.
-    pub fn add_episode(&mut self, episode: &Episode) {
+    pub(crate) fn add_episode(&mut self, episode: &Episode) {
         let (d, k, steps) = (self.d, self.k, episode.reward.len());
         for t in 0..steps {
             let row = (self.len % self.capacity as u64) as usize;
@@ -218,13 +218,13 @@ impl Replay {
     }
 
     /// Draws rows, uniformly and with replacement.
-    pub fn sample(&self, random: &mut Random, indices: &mut [u32]) {
+    pub(crate) fn sample(&self, random: &mut Random, indices: &mut [u32]) {
         let rows = self.rows() as u64;
         indices.fill_with(|| random.below(rows) as u32);
     }
 
     /// The outcome of up to `n` steps from `row` on: fewer where the episode or the stored transitions end.
-    pub fn outcome(&self, row: usize, n: usize, gamma: f64) -> Outcome {
+    pub(crate) fn outcome(&self, row: usize, n: usize, gamma: f64) -> Outcome {
         let newest = ((self.len - self.n_envs as u64) % self.capacity as u64) as usize / self.n_envs;
         let (mut reward, mut discount, mut last) = (0.0, 1.0, row);
         for step in 0..n {
@@ -290,7 +290,12 @@ impl Replay {
     }
 
     /// Takes over the transitions before `state`; see [`crate::learner::Algorithm::open_data`].
-    pub fn open(&mut self, folder: &Path, state: &TrainState, from: DataFrom) -> Result<bool, StageError> {
+    pub(crate) fn open(
+        &mut self,
+        folder: &Path,
+        state: &TrainState,
+        from: DataFrom,
+    ) -> Result<bool, StageError> {
         let mut journal = match self.journal.take() {
             Some(journal) => journal,
             None => Journal::open(folder)?,
@@ -336,7 +341,7 @@ impl Replay {
     }
 
     /// Writes the transitions since the last call; see [`crate::learner::Algorithm::keep_data`].
-    pub fn keep(&mut self, durable: u64) -> Result<(), StageError> {
+    pub(crate) fn keep(&mut self, durable: u64) -> Result<(), StageError> {
         // Those that were overwritten since are in no checkpoint to come.
         let numbers = self.kept.max(self.oldest(self.len))..self.len;
         if numbers.is_empty() {
@@ -356,7 +361,7 @@ impl Replay {
     }
 
     /// All transitions; see [`crate::learner::Algorithm::copy_data`].
-    pub fn copy(&self) -> Vec<u8> {
+    pub(crate) fn copy(&self) -> Vec<u8> {
         let numbers = self.oldest(self.len)..self.len;
         let mut bytes = Vec::new();
         let rows = (numbers.end - numbers.start) as usize;

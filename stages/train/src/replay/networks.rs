@@ -33,7 +33,7 @@ pub(crate) struct Learned<'a> {
 
 impl<'a> Learned<'a> {
     /// The parameters in a range of the train state's, with their moments.
-    pub fn of(state: &'a mut TrainState, range: Range<usize>) -> Self {
+    pub(crate) fn of(state: &'a mut TrainState, range: Range<usize>) -> Self {
         Self {
             params: &mut state.params[range.clone()],
             m: &mut state.first_moment[range.clone()],

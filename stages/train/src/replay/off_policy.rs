@@ -95,7 +95,7 @@ pub(crate) struct Losses {
 }
 
 impl Losses {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.samples += other.samples;
         self.critic += other.critic;
         self.value += other.value;
@@ -105,7 +105,7 @@ impl Losses {
     }
 
     /// A sum divided by the number of samples; `None` before learning begins.
-    pub fn mean(&self, sum: f64) -> Option<f64> {
+    pub(crate) fn mean(&self, sum: f64) -> Option<f64> {
         (self.samples > 0.0).then_some(sum / self.samples)
     }
 }
@@ -118,7 +118,7 @@ pub(crate) struct FromReplay<A: OffPolicy> {
 }
 
 impl<A: OffPolicy> FromReplay<A> {
-    pub fn new(settings: &OffPolicySettings<A>) -> Self {
+    pub(crate) fn new(settings: &OffPolicySettings<A>) -> Self {
         Self {
             settings: settings.clone(),
             replay: None,

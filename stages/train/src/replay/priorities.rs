@@ -11,7 +11,7 @@ pub(crate) struct Priorities {
 impl Priorities {
     /// The tree over `leaves`; every sum depends on the leaves alone, not on the order in which they were
     /// set.
-    pub fn new(leaves: &[f32]) -> Self {
+    pub(crate) fn new(leaves: &[f32]) -> Self {
         let size = leaves.len().next_power_of_two();
         let mut sums = vec![0.0; 2 * size];
         sums[size..size + leaves.len()].copy_from_slice(leaves);
@@ -22,7 +22,7 @@ impl Priorities {
     }
 
     /// Sets the priority of a row.
-    pub fn set(&mut self, row: usize, priority: f32) {
+    pub(crate) fn set(&mut self, row: usize, priority: f32) {
         let mut i = self.size + row;
         self.sums[i] = priority;
         while i > 1 {
@@ -32,7 +32,7 @@ impl Priorities {
     }
 
     /// The row among the first `rows` on which a number in [0, 1) falls.
-    pub fn find(&self, uniform: f64, rows: usize) -> usize {
+    pub(crate) fn find(&self, uniform: f64, rows: usize) -> usize {
         let mut left = uniform * f64::from(self.total());
         let mut i = 1;
         while i < self.size {
@@ -48,12 +48,12 @@ impl Priorities {
     }
 
     /// The priority of a row.
-    pub fn of(&self, row: usize) -> f32 {
+    pub(crate) fn of(&self, row: usize) -> f32 {
         self.sums[self.size + row]
     }
 
     /// The sum of all priorities.
-    pub fn total(&self) -> f32 {
+    pub(crate) fn total(&self) -> f32 {
         self.sums.get(1).copied().unwrap_or_default()
     }
 }

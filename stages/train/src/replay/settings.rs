@@ -39,7 +39,7 @@ macro_rules! replay_settings {
     ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
         /// The settings of a replay buffer.
         #[derive(Clone, Debug)]
-        pub struct ReplaySettings {
+        pub(crate) struct ReplaySettings {
             $($(#[$meta])* pub $field: $ty,)*
         }
     };

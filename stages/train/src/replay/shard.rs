@@ -34,7 +34,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Copies transitions, with outcomes over `n_steps` steps.
-    pub fn load(&mut self, replay: &Replay, indices: &[u32], n_steps: usize, gamma: f64) {
+    pub(crate) fn load(&mut self, replay: &Replay, indices: &[u32], n_steps: usize, gamma: f64) {
         for floats in [
             &mut self.obs,
             &mut self.next_obs,

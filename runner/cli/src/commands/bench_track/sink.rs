@@ -27,7 +27,7 @@ pub(super) fn closed() -> Result<String> {
 
 impl Sink {
     /// Starts a server that waits before each answer.
-    pub fn start(delay: Duration) -> Result<Self> {
+    pub(super) fn start(delay: Duration) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let counts = Arc::new(Counts::default());
@@ -47,12 +47,12 @@ impl Sink {
     }
 
     /// The address of the server, as a URL.
-    pub fn uri(&self) -> String {
+    pub(super) fn uri(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The numbers of requests, and of metric values in them, received so far.
-    pub fn counts(&self) -> (u64, u64) {
+    pub(super) fn counts(&self) -> (u64, u64) {
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
         (count(&self.counts.requests), count(&self.counts.metrics))
     }

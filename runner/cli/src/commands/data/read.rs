@@ -125,7 +125,7 @@ pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure
 
 impl Looked {
     /// The table that the files are read into, and why.
-    pub fn table(&self, args: &ReadArgs) -> Result<(Table, String), Failure> {
+    pub(super) fn table(&self, args: &ReadArgs) -> Result<(Table, String), Failure> {
         let known = self.first.known();
         let named = args.layout.as_deref().filter(|name| *name != "auto");
         if let Some(name) = named {
@@ -221,7 +221,7 @@ pub(super) fn read_configured(session: &Session, table: Table, config: Value) ->
 
 impl Read {
     /// The table's rows, partition by partition.
-    pub fn partitions(&self) -> Result<Vec<RecordBatch>, Failure> {
+    pub(super) fn partitions(&self) -> Result<Vec<RecordBatch>, Failure> {
         let read = |entry: &cache::Entry| -> Result<RecordBatch, Failure> {
             table::from_parquet(self.store.blob(entry.blob)?).map_err(failed)
         };
@@ -229,7 +229,7 @@ impl Read {
     }
 
     /// The chain with our own implied volatilities.
-    pub fn with_volatilities(&self, session: &Session) -> Result<Self, Failure> {
+    pub(super) fn with_volatilities(&self, session: &Session) -> Result<Self, Failure> {
         let input = Input {
             digest: self.digest,
             artifact: self.artifact.clone(),

@@ -23,7 +23,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub fn new(session: &Session, entry: &Entry) -> Result<Self, Failure> {
+    pub(super) fn new(session: &Session, entry: &Entry) -> Result<Self, Failure> {
         let program = std::env::current_exe()
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let mut env = Vec::new();

@@ -2,7 +2,7 @@
 
 /// The type of an element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Type {
+pub(crate) struct Type {
     /// The kind: `f`, `i`, `u`, `b`, `U`, `S`, `M`, or another, whose bytes are kept.
     pub kind: u8,
     pub size: usize,
@@ -40,7 +40,7 @@ impl Type {
 
 /// The header of an array.
 #[derive(Clone, Debug)]
-pub struct Header {
+pub(crate) struct Header {
     /// The header's text, in which the number of rows is the first length of the shape.
     text: String,
     /// The fields, each with its offset within an element; a plain array has a single field without a name.
@@ -81,7 +81,7 @@ fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
 ///
 /// # Errors
 /// When the file is shorter than its header says, or the header cannot be read.
-pub fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
+pub(super) fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
     let bad = || "is a truncated array".to_owned();
     // The header's size takes two bytes in the first version of the format, and four in later versions.
     let from = if *file.get(6).ok_or_else(bad)? == 1 { 10 } else { 12 };
@@ -143,23 +143,23 @@ impl Header {
     }
 
     /// The number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.shape.first().copied().unwrap_or(1)
     }
 
     /// The number of elements in a row.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.shape.iter().skip(1).product()
     }
 
     /// True if rows are contiguous, so that the array can be written with other rows.
-    pub fn is_by_rows(&self) -> bool {
+    pub(crate) fn is_by_rows(&self) -> bool {
         let is_by_columns = self.fortran && self.shape.len() > 1 && self.width() > 1;
         !self.shape.is_empty() && !is_by_columns
     }
 
     /// The beginning of a file with the given number of rows, up to its data.
-    pub fn with_rows(&self, rows: usize) -> Vec<u8> {
+    pub(crate) fn with_rows(&self, rows: usize) -> Vec<u8> {
         let lengths = [rows].into_iter().chain(self.shape[1..].iter().copied());
         let shape: Vec<String> = lengths.map(|length| length.to_string()).collect();
         let (before, rest) = self.text.split_once("'shape'").unwrap_or((&self.text, ""));

@@ -3,7 +3,7 @@
 
 mod header;
 
-pub use header::Header;
+pub(super) use header::Header;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 /// The maximum number of columns as which the rows of a matrix are shown; wider rows become one cell of
 /// bytes.
-pub const MOST_COLUMNS: usize = 512;
+pub(super) const MOST_COLUMNS: usize = 512;
 
 /// Reads an array, whose first dimension is the rows.
 ///
 /// # Errors
 /// When the array is damaged, or holds elements that cannot be read.
-pub fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
+pub(super) fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
     let (header, data) = header::split(file)?;
     let (rows, width, item) = (header.rows(), header.width(), header.item);
     if header.fortran && header.shape.len() > 2 {
@@ -142,7 +142,7 @@ fn unit(ty: &Type) -> Result<(TimeUnit, i64), String> {
 ///
 /// # Errors
 /// When a column does not have the header's type.
-pub fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+pub(super) fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let mut file = header.with_rows(batch.num_rows());
     let columns: Vec<Vec<u8>> = batch
         .columns()

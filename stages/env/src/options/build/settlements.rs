@@ -69,7 +69,7 @@ pub(crate) struct Settlement {
 
 impl Settlement {
     /// Returns whether the contract settles at or before a snapshot.
-    pub fn is_over(self, at: SnapshotTime) -> bool {
+    pub(crate) fn is_over(self, at: SnapshotTime) -> bool {
         match self.instant.zip(at.instant) {
             Some((settlement, now)) => settlement <= now,
             None => self.expiry <= at.date.0,
@@ -77,7 +77,7 @@ impl Settlement {
     }
 
     /// The days from a snapshot to the settlement.
-    pub fn days(self, at: SnapshotTime) -> f64 {
+    pub(crate) fn days(self, at: SnapshotTime) -> f64 {
         let date = Date(self.expiry);
         SnapshotTime {
             date,
@@ -89,7 +89,7 @@ impl Settlement {
 
     /// Returns whether the contract settles by the price of a snapshot that is on a later day than the
     /// expiry.
-    pub fn is_late(self, at: SnapshotTime) -> bool {
+    pub(crate) fn is_late(self, at: SnapshotTime) -> bool {
         self.instant.is_some() && at.date.0 > self.expiry
     }
 }

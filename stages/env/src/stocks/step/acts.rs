@@ -22,7 +22,7 @@ pub struct Acts<'a> {
 
 /// The values of actions.
 #[derive(Clone, Copy)]
-pub enum ActKind<'a> {
+pub(super) enum ActKind<'a> {
     /// Trades from -1 to 1, where 1 stands for this many shares.
     Trades(&'a [f32], u32),
     Weights(&'a [f32]),

@@ -7,7 +7,7 @@ use crate::numerics::state::{Stateful, state};
 
 /// The simple moving average.
 #[derive(Clone, Debug)]
-pub struct Simple {
+pub(super) struct Simple {
     sums: RollingAggregate<Sum, 1, 1>,
     share: f64,
 }
@@ -15,7 +15,7 @@ pub struct Simple {
 state!(Simple { sums });
 
 impl Simple {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             sums: RollingAggregate::new(n),
             share: 1.0 / n as f64,
@@ -38,7 +38,7 @@ impl Kernel<1, 1> for Simple {
 /// The exponential moving average `k v + (1 - k) a` with `k = 2 / (n + 1)`, or Wilder's with `k = 1 / n`. The
 /// seed is the mean of the first `n` values.
 #[derive(Clone, Debug)]
-pub struct Exponential {
+pub(super) struct Exponential {
     average: f64,
     missing: usize,
     n: usize,
@@ -49,11 +49,11 @@ pub struct Exponential {
 state!(Exponential { average, missing <= n });
 
 impl Exponential {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self::keeping(n, (n as f64 - 1.0) / (n as f64 + 1.0))
     }
 
-    pub fn wilder(n: usize) -> Self {
+    pub(super) fn wilder(n: usize) -> Self {
         Self::keeping(n, (n as f64 - 1.0) / n as f64)
     }
 
@@ -69,7 +69,7 @@ impl Exponential {
 
     /// Adds a value. Returns the average, or `None` during the warm-up.
     #[inline(always)]
-    pub fn begin(&mut self, value: f64) -> Option<f64> {
+    pub(super) fn begin(&mut self, value: f64) -> Option<f64> {
         if self.missing == 0 {
             return Some(self.update(value));
         }
@@ -85,13 +85,13 @@ impl Exponential {
     /// Adds a value after the warm-up, and returns the average. A fused multiply-add makes the dependency
     /// chain one operation per row.
     #[inline(always)]
-    pub fn update(&mut self, value: f64) -> f64 {
+    pub(super) fn update(&mut self, value: f64) -> f64 {
         self.average = self.keep.mul_add(self.average, self.take * value);
         self.average
     }
 
     #[inline(always)]
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.missing == 0
     }
 }
@@ -153,19 +153,19 @@ impl<const N: usize> Recurrence<1, N> for Cascade<N> {
 }
 
 /// The double exponential moving average (P. G. Mulloy, 1994), which lags less than `a`: `2 a - a(a)`.
-pub fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
     Map::new(Cascade::<2>::new(n), |[first, second]: [f64; 2]| [2.0 * first - second])
 }
 
 /// The triple exponential moving average: `3 a - 3 a(a) + a(a(a))`.
-pub fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
     Map::new(Cascade::<3>::new(n), |[first, second, third]: [f64; 3]| {
         [third + (3.0 * first - 3.0 * second)]
     })
 }
 
 /// T3 (T. Tillson, 1998): a weighted sum of a cascade of six exponential averages, with a reduced lag.
-pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
+pub(super) fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     let (v, v2) = (factor, factor * factor);
     let c1 = -(v2 * v);
     let c2 = 3.0 * (v2 - c1);
@@ -181,7 +181,7 @@ pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
 
 /// TRIX: the rate of change, in percent, of a triply smoothed exponential average.
 #[derive(Clone, Debug)]
-pub struct Trix {
+pub(super) struct Trix {
     averages: Cascade<3>,
     before: Previous,
 }
@@ -189,7 +189,7 @@ pub struct Trix {
 state!(Trix { averages, before });
 
 impl Trix {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             averages: Cascade::new(n),
             before: Previous::default(),
@@ -228,7 +228,7 @@ impl Recurrence<1, 1> for Trix {
 
 /// The linearly weighted moving average: weights 1 to `n`, the newest value with the largest.
 #[derive(Clone, Debug)]
-pub struct Weighted {
+pub(super) struct Weighted {
     old: Lag,
     /// The sum of the values.
     sum: f64,
@@ -246,7 +246,7 @@ pub struct Weighted {
 state!(Weighted { old, sum, weighted, full, trailing, seen <= n });
 
 impl Weighted {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             old: Lag::new(n - 1),
             sum: 0.0,
@@ -291,12 +291,12 @@ impl Kernel<1, 1> for Weighted {
 
 /// The triangular moving average: a simple average of simple averages, spanning `n` values in total.
 #[derive(Clone, Debug)]
-pub struct Triangular([Simple; 2]);
+pub(super) struct Triangular([Simple; 2]);
 
 state!(Triangular { 0 });
 
 impl Triangular {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         let half = n / 2 + 1;
         Self([Simple::new(half), Simple::new(n + 1 - half)])
     }
@@ -316,7 +316,7 @@ impl Kernel<1, 1> for Triangular {
 /// Kaufman's adaptive moving average (P. J. Kaufman, 1995), which smooths more the less straight the path of
 /// the last `n` bars was.
 #[derive(Clone, Debug)]
-pub struct Adaptive {
+pub(super) struct Adaptive {
     values: Lookback,
     /// The sum of the absolute changes over `n` bars.
     path: f64,
@@ -336,7 +336,7 @@ const FASTEST: f64 = 2.0 / (2.0 + 1.0);
 const SLOWEST: f64 = 2.0 / (30.0 + 1.0);
 
 impl Adaptive {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             values: Lookback::new(n),
             path: 0.0,
@@ -383,7 +383,7 @@ impl Kernel<1, 1> for Adaptive {
 /// Returns whether `value`, a difference of numbers of magnitude `scale`, is a rounding error, by TA-Lib's
 /// tolerance.
 #[inline(always)]
-pub fn rounding(value: f64, scale: f64) -> bool {
+pub(super) fn rounding(value: f64, scale: f64) -> bool {
     value.abs() <= 1e-14 * scale
 }
 
@@ -391,7 +391,7 @@ pub fn rounding(value: f64, scale: f64) -> bool {
 /// difference of the two. The fast and the slow average both start at the same bar, where the slow one's seed
 /// is complete.
 #[derive(Clone, Debug)]
-pub struct Macd {
+pub(super) struct Macd {
     fast: Exponential,
     slow: Exponential,
     signal: Exponential,
@@ -402,7 +402,7 @@ pub struct Macd {
 state!(Macd { fast, slow, signal, wait <= most });
 
 impl Macd {
-    pub fn new([fast, slow, signal]: [usize; 3]) -> Self {
+    pub(super) fn new([fast, slow, signal]: [usize; 3]) -> Self {
         Self {
             fast: Exponential::new(fast),
             slow: Exponential::new(slow),
@@ -442,7 +442,7 @@ impl Recurrence<1, 3> for Macd {
 
 /// The difference of a fast and a slow average: in currency, or in percent of the slow one.
 #[derive(Clone, Debug)]
-pub struct Difference<A> {
+pub(super) struct Difference<A> {
     fast: A,
     slow: A,
     percent: bool,
@@ -451,7 +451,7 @@ pub struct Difference<A> {
 state!([A: Stateful] Difference<A> { fast, slow });
 
 impl<A: Kernel<1, 1>> Difference<A> {
-    pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
+    pub(super) fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
         Self {
             fast: average(fast),
             slow: average(slow),

@@ -6,11 +6,11 @@ use crate::numerics::lookback::{Lag, Previous};
 use crate::numerics::state::{Missing, Stateful, state};
 
 /// High, low and close of a bar.
-pub type Hlc = [f64; 3];
+pub(super) type Hlc = [f64; 3];
 
 /// The true range of a bar, given the previous close.
 #[inline(always)]
-pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
+pub(super) fn true_range(high: f64, low: f64, before: f64) -> f64 {
     let mut range = high - low;
     let (up, down) = ((before - high).abs(), (before - low).abs());
     if up > range {
@@ -24,12 +24,12 @@ pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
 
 /// The true range.
 #[derive(Clone, Debug)]
-pub struct TrueRange(Lag);
+pub(super) struct TrueRange(Lag);
 
 state!(TrueRange { 0 });
 
 impl TrueRange {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(Lag::new(1))
     }
 }
@@ -51,7 +51,7 @@ impl Kernel<3, 1> for TrueRange {
 
 /// The average true range: the mean of the first `n` true ranges, then Wilder's moving average.
 #[derive(Clone, Debug)]
-pub struct Atr<const PERCENT: bool> {
+pub(super) struct Atr<const PERCENT: bool> {
     before: Previous,
     average: Exponential,
     percent: bool,
@@ -61,7 +61,7 @@ state!([const PERCENT: bool] Atr<PERCENT> { before, average });
 
 impl<const PERCENT: bool> Atr<PERCENT> {
     /// The average true range over `n` bars, in currency or (`PERCENT`) in percent of the close.
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             before: Previous::default(),
             average: Exponential::wilder(n),
@@ -174,7 +174,7 @@ impl Movement {
 }
 
 /// The plus and minus directional movement, in currency.
-pub fn movements(n: usize) -> impl Recurrence<2, 2> {
+pub(super) fn movements(n: usize) -> impl Recurrence<2, 2> {
     let needed = if n <= 1 { 1 } else { n - 1 };
     scan(Movement::new(n), move |movement, [high, low]: [f64; 2]| {
         // The close only matters for the true range, which is not used here.
@@ -184,7 +184,7 @@ pub fn movements(n: usize) -> impl Recurrence<2, 2> {
 }
 
 /// The plus and minus directional index, in percent.
-pub fn indices(n: usize) -> impl Recurrence<3, 2> {
+pub(super) fn indices(n: usize) -> impl Recurrence<3, 2> {
     scan(Movement::new(n), move |movement, bar: Hlc| {
         if !movement.next(bar, n) {
             return None;
@@ -198,7 +198,7 @@ pub fn indices(n: usize) -> impl Recurrence<3, 2> {
 }
 
 /// The directional movement index (DX); it keeps its value where nothing moves.
-pub fn dx(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn dx(n: usize) -> impl Recurrence<3, 1> {
     scan((Movement::new(n), 0.0), move |(movement, value), bar: Hlc| {
         if !movement.next(bar, n) {
             return None;
@@ -209,7 +209,7 @@ pub fn dx(n: usize) -> impl Recurrence<3, 1> {
 }
 
 /// The average directional index (ADX): the mean of the first `n` values of DX, then Wilder's moving average.
-pub fn adx(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn adx(n: usize) -> impl Recurrence<3, 1> {
     let state = (Movement::new(n), 0.0, Missing::new(n, n));
     scan(state, move |(movement, average, missing), bar: Hlc| {
         if !movement.next(bar, n) {
@@ -231,7 +231,7 @@ pub fn adx(n: usize) -> impl Recurrence<3, 1> {
 }
 
 /// The average directional index rating (ADXR): the mean of ADX now and `n - 1` bars ago.
-pub fn adxr(n: usize) -> impl Kernel<3, 1> {
+pub(super) fn adxr(n: usize) -> impl Kernel<3, 1> {
     Adxr {
         adx: adx(n),
         before: Lag::new(n - 1),
@@ -265,7 +265,7 @@ impl<A: Kernel<3, 1>> Kernel<3, 1> for Adxr<A> {
 
 /// The parabolic stop-and-reverse. It starts long unless the second bar moved down.
 #[derive(Clone, Debug)]
-pub struct Sar {
+pub(super) struct Sar {
     before: [f64; 2],
     stop: f64,
     extreme: f64,
@@ -279,7 +279,7 @@ pub struct Sar {
 state!(Sar { before, stop, extreme, factor, long, seen <= 2 });
 
 impl Sar {
-    pub fn new(acceleration: f64, maximum: f64) -> Self {
+    pub(super) fn new(acceleration: f64, maximum: f64) -> Self {
         let acceleration = acceleration.min(maximum);
         Self {
             before: [0.0; 2],

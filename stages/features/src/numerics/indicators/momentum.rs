@@ -9,7 +9,7 @@ use crate::numerics::state::{Stateful, state};
 
 /// The kind of a change from `o` to `v` over `n` bars.
 #[derive(Clone, Copy, Debug)]
-pub enum ChangeKind {
+pub(super) enum ChangeKind {
     /// `v - o`.
     Difference,
     /// `(v / o - 1) 100`.
@@ -22,7 +22,7 @@ pub enum ChangeKind {
 
 /// The change of the price over `n` bars.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub(super) struct Change {
     old: Lag,
     kind: ChangeKind,
 }
@@ -30,7 +30,7 @@ pub struct Change {
 state!(Change { old });
 
 impl Change {
-    pub fn new(n: usize, kind: ChangeKind) -> Self {
+    pub(super) fn new(n: usize, kind: ChangeKind) -> Self {
         Self {
             old: Lag::new(n),
             kind,
@@ -125,7 +125,7 @@ fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
 }
 
 /// The relative strength index, RSI (J. W. Wilder, 1978).
-pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn rsi(n: usize) -> impl Recurrence<1, 1> {
     Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }]
@@ -133,7 +133,7 @@ pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
 }
 
 /// The Chande momentum oscillator, CMO (T. S. Chande), with Wilder's averages as in TA-Lib.
-pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn cmo(n: usize) -> impl Recurrence<1, 1> {
     Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }]
@@ -155,7 +155,7 @@ fn position(n: usize) -> impl Kernel<3, 1> {
 
 /// Williams' %R: the distance of the close from the highest high of `n` bars in percent of their range, 0 to
 /// -100.
-pub fn williams_r(n: usize) -> impl Kernel<3, 1> {
+pub(super) fn williams_r(n: usize) -> impl Kernel<3, 1> {
     windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], [.., close]: [f64; 3]| {
         let range = high - low;
         let below = (high - close) / (range / -100.0);
@@ -174,7 +174,7 @@ state!([P: Stateful, S: Stateful] Stochastic<P, S> { first, k, d });
 
 /// The stochastic oscillator (G. Lane): %K over `k` bars, smoothed over `slow` bars (1 for none), and its
 /// average %D over `d` bars.
-pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
+pub(super) fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
     Stochastic {
         first: position(k),
         k: Simple::new(slow),
@@ -183,7 +183,7 @@ pub fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
 }
 
 /// The stochastic oscillator of another indicator's values.
-pub fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl Kernel<1, 2> {
+pub(super) fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl Kernel<1, 2> {
     Stochastic {
         first: indicator,
         k: Thrice(position(k)),
@@ -217,7 +217,7 @@ impl<P: Kernel<K, 1>, S: Kernel<1, 1>, const K: usize> Kernel<K, 2> for Stochast
 /// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean, in units
 /// of 0.015 mean absolute deviations.
 #[derive(Clone, Debug)]
-pub struct Cci {
+pub(super) struct Cci {
     prices: Lookback,
     sums: RollingAggregate<Sum, 1, 1>,
     n: usize,
@@ -226,7 +226,7 @@ pub struct Cci {
 state!(Cci { prices, sums });
 
 impl Cci {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             prices: Lookback::new(n - 1),
             sums: RollingAggregate::new(n),
@@ -290,7 +290,7 @@ const ROWS: usize = 16;
 
 /// Aroon up, Aroon down and their difference, in percent, from the number of bars since the highest high and
 /// the lowest low of the last `n + 1` bars.
-pub fn aroon(n: usize) -> impl Kernel<2, 3> {
+pub(super) fn aroon(n: usize) -> impl Kernel<2, 3> {
     let factor = 100.0 / n as f64;
     windowed::<ExtremePositions, _, 2, 4>(n + 1, move |[_, _, high, low]: [f64; 4], _: [f64; 2]| {
         [factor * high, factor * low, factor * (high - low)]
@@ -300,7 +300,7 @@ pub fn aroon(n: usize) -> impl Kernel<2, 3> {
 /// The ultimate oscillator (L. Williams, 1985): buying pressure over true range in three periods, weighted 4,
 /// 2 and 1 from the shortest to the longest.
 #[derive(Clone, Debug)]
-pub struct Ultimate {
+pub(super) struct Ultimate {
     before: Lag,
     pressures: Lookback,
     ranges: Lookback,
@@ -320,7 +320,7 @@ state!(Ultimate {
 });
 
 impl Ultimate {
-    pub fn new(mut periods: [usize; 3]) -> Self {
+    pub(super) fn new(mut periods: [usize; 3]) -> Self {
         periods.sort_unstable();
         Self {
             before: Lag::new(1),
@@ -394,7 +394,7 @@ impl Kernel<3, 1> for Ultimate {
 }
 
 /// The balance of power: the move from open to close as a fraction of the bar's range.
-pub fn balance() -> impl Recurrence<4, 1> {
+pub(super) fn balance() -> impl Recurrence<4, 1> {
     scan((), |(), [open, high, low, close]: [f64; 4]| {
         let range = high - low;
         let share = (close - open) / range;
@@ -403,11 +403,11 @@ pub fn balance() -> impl Recurrence<4, 1> {
 }
 
 /// The midpoint of the highest and the lowest value of `n` bars.
-pub fn middle(n: usize) -> impl Kernel<2, 1> {
+pub(super) fn middle(n: usize) -> impl Kernel<2, 1> {
     windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], _: [f64; 2]| [(high + low) / 2.0])
 }
 
 /// The greatest or the least of `n` values.
-pub fn extreme<A: Aggregate<1, 1>>(n: usize) -> impl Kernel<1, 1> {
+pub(super) fn extreme<A: Aggregate<1, 1>>(n: usize) -> impl Kernel<1, 1> {
     windowed::<A, _, 1, 1>(n, |found: [f64; 1], _: [f64; 1]| found)
 }

@@ -7,20 +7,20 @@ use crate::numerics::lookback::Lag;
 use crate::numerics::state::state;
 
 /// The population variance of `n` values.
-pub fn variance(n: usize) -> impl Kernel<1, 1> {
+pub(super) fn variance(n: usize) -> impl Kernel<1, 1> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [squares / n_f64])
 }
 
 /// The population standard deviation of `n` values.
-pub fn deviation(n: usize) -> impl Kernel<1, 1> {
+pub(super) fn deviation(n: usize) -> impl Kernel<1, 1> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[_, squares]: [f64; 2], _: [f64; 1]| [(squares / n_f64).sqrt()])
 }
 
 /// Bollinger bands of `n` values: upper, middle, lower, at `width` population standard deviations from the
 /// mean.
-pub fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
+pub(super) fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
     let n_f64 = n as f64;
     windowed::<Deviations, _, 1, 2>(n, move |[mean, squares]: [f64; 2], _: [f64; 1]| {
         let distance = (squares / n_f64).sqrt() * width;
@@ -30,7 +30,7 @@ pub fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
 
 /// A quantity of the least-squares line through `n` values.
 #[derive(Clone, Copy, Debug)]
-pub enum Fit {
+pub(super) enum Fit {
     /// The value of the line at the last of the `n` values.
     Value,
     /// The slope of the line, per bar.
@@ -45,7 +45,7 @@ pub enum Fit {
 
 /// A quantity of the least-squares line through the last `n` values.
 #[derive(Clone, Debug)]
-pub struct Regression {
+pub(super) struct Regression {
     lines: RollingAggregate<LinearFit, 1, 2>,
     fit: Fit,
     n: f64,
@@ -54,7 +54,7 @@ pub struct Regression {
 state!(Regression { lines });
 
 impl Regression {
-    pub fn new(n: usize, fit: Fit) -> Self {
+    pub(super) fn new(n: usize, fit: Fit) -> Self {
         Self {
             lines: RollingAggregate::new(n),
             fit,
@@ -97,7 +97,7 @@ impl Kernel<1, 1> for Regression {
 }
 
 /// Pearson's correlation over `n` rows; 0 if either series is constant.
-pub fn correlation(n: usize) -> impl Kernel<2, 1> {
+pub(super) fn correlation(n: usize) -> impl Kernel<2, 1> {
     windowed::<CoDeviations, _, 2, 5>(n, |[_, _, xx, yy, xy]: [f64; 5], _: [f64; 2]| {
         let correlation = (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0);
         [if xx > 0.0 && yy > 0.0 { correlation } else { 0.0 }]
@@ -106,7 +106,7 @@ pub fn correlation(n: usize) -> impl Kernel<2, 1> {
 
 /// The slope of the returns of `y` on those of `x`; 0 if `x` does not move.
 #[derive(Clone, Debug)]
-pub struct Beta {
+pub(super) struct Beta {
     before: [Lag; 2],
     returns: RollingAggregate<CoDeviations, 2, 5>,
 }
@@ -114,7 +114,7 @@ pub struct Beta {
 state!(Beta { returns, before });
 
 impl Beta {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             before: [Lag::new(1), Lag::new(1)],
             returns: RollingAggregate::new(n),

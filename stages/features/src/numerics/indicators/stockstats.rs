@@ -11,7 +11,7 @@ use crate::numerics::state::{Missing, state};
 /// The exponential average with weights `(1 - a)^k`, normalised by the sum of the weights of the bars so far
 /// (pandas' `ewm(adjust=True)`).
 #[derive(Clone, Debug)]
-pub struct Adjusted {
+pub(super) struct Adjusted {
     average: f64,
     weight: f64,
     keep: f64,
@@ -26,12 +26,12 @@ impl Adjusted {
     }
 
     /// The average with `a = 2 / (n + 1)`.
-    pub fn span(n: usize) -> Self {
+    pub(super) fn span(n: usize) -> Self {
         Self::new(1.0 - 2.0 / (n as f64 + 1.0))
     }
 
     /// The average with Wilder's `a = 1 / n`.
-    pub fn wilder(n: usize) -> Self {
+    pub(super) fn wilder(n: usize) -> Self {
         Self::new(1.0 - 1.0 / n as f64)
     }
 
@@ -51,14 +51,14 @@ impl Recurrence<1, 1> for Adjusted {
 }
 
 /// The mean of the last `n` values, or of as many as there are so far.
-pub fn mean(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn mean(n: usize) -> impl Recurrence<1, 1> {
     scan(SlidingWindow::<Sum>::new(n), |window, [value]: [f64; 1]| {
         Some([window.partial([value]).mean()])
     })
 }
 
 /// MACD, its signal line and its histogram: `macd`, `macds`, `macdh`.
-pub fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
+pub(super) fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
     scan(
         periods.map(Adjusted::span),
         |[fast, slow, signal], [value]: [f64; 1]| {
@@ -70,7 +70,7 @@ pub fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
 }
 
 /// Bollinger bands, from the second bar on, with the sample deviation: `boll_ub`, `boll`, `boll_lb`.
-pub fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
+pub(super) fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
     scan(SlidingWindow::<Deviations>::new(n), move |window, [value]: [f64; 1]| {
         let spread = window.partial([value]);
         let distance = width * spread.variance().unwrap_or(f64::NAN).sqrt();
@@ -79,7 +79,7 @@ pub fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
 }
 
 /// The relative strength index `rsi`: 50 while nothing has moved.
-pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
+pub(super) fn rsi(n: usize) -> impl Recurrence<1, 1> {
     let averages = [Adjusted::wilder(n), Adjusted::wilder(n)];
     scan((f64::NAN, averages), |(before, [gains, losses]), [value]: [f64; 1]| {
         let change = if before.is_nan() { 0.0 } else { value - *before };
@@ -91,7 +91,7 @@ pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
 }
 
 /// The commodity channel index `cci`: 0 during the warm-up.
-pub fn cci(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn cci(n: usize) -> impl Recurrence<3, 1> {
     let state = (RingBuffer::new(n), Missing::new(n - 1, n));
     scan(state, move |(ring, missing), [high, low, close]: Hlc| {
         let n = n as f64;
@@ -141,22 +141,22 @@ fn index([up, down, _]: [f64; 3]) -> f64 {
 }
 
 /// The average true range `atr`.
-pub fn atr(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn atr(n: usize) -> impl Recurrence<3, 1> {
     Map::new(movement(n), |[_, _, range]: [f64; 3]| [range])
 }
 
 /// The plus and minus directional index: `pdi` and `ndi`.
-pub fn indices(n: usize) -> impl Recurrence<3, 2> {
+pub(super) fn indices(n: usize) -> impl Recurrence<3, 2> {
     Map::new(movement(n), |[up, down, _]: [f64; 3]| [up, down])
 }
 
 /// The directional movement index `dx`.
-pub fn dx(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn dx(n: usize) -> impl Recurrence<3, 1> {
     Map::new(movement(n), |movement: [f64; 3]| [index(movement)])
 }
 
 /// The average directional index `adx`: the exponential average of `dx` over 6 bars.
-pub fn adx(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn adx(n: usize) -> impl Recurrence<3, 1> {
     scan((movement(n), Adjusted::span(6)), |(movement, average), bar: Hlc| {
         let index = index(movement.next(bar)?);
         // pandas skips missing values.
@@ -165,7 +165,7 @@ pub fn adx(n: usize) -> impl Recurrence<3, 1> {
 }
 
 /// Williams' %R, `wr`.
-pub fn williams_r(n: usize) -> impl Recurrence<3, 1> {
+pub(super) fn williams_r(n: usize) -> impl Recurrence<3, 1> {
     scan(SlidingWindow::<Extremes>::new(n), |window, [high, low, close]: Hlc| {
         let Extremes { high, low } = window.partial([high, low]);
         let range = high - low;
@@ -179,7 +179,7 @@ pub fn williams_r(n: usize) -> impl Recurrence<3, 1> {
 
 /// The KDJ indicator's `kdjk` and `kdjd`: two thirds of the previous value plus one third of the close's
 /// position within the range (for `kdjd`, of `kdjk`), in percent, starting at 50.
-pub fn kdj(n: usize) -> impl Recurrence<3, 2> {
+pub(super) fn kdj(n: usize) -> impl Recurrence<3, 2> {
     let state = (SlidingWindow::<Extremes>::new(n), 50.0, 50.0);
     scan(state, |(window, k, d), [high, low, close]: Hlc| {
         let Extremes { high, low } = window.partial([high, low]);
@@ -196,7 +196,7 @@ pub fn kdj(n: usize) -> impl Recurrence<3, 2> {
 }
 
 /// The money flow index `mfi` as a fraction: 0.5 during the warm-up and where nothing moved.
-pub fn money_flow(n: usize) -> impl Recurrence<4, 1> {
+pub(super) fn money_flow(n: usize) -> impl Recurrence<4, 1> {
     let sums = || SlidingWindow::<Sum>::new(n);
     let state = (f64::NAN, sums(), sums(), Missing::new(n, n));
     scan(

@@ -9,7 +9,7 @@ use crate::numerics::state::state;
 /// The money flow index: typical price times volume of rising bars, in percent of that of all bars that
 /// moved.
 #[derive(Clone, Debug)]
-pub struct MoneyFlow {
+pub(super) struct MoneyFlow {
     before: Lag,
     flows: RollingAggregate<Sum, 2, 2>,
 }
@@ -17,7 +17,7 @@ pub struct MoneyFlow {
 state!(MoneyFlow { before, flows });
 
 impl MoneyFlow {
-    pub fn new(n: usize) -> Self {
+    pub(super) fn new(n: usize) -> Self {
         Self {
             before: Lag::new(1),
             flows: RollingAggregate::new(n),
@@ -62,7 +62,7 @@ impl Kernel<4, 1> for MoneyFlow {
 }
 
 /// On-balance volume: a running sum of volumes, added where the close rose and subtracted where it fell.
-pub fn on_balance() -> impl Recurrence<2, 1> {
+pub(super) fn on_balance() -> impl Recurrence<2, 1> {
     scan(
         (0.0, 0.0, false),
         |(before, balance, begun), [close, volume]: [f64; 2]| {
@@ -82,7 +82,7 @@ pub fn on_balance() -> impl Recurrence<2, 1> {
 /// The accumulation/distribution line (M. Chaikin): the running sum of volume times the position of the close
 /// within the bar.
 #[derive(Clone, Debug, Default)]
-pub struct Accumulation(f64);
+pub(super) struct Accumulation(f64);
 
 state!(Accumulation { 0 });
 
@@ -125,7 +125,7 @@ impl Kernel<4, 1> for Accumulation {
 /// Chaikin's oscillator: the fast less the slow exponential average of the accumulation/distribution line,
 /// both seeded with its first value.
 #[derive(Clone, Debug)]
-pub struct Chaikin {
+pub(super) struct Chaikin {
     line: f64,
     averages: [f64; 2],
     begun: bool,
@@ -139,7 +139,7 @@ pub struct Chaikin {
 state!(Chaikin { line, averages, begun, missing <= most });
 
 impl Chaikin {
-    pub fn new(periods: [usize; 2]) -> Self {
+    pub(super) fn new(periods: [usize; 2]) -> Self {
         let most = periods[0].max(periods[1]);
         Self {
             line: 0.0,

@@ -46,7 +46,7 @@ pub(super) struct Terms<V> {
 
 impl<V: F64Vector> Terms<V> {
     #[inline(always)]
-    pub fn new(like: V, puts: &Puts) -> Self {
+    pub(super) fn new(like: V, puts: &Puts) -> Self {
         let (rate, dividend_yield) = (like.load(&puts.rate), like.load(&puts.dividend_yield));
         let deviation = like.load(&puts.deviation);
         let by_v = like.splat(1.0) / deviation;
@@ -106,7 +106,7 @@ pub(super) struct Boundary<V> {
 
 impl<V: F64Vector> Boundary<V> {
     /// Allocates a boundary of vectors like `zero`.
-    pub fn new(zero: V, quadrature: &Quadrature, far_start: f64) -> Self {
+    pub(super) fn new(zero: V, quadrature: &Quadrature, far_start: f64) -> Self {
         let (n, l) = (quadrature.nodes, quadrature.points);
         Self {
             far_start,
@@ -129,13 +129,13 @@ impl<V: F64Vector> Boundary<V> {
 
     /// `ln B` now, a time to maturity of 1 before expiry.
     #[inline(always)]
-    pub fn log_now(&self) -> V {
+    pub(super) fn log_now(&self) -> V {
         self.start - self.depth[0]
     }
 
     /// Sets the initial guess of the boundary, and the discount factors.
     #[inline(always)]
-    pub fn begin(&mut self, quadrature: &Quadrature, puts: &Puts, start: Start<'_, V>) {
+    pub(super) fn begin(&mut self, quadrature: &Quadrature, puts: &Puts, start: Start<'_, V>) {
         let like = self.start;
         let terms = Terms::new(like, puts);
         match start {
@@ -207,7 +207,7 @@ impl<V: F64Vector> Boundary<V> {
     /// Takes a Newton step on `ln B = ln N - ln D` at the nodes (system B of the paper). With `sensitive`,
     /// also computes the tangents from the same matrix.
     #[inline(always)]
-    pub fn step(&mut self, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
+    pub(super) fn step(&mut self, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
         let (n, l) = (quadrature.nodes, quadrature.points);
         let Terms {
             rate: r,
@@ -380,7 +380,7 @@ impl<V: F64Vector> Boundary<V> {
 
     /// The squared depth of the boundary at a point, from the interpolation weights `row`.
     #[inline(always)]
-    pub fn square_at(&self, row: &[f64]) -> V {
+    pub(super) fn square_at(&self, row: &[f64]) -> V {
         let like = self.start;
         let mut sum = like.splat(0.0);
         for (weight, square) in row.iter().zip(&self.square) {

@@ -53,7 +53,7 @@ pub(super) enum Case {
 }
 
 impl Case {
-    pub fn of(option: &Contract) -> Self {
+    pub(super) fn of(option: &Contract) -> Self {
         let [spot, strike, years, rate, dividend_yield, volatility] = option.to_array();
         let call = option.call;
         let usable = |x: f64| x > 0.0 && x.is_finite();
@@ -99,7 +99,7 @@ impl Case {
 
 impl Put {
     /// The normalised put, in the form that a [`Solver`] takes.
-    pub fn normalised(&self) -> [f64; 4] {
+    pub(super) fn normalised(&self) -> [f64; 4] {
         [
             self.log_spot,
             self.rate * self.years,

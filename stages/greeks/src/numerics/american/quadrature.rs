@@ -91,7 +91,7 @@ impl Point {
 
 impl Quadrature {
     /// The quadrature of a scheme, computed once and shared.
-    pub fn of(scheme: Scheme) -> Arc<Self> {
+    pub(super) fn of(scheme: Scheme) -> Arc<Self> {
         type Key = (usize, usize, usize);
         static COMPUTED: LazyLock<Mutex<BTreeMap<Key, Arc<Quadrature>>>> = LazyLock::new(Mutex::default);
         let key = (scheme.nodes, scheme.points, scheme.premium);

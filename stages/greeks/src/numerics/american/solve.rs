@@ -107,7 +107,7 @@ trait Solve {
 
 impl<'a> Solver<'a> {
     /// A solver with the vectors of an instruction set.
-    pub fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
+    pub(super) fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
         match instructions {
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx512(token) => Self::over(Avx512::zero(token), quadrature, far_start),
@@ -118,14 +118,14 @@ impl<'a> Solver<'a> {
     }
 
     /// A solver with vectors like `zero`.
-    pub fn over<V: F64Vector + 'a>(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
+    pub(super) fn over<V: F64Vector + 'a>(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
         Self {
             vectors: Box::new(Vectors::new(zero, quadrature, far_start)),
         }
     }
 
     /// Solves puts into `out`, in order.
-    pub fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+    pub(super) fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
         self.vectors.solve(puts, want, out);
     }
 }

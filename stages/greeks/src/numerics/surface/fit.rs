@@ -275,7 +275,7 @@ fn at(rows: &[[f64; 4]], row: usize, column: usize) -> f64 {
 impl Spline {
     /// The total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, except that the deviation
     /// falls by at most a fifth.
-    pub fn total_variance(&self, k: f64) -> f64 {
+    pub(super) fn total_variance(&self, k: f64) -> f64 {
         let within = k.clamp(self.range[0], self.range[1]);
         let z = within / self.scale;
         let x = (coordinate(z) - self.start) / self.step;

@@ -21,7 +21,7 @@ impl Conventions {
     ///
     /// # Errors
     /// When the configured style contradicts a class.
-    pub fn of(style: Style, contracts: &Contracts, key: &PartitionKey) -> Result<Self, StageError> {
+    pub(super) fn of(style: Style, contracts: &Contracts, key: &PartitionKey) -> Result<Self, StageError> {
         let contracts = match key.symbol() {
             Ok(symbol) => &contracts.of_symbol(symbol),
             Err(_) => contracts,
@@ -47,7 +47,7 @@ impl Styles {
     ///
     /// # Errors
     /// When the configured style contradicts a class.
-    pub fn new(style: Style, contracts: &Contracts) -> Result<Self, StageError> {
+    pub(super) fn new(style: Style, contracts: &Contracts) -> Result<Self, StageError> {
         let wanted = style.exercise();
         let mut american = BTreeSet::new();
         let mut is_european_too = contracts.classes.is_empty();
@@ -83,7 +83,7 @@ impl Styles {
     }
 
     /// Returns whether the contracts of a class are American.
-    pub fn is_american(&self, root: &str) -> bool {
+    pub(super) fn is_american(&self, root: &str) -> bool {
         match self {
             Self::All(exercise) => *exercise == Exercise::American,
             Self::American(roots) => roots.contains(root),

@@ -25,7 +25,7 @@ pub(super) struct Quotes<'a> {
 }
 
 impl<'a> Quotes<'a> {
-    pub fn new(batch: &'a RecordBatch, config: &ImpliedVolatilityConfig) -> Result<Self, StageError> {
+    pub(super) fn new(batch: &'a RecordBatch, config: &ImpliedVolatilityConfig) -> Result<Self, StageError> {
         // In a chain that this stage made, the columns are its own results, which are computed anew unless
         // they are asked for.
         let is_own = batch.column_by_name("iv_status").is_some();
@@ -50,7 +50,7 @@ impl<'a> Quotes<'a> {
     }
 
     /// The price and spread of row `i`; NaN without a quote.
-    pub fn price(&self, i: usize) -> (f64, f64) {
+    pub(super) fn price(&self, i: usize) -> (f64, f64) {
         let (bid, ask, last) = (self.bids[i], self.asks[i], self.lasts[i]);
         if bid > 0.0 && ask >= bid {
             (0.5 * (bid + ask), ask - bid)
@@ -62,7 +62,7 @@ impl<'a> Quotes<'a> {
     }
 
     /// The strikes among `rows` that have both a call and a put.
-    pub fn pairs(&self, rows: Range<usize>) -> Vec<Pair> {
+    pub(super) fn pairs(&self, rows: Range<usize>) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for i in rows.start..rows.end.saturating_sub(1) {
             if self.calls[i] && !self.calls[i + 1] && self.strikes[i] == self.strikes[i + 1] {

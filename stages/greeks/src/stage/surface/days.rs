@@ -29,7 +29,7 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    pub fn new(batch: &'a RecordBatch, config: &SurfaceConfig) -> Result<Self, StageError> {
+    pub(super) fn new(batch: &'a RecordBatch, config: &SurfaceConfig) -> Result<Self, StageError> {
         let needed = |name: &str| {
             table::floats_or_nan(batch, name)
                 .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))
@@ -70,7 +70,7 @@ impl<'a> Chain<'a> {
     }
 
     /// The volatilities that a smile gives to rows; NaN if there is no smile.
-    pub fn fitted(&self, rows: Range<usize>, smile: Option<&Smile<'_>>) -> Vec<f64> {
+    pub(super) fn fitted(&self, rows: Range<usize>, smile: Option<&Smile<'_>>) -> Vec<f64> {
         let k: Vec<f64> = rows.map(|i| self.log_moneyness(i)).collect();
         match smile {
             Some(smile) => {

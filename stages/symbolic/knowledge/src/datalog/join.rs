@@ -39,7 +39,7 @@ pub(super) const UNBOUND: Word = Word::MAX;
 impl Plan {
     /// The plan of a rule from a start: the next condition is always the one with the most bound arguments; a
     /// negated condition follows as soon as all its arguments are bound.
-    pub fn new(rule: &SafeRule, start: Start) -> Self {
+    pub(super) fn new(rule: &SafeRule, start: Start) -> Self {
         let mut bound = vec![false; rule.variables];
         let bind = |atom: &Atom, bound: &mut Vec<bool>| {
             for &word in atom.arguments.iter().filter(|&&word| word::is_variable(word)) {
@@ -104,7 +104,7 @@ impl Plan {
     }
 
     /// The indices that the plan looks up: predicates and masks.
-    pub fn indices<'a>(&'a self, rule: &'a SafeRule) -> impl Iterator<Item = (u32, u32)> + 'a {
+    pub(super) fn indices<'a>(&'a self, rule: &'a SafeRule) -> impl Iterator<Item = (u32, u32)> + 'a {
         let steps = self.steps.iter().filter(|step| !step.is_negated);
         steps.map(|step| (rule.positive[step.condition].predicate, step.mask))
     }
@@ -159,7 +159,7 @@ pub(super) fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: 
 impl Join {
     /// Passes on all instances of a rule that start from `values`, the values of the start's atom. `fact` is
     /// the fact of a positive condition.
-    pub fn run(
+    pub(super) fn run(
         &mut self,
         tables: &[Table],
         rule: &SafeRule,

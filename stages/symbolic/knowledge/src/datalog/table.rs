@@ -85,19 +85,19 @@ fn masked(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 impl Table {
-    pub fn new(arity: usize) -> Self {
+    pub(super) fn new(arity: usize) -> Self {
         Self {
             arity,
             ..Self::default()
         }
     }
 
-    pub fn values(&self, row: u32) -> &[Word] {
+    pub(super) fn values(&self, row: u32) -> &[Word] {
         &self.values[row as usize * self.arity..][..self.arity]
     }
 
     /// The row of a fact, whether or not it holds.
-    pub fn find(&self, values: &[Word]) -> Option<u32> {
+    pub(super) fn find(&self, values: &[Word]) -> Option<u32> {
         self.slot(values).ok()
     }
 
@@ -127,12 +127,12 @@ impl Table {
     }
 
     /// Returns whether a fact holds.
-    pub fn holds(&self, values: &[Word]) -> bool {
+    pub(super) fn holds(&self, values: &[Word]) -> bool {
         self.find(values).is_some_and(|row| self.rows[row as usize].depth > 0)
     }
 
     /// The row of a fact; a new fact is added as one that does not hold.
-    pub fn add(&mut self, values: &[Word]) -> u32 {
+    pub(super) fn add(&mut self, values: &[Word]) -> u32 {
         if self.slots.len() < 2 * (self.rows.len() + 1) {
             self.grow();
         }
@@ -157,7 +157,7 @@ impl Table {
     }
 
     /// Sets a row's proof.
-    pub fn prove(&mut self, row: u32, depth: u32, steps: u32, rule: u32, children: &[Fact]) {
+    pub(super) fn prove(&mut self, row: u32, depth: u32, steps: u32, rule: u32, children: &[Fact]) {
         let place = &mut self.rows[row as usize];
         // The place of the last proof is taken where the new one fits.
         let is_same = place.depth > 0 && place.rule == rule && place.rule != GIVEN;
@@ -171,7 +171,7 @@ impl Table {
     }
 
     /// Builds the index over the arguments of a mask, if it does not exist yet.
-    pub fn index(&mut self, mask: u32) {
+    pub(super) fn index(&mut self, mask: u32) {
         if mask == 0 || self.indices.iter().any(|index| index.mask == mask) {
             return;
         }
@@ -185,7 +185,7 @@ impl Table {
     }
 
     /// The rows that may have the given values at the arguments of an index; `None` for all rows.
-    pub fn matching(&self, mask: u32, values: impl Iterator<Item = Word>) -> Option<&[u32]> {
+    pub(super) fn matching(&self, mask: u32, values: impl Iterator<Item = Word>) -> Option<&[u32]> {
         let index = self.indices.iter().find(|index| index.mask == mask)?;
         Some(index.rows.get(&key(values)).map_or(&[], Vec::as_slice))
     }

@@ -53,7 +53,7 @@ pub(crate) fn continues_name(c: char) -> bool {
 }
 
 impl<'a> Lexer<'a> {
-    pub fn new(text: &'a str, hyphens: bool) -> Self {
+    pub(super) fn new(text: &'a str, hyphens: bool) -> Self {
         Self {
             text,
             at: 0,
@@ -63,7 +63,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The error at the last token.
-    pub fn error(&self, message: impl Into<String>, hint: impl Into<String>) -> TextError {
+    pub(super) fn error(&self, message: impl Into<String>, hint: impl Into<String>) -> TextError {
         TextError::at(self.text, self.start, message, hint)
     }
 
@@ -72,7 +72,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The byte after the last token: a `(` there distinguishes a functor from an atom.
-    pub fn peek(&self) -> u8 {
+    pub(super) fn peek(&self) -> u8 {
         self.byte(self.at)
     }
 
@@ -100,7 +100,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub fn next(&mut self) -> Result<Token<'a>, TextError> {
+    pub(super) fn next(&mut self) -> Result<Token<'a>, TextError> {
         self.skip()?;
         self.start = self.at;
         let Some(&first) = self.text.as_bytes().get(self.at) else {

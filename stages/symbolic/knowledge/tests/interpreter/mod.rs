@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// A term. Variables are unique over a whole search.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Term {
+pub(crate) enum Term {
     /// A variable.
     Variable(u64),
     /// A constant, as it is printed.
@@ -21,7 +21,7 @@ pub enum Term {
 
 /// A clause: head and body.
 #[derive(Clone, Debug)]
-pub struct ReferenceClause {
+pub(crate) struct ReferenceClause {
     head: Rc<Term>,
     body: Vec<Rc<Term>>,
 }
@@ -44,7 +44,7 @@ enum Goals {
 
 /// A proof: a clause, and the proofs of its conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
+pub(crate) struct Proof {
     /// The clause, counted from 0 in the text.
     pub clause: usize,
     /// The proofs of its conditions, in order.
@@ -53,7 +53,7 @@ pub struct Proof {
 
 /// An answer: the values of the goal's variables, and the proofs of its atoms.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The values, as printed: free variables are `A`, `B`, … in order of appearance.
     pub values: Vec<String>,
     /// The proofs.
@@ -62,7 +62,7 @@ pub struct Answer {
 
 /// The result of a search.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     /// The answers, in order.
     pub answers: Vec<Answer>,
     /// True where an atom was reached below the bound.
@@ -74,7 +74,7 @@ pub struct Found {
 }
 
 /// A program, as trees.
-pub struct Interpreter {
+pub(crate) struct Interpreter {
     clauses: Vec<ReferenceClause>,
 }
 
@@ -109,7 +109,7 @@ fn tree(symbols: &Symbols, words: &[Word], at: &mut usize) -> Rc<Term> {
 }
 
 /// The atoms of a goal list.
-pub fn atoms(symbols: &Symbols, words: &[Word]) -> Vec<Rc<Term>> {
+pub(crate) fn atoms(symbols: &Symbols, words: &[Word]) -> Vec<Rc<Term>> {
     let mut at = 0;
     let mut atoms = Vec::new();
     while at < words.len() {
@@ -294,7 +294,7 @@ fn all_printed(terms: &[Rc<Term>]) -> Vec<String> {
 
 impl Interpreter {
     /// The interpreter of a program.
-    pub fn new(program: &Program) -> Self {
+    pub(crate) fn new(program: &Program) -> Self {
         let mut clauses: Vec<Option<ReferenceClause>> = vec![None; program.clauses as usize];
         let symbols = &program.symbols;
         for rule in program.rules() {
@@ -320,7 +320,7 @@ impl Interpreter {
 
     /// Searches depth first, leftmost atom first, clauses in order, for `most` answers at most within a
     /// depth, and `most_uses` applications of clauses.
-    pub fn solve(
+    pub(crate) fn solve(
         &self,
         goals: &[Rc<Term>],
         variables: u64,
@@ -344,7 +344,7 @@ impl Interpreter {
     }
 
     /// The clauses whose heads unify with the first atom, in order, and the goal list after each, as text.
-    pub fn resolvents(&self, goals: &[Rc<Term>], variables: u64) -> Vec<(usize, Vec<String>)> {
+    pub(crate) fn resolvents(&self, goals: &[Rc<Term>], variables: u64) -> Vec<(usize, Vec<String>)> {
         let mut all = Vec::new();
         for (number, clause) in self.clauses.iter().enumerate() {
             let head = renamed(&clause.head, variables);
@@ -361,7 +361,13 @@ impl Interpreter {
     }
 
     /// The least depth with a proof up to `depth`, 0 where there is none.
-    pub fn min_depth(&self, goals: &[Rc<Term>], variables: u64, depth: usize, most_uses: u64) -> usize {
+    pub(crate) fn min_depth(
+        &self,
+        goals: &[Rc<Term>],
+        variables: u64,
+        depth: usize,
+        most_uses: u64,
+    ) -> usize {
         (1..=depth)
             .find(|&depth| !self.solve(goals, variables, depth, 1, most_uses).answers.is_empty())
             .unwrap_or(0)
@@ -452,18 +458,18 @@ fn most_variable(clause: &ReferenceClause) -> u64 {
 
 impl Proof {
     /// The proof as text: `t(clause,[children])`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("t({},[{}])", self.clause, Self::texts(&self.children))
     }
 
     /// Proofs as text, separated by commas.
-    pub fn texts(proofs: &[Rc<Self>]) -> String {
+    pub(crate) fn texts(proofs: &[Rc<Self>]) -> String {
         let texts: Vec<String> = proofs.iter().map(|proof| proof.text()).collect();
         texts.join(",")
     }
 
     /// The number of applications of clauses.
-    pub fn uses(&self) -> u64 {
+    pub(crate) fn uses(&self) -> u64 {
         1 + self.children.iter().map(|child| child.uses()).sum::<u64>()
     }
 }

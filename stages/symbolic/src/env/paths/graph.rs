@@ -37,7 +37,7 @@ impl Graph {
     /// The graph of edges, which must be in order, without repetitions, and contain the inverse of each edge.
     /// If an entity has more than `most` edges (0 for any), those to the entities with the most edges are
     /// kept; ties go to the lower relation, then the lower entity.
-    pub fn new(edges: &[Edge], vocabulary: &Vocabulary, most: usize) -> Self {
+    pub(super) fn new(edges: &[Edge], vocabulary: &Vocabulary, most: usize) -> Self {
         let entities = vocabulary.constants;
         let mut graph = Self {
             rows: vec![0],
@@ -90,7 +90,7 @@ impl Graph {
     /// Calls `each` with the places in an entity's row of the edges that lead to each of some entities, which
     /// are in order.
     #[inline]
-    pub fn each_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
+    pub(super) fn each_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         if !self.places.is_empty() {
             let row = entity as usize * (self.entities as usize + 1);
             let places = &self.places[row..=row + self.entities as usize];
@@ -107,7 +107,7 @@ impl Graph {
 
     /// Calls `each` as [`Graph::each_leading_to`] does, by binary search: both lists are in order, and either
     /// may be much longer than the other.
-    pub fn search_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
+    pub(super) fn search_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         let targets = &self.targets[self.row(entity)];
         let (mut at, mut next) = (1, 0);
         while let Some(&to) = some.get(next) {
@@ -128,26 +128,26 @@ impl Graph {
 
     /// The relation of an edge: a predicate, or its inverse. `None` for staying.
     #[inline]
-    pub fn relation(&self, edge: usize) -> Option<u32> {
+    pub(super) fn relation(&self, edge: usize) -> Option<u32> {
         // Relations are the first tokens behind padding; an edge has an entity's token behind them.
         (self.atoms[WIDTH * edge + 1] > 0).then(|| self.atoms[WIDTH * edge] - 1)
     }
 
     /// The edges of an entity.
     #[inline]
-    pub fn row(&self, entity: u32) -> Range<usize> {
+    pub(super) fn row(&self, entity: u32) -> Range<usize> {
         let entity = entity as usize;
         self.rows[entity] as usize..self.rows[entity + 1] as usize
     }
 
     /// The number of an entity's edges that were cut.
     #[inline]
-    pub fn cut(&self, entity: u32) -> u32 {
+    pub(super) fn cut(&self, entity: u32) -> u32 {
         self.cut[entity as usize]
     }
 
     /// The number of an edge; `None` if the graph lacks it.
-    pub fn find(&self, (from, relation, to): Edge) -> Option<u32> {
+    pub(super) fn find(&self, (from, relation, to): Edge) -> Option<u32> {
         let row = self.row(from);
         let (mut low, mut high) = (row.start + 1, row.end);
         while low < high {

@@ -77,7 +77,7 @@ pub(crate) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// Clears `batch` and writes to it.
-    pub fn new(task: &'a ProofTask, batch: &'a mut CandidateBatch) -> Self {
+    pub(super) fn new(task: &'a ProofTask, batch: &'a mut CandidateBatch) -> Self {
         batch.clear(task.vocabulary().width);
         Self {
             task,
@@ -88,7 +88,13 @@ impl<'a> Writer<'a> {
 
     /// Writes the row of the next environment.
     #[inline]
-    pub fn row(&mut self, state: &Goals, successors: &Successors, gives_up: bool, counts: &mut ProofCounts) {
+    pub(super) fn row(
+        &mut self,
+        state: &Goals,
+        successors: &Successors,
+        gives_up: bool,
+        counts: &mut ProofCounts,
+    ) {
         let (tokens, batch) = (self.tokens, &mut *self.batch);
         tokens.atoms(&state.words, state.depths.len(), &mut batch.state_rows, counts);
         batch.end_state();

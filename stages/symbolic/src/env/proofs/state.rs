@@ -51,7 +51,7 @@ pub(crate) struct Successor {
 impl Successor {
     /// The number of goals.
     #[inline]
-    pub fn goals(&self) -> usize {
+    pub(crate) fn goals(&self) -> usize {
         (self.depths[1] - self.depths[0]) as usize
     }
 }

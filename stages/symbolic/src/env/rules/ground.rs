@@ -59,13 +59,13 @@ fn set(state: &mut [u64], atom: u32, value: bool) {
 impl GroundAction {
     /// Returns whether the preconditions hold.
     #[inline]
-    pub fn is_applicable(&self, state: &[u64]) -> bool {
+    pub(super) fn is_applicable(&self, state: &[u64]) -> bool {
         self.needs.iter().all(|&atom| holds(state, atom))
             && !self.needs_not.iter().any(|&atom| holds(state, atom))
     }
 
     /// Changes the state: deletes, then adds.
-    pub fn apply(&self, state: &mut [u64]) {
+    pub(super) fn apply(&self, state: &mut [u64]) {
         self.delete.iter().for_each(|&atom| set(state, atom, false));
         self.add.iter().for_each(|&atom| set(state, atom, true));
     }
@@ -74,12 +74,12 @@ impl GroundAction {
 impl Ground {
     /// Returns whether the goal holds.
     #[inline]
-    pub fn is_solved(&self, state: &[u64]) -> bool {
+    pub(super) fn is_solved(&self, state: &[u64]) -> bool {
         self.goal.iter().all(|&atom| holds(state, atom))
     }
 
     /// The actions whose preconditions hold, by their numbers.
-    pub fn applicable(&self, state: &[u64]) -> impl Iterator<Item = u32> {
+    pub(super) fn applicable(&self, state: &[u64]) -> impl Iterator<Item = u32> {
         let actions = (0..).zip(&self.actions);
         actions
             .filter(|(_, action)| action.is_applicable(state))
@@ -90,7 +90,7 @@ impl Ground {
     ///
     /// # Errors
     /// Fails when the problem has too many instances of actions.
-    pub fn new(domain: &Domain, problem: &Problem) -> Result<Self, StageError> {
+    pub(super) fn new(domain: &Domain, problem: &Problem) -> Result<Self, StageError> {
         let predicate = |name: &str| {
             domain
                 .predicates

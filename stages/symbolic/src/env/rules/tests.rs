@@ -89,7 +89,11 @@ mod validator {
 
     /// Plays a plan, and returns the states after each step, the first one before it, and whether the goal
     /// holds at the end; `None` where a step is not possible.
-    pub fn play(domain: &str, problem: &str, plan: &[String]) -> Option<(Vec<BTreeSet<String>>, bool)> {
+    pub(super) fn play(
+        domain: &str,
+        problem: &str,
+        plan: &[String],
+    ) -> Option<(Vec<BTreeSet<String>>, bool)> {
         let (domain, problem) = (parse(domain), parse(problem));
         let none = BTreeMap::new();
         let mut state: BTreeSet<String> = problem.section(":init").items()[1..]

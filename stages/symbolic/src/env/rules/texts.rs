@@ -8,7 +8,7 @@ use stages_numerics::random::Random;
 use std::collections::BTreeSet;
 
 /// A text, and its name for messages.
-pub type NamedText = (String, String);
+pub(super) type NamedText = (String, String);
 
 /// A domain, and the problems of each split.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

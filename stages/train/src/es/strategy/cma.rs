@@ -24,7 +24,7 @@ pub(super) struct Constants {
 impl Constants {
     /// The constants for a population and `n` parameters; with `negative`, the worse half has negative
     /// weights.
-    pub fn new(population: usize, n: usize, negative: bool) -> Self {
+    pub(super) fn new(population: usize, n: usize, negative: bool) -> Self {
         let (lambda, n) = (population as f64, n as f64);
         let elites = (population / 2).max(1);
         // Eq. (48), (8) and table 1.
@@ -65,7 +65,7 @@ impl Constants {
     }
 
     /// The weight of each member by the rank of its cost. Nothing is learned where no cost is a number.
-    pub fn weights(&self, costs: &[f64]) -> Vec<f64> {
+    pub(super) fn weights(&self, costs: &[f64]) -> Vec<f64> {
         if costs.iter().all(|cost| cost.is_nan()) {
             return vec![0.0; costs.len()];
         }
@@ -73,13 +73,19 @@ impl Constants {
     }
 
     /// The sum of all weights.
-    pub fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> f64 {
         self.weights.iter().sum()
     }
 
     /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns the indicator
     /// h_sigma for [`Constants::advance_path`].
-    pub fn advance_std(&self, std: &mut f32, path: &mut [f32], whitened: &[f32], generation: u64) -> bool {
+    pub(super) fn advance_std(
+        &self,
+        std: &mut f32,
+        path: &mut [f32],
+        whitened: &[f32],
+        generation: u64,
+    ) -> bool {
         let by = (self.c_std * (2.0 - self.c_std) * self.mu_eff).sqrt();
         let mut squares = 0.0;
         for (path, y) in path.iter_mut().zip(whitened) {
@@ -96,7 +102,7 @@ impl Constants {
     }
 
     /// Advances the path of the covariance by y_w (eq. 45).
-    pub fn advance_path(&self, path: &mut [f32], y: &[f32], moves: bool) {
+    pub(super) fn advance_path(&self, path: &mut [f32], y: &[f32], moves: bool) {
         let by = if moves {
             (self.c_c * (2.0 - self.c_c) * self.mu_eff).sqrt()
         } else {
@@ -108,7 +114,7 @@ impl Constants {
     }
 
     /// The share of the covariance that is kept (eq. 47).
-    pub fn kept(&self, moves: bool) -> f64 {
+    pub(super) fn kept(&self, moves: bool) -> f64 {
         let stalled = if moves { 0.0 } else { self.c_c * (2.0 - self.c_c) };
         1.0 + self.c_1 * stalled - self.c_1 - self.c_mu * self.total()
     }

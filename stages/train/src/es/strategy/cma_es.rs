@@ -26,7 +26,7 @@ pub(crate) struct CmaEs {
 }
 
 impl CmaEs {
-    pub fn new(std_init: f64, population: usize) -> Self {
+    pub(crate) fn new(std_init: f64, population: usize) -> Self {
         Self {
             std_init,
             population,

@@ -17,7 +17,7 @@ pub(crate) struct SepCmaEs {
 }
 
 impl SepCmaEs {
-    pub fn new(std_init: f64, population: usize) -> Self {
+    pub(crate) fn new(std_init: f64, population: usize) -> Self {
         Self {
             std_init,
             population,

@@ -14,7 +14,7 @@ pub(super) struct Curve<'a> {
 }
 
 impl<'a> Curve<'a> {
-    pub fn new(field: &'a Field) -> Self {
+    pub(super) fn new(field: &'a Field) -> Self {
         let payoff = field.payoff(field.time);
         let ghosts = field.region.map(|region| {
             let [below, above] = [(region.from, region.below), (region.to, region.above)];
@@ -29,7 +29,7 @@ impl<'a> Curve<'a> {
     }
 
     /// The value at `x = ln S`, by the polynomial through six nodes on the same side of the exercise region.
-    pub fn value(&self, x: f64) -> f64 {
+    pub(super) fn value(&self, x: f64) -> f64 {
         let field = self.field;
         let last = field.values.len() - 1;
         let place = (x - self.lowest) / field.width;
@@ -75,7 +75,7 @@ impl<'a> Curve<'a> {
     }
 
     /// The value just before a dividend, given the curve after it; `at_zero` is the value for a spot of 0.
-    pub fn before(&self, amount: f64, at_zero: f64, x: f64) -> f64 {
+    pub(super) fn before(&self, amount: f64, at_zero: f64, x: f64) -> f64 {
         let after = exp(x) - amount;
         let least = exp(self.lowest);
         if after > least {
@@ -86,7 +86,7 @@ impl<'a> Curve<'a> {
     }
 
     /// The exercise boundaries in `ln S`, and the jumps of the value's second derivative there.
-    pub fn jumps(&self) -> impl Iterator<Item = (f64, f64)> {
+    pub(super) fn jumps(&self) -> impl Iterator<Item = (f64, f64)> {
         let field = self.field;
         let last = field.values.len() - 1;
         let jump = |place: f64, side: f64| {

@@ -35,7 +35,7 @@ struct Memory {
 impl Field {
     /// The field at the end of its period: the value as a function of `ln S`, or the exercise value where
     /// that is larger. `jumps` are the jumps of the second derivative.
-    pub fn new(
+    pub(super) fn new(
         market: &Market,
         (low, high): (f64, f64),
         intervals: usize,
@@ -135,7 +135,7 @@ impl Field {
     }
 
     /// The exercise value at a time.
-    pub fn payoff(&self, time: f64) -> Payoff<'_> {
+    pub(super) fn payoff(&self, time: f64) -> Payoff<'_> {
         Payoff {
             spots: &self.spots,
             decay: exp(-self.market.drift() * time),
@@ -148,7 +148,7 @@ impl Field {
     }
 
     /// Takes a step of TR-BDF2 backward in time.
-    pub fn step(&mut self, dt: f64) {
+    pub(super) fn step(&mut self, dt: f64) {
         let mut memory = std::mem::take(&mut self.memory);
         let mut values = std::mem::take(&mut self.values);
         let n = values.len();
@@ -217,12 +217,12 @@ impl Field {
     }
 
     /// `ln S` now, at a position counted in nodes.
-    pub fn log_spot(&self, place: f64) -> f64 {
+    pub(super) fn log_spot(&self, place: f64) -> f64 {
         self.first + self.width * place - self.market.drift() * self.time
     }
 
     /// The value and three derivatives by `ln S` at the middle node; `None` if the option is exercised there.
-    pub fn at_middle(&self) -> Option<[f64; 4]> {
+    pub(super) fn at_middle(&self) -> Option<[f64; 4]> {
         let i = (self.values.len() - 1) / 2;
         let mut v: [f64; 5] = std::array::from_fn(|k| self.values[i + k - 2]);
         if let Some(region) = self.region {

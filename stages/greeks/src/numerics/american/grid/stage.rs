@@ -21,20 +21,20 @@ pub(super) struct Payoff<'a> {
 
 impl Payoff<'_> {
     #[inline]
-    pub fn at(&self, i: usize) -> f64 {
+    pub(super) fn at(&self, i: usize) -> f64 {
         self.factor * self.sign * (self.spots[i] * self.decay - self.strike)
     }
 
     /// The first derivative of the exercise value by `ln S`, which equals the second.
     #[inline]
-    pub fn slope(&self, i: usize) -> f64 {
+    pub(super) fn slope(&self, i: usize) -> f64 {
         self.factor * self.sign * self.spots[i] * self.decay
     }
 
     /// The gain of exercising over waiting, per unit of time: for a call, the yield on the spot less interest
     /// on the strike; for a put, the opposite.
     #[inline]
-    pub fn flow(&self, i: usize) -> f64 {
+    pub(super) fn flow(&self, i: usize) -> f64 {
         self.factor * self.sign * (self.dividend_yield * self.spots[i] * self.decay - self.rate * self.strike)
     }
 }
@@ -77,7 +77,7 @@ pub(super) struct Elimination {
 
 impl Elimination {
     /// Computes the factors for `n` nodes.
-    pub fn set(&mut self, lambda: f64, n: usize) {
+    pub(super) fn set(&mut self, lambda: f64, n: usize) {
         self.pivots.clear();
         self.pivots.push(0.0);
         let mut last = 0.0;
@@ -118,7 +118,7 @@ impl Edge {
 
 impl Stage<'_> {
     /// Solves into `values`, and returns the exercise region; `work` is scratch memory of the same length.
-    pub fn solve(&self, values: &mut [f64], work: &mut [f64]) -> Option<Region> {
+    pub(super) fn solve(&self, values: &mut [f64], work: &mut [f64]) -> Option<Region> {
         let last = values.len() - 1;
         let [(low, low_exercised), (high, high_exercised)] = self.ends;
         values[0] = low;

@@ -37,7 +37,7 @@ pub(super) struct Part {
 }
 
 impl<'a> Way<'a> {
-    pub fn new(market: &'a Market, spot: f64, years: f64, due: &'a [Dividend]) -> Self {
+    pub(super) fn new(market: &'a Market, spot: f64, years: f64, due: &'a [Dividend]) -> Self {
         let mut way = Self {
             market,
             log_spot: log(spot),
@@ -84,17 +84,17 @@ impl<'a> Way<'a> {
         if i == 0 { 0.0 } else { self.due[i - 1].years }
     }
 
-    pub fn end(&self, i: usize) -> f64 {
+    pub(super) fn end(&self, i: usize) -> f64 {
         self.due.get(i).map_or(self.years, |dividend| dividend.years)
     }
 
-    pub fn length(&self, i: usize) -> f64 {
+    pub(super) fn length(&self, i: usize) -> f64 {
         self.end(i) - self.begin(i)
     }
 
     /// The parts of a period. They become shorter towards expiry with the scale of the value and, if the
     /// drift is large, towards now with the scale of the spot.
-    pub fn parts(&self, i: usize) -> Vec<Part> {
+    pub(super) fn parts(&self, i: usize) -> Vec<Part> {
         let length = self.length(i);
         let left = self.years - self.end(i);
         let mut cuts = vec![0.0];
@@ -140,7 +140,7 @@ impl<'a> Way<'a> {
     }
 
     /// The range of nodes for a part of a period, at its end nearer to expiry.
-    pub fn range(&self, i: usize, from: f64, to: f64) -> (f64, f64) {
+    pub(super) fn range(&self, i: usize, from: f64, to: f64) -> (f64, f64) {
         let drift = self.market.drift();
         let time = self.end(i) - from;
         let reach = REACH * self.market.volatility * sqrt(time) + self.skew(time);
