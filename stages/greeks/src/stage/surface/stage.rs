@@ -26,7 +26,7 @@ pub struct Surface;
 impl StageKind for Surface {
     type Config = SurfaceConfig;
     const NAME: &'static str = "greeks/surface";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities \
         also without a quote, features by maturity and delta";
     const PORTS: Ports = Ports {
