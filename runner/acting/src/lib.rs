@@ -29,7 +29,7 @@ use stages_policy::Policy;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a decision requires: the archive of the policy, and the settings with which stages are run.
+/// The requirements of a decision: the archive of the policy, and the settings with which stages are run.
 pub struct Acting<'a> {
     /// The store and the history that hold the policy.
     pub archive: &'a Archive,

@@ -13,7 +13,7 @@ pub type Progress<'a> = dyn FnMut(&str) + 'a;
 /// The action key of a stage, and its outputs.
 pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
-/// What became of some stages.
+/// The outcomes of some stages.
 #[derive(Default)]
 pub struct Collected {
     /// The actions and outputs of the stages that succeeded, by node.

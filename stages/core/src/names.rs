@@ -19,7 +19,7 @@ macro_rules! names {
     ($of:ident: $($variant:ident),* $(,)?) => {
         impl $of {
             /// All, in order.
-            #[allow(dead_code, reason = "of some the names alone are used")]
+            #[allow(dead_code, reason = "for some enums only the names are used")]
             pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
         }
     };

@@ -1,4 +1,5 @@
-//! What an evaluation needs of a market beyond [`Simulator`]: measures of accounts, baselines and columns.
+//! The parts of a market that an evaluation needs beyond [`Simulator`]: measures of accounts, baselines,
+//! columns.
 
 use crate::performance::{Returns, step_return};
 use datasets::SnapshotTime;

@@ -142,7 +142,7 @@ impl Market for StocksSimulator {
         std::iter::once(prices).chain(lines).collect()
     }
 
-    /// What is held, and half of what is traded, by value.
+    /// The value of the holdings, and half of the value traded.
     fn held(before: &Ledger, after: &Ledger, _: &Held) -> (f64, f64) {
         (after.gross, 0.5 * (after.traded_value - before.traded_value))
     }

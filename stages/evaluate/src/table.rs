@@ -46,7 +46,7 @@ impl Market for TableSimulator {
         vec![after.nav - before.nav - costs, costs]
     }
 
-    /// What is held, and half of what is traded, by value.
+    /// The value of the holdings, and half of the value traded.
     fn held(before: &Ledger, after: &Ledger, _: &Positions) -> (f64, f64) {
         (after.gross * after.nav, 0.5 * (after.turnover - before.turnover))
     }

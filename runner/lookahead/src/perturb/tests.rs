@@ -208,7 +208,7 @@ fn every_form_is_kept() {
     );
 }
 
-/// What cannot be changed is said; what has no dates is left as it is.
+/// A file that cannot be changed is reported; one without dates is left as it is.
 #[test]
 fn files_that_cannot_be_changed_say_why() {
     let reason = |path: &str, text: &str| match Packed::read(path, text.as_bytes()) {
