@@ -1,4 +1,4 @@
-//! The parts of a market that an evaluation needs beyond [`Simulator`]: measures of accounts, baselines,
+//! The parts of a market that an evaluation needs beyond [`Simulator`]: measures of accounts, baselines and
 //! columns.
 
 use crate::performance::{Returns, step_return};
