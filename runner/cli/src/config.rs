@@ -64,9 +64,6 @@ enum Trust {
 
 /// The remote that the home's configuration or the environment names; relative paths in the latter start at
 /// `current`.
-///
-/// # Errors
-/// When the file cannot be read or is invalid; the error names the line.
 pub(crate) fn remote(
     home: &Path,
     current: &Path,
@@ -102,9 +99,6 @@ pub(crate) fn remote(
 const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a \
     path, or `https://…`, which is only read";
 /// The default isolation of `run:` stages in a home's configuration.
-///
-/// # Errors
-/// When the file cannot be read, or the value is invalid; the rest of the file is not checked.
 pub(crate) fn isolation(home: &Path) -> Result<Isolation, Failure> {
     let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(Isolation::default());

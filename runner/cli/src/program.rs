@@ -1,16 +1,13 @@
 //! The main function, from arguments to an exit code. Only this module prints errors.
 
-use crate::args::{Arguments, Command, help};
-use crate::commands::{
-    bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, plan, policy, runs,
-    schedule, serve, show, stages, track, watch, why,
-};
+use crate::arguments::{self, Arguments};
 use crate::complete;
 use crate::output;
 use crate::registry;
 use crate::session::Session;
-use clap::FromArgMatches as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use runner_engine::{Failure, executor, exit};
+use runner_report::reporter::Verbosity;
 use std::io::ErrorKind;
 
 /// Runs the program and returns its exit code.
@@ -24,12 +21,12 @@ pub fn main() -> u8 {
         [only] if only == "sandbox" => return runner_sandbox::sandbox(),
         _ => {}
     }
-    match complete::answer() {
+    match complete::answer(Arguments::command) {
         Ok(false) => {}
         Ok(true) => return exit::DONE,
         Err(failure) => return show(&failure),
     }
-    let arguments = help::command().try_get_matches();
+    let arguments = arguments::command().try_get_matches();
     let arguments = match arguments.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches)) {
         Ok(arguments) => arguments,
         Err(err) => {
@@ -56,33 +53,11 @@ fn show(failure: &Failure) -> u8 {
 }
 
 fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let session = Session::new(&arguments)?;
-    let done = |()| exit::DONE;
-    match arguments.command {
-        Command::Init(args) => data::init(&session, &args).map(done),
-        Command::Exec(args) => exec::exec(&session, &args),
-        Command::Plan(args) => plan::plan(&session, &args).map(done),
-        Command::Why(args) => why::why(&session, &args).map(done),
-        Command::Graph(args) => stages::graph(&session, &args).map(done),
-        Command::Stages(args) => stages::stages(&session, &args).map(done),
-        Command::Schema => stages::schema().map(done),
-        Command::Runs(args) => runs::runs(&session, &args).map(done),
-        Command::Compare(args) => compare::compare(&session, &args).map(done),
-        Command::Show(args) => show::show(&session, &args).map(done),
-        Command::Watch(args) => watch::watch(&session, &args).map(done),
-        Command::Logs(args) => logs::logs(&session, &args).map(done),
-        Command::Track(args) => track::track(&session, &args),
-        Command::Serve(args) => serve::serve(&session, &args).map(done),
-        Command::Report(args) => runs::report(&session, &args).map(done),
-        Command::Export(args) => export::export(&session, &args).map(done),
-        Command::Policy(command) => policy::policy(&session, &command).map(done),
-        Command::Schedule(command) => schedule::schedule(&session, &command),
-        Command::Cache(command) => cache::cache(&session, &command),
-        Command::Check(command) => check::check(&session, &command),
-        Command::Data(command) => data::data(&session, &command).map(done),
-        Command::Doctor => doctor::doctor(&session),
-        Command::Bench(args) => bench::bench(&session, &args).map(done),
-        Command::Man(args) => manual::man(&session, &args).map(done),
-        Command::Completions(args) => completions::completions(&args).map(done),
-    }
+    let verbosity = match (arguments.quiet, arguments.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    };
+    let session = Session::new(arguments.directory.as_deref(), verbosity, arguments.json)?;
+    arguments.command.run(&session)
 }

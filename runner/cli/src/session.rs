@@ -1,31 +1,18 @@
 //! The context of every command: the working directory, the environment and the verbosity.
 
-use crate::args::{Arguments, Command, PipelineArgs, Settings};
 use crate::config;
 use crate::home;
-use crate::registry;
 use cache::Store;
 use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
-use datasets::Date;
-use runner_engine::{Failure, Options};
-use runner_history::schedule::DueTimes;
-use runner_history::{self as history, Archive};
-use runner_pipeline::{
-    Isolation, LoadOptions, NightDates, Pipeline, PipelineErrors, Scheduled, load_with_sources, named,
-    resolved, scheduled, select,
-};
+use runner_engine::Failure;
+use runner_history::Archive;
 use runner_report::reporter::Verbosity;
-use runner_sandbox::machine_memory;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
-
-/// The time that a stage has to stop after Ctrl-C: enough to write a checkpoint.
-const GRACE: Duration = Duration::from_secs(15);
 
 /// The context of a command.
 #[derive(Clone)]
@@ -41,30 +28,19 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(arguments: &Arguments) -> Result<Self, Failure> {
-        if let Some(dir) = &arguments.directory {
+    /// The context in a directory, by default the working directory.
+    pub(crate) fn new(directory: Option<&Path>, verbosity: Verbosity, json: bool) -> Result<Self, Failure> {
+        if let Some(dir) = directory {
             std::env::set_current_dir(dir).map_err(|err| Failure {
                 causes: vec![err.to_string()],
                 ..Failure::usage(format!("cannot change to the directory `{}`", dir.display()))
             })?;
         }
         Ok(Self {
-            verbosity: match (arguments.quiet, arguments.verbose) {
-                (true, _) => Verbosity::Quiet,
-                (_, true) => Verbosity::Verbose,
-                _ => Verbosity::Normal,
-            },
-            json: arguments.json,
-            no_remote: match &arguments.command {
-                Command::Exec(args) => args.no_remote || args.offline,
-                Command::Plan(args) => args.no_remote || args.offline,
-                _ => false,
-            },
-            offline: match &arguments.command {
-                Command::Exec(args) => args.offline,
-                Command::Plan(args) => args.offline,
-                _ => false,
-            },
+            verbosity,
+            json,
+            no_remote: false,
+            offline: false,
             ..Self::bare()?
         })
     }
@@ -113,68 +89,6 @@ impl Session {
         }
     }
 
-    /// Reads a pipeline.
-    pub(crate) fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
-        load_with_sources(file, &self.reading(file, settings)?).map_err(wrong)
-    }
-
-    /// The resolved pipeline as one file.
-    pub(crate) fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
-        resolved(file, &self.reading(file, settings)?).map_err(wrong)
-    }
-
-    /// The options for reading a pipeline.
-    pub(crate) fn reading(&self, file: &Path, settings: &Settings) -> Result<LoadOptions, Failure> {
-        let home = self.home(folder_of(&self.current, file).as_deref());
-        let session = self.clone();
-        let mut options = LoadOptions {
-            set: settings.set.clone(),
-            profiles: settings.profile.clone(),
-            env: self.env.clone(),
-            night: None,
-            kinds: registry::kinds(),
-            earlier: None,
-            tried: Some(history::earlier::tried(&home, None)),
-        };
-        if let Some(night) = &settings.night {
-            let scheduled = scheduled(file, &options).map_err(wrong)?;
-            options.night = Some(dates_of(scheduled.as_ref(), night)?);
-        }
-        let night = options.night.map(|night| night.date);
-        options.tried = Some(history::earlier::tried(&home, night));
-        options.earlier = Some(Box::new(move |reference| {
-            let open = || session.store(&home).map_err(|failure| failure.message);
-            history::earlier::find(&home, open, reference, night)
-        }));
-        Ok(options)
-    }
-
-    /// The schedule of a pipeline.
-    pub(crate) fn scheduled(&self, file: &Path, settings: &Settings) -> Result<Scheduled, Failure> {
-        let scheduled = scheduled(file, &self.reading(file, settings)?).map_err(wrong)?;
-        scheduled.ok_or_else(|| unscheduled().hint(format!("`{}` has no `schedule:`", file.display())))
-    }
-
-    /// Reads a pipeline and opens its home.
-    pub(crate) fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
-        let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
-        let wrong_name = |err| wrong(PipelineErrors::from(err));
-        let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
-        let mut force = BTreeSet::new();
-        for name in &args.selection.force {
-            force.extend(named(&pipeline, name).map_err(wrong_name)?);
-        }
-        let home = self.home(Some(&pipeline.base));
-        Ok(Project {
-            isolation: config::isolation(&home)?,
-            store: self.store(&home)?,
-            runs: home.join("runs"),
-            pipeline: Arc::new(pipeline),
-            chosen,
-            force,
-        })
-    }
-
     /// The store and the runs of a command without a pipeline. Missing ones are not created.
     pub(crate) fn archive(&self) -> Result<Archive, Failure> {
         let home = self.home(None);
@@ -189,69 +103,8 @@ impl Session {
     }
 }
 
-fn unscheduled() -> Failure {
-    Failure::usage("the pipeline has no schedule")
-}
-
-/// The dates of a night by its name.
-fn dates_of(scheduled: Option<&Scheduled>, night: &str) -> Result<NightDates, Failure> {
-    let scheduled =
-        scheduled.ok_or_else(|| unscheduled().hint("`--night` is for pipelines with `schedule:`"))?;
-    let date = night.get(..10).unwrap_or(night).parse::<Date>();
-    let date =
-        date.map_err(|message| Failure::usage(message).hint("`runner schedule log` lists the nights"))?;
-    let due = DueTimes(&scheduled.schedule).of(date).into_iter().next();
-    due.map(|due| due.dates).ok_or_else(|| {
-        Failure::usage(format!("there is no night on {date}"))
-            .hint("see `calendar` and `cron` of the schedule")
-    })
-}
-
 /// The absolute path of a file's directory.
 pub(crate) fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
-}
-
-/// The failure of an invalid pipeline.
-pub(crate) fn wrong(errors: PipelineErrors) -> Failure {
-    Failure::usage(errors.to_string())
-}
-
-/// A pipeline and its home.
-pub(crate) struct Project {
-    pub store: Store,
-    pub runs: PathBuf,
-    pub pipeline: Arc<Pipeline>,
-    /// The default isolation of `run:` stages.
-    pub isolation: Isolation,
-    /// The nodes to run.
-    pub chosen: Vec<usize>,
-    /// The nodes that run even if they are cached.
-    pub force: BTreeSet<usize>,
-}
-
-impl Project {
-    /// The default options of a run of this project on this machine.
-    pub(crate) fn options(&self, session: &Session, run: &str) -> Options {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Options {
-            run: run.to_owned(),
-            program: PROGRAM.to_owned(),
-            night: None,
-            jobs: cores,
-            threads: cores,
-            memory: machine_memory(),
-            keep_going: false,
-            verify_inputs: false,
-            check: BTreeSet::new(),
-            planned: BTreeMap::new(),
-            force: self.force.clone(),
-            env: session.env.clone(),
-            isolation: self.isolation,
-            logs: self.runs.join(run).join("logs"),
-            grace: GRACE,
-            past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name, run)),
-        }
-    }
 }

@@ -9,12 +9,10 @@
 //! HOME/index/runs.sqlite
 //!   run       a run that ended: size and time of its event log, its head, its seconds by stage, and two shared texts
 //!   shared    texts that many runs have in common, by digest: the stages as resolved, and how they ended
-//!   action    action key -> the run that computed it, and the last value of each metric once queried
 //! ```
 
-use super::model::StageEnd;
-use super::{LastMetrics, ResolvedStage, Run, StageRun};
-use cache::{ActionKey, shared};
+use super::{ResolvedStage, Run, StageRun};
+use cache::shared;
 use runner_engine::RunStatus;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
@@ -28,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The version of the tables and of the texts in them. An index of another version is rebuilt.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 
 /// The longest wait for a lock of another process.
 const TIMEOUT: Duration = Duration::from_millis(250);
@@ -39,10 +37,6 @@ CREATE TABLE run (
     id TEXT PRIMARY KEY, bytes INTEGER NOT NULL, modified INTEGER NOT NULL, head TEXT NOT NULL,
     resolved INTEGER NOT NULL, ended INTEGER NOT NULL, seconds BLOB NOT NULL, checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE action (
-    key BLOB NOT NULL, run TEXT NOT NULL, metrics TEXT, checksum INTEGER NOT NULL, PRIMARY KEY (key, run)
-) WITHOUT ROWID;
-CREATE INDEX action_of_run ON action (run);
 ";
 
 /// The event log of a run on disk.
@@ -127,24 +121,6 @@ impl Index {
         runs.unwrap_or_default()
     }
 
-    /// The pipeline and the number of the stage outcomes of the indexed runs among those with these event
-    /// logs, by id. Runs with the same outcomes have the same number. `files` are sorted by id.
-    pub fn outcome_numbers(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
-        self.answer(|db| {
-            let rows = rows(db, files)?;
-            Ok(rows
-                .into_iter()
-                .filter_map(|row| Some((row.id.clone(), (row.head()?.pipeline, row.ended))))
-                .collect())
-        })
-        .unwrap_or_default()
-    }
-
-    /// The stage outcomes with a number from [`Self::outcome_numbers`].
-    pub(crate) fn outcomes(&self, number: i64) -> Option<Vec<StageEnd>> {
-        self.answer(|db| text(db, number))?
-    }
-
     /// Adds runs that were read from these event logs. Runs still in progress are skipped.
     pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r mut Run)>) {
         let mut runs: Vec<_> = runs
@@ -176,43 +152,10 @@ impl Index {
         self.change(|change| {
             for id in ids {
                 change.execute("DELETE FROM run WHERE id = ?1", [id])?;
-                change.execute("DELETE FROM action WHERE run = ?1", [id])?;
             }
             let unused =
                 "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
             change.execute(unused, []).map(drop)
-        });
-    }
-
-    /// The newest run that computed an action, and the last value of each of its metrics if known.
-    pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
-        let (run, metrics, checksum) = self.answer(|db| {
-            let sql = "SELECT run, metrics, checksum FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
-            db.query_row(sql, [key.as_bytes()], |row| {
-                Ok((
-                    row.get::<_, String>(0)?,
-                    row.get::<_, Option<String>>(1)?,
-                    row.get::<_, i64>(2)?,
-                ))
-            })
-            .optional()
-        })??;
-        let is_intact = checksum == action_sum(key, &run, metrics.as_deref());
-        is_intact.then(|| (run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
-    }
-
-    /// Adds a run that was read from this event log, with the last metrics of the actions that it computed.
-    pub fn add_with_metrics(&mut self, file: &EventFile, run: &mut Run) {
-        self.add([(file, &mut *run)]);
-        self.change(|change| {
-            let mut update = change
-                .prepare("UPDATE action SET metrics = ?3, checksum = ?4 WHERE key = ?1 AND run = ?2")?;
-            for (key, stage) in run.computed() {
-                let metrics = json(&stage.last_metrics())?;
-                let sum = action_sum(key, &run.id, Some(&metrics));
-                update.execute(params![key.as_bytes(), run.id, metrics, sum])?;
-            }
-            Ok(())
         });
     }
 
@@ -308,13 +251,6 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))
 }
 
-/// The checksum of a row of `action`.
-fn action_sum(key: ActionKey, run: &str, metrics: Option<&str>) -> i64 {
-    let has_metrics = [u8::from(metrics.is_some())];
-    let metrics = metrics.unwrap_or_default().as_bytes();
-    sum(&[key.as_bytes(), run.as_bytes(), &has_metrics, metrics])
-}
-
 fn sum(parts: &[&[u8]]) -> i64 {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -369,10 +305,6 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &mut Run) -> rusqlite::R
             row.checksum
         ],
     )?;
-    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, NULL, ?3)")?;
-    for (key, _) in run.computed() {
-        insert.execute(params![key.as_bytes(), run.id, action_sum(key, &run.id, None)])?;
-    }
     Ok(())
 }
 

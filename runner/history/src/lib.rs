@@ -45,7 +45,7 @@ pub mod schedule;
 mod writer;
 
 pub use builder::Builder;
-pub use computed::{ComputedMetrics, index_run};
+pub use computed::ComputedMetrics;
 pub use decision::{THEN, add_decision};
 pub use figures::Figures;
 pub use find::find_stage;

@@ -107,15 +107,6 @@ impl StageRun {
     }
 }
 
-/// The result of one stage, as a `stage_finished` event or an outcome in the index holds it.
-#[derive(Deserialize)]
-pub(crate) struct StageEnd {
-    #[serde(alias = "id")]
-    pub stage: String,
-    pub key: Option<ActionKey>,
-    pub status: Option<StageStatus>,
-}
-
 /// The last value of each metric of a stage.
 pub type LastMetrics = BTreeMap<String, f64>;
 

@@ -1,9 +1,9 @@
 //! The actions of a pipeline's stages in earlier runs.
 
-use super::index::{EventFile, Index};
-use super::model::StageEnd;
+use super::index::EventFile;
 use super::reader::last_files;
 use cache::{ActionKey, checksummed, regular_file};
+use rayon::prelude::*;
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -73,8 +73,7 @@ impl PastRuns {
 }
 
 impl Past for PastRuns {
-    /// Reads backwards from the newest run to the first that had the stage. That is nearly always the last
-    /// run, so the index is not used.
+    /// Reads backwards from the newest run to the first that had the stage, nearly always the last run.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
         while read.of(stage).is_empty() {
@@ -84,40 +83,27 @@ impl Past for PastRuns {
         read.of(stage).first().cloned()
     }
 
-    /// Reads the remaining runs. For runs with the same outcome, the index gives the newest.
+    /// Reads the remaining runs.
     fn all(&self, stage: &str) -> Vec<(String, ActionKey)> {
         let mut read = self.read();
         let left = read.left.replace(Vec::new()).unwrap_or_default();
-        if !left.is_empty() {
-            let index = Index::open(&self.runs);
-            let numbers = index
-                .as_ref()
-                .map(|index| index.outcome_numbers(&left))
-                .unwrap_or_default();
-            let mut seen = HashSet::new();
-            for file in left.iter().rev() {
-                let known = numbers.get(&file.id);
-                if known.is_some_and(|(pipeline, number)| *pipeline != self.pipeline || !seen.insert(*number))
-                {
-                    continue;
-                }
-                let outcomes = index
-                    .as_ref()
-                    .zip(known)
-                    .and_then(|(index, (_, number))| index.outcomes(*number));
-                match outcomes {
-                    Some(stages) => read.add(&file.id, stages.into_iter().filter_map(successful)),
-                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline)),
-                }
-            }
+        let found: Vec<_> = left
+            .par_iter()
+            .map(|file| finished(&self.events(&file.id), &self.pipeline))
+            .collect();
+        for (file, actions) in left.iter().zip(found).rev() {
+            read.add(&file.id, actions);
         }
         read.of(stage).to_vec()
     }
 }
 
-fn successful(end: StageEnd) -> Option<(String, ActionKey)> {
-    let is_well = matches!(end.status, Some(StageStatus::Cached | StageStatus::Ran));
-    Some((end.stage, end.key.filter(|_| is_well)?))
+/// The result of a stage, as its last event has it.
+#[derive(Deserialize)]
+struct StageEnd {
+    stage: String,
+    key: Option<ActionKey>,
+    status: StageStatus,
 }
 
 #[derive(Deserialize)]
@@ -144,6 +130,8 @@ fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
         .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
         .filter(|line| checksummed::matches_checksum(line))
-        .filter_map(|line| successful(serde_json::from_slice(line).ok()?))
+        .filter_map(|line| serde_json::from_slice::<StageEnd>(line).ok())
+        .filter(|end| matches!(end.status, StageStatus::Cached | StageStatus::Ran))
+        .filter_map(|end| Some((end.stage, end.key?)))
         .collect()
 }

@@ -16,9 +16,6 @@ const CHUNK: usize = 1000;
 
 /// The names of the run directories, oldest first. The directories are not opened: a directory without an
 /// event log is not yet a run.
-///
-/// # Errors
-/// When `runs` cannot be read. It need not exist.
 pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     // Links to directories count. A leading dot marks a run that is being removed.
     let is_run = |(name, entry): &(String, DirEntry)| {

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use cache::ActionKey;
 use runner_engine::RunStatus;
 use runner_history::index::{EventFile, Index};
-use runner_history::{AllMarks, LastMetrics, Run, list, load, marks, survey};
+use runner_history::{AllMarks, Run, list, load, marks, survey};
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -101,7 +100,6 @@ fn dump(runs: &Path) -> String {
     for sql in [
         "SELECT run.id, bytes, head, hex(a.digest), hex(b.digest), hex(seconds) FROM run
              JOIN shared a ON a.id = resolved JOIN shared b ON b.id = ended ORDER BY run.id",
-        "SELECT hex(key), run FROM action ORDER BY key, run",
         "SELECT count(*) FROM shared",
     ] {
         let mut select = db.prepare(sql).unwrap();
@@ -262,19 +260,4 @@ fn names_are_found_without_a_look_at_other_runs() {
     // A run that is gone has no name.
     fs::remove_dir_all(runs.join(id(7))).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), None);
-}
-
-#[test]
-fn metrics_of_actions_are_those_of_the_run_that_computed_them() {
-    let (_dir, runs) = history(3);
-    let key: ActionKey = KEY.parse().unwrap();
-    list(&runs).unwrap();
-    let mut index = Index::open(&runs).unwrap();
-    assert_eq!(index.computed(key), Some((id(0), None)));
-    let file = EventFile::of(&runs, &id(0)).unwrap();
-    index.add_with_metrics(&file, &mut load(&runs, &id(0)).unwrap());
-    let metrics = LastMetrics::from([("charts/SPS".to_owned(), 12.5)]);
-    assert_eq!(index.computed(key), Some((id(0), Some(metrics))));
-    index.forget(&[id(0)]);
-    assert_eq!(index.computed(key), None);
 }

@@ -25,9 +25,6 @@ enum Member {
 
 impl Packed {
     /// Reads a file; `Ok(None)` if it has no dates.
-    ///
-    /// # Errors
-    /// The reason why it cannot be read, or not be written again.
     pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Option<Self>, String> {
         let (packing, files) = table::unpack(path, bytes)?;
         let tables = table::read(path, packing, &files)?;
@@ -63,9 +60,6 @@ impl Packed {
     }
 
     /// The file with other tables.
-    ///
-    /// # Errors
-    /// When one cannot be written, or the file not be packed.
     pub(crate) fn write(
         &self,
         mut table: impl FnMut(&Document) -> Result<RecordBatch, String>,
@@ -208,9 +202,6 @@ impl Document {
     }
 
     /// Rows of this table and of another one, each with 0 or 1 and its place there.
-    ///
-    /// # Errors
-    /// When a column's type cannot be selected.
     pub(crate) fn picked(
         &self,
         new: &RecordBatch,

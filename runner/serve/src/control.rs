@@ -23,9 +23,6 @@ pub(crate) fn process(runs: &Path, id: &str) -> Option<Pid> {
 }
 
 /// Asks a run to stop, like a Ctrl-C in its terminal.
-///
-/// # Errors
-/// If the run is not in progress, or belongs to another user or machine.
 pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
     let Some(process) = process(runs, id) else {
         return Err(
@@ -42,9 +39,6 @@ pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
 }
 
 /// Starts `runner exec` of a pipeline as a process of its own, and returns the run's id.
-///
-/// # Errors
-/// If the run does not begin, for example because the pipeline is invalid.
 pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
     let mut command = Command::new(&site.program);
     command.arg("exec").arg(pipeline).args(["--json", "--quiet"]);

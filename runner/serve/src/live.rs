@@ -52,9 +52,6 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Returns the events of a page; `open` opens the page's source if nobody watches it yet.
-    ///
-    /// # Errors
-    /// If the source cannot be opened.
     pub(crate) fn watch(
         &self,
         name: &str,

@@ -35,9 +35,6 @@ pub(crate) struct LiveRun {
 
 impl LiveRun {
     /// Opens the run `id` in the directory `runs`, and reads what has been written so far.
-    ///
-    /// # Errors
-    /// If the run's event log cannot be read.
     pub(crate) fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let mut run = Self {
@@ -55,9 +52,6 @@ impl LiveRun {
     }
 
     /// Reads what has been written since the last call.
-    ///
-    /// # Errors
-    /// If the run's event log cannot be read.
     pub(crate) fn advance(&mut self) -> Result<(), Failure> {
         // Queried first: events written before the run ended are read below.
         let status = self.follower.status();

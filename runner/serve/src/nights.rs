@@ -24,9 +24,6 @@ pub(crate) struct Nights(JoinHandle<()>);
 
 impl Nights {
     /// Starts the thread. It ends when `stop` is set, and then asks a running night to stop, like a Ctrl-C.
-    ///
-    /// # Errors
-    /// If no thread can be started.
     pub(crate) fn start(site: &Site, pipelines: &[PathBuf], stop: Arc<AtomicBool>) -> Result<Self, Failure> {
         let mut command = Command::new(&site.program);
         command

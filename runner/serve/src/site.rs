@@ -14,15 +14,9 @@ use std::sync::atomic::AtomicBool;
 /// The services of the program that the pages need.
 pub trait Host: Send + Sync {
     /// Opens the store of a home.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
     fn store(&self, home: &Path) -> Result<Store, Failure>;
 
     /// The schedule of a pipeline file as it is now.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or has none.
     fn schedule(&self, file: &Path) -> Result<Schedule, Failure>;
 
     /// Prints a warning.
@@ -71,9 +65,6 @@ pub(crate) struct Site {
 
 impl Site {
     /// The store.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be opened.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if !self.home.join("format").is_file() {
             return Err(

@@ -31,9 +31,6 @@ pub(crate) enum BenchTarget {
     Device,
     /// Overhead of runs that are cached, partly cached and not cached, and of the store.
     Cache,
-    /// Cost of `track:`: a training without a server, with one that answers at once, one that answers 200 ms
-    /// late, and one that is away, by turns.
-    Track,
 }
 
 /// Run benchmarks on this machine.
@@ -43,7 +40,6 @@ Examples:
   runner bench greeks
   runner bench env --python ./env
   runner bench env --of latest/env
-  runner bench track --uri http://127.0.0.1:5000
   runner bench cache --json")]
 pub(crate) struct BenchArgs {
     /// The benchmark.
@@ -65,15 +61,6 @@ pub(crate) struct BenchArgs {
     /// instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
-    /// With `track`: the address of a server of MLflow that is measured, too.
-    #[arg(long, value_name = "URI")]
-    pub uri: Option<String>,
-    /// With `track`: the runs with each server.
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub runs: usize,
-    /// With `track`: the steps of the training.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub steps: u64,
 }
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
@@ -103,11 +90,6 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
-        BenchTarget::Track => value(&super::bench_track::measure(
-            args.uri.as_deref(),
-            args.runs,
-            args.steps,
-        )?),
     };
     if session.json {
         output::print_json(&result)

@@ -2,10 +2,10 @@
 
 use super::cache_report::{self as command, Keep};
 use super::remote::{self, ProgressLine};
-use crate::args::values::{age, percentage};
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use crate::values::{age, percentage};
 use clap::{Args, Subcommand};
 use runner_engine::{Failure, exit, text};
 use runner_history::policies::Registry;

@@ -62,9 +62,6 @@ fn earlier_stage<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
 }
 
 /// The contents of the store.
-///
-/// # Errors
-/// When the store cannot be read.
 pub(super) fn status(store: &Store, as_json: bool) -> Result<String, Failure> {
     let status = store.status()?;
     if as_json {
@@ -97,9 +94,6 @@ fn status_text(status: &Status) -> String {
 
 /// Rehashes a share of the blobs, all of them at 1. Also returns true if everything is intact; damaged
 /// objects are removed, and recomputed on demand. `on_progress` is called from several threads.
-///
-/// # Errors
-/// When the store cannot be read.
 pub(super) fn verify(
     store: &Store,
     share: f64,
@@ -147,10 +141,6 @@ fn verify_text(report: &VerifyReport) -> String {
 /// Removes objects that are not recent and that no kept run needs, and then from the directory `history` the
 /// runs that are neither kept nor marked. `runs` are all runs, oldest first, as [`runner_history::list`]
 /// returns them.
-///
-/// # Errors
-/// When a run to keep does not exist, a run uses the store, or the store or the history cannot be read or
-/// written.
 pub(super) fn gc(
     store: &Store,
     history: &Path,

@@ -1,9 +1,9 @@
 //! `runner check`, and `exec --check`.
 
-use crate::args::PipelineArgs;
-use crate::args::values::fraction;
-use crate::complete::{candidates, completed};
-use crate::session::{Project, Session};
+use crate::complete::completed;
+use crate::project::{self, PipelineArgs, Project};
+use crate::session::Session;
+use crate::values::fraction;
 use crate::{interrupt, output, registry};
 use clap::{Args, Subcommand};
 use datasets::Date;
@@ -54,7 +54,7 @@ pub(crate) struct LookaheadArgs {
     pub seed: u64,
     /// Do not compare this stage, or this output of a stage (`stage.output`), such as figures over the whole
     /// range (repeatable).
-    #[arg(long, value_name = "OUTPUT", add = completed(candidates::stages))]
+    #[arg(long, value_name = "OUTPUT", add = completed(project::stages_of_line))]
     pub except: Vec<String>,
 }
 

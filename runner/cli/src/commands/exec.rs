@@ -2,11 +2,11 @@
 
 use super::plan_file::SavedPlan;
 use super::{check, plan, remote};
-use crate::args::values::{isolation, percentage};
-use crate::args::{PipelineArgs, Selection};
 use crate::commands::plan::PlanArgs;
 use crate::complete::{candidates, completed};
-use crate::session::{Project, Session};
+use crate::project::{PipelineArgs, Project, Reach, Selection};
+use crate::session::Session;
+use crate::values::{isolation, percentage};
 use crate::{interrupt, output};
 use cache::shared::is_writable;
 use cache::{Store, StoreGuard};
@@ -79,13 +79,8 @@ pub(crate) struct ExecArgs {
     /// Refuse pipelines with stages that run external programs (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,
-    /// Ignore the configured remote store.
-    #[arg(long)]
-    pub no_remote: bool,
-    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
-    /// ignored.
-    #[arg(long)]
-    pub offline: bool,
+    #[command(flatten)]
+    pub reach: Reach,
     /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than
     /// 5 % of the run; `runner report RUN` writes it later.
     #[arg(long)]
@@ -138,14 +133,14 @@ pub(crate) fn run(
     args: &ExecArgs,
     caller: Caller<'_>,
 ) -> Result<(u8, Option<Run>), Failure> {
+    let session = &args.reach.session(session);
     let began = Instant::now();
     if args.dry_run {
         let args = PlanArgs {
             pipeline: given(args),
             save: None,
             resolved: false,
-            no_remote: args.no_remote,
-            offline: args.offline,
+            reach: args.reach,
         };
         plan::plan(session, &args)?;
         return Ok((exit::DONE, None));
@@ -331,7 +326,7 @@ fn conclude(
         return Ok((summary.exit_code(), None));
     };
     let is_recorded = prepared.unrecorded.is_none();
-    let concluded = is_recorded.then(|| policies::conclude(&project.pipeline, &ended, runs, &project.store));
+    let concluded = is_recorded.then(|| policies::conclude(&project.pipeline, &ended, &project.store));
     let (registered, judged) = concluded.map_or((Ok(Vec::new()), Ok(None)), |concluded| {
         (concluded.registered, concluded.judged)
     });

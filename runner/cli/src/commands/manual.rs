@@ -1,9 +1,8 @@
 //! `runner man`: the manual pages, from the same source as `--help`.
 
-use crate::args::help;
 use crate::output;
 use crate::session::Session;
-use clap::Args;
+use clap::{Args, Command};
 use clap_mangen::generate_to;
 use runner_engine::Failure;
 use serde_json::json;
@@ -19,12 +18,12 @@ pub(crate) struct ManArgs {
     pub dest: PathBuf,
 }
 
-pub(crate) fn man(session: &Session, args: &ManArgs) -> Result<(), Failure> {
+pub(crate) fn man(session: &Session, args: &ManArgs, command: Command) -> Result<(), Failure> {
     let dest = session.current.join(&args.dest);
     let failed =
         |err: std::io::Error| Failure::caused(format!("cannot write to `{}`", args.dest.display()), &err);
     std::fs::create_dir_all(&dest).map_err(failed)?;
-    generate_to(help::plain(), &dest).map_err(failed)?;
+    generate_to(command, &dest).map_err(failed)?;
     if session.json {
         return output::print_json(&json!({ "dest": args.dest }));
     }

@@ -2,7 +2,6 @@
 
 pub(crate) mod bench;
 mod bench_cache;
-mod bench_track;
 pub(crate) mod cache;
 mod cache_report;
 pub(crate) mod check;

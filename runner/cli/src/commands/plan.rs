@@ -2,9 +2,9 @@
 
 use super::plan_file::{PlanArguments, SavedPlan};
 use super::remote;
-use crate::args::PipelineArgs;
 use crate::output;
-use crate::session::{Project, Session};
+use crate::project::{PipelineArgs, Project, Reach};
+use crate::session::Session;
 use clap::Args;
 use runner_engine::{self as engine, Failure, Planned, Prediction, text};
 use runner_history::ResolvedPipeline;
@@ -31,16 +31,12 @@ pub(crate) struct PlanArgs {
     /// its whole configuration.
     #[arg(long, conflicts_with = "save")]
     pub resolved: bool,
-    /// Ignore the configured remote store.
-    #[arg(long)]
-    pub no_remote: bool,
-    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
-    /// ignored.
-    #[arg(long)]
-    pub offline: bool,
+    #[command(flatten)]
+    pub reach: Reach,
 }
 
 pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
+    let session = &args.reach.session(session);
     if args.resolved && !session.json {
         let file = &args.pipeline.pipeline;
         return output::print_document(&session.resolved(file, &args.pipeline.selection.settings)?);

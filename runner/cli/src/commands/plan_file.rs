@@ -1,7 +1,7 @@
 //! Plans as files: `plan --json` prints and `plan --save` writes them, `exec --plan` enforces them.
 
-use crate::args::{PipelineArgs, Selection};
-use crate::session::{Project, Session};
+use crate::project::{PipelineArgs, Project, Selection};
+use crate::session::Session;
 use cache::{ActionKey, checksummed, regular_file};
 use runner_engine::{self as engine, Failure, Options, Planned, Prediction};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! `runner runs rm` and `runner runs prune`: removal of runs from the history.
 
-use crate::args::values::age;
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use crate::values::age;
 use clap::Args;
 use runner_engine::{Failure, text};
 use runner_history::policies::Registry;

@@ -1,8 +1,8 @@
 //! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a
 //! run.
 
-use crate::args::{PipelineArgs, Selection, Settings};
 use crate::complete::{candidates, completed};
+use crate::project::{PipelineArgs, Selection, Settings};
 use crate::session::Session;
 use crate::{config, interrupt, output};
 use cache::{RecordId, Store, TransferStats, Upstream};

@@ -1,7 +1,7 @@
 //! `runner serve`.
 
-use crate::args::Settings;
 use crate::complete::{candidates, completed};
+use crate::project::Settings;
 use crate::session::Session;
 use crate::{interrupt, output};
 use cache::Store;

@@ -1,8 +1,8 @@
 //! `runner stages`, `runner schema` and `runner graph`.
 
-use crate::args::Settings;
 use crate::complete::{candidates, completed};
 use crate::output;
+use crate::project::Settings;
 use crate::registry;
 use crate::session::Session;
 use clap::{Args, ValueEnum};

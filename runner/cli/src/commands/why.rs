@@ -1,10 +1,9 @@
 //! `runner why`.
 
-use crate::args::Settings;
-use crate::args::{PipelineArgs, Selection};
 use crate::complete::{candidates, completed};
 use crate::output;
-use crate::session::{Session, wrong};
+use crate::project::{self, PipelineArgs, Selection, Settings, wrong};
+use crate::session::Session;
 use clap::Args;
 use runner_engine::key::Difference;
 use runner_engine::{self as engine, Failure, Parts, Planned, Prediction};
@@ -22,7 +21,7 @@ pub(crate) struct WhyArgs {
     #[arg(add = completed(candidates::pipelines))]
     pub pipeline: PathBuf,
     /// The stage, or points of its matrix.
-    #[arg(add = completed(candidates::stages))]
+    #[arg(add = completed(project::stages_of_line))]
     pub stage: String,
     #[command(flatten)]
     pub settings: Settings,

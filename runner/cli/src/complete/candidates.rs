@@ -1,13 +1,12 @@
 //! Candidates of arguments. What cannot be read yields none: a completion shows no errors.
 
-use crate::args::Settings;
 use crate::registry;
 use crate::session::{Session, folder_of};
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use datasets::layout::{Table, known};
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks};
-use runner_pipeline::{self as pipeline, Names, Pipeline};
+use runner_pipeline as pipeline;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use std::path::{Path, PathBuf};
 const RUNS: usize = 30;
 
 /// The candidates that begin with the word, in their order.
-fn beginning<'a>(
+pub(crate) fn beginning<'a>(
     current: &str,
     all: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
 ) -> Vec<CompletionCandidate> {
@@ -30,11 +29,14 @@ fn beginning<'a>(
         .collect()
 }
 
-fn plain<'a>(current: &str, all: impl IntoIterator<Item = &'a String>) -> Vec<CompletionCandidate> {
+pub(crate) fn plain<'a>(
+    current: &str,
+    all: impl IntoIterator<Item = &'a String>,
+) -> Vec<CompletionCandidate> {
     beginning(current, all.into_iter().map(|value| (value.as_str(), None)))
 }
 
-fn session() -> Option<Session> {
+pub(crate) fn session() -> Option<Session> {
     Session::bare().ok()
 }
 
@@ -50,62 +52,9 @@ pub(crate) fn pipelines(_: &[String], current: &str) -> Vec<CompletionCandidate>
 }
 
 /// The pipeline file of a line: the first YAML file.
-fn file_of(line: &[String]) -> Option<PathBuf> {
+pub(crate) fn file_of(line: &[String]) -> Option<PathBuf> {
     let mut words = line.iter().skip(1).map(PathBuf::from);
     words.find(|word| is_yaml(word) && word.is_file())
-}
-
-fn names_of(line: &[String]) -> Option<Names> {
-    let (session, file) = (session()?, file_of(line)?);
-    let options = session.reading(&file, &Settings::default()).ok()?;
-    pipeline::names(&file, &options)
-}
-
-fn pipeline_of(line: &[String]) -> Option<Pipeline> {
-    session()?.load(&file_of(line)?, &Settings::default()).ok()
-}
-
-/// Stages of the pipeline with their kinds; points of a matrix once the bracket is written.
-pub(crate) fn stages(line: &[String], current: &str) -> Vec<CompletionCandidate> {
-    if let Some((stage, _)) = current.split_once('[') {
-        let Some(pipeline) = pipeline_of(line) else {
-            return Vec::new();
-        };
-        let points = pipeline
-            .nodes
-            .iter()
-            .filter(|node| node.stage == stage && !node.point.is_empty());
-        let all = points.map(|node| node.id.clone()).chain([format!("{stage}[*]")]);
-        return plain(current, &all.collect::<Vec<_>>());
-    }
-    let names = names_of(line).unwrap_or_default();
-    let stages = names.stages.iter();
-    beginning(current, stages.map(|(name, kind)| (name.as_str(), kind.as_deref())))
-}
-
-/// Profiles of the pipeline.
-pub(crate) fn profiles(line: &[String], current: &str) -> Vec<CompletionCandidate> {
-    plain(current, &names_of(line).unwrap_or_default().profiles)
-}
-
-/// `NAME=` for parameters, and `STAGE.with.KEY=` for the configuration of a stage once its name is written.
-pub(crate) fn settings(line: &[String], current: &str) -> Vec<CompletionCandidate> {
-    let names = names_of(line).unwrap_or_default();
-    let mut all: Vec<String> = names.params.iter().map(|name| format!("{name}=")).collect();
-    let stage = current.split_once('.').map(|(stage, _)| stage);
-    for (name, kind) in &names.stages {
-        let kind = kind.as_deref().and_then(registry::find);
-        match kind {
-            Some(kind) if stage == Some(name) => {
-                let schema = kind.schema();
-                let fields = schema["properties"].as_object().into_iter().flatten();
-                all.extend(fields.map(|(field, _)| format!("{name}.with.{field}=")));
-            }
-            Some(_) => all.push(format!("{name}.with.")),
-            None => {}
-        }
-    }
-    plain(current, &all)
 }
 
 /// Stage kinds.

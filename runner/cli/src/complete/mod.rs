@@ -6,7 +6,6 @@
 mod bash;
 pub(crate) mod candidates;
 
-use crate::args::help;
 use crate::output;
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -20,12 +19,9 @@ const VARIABLE: &str = "RUNNER_COMPLETE";
 
 const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh]);
 
-/// Answers a shell, and returns whether one asked.
-///
-/// # Errors
-/// If the shell is unknown, or the answer cannot be written.
-pub(crate) fn answer() -> Result<bool, Failure> {
-    let complete = || CompleteEnv::with_factory(help::plain).var(VARIABLE).shells(SHELLS);
+/// Answers a shell about a command line, and returns whether one asked.
+pub(crate) fn answer(command: fn() -> clap::Command) -> Result<bool, Failure> {
+    let complete = || CompleteEnv::with_factory(command).var(VARIABLE).shells(SHELLS);
     if std::env::var_os(VARIABLE).is_some() {
         enter(&line());
     }
@@ -36,9 +32,6 @@ pub(crate) fn answer() -> Result<bool, Failure> {
 }
 
 /// Prints the script of a shell.
-///
-/// # Errors
-/// If it cannot be printed.
 pub(crate) fn script(shell: Shell) -> Result<(), Failure> {
     let program = std::env::args_os().next().unwrap_or_default();
     // A name is found on PATH; a path is that of this program wherever the shell is.
@@ -95,7 +88,7 @@ pub(crate) fn completed(candidates: Candidates) -> ArgValueCompleter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Command;
+    use clap::{Command, CommandFactory as _};
 
     /// All arguments with candidates, as `command argument`.
     fn with_candidates(command: &Command, found: &mut Vec<String>) {
@@ -113,7 +106,7 @@ mod tests {
     #[test]
     fn arguments_with_candidates() {
         let mut found = Vec::new();
-        with_candidates(&help::plain(), &mut found);
+        with_candidates(&crate::arguments::Arguments::command(), &mut found);
         insta::assert_snapshot!(found.join("\n"), @r"
     exec pipeline
     exec stages

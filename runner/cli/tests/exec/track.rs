@@ -287,26 +287,3 @@ fn a_server_that_cannot_be_named_is_refused() {
         );
     }
 }
-
-#[test]
-fn what_servers_cost_is_measured_by_runs_that_reach_them() {
-    let ended = project("").run(&["bench", "track", "--runs", "1", "--steps", "4096", "--json"]);
-    assert_eq!(ended.code, 0, "{}", ended.text());
-    let rows: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
-    let names: Vec<&str> = rows.iter().filter_map(|row| row["server"].as_str()).collect();
-    assert_eq!(names, ["none", "answers at once", "answers 200 ms late", "is away"]);
-    assert!(
-        rows.iter()
-            .all(|row| row["train_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0))
-    );
-    assert_eq!(
-        (&rows[0]["train_cost_percent"], &rows[0]["metrics"]),
-        (&json!(0.0), &Value::Null)
-    );
-    // Four rollouts, each with several metrics; both servers are sent the same.
-    assert!(
-        rows[1]["metrics"].as_f64().is_some_and(|metrics| metrics > 20.0),
-        "{rows:?}"
-    );
-    assert_eq!(rows[1]["metrics"], rows[2]["metrics"]);
-}

@@ -2,14 +2,13 @@
 
 use super::file::Registry;
 use super::model::{Judged, Registration, Verdict, Version};
-use crate::{Run, StageRun, figures, index_run};
+use crate::{Run, StageRun, figures};
 use cache::{ArtifactDigest, Store};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::{Failure, RunStatus, StageStatus, exit};
 use runner_pipeline::{Pipeline, Promote};
 use stages_core::PortType;
-use std::path::Path;
 use std::time::SystemTime;
 
 /// A policy that a run registered.
@@ -30,16 +29,14 @@ pub struct Concluded {
     pub judged: Result<Option<Judged>, Failure>,
 }
 
-/// Concludes a run that has ended and is in the history `runs`: registers its policies, judges them, and adds
-/// it to the index.
-pub fn conclude(pipeline: &Pipeline, run: &Run, runs: &Path, store: &Store) -> Concluded {
+/// Concludes a run that has ended and is in the history: registers its policies, and judges them.
+pub fn conclude(pipeline: &Pipeline, run: &Run, store: &Store) -> Concluded {
     let (registry, now) = (Registry::new(store.root()), SystemTime::now().into());
     let registered = register(&registry, pipeline, run, now);
     let judged = match (&registered, &pipeline.promote) {
         (Ok(registered), Some(by)) => promote(&registry, by, registered, run, store, now),
         _ => Ok(None),
     };
-    index_run(runs, run);
     Concluded { registered, judged }
 }
 

@@ -105,9 +105,6 @@ impl Drop for ScheduleLock {
 }
 
 /// Locks a schedule; `None` if another process holds the lock.
-///
-/// # Errors
-/// When the lock file cannot be created.
 pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Failure> {
     let folder = folder(home);
     let path = folder.join(format!("{name}.lock"));
@@ -230,9 +227,6 @@ impl NightLog {
     }
 
     /// Records that a night waits for its data.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
     pub(super) fn waiting(&mut self, now: DateTime<Utc>, due: &Due, why: &str) -> Result<(), Failure> {
         let (night, at) = named(due);
         let why = why.to_owned();
@@ -240,9 +234,6 @@ impl NightLog {
     }
 
     /// Records the start of a night's run.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
     pub(super) fn started(&mut self, now: DateTime<Utc>, due: &Due, run: &str) -> Result<(), Failure> {
         let (night, at) = named(due);
         let run = run.to_owned();
@@ -250,9 +241,6 @@ impl NightLog {
     }
 
     /// Records the final state of a night.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
     pub(super) fn ended(
         &mut self,
         now: DateTime<Utc>,

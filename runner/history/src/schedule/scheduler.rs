@@ -23,15 +23,9 @@ const WINDOW: TimeDelta = TimeDelta::hours(1);
 /// The work of a night, provided by the caller of a [`Scheduler`].
 pub trait Work {
     /// The files that a night waits for, in their current state.
-    ///
-    /// # Errors
-    /// When the pipeline is invalid.
     fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure>;
 
     /// Runs a night, and reports the run's id before its first stage. The run ends by itself after `timeout`.
-    ///
-    /// # Errors
-    /// When the run cannot start, or the store or the machine fails.
     fn run(
         &mut self,
         due: &Due,
@@ -41,15 +35,9 @@ pub trait Work {
 
     /// Makes the decision that the schedule's `then:` requests after the successful run of a night; returns
     /// the decision in a few words.
-    ///
-    /// # Errors
-    /// When the policy may not act, or its data is missing.
     fn then(&mut self, due: &Due, run: &str) -> Result<String, Failure>;
 
     /// Removes the runs of the schedule's nights except the latest `keep`.
-    ///
-    /// # Errors
-    /// When the runs cannot be removed.
     fn prune(&mut self, keep: usize) -> Result<(), Failure>;
 
     /// Called at each change of a night.

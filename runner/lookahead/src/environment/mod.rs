@@ -231,9 +231,6 @@ pub(crate) fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 
 /// The tables of an environment: the values that it looks up by date, and the values that were fitted, which
 /// are known at the end of training.
-///
-/// # Errors
-/// When a file does not have the form that the environment's stage writes.
 pub(crate) fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
     let Environment { spec, family, worlds } = &environment;

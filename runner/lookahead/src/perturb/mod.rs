@@ -31,9 +31,6 @@ pub(crate) struct New {
 }
 
 /// Creates a version of a file; `None` if the file has no rows after the moment.
-///
-/// # Errors
-/// When a table cannot be written.
 pub(crate) fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
     let is_changed = |stamp: &&Stamp| stamp.end > about.until;
     let rows = packed

@@ -110,9 +110,6 @@ fn objects(rows: &[Object], is_array: bool) -> (Form, RecordBatch) {
 }
 
 /// Reads the table of a JSON text.
-///
-/// # Errors
-/// When the text is not JSON.
 pub(super) fn read(bytes: &[u8]) -> Result<(Form, Table), String> {
     let dated = |(form, batch)| (form, Table::new(batch));
     if let Ok(rows) = serde_json::from_slice::<Vec<Object>>(bytes) {
@@ -160,9 +157,6 @@ fn texts(name: &str, cells: impl Iterator<Item = Option<String>>) -> (String, Ar
 }
 
 /// Writes rows.
-///
-/// # Errors
-/// When a cell cannot be written.
 pub(super) fn write(style: &Style, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let schema = batch.schema();
     let mut rows = Vec::with_capacity(batch.num_rows());

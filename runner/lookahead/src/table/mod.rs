@@ -102,9 +102,6 @@ fn matrix_dates(column: &ArrayRef) -> Option<Vec<Stamp>> {
 }
 
 /// The packing of a file, and the files in it by name.
-///
-/// # Errors
-/// The reason why the file cannot be unpacked.
 pub(crate) fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packing::Entries<'a>), String> {
     let (packing, mut files) =
         packing::unpack(bytes, packing::UNPACKED_LIMIT, Wanted::All).map_err(|fault| match &fault.entry {
@@ -119,9 +116,6 @@ pub(crate) fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packin
 }
 
 /// Reads the tables of the unpacked files of `path`, each with its format.
-///
-/// # Errors
-/// The reason why a file cannot be read.
 pub(crate) fn read(
     path: &str,
     packing: Packing,
@@ -230,9 +224,6 @@ fn share_dates(tables: &mut [(Form, Table)]) {
 
 impl Form {
     /// Writes rows in this format.
-    ///
-    /// # Errors
-    /// When a column's type cannot be written.
     pub(crate) fn write(&self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
         match self {
             Self::Csv(csv) => Ok(csv.write(batch)),
@@ -280,9 +271,6 @@ fn plain(batch: &RecordBatch) -> Result<RecordBatch, String> {
 }
 
 /// Creates a table with the given number of rows.
-///
-/// # Errors
-/// When the columns do not match the schema.
 pub(crate) fn with_rows(
     schema: Arc<Schema>,
     arrays: Vec<ArrayRef>,

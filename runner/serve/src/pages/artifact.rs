@@ -15,9 +15,6 @@ const ROWS: usize = 50;
 const FILES: usize = 200;
 
 /// The page.
-///
-/// # Errors
-/// If there is no such artifact, or the store cannot be read.
 pub(crate) fn artifact(site: &Site, id: &str, stage: &str, output: &str) -> Result<Page, Failure> {
     let run = history::load(&site.runs, id)?;
     let missing = || {

@@ -7,9 +7,6 @@ use runner_engine::{Failure, text};
 use runner_report::html::{escape, table};
 
 /// The page.
-///
-/// # Errors
-/// If the store cannot be read.
 pub(crate) fn cache(site: &Site) -> Result<Page, Failure> {
     let status = site.store()?.status()?;
     let row =

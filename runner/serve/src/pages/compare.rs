@@ -6,9 +6,6 @@ use runner_history::compare::{Comparison, Options, select};
 use runner_report::comparison_page;
 
 /// The page of these runs.
-///
-/// # Errors
-/// If there is none, or one cannot be read.
 pub(crate) fn compare(site: &Site, runs: &[String]) -> Result<String, Failure> {
     if runs.is_empty() {
         return Err(

@@ -17,9 +17,6 @@ const RUNS: usize = 500;
 const PARTITIONS: usize = 12;
 
 /// The page.
-///
-/// # Errors
-/// If the runs or the store cannot be read.
 pub(crate) fn data(site: &Site) -> Result<Page, Failure> {
     let (runs, _) = history::last(&site.runs, RUNS)?;
     let mut last: BTreeMap<&str, &Run> = BTreeMap::new();

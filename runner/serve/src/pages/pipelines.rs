@@ -12,9 +12,6 @@ use std::path::{Path, PathBuf};
 const RUNS: usize = 200;
 
 /// The page.
-///
-/// # Errors
-/// If the runs cannot be read.
 pub(crate) fn pipelines(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Start a run</h1>\n");
     for file in offered(site)? {
@@ -67,9 +64,6 @@ fn in_directory(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// True if the page offers this pipeline.
-///
-/// # Errors
-/// If the runs cannot be read.
 pub(crate) fn is_offered(site: &Site, file: &Path) -> Result<bool, Failure> {
     Ok(offered(site)?.contains(file))
 }

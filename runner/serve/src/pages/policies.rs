@@ -17,9 +17,6 @@ const LISTED: usize = 50;
 const DRAWN: usize = 6;
 
 /// The page.
-///
-/// # Errors
-/// If the registry cannot be read.
 pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
     let registry = Registry::new(&site.home);
     let mut body = String::from("<h1>Policies</h1>\n");

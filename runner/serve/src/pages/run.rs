@@ -16,9 +16,6 @@ use std::collections::BTreeMap;
 const STAGES: usize = 200;
 
 /// The page.
-///
-/// # Errors
-/// If the run cannot be read.
 pub(crate) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Page, Failure> {
     let live = LiveRun::open(&site.runs, id)?;
     let Some(run) = live.run() else {
@@ -72,9 +69,6 @@ pub(crate) struct LiveRunPage(LiveRun);
 
 impl LiveRunPage {
     /// Opens the run.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(crate) fn open(site: &Site, id: &str) -> Result<Self, Failure> {
         LiveRun::open(&site.runs, id).map(Self)
     }

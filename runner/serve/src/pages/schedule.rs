@@ -17,9 +17,6 @@ const NIGHTS: usize = 30;
 const CELL: i32 = 14;
 
 /// The page.
-///
-/// # Errors
-/// If the nights cannot be read.
 pub(crate) fn schedule(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Schedule</h1>\n");
     let names = names(&site.home)?;

@@ -16,9 +16,6 @@ const ROWS: usize = 5;
 const LINES: usize = 500;
 
 /// The page.
-///
-/// # Errors
-/// If there is no such run or stage, or the store cannot be read.
 pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> {
     let run = history::load(&site.runs, id)?;
     let Some(stage) = run.stage(name) else {

@@ -2,10 +2,10 @@
 
 use super::inspect::{days, stage_yaml};
 use super::read::{self, Read};
-use crate::args::Settings;
 use crate::commands::data::read::ReadArgs;
 use crate::output;
-use crate::session::{Session, folder_of, wrong};
+use crate::project::{Settings, wrong};
+use crate::session::{Session, folder_of};
 use clap::Args;
 use datasets::layout::Table;
 use runner_engine::{Failure, text};

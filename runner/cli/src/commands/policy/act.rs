@@ -1,11 +1,11 @@
 //! `runner policy act`.
 
-use super::find;
-use crate::args::Settings as PipelineSettings;
-use crate::args::values::age;
+use super::find::find;
 use crate::commands::remote;
 use crate::complete::{candidates, completed};
-use crate::session::{Project, Session};
+use crate::project::{Project, Settings as PipelineSettings};
+use crate::session::Session;
+use crate::values::age;
 use crate::{config, registry};
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};

@@ -1,6 +1,6 @@
 //! `runner policy export`.
 
-use super::find;
+use super::find::find;
 use crate::commands::remote;
 use crate::complete::{candidates, completed};
 use crate::output;

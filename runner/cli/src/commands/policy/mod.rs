@@ -2,16 +2,13 @@
 
 pub(crate) mod act;
 mod export;
+mod find;
 mod registry;
 
 use crate::complete::{candidates, completed};
 use crate::session::Session;
-use cache::ArtifactDigest;
 use clap::Subcommand;
 use runner_engine::Failure;
-use runner_history::Archive;
-use runner_history::named;
-use stages_policy::{Policy, policy};
 
 /// Decide with, export and register trained policies.
 #[derive(Subcommand, Clone, Debug)]
@@ -60,28 +57,4 @@ pub(crate) fn policy(session: &Session, command: &PolicyCommand) -> Result<(), F
         PolicyCommand::Rollback(args) => registry::rollback(session, args),
         PolicyCommand::Diff(args) => registry::diff(session, args),
     }
-}
-
-/// The policy that `name` denotes; of a stage its output `policy`.
-fn find(archive: &Archive, name: &str) -> Result<(ArtifactDigest, Policy), Failure> {
-    let digest = match named::find(archive, name)? {
-        named::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
-        _ => None,
-    };
-    let digest = match digest {
-        Some(digest) => digest,
-        None => named::find_artifact(archive, name)?,
-    };
-    let found = archive.store.artifact(digest)?;
-    let Some(entry) = found.entry(policy::ENTRY) else {
-        return Err(
-            Failure::usage(format!("`{name}` is not a policy: it has no file `{}`", policy::ENTRY))
-                .hint("give the RUN/STAGE of a training; `runner show RUN` lists the stages of a run"),
-        );
-    };
-    let read = Policy::load(&archive.store.blob(entry.blob)?).map_err(|err| {
-        Failure::machine(format!("`{name}`: {err}"))
-            .hint("it was made by another version or damaged; run its stage again")
-    })?;
-    Ok((digest, read))
 }

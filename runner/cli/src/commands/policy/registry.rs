@@ -1,9 +1,10 @@
 //! `runner policy list|show|register|promote|rollback|diff`: the registry of policies.
 
-use crate::args::values::age;
+use super::find::find;
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use crate::values::age;
 use clap::Args;
 use runner_engine::{Failure, text};
 use runner_history::Archive;
@@ -250,7 +251,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     let archive = session.archive()?;
     let reference = PolicyRef::parse(name)?;
     let (policy, version) = registry(&archive).get(&reference)?;
-    let (_, read) = super::find(&archive, name)?;
+    let (_, read) = find(&archive, name)?;
     let found = run_of(&archive, &version);
     let stage = found.as_ref().and_then(|(run, stage)| run.stage(stage));
     let figures = stage
@@ -310,7 +311,7 @@ pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(
         }
     };
     // Refuses what is not a policy.
-    let (digest, _) = super::find(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
+    let (digest, _) = find(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
     let from = Registration {
         run: run.id.clone(),
         output: format!("{}.{output}", stage.id),

@@ -1,7 +1,8 @@
 //! `runner schedule install` and `uninstall`, which show what they write before they write it.
 
+use super::entry::Entry;
 use super::unit::Call;
-use super::{Entry, cron, launchd, systemd};
+use super::{cron, launchd, systemd};
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;

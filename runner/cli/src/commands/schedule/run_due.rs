@@ -1,15 +1,12 @@
 //! `runner schedule run-due`.
 
-use super::ScheduledArgs;
+use super::entry::{Entry, ScheduledArgs, clock, entries};
 use super::show::{due_json, local};
-use super::{Entry, clock, entries};
-use crate::args::values::age;
-use crate::args::{Selection, Settings};
-use crate::commands::exec::ExecArgs;
-use crate::commands::exec::{self, Caller};
-use crate::commands::policy::act;
-use crate::commands::policy::act::PolicyActArgs;
+use crate::commands::exec::{self, Caller, ExecArgs};
+use crate::commands::policy::act::{self, PolicyActArgs};
+use crate::project::{Selection, Settings};
 use crate::session::Session;
+use crate::values::age;
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use clap::Args;

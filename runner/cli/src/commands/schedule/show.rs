@@ -1,7 +1,7 @@
 //! `runner schedule next`, `list` and `log`.
 
-use super::{Entry, clock, entries, install};
-use crate::commands::schedule::ScheduledArgs;
+use super::entry::{Entry, ScheduledArgs, clock, entries};
+use super::install;
 use crate::output;
 use crate::session::Session;
 use chrono::{DateTime, Utc};

@@ -1,6 +1,6 @@
 //! User timers of systemd.
 
-use super::Entry;
+use super::entry::Entry;
 use super::unit::Call;
 use datasets::calendar::CalendarName;
 use runner_pipeline::When;

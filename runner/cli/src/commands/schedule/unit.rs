@@ -1,6 +1,6 @@
 //! The call of `run-due` that a timer makes.
 
-use super::Entry;
+use super::entry::Entry;
 use crate::session::Session;
 use runner_engine::Failure;
 use std::path::PathBuf;

@@ -78,9 +78,6 @@ fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
 }
 
 /// Splits a file into its header and its data.
-///
-/// # Errors
-/// When the file is shorter than its header says, or the header cannot be read.
 pub(super) fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
     let bad = || "is a truncated array".to_owned();
     // The header's size takes two bytes in the first version of the format, and four in later versions.

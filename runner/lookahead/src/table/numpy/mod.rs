@@ -21,9 +21,6 @@ use std::sync::Arc;
 pub(super) const MOST_COLUMNS: usize = 512;
 
 /// Reads an array, whose first dimension is the rows.
-///
-/// # Errors
-/// When the array is damaged, or holds elements that cannot be read.
 pub(super) fn read(file: &[u8]) -> Result<(Header, RecordBatch), String> {
     let (header, data) = header::split(file)?;
     let (rows, width, item) = (header.rows(), header.width(), header.item);
@@ -139,9 +136,6 @@ fn unit(ty: &Type) -> Result<(TimeUnit, i64), String> {
 }
 
 /// Writes rows of an array with this header.
-///
-/// # Errors
-/// When a column does not have the header's type.
 pub(super) fn write(header: &Header, batch: &RecordBatch) -> Result<Vec<u8>, String> {
     let mut file = header.with_rows(batch.num_rows());
     let columns: Vec<Vec<u8>> = batch
