@@ -1,6 +1,7 @@
 //! Incremental kernels, which process one block of rows after another and carry their state from block to
 //! block.
 
+use super::lookback::Lag;
 use super::state::{State, StateVisitor, Stateful, state};
 use stages_numerics::dispatch::{self, InstructionSet};
 
@@ -8,7 +9,7 @@ use stages_numerics::dispatch::{self, InstructionSet};
 pub(super) const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
-pub trait Kernel<const K: usize, const N: usize>: Stateful {
+pub(super) trait Kernel<const K: usize, const N: usize>: Stateful {
     /// Processes the next rows, at most [`BLOCK`] of them, and writes their values. Returns the number of
     /// leading rows without values, whose output is unspecified. The values are bit for bit the same however
     /// the rows are split into blocks.
@@ -16,58 +17,9 @@ pub trait Kernel<const K: usize, const N: usize>: Stateful {
 }
 
 /// A recurrence: the values of a row depend on the row and on the state after the previous row.
-pub trait Recurrence<const K: usize, const N: usize>: Clone + Stateful {
+pub(super) trait Recurrence<const K: usize, const N: usize>: Clone + Stateful {
     /// Processes the next row. Returns its values, or `None` during the warm-up.
     fn next(&mut self, row: [f64; K]) -> Option<[f64; N]>;
-
-    /// Returns whether the warm-up is over, so that every further row has values and [`step`](Self::step) may
-    /// be called.
-    fn is_warm(&self) -> bool {
-        true
-    }
-
-    /// Processes the next row after the warm-up and returns its values, without the branches of
-    /// [`next`](Self::next).
-    #[inline(always)]
-    fn step(&mut self, row: [f64; K]) -> [f64; N] {
-        self.next(row).unwrap_or([f64::NAN; N])
-    }
-}
-
-/// A recurrence whose values are a function of the `M` values of another recurrence.
-#[derive(Clone, Debug)]
-pub(super) struct Map<R, F, const M: usize> {
-    inner: R,
-    map: F,
-}
-
-state!([R: Stateful, F, const M: usize] Map<R, F, M> { inner });
-
-impl<R, F, const M: usize> Map<R, F, M> {
-    pub(super) fn new(inner: R, map: F) -> Self {
-        Self { inner, map }
-    }
-}
-
-impl<R, F, const K: usize, const M: usize, const N: usize> Recurrence<K, N> for Map<R, F, M>
-where
-    R: Recurrence<K, M>,
-    F: Fn([f64; M]) -> [f64; N] + Clone,
-{
-    #[inline(always)]
-    fn next(&mut self, row: [f64; K]) -> Option<[f64; N]> {
-        self.inner.next(row).map(&self.map)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.inner.is_warm()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, row: [f64; K]) -> [f64; N] {
-        (self.map)(self.inner.step(row))
-    }
 }
 
 /// A recurrence defined by a function of its state and a row.
@@ -99,29 +51,92 @@ where
     }
 }
 
+/// A recurrence whose values are a function of the `M` values of another recurrence.
+pub(super) fn map<R, const K: usize, const M: usize, const N: usize>(
+    inner: R,
+    map: impl Fn([f64; M]) -> [f64; N] + Clone,
+) -> impl Recurrence<K, N>
+where
+    R: Recurrence<K, M>,
+{
+    scan(inner, move |inner: &mut R, row: [f64; K]| inner.next(row).map(&map))
+}
+
 impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
         let n = inputs.first().map_or(0, |input| input.len());
         let inputs = inputs.map(|input| &input[..n]);
         let outputs = outputs.map(|output| &mut output[..n]);
-        let (mut first, mut missing) = (0, 0);
+        let mut missing = 0;
         // A local copy stays in registers.
         let mut kernel = self.clone();
-        while first < n && !kernel.is_warm() {
-            match kernel.next(inputs.map(|input| input[first])) {
-                Some(values) => (0..N).for_each(|k| outputs[k][first] = values[k]),
-                None => missing = first + 1,
-            }
-            first += 1;
-        }
-        for i in first..n {
-            let values = kernel.step(inputs.map(|input| input[i]));
-            for k in 0..N {
-                outputs[k][i] = values[k];
+        for i in 0..n {
+            match kernel.next(inputs.map(|input| input[i])) {
+                Some(values) => (0..N).for_each(|k| outputs[k][i] = values[k]),
+                None => missing = i + 1,
             }
         }
         *self = kernel;
+        missing
+    }
+}
+
+/// A kernel over the `M` columns that another kernel computes.
+pub(super) struct Chain<A, B, const M: usize> {
+    pub first: A,
+    pub second: B,
+}
+
+state!([A: Stateful, B: Stateful, const M: usize] Chain<A, B, M> { first, second });
+
+impl<A, B, const M: usize> Chain<A, B, M> {
+    pub(super) fn new(first: A, second: B) -> Self {
+        Self { first, second }
+    }
+}
+
+impl<A, B, const K: usize, const M: usize, const N: usize> Kernel<K, N> for Chain<A, B, M>
+where
+    A: Kernel<K, M>,
+    B: Kernel<M, N>,
+{
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        let n = inputs.first().map_or(0, |input| input.len());
+        let mut scratch: [Scratch; M] = [[0.0; BLOCK]; M];
+        let missing = self
+            .first
+            .rows(inputs, scratch.each_mut().map(|column| &mut column[..n]));
+        let between = scratch.each_ref().map(|column| &column[missing..n]);
+        missing + self.second.rows(between, outputs.map(|output| &mut output[missing..n]))
+    }
+}
+
+/// A function of each value and the value `n` rows before it.
+pub(super) struct Change<F> {
+    old: Lag,
+    of: F,
+}
+
+state!([F] Change<F> { old });
+
+/// A kernel that computes `of(value, value n rows before)`.
+pub(super) fn change<F: Fn(f64, f64) -> f64>(n: usize, of: F) -> Change<F> {
+    let old = Lag::new(n);
+    Change { old, of }
+}
+
+impl<F: Fn(f64, f64) -> f64> Kernel<1, 1> for Change<F> {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.old.pieces(values);
+        for (from, olds) in pieces {
+            for (out, (value, old)) in out[from..].iter_mut().zip(values[from..].iter().zip(olds)) {
+                *out = (self.of)(*value, *old);
+            }
+        }
+        self.old.take(values);
         missing
     }
 }

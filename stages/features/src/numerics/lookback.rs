@@ -102,20 +102,7 @@ impl Previous {
     /// Stores a value. Returns the previous one, if there is one.
     #[inline(always)]
     pub(super) fn next(&mut self, value: f64) -> Option<f64> {
-        let known = std::mem::replace(&mut self.known, true);
-        let before = self.replace(value);
-        known.then_some(before)
-    }
-
-    /// Returns whether a previous value is stored.
-    #[inline(always)]
-    pub(super) fn is_known(&self) -> bool {
-        self.known
-    }
-
-    /// Stores a value and returns the previous one, which must exist.
-    #[inline(always)]
-    pub(super) fn replace(&mut self, value: f64) -> f64 {
-        std::mem::replace(&mut self.value, value)
+        let before = std::mem::replace(&mut self.value, value);
+        std::mem::replace(&mut self.known, true).then_some(before)
     }
 }

@@ -5,18 +5,43 @@ use super::kernel::{Kernel, initial_state, run_kernel};
 use super::over_splits::Scale;
 use super::state::State;
 use stages_numerics::dispatch::InstructionSet;
-use std::marker::PhantomData;
 
-/// A visitor of a feature's kernel, whose type differs by feature.
-pub trait KernelVisitor {
-    type Result;
+/// A kernel over columns of bars, without its type.
+pub trait BarKernel {
+    /// The columns that the kernel reads.
+    fn inputs(&self) -> Vec<&'static str>;
 
-    /// Visits the kernel, which reads the columns `inputs`.
-    fn visit<const K: usize, const N: usize>(
-        self,
-        kernel: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result;
+    /// The state before the first row.
+    fn start(self: Box<Self>) -> State;
+
+    /// Runs the kernel over bars, starting from `state` and leaving the state after the last row in it.
+    fn run(self: Box<Self>, state: &mut State, bars: &Bars, instructions: InstructionSet) -> Vec<Vec<f64>>;
+}
+
+/// A kernel with the columns that it reads, and a function that is not 0 for a value that it cannot take.
+pub(super) struct OnColumns<M, F, const K: usize, const N: usize> {
+    pub kernel: M,
+    pub columns: [Column; K],
+    pub invalid: F,
+}
+
+impl<M, F, const K: usize, const N: usize> BarKernel for OnColumns<M, F, K, N>
+where
+    M: Kernel<K, N>,
+    F: Fn(f64) -> u64 + Copy,
+{
+    fn inputs(&self) -> Vec<&'static str> {
+        self.columns.map(Column::name).into()
+    }
+
+    fn start(self: Box<Self>) -> State {
+        initial_state(self.kernel)
+    }
+
+    fn run(self: Box<Self>, state: &mut State, bars: &Bars, instructions: InstructionSet) -> Vec<Vec<f64>> {
+        let inputs = self.columns.map(|column| column.of(bars));
+        run_kernel(self.kernel, state, inputs, self.invalid, instructions)
+    }
 }
 
 /// A feature that a single kernel computes.
@@ -29,56 +54,8 @@ pub trait OverBars: Send + Sync {
         Scale::Power(0)
     }
 
-    /// Returns a number other than 0 if the kernel cannot take the value.
-    fn invalid(value: f64) -> u64;
-
-    /// Passes the kernel to `visitor`.
-    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result;
-}
-
-struct Inputs;
-
-impl KernelVisitor for Inputs {
-    type Result = Vec<&'static str>;
-
-    fn visit<const K: usize, const N: usize>(
-        self,
-        _: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result {
-        inputs.map(Column::name).into()
-    }
-}
-
-struct Start;
-
-impl KernelVisitor for Start {
-    type Result = State;
-
-    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, _: [Column; K]) -> State {
-        initial_state(kernel)
-    }
-}
-
-/// Runs the kernel of a feature `F`.
-pub(super) struct Run<'a, F> {
-    pub state: &'a mut State,
-    pub bars: &'a Bars,
-    pub instructions: InstructionSet,
-    pub feature: PhantomData<F>,
-}
-
-impl<F: OverBars> KernelVisitor for Run<'_, F> {
-    type Result = Vec<Vec<f64>>;
-
-    fn visit<const K: usize, const N: usize>(
-        self,
-        kernel: impl Kernel<K, N>,
-        inputs: [Column; K],
-    ) -> Self::Result {
-        let inputs = inputs.map(|column| column.of(self.bars));
-        run_kernel(kernel, self.state, inputs, F::invalid, self.instructions)
-    }
+    /// The kernel before the first row.
+    fn kernel(&self) -> Box<dyn BarKernel>;
 }
 
 impl<F: OverBars> Feature<Bars> for F {
@@ -87,7 +64,7 @@ impl<F: OverBars> Feature<Bars> for F {
     }
 
     fn inputs(&self) -> Vec<&'static str> {
-        self.with(Inputs)
+        self.kernel().inputs()
     }
 
     fn scale(&self) -> Scale {
@@ -95,15 +72,11 @@ impl<F: OverBars> Feature<Bars> for F {
     }
 
     fn start(&self) -> State {
-        self.with(Start)
+        self.kernel().start()
     }
 
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
-        self.with(Run::<F> {
-            state,
-            bars,
-            instructions: InstructionSet::detect().without_avx512(),
-            feature: PhantomData,
-        })
+        let instructions = InstructionSet::detect().without_avx512();
+        self.kernel().run(state, bars, instructions)
     }
 }

@@ -12,12 +12,11 @@
 //! | rogers_satchell | mean u (u - c) + d (d - c) | L. C. G. Rogers, S. E. Satchell (1991) |
 //! | yang_zhang | sample var o + k sample var c + (1 - k) rogers_satchell, k = 0.34 / (1.34 + (n + 1) / (n - 1)) | D. Yang, Q. Zhang (2000) |
 
-use super::aggregate::{Deviations, RollingAggregate, Sum, windowed};
+use super::aggregate::{Aggregate, Deviations, Sum, windowed};
 use super::feature::Column;
-use super::kernel::{BLOCK, Kernel, Scratch};
-use super::lookback::Lag;
-use super::over_bars::{KernelVisitor, OverBars};
-use super::state::{Stateful, state};
+use super::kernel::{Chain, Kernel, Recurrence, scan};
+use super::lookback::Previous;
+use super::over_bars::{BarKernel, OnColumns, OverBars};
 use libm::log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,34 +69,42 @@ impl OverBars for Realised {
         vec![format!("{}_{}", self.estimator.name(), self.window)]
     }
 
-    /// A missing or nonpositive price has no logarithm.
-    #[inline(always)]
-    fn invalid(value: f64) -> u64 {
-        u64::from(!(value > 0.0 && value.is_finite()))
-    }
-
-    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+    fn kernel(&self) -> Box<dyn BarKernel> {
         const PRICES: [Column; 4] = [Column::Open, Column::High, Column::Low, Column::Close];
-        let realised = *self;
+        let (realised, n) = (*self, self.window as f64);
         match self.estimator {
             Estimator::CloseClose => {
-                let n = self.window as f64;
                 let annual =
                     move |[_, squares]: [f64; 2], [_]: [f64; 1]| [realised.annual(squares / (n - 1.0))];
-                visitor.visit(
-                    LogReturns::new(windowed::<Deviations, _, 1, 2>(self.window, annual)),
-                    [Column::Close],
-                )
+                let window = windowed::<Deviations, _, 1, 2>(self.window, annual);
+                over([Column::Close], Chain::<_, _, 1>::new(log_returns(), window))
             }
             Estimator::CloseCloseZeroMean => {
-                visitor.visit(LogReturns::new(self.mean(|[r]: [f64; 1]| r * r)), [Column::Close])
+                let squares = self.mean(|[r]: [f64; 1]| r * r);
+                over([Column::Close], Chain::<_, _, 1>::new(log_returns(), squares))
             }
-            Estimator::Parkinson => visitor.visit(self.mean(parkinson), [Column::High, Column::Low]),
-            Estimator::GarmanKlass => visitor.visit(self.mean(garman_klass), PRICES),
-            Estimator::RogersSatchell => visitor.visit(self.mean(rogers_satchell), PRICES),
-            Estimator::YangZhang => visitor.visit(YangZhang::new(self), PRICES),
+            Estimator::Parkinson => over([Column::High, Column::Low], self.mean(parkinson)),
+            Estimator::GarmanKlass => over(PRICES, self.mean(garman_klass)),
+            Estimator::RogersSatchell => over(PRICES, self.mean(rogers_satchell)),
+            Estimator::YangZhang => {
+                let k = 0.34 / (1.34 + (n + 1.0) / (n - 1.0));
+                let annual = move |[_, overnight, _, within, days]: [f64; 5], _: [f64; 3]| {
+                    [realised.annual((overnight + k * within) / (n - 1.0) + (1.0 - k) * (days / n))]
+                };
+                let window = windowed::<Moves, _, 3, 5>(self.window, annual);
+                over(PRICES, Chain::<_, _, 3>::new(moves(), window))
+            }
         }
     }
+}
+
+/// A kernel over prices: a missing or nonpositive one has no logarithm.
+fn over<M: Kernel<K, 1> + 'static, const K: usize>(columns: [Column; K], kernel: M) -> Box<dyn BarKernel> {
+    Box::new(OnColumns::<_, _, K, 1> {
+        kernel,
+        columns,
+        invalid: |value: f64| u64::from(!(value > 0.0 && value.is_finite())),
+    })
 }
 
 impl Realised {
@@ -109,71 +116,48 @@ impl Realised {
 
     /// A kernel for the annualised volatility whose daily variance is the mean of `day` over the window;
     /// `day` is a function of the values of one day.
-    fn mean<const K: usize>(self, day: impl Fn([f64; K]) -> f64 + Send) -> impl Kernel<K, 1> {
+    fn mean<const K: usize>(self, day: impl Fn([f64; K]) -> f64 + Clone) -> impl Kernel<K, 1> {
         let annual = move |[sum]: [f64; 1], [_]: [f64; 1]| [self.annual(sum / self.window as f64)];
-        Mapped {
-            map: day,
-            then: windowed::<Sum, _, 1, 1>(self.window, annual),
-        }
+        let days = scan((), move |(), row: [f64; K]| Some([day(row)]));
+        Chain::<_, _, 1>::new(days, windowed::<Sum, _, 1, 1>(self.window, annual))
     }
 }
 
-/// A kernel over rows transformed by `map`.
-struct Mapped<F, T> {
-    map: F,
-    then: T,
+/// The logarithmic returns of a series.
+fn log_returns() -> impl Recurrence<1, 1> {
+    scan(Previous::default(), |before, [close]: [f64; 1]| {
+        Some([log(close / before.next(close)?)])
+    })
 }
 
-state!([F, T: Stateful] Mapped<F, T> { then });
+/// The logarithms of open over previous close and of close over open, and the variance of Rogers and
+/// Satchell. The very first bar has no previous close, and does not count.
+fn moves() -> impl Recurrence<4, 3> {
+    scan(Previous::default(), |before, bar: [f64; 4]| {
+        let [open, .., close] = bar;
+        let before = before.next(close)?;
+        Some([log(open / before), log(close / open), rogers_satchell(bar)])
+    })
+}
 
-impl<F: Fn([f64; K]) -> f64, T: Kernel<1, 1>, const K: usize> Kernel<K, 1> for Mapped<F, T> {
+/// The aggregate of [`moves`]: [`Deviations`] of the first two columns, and the sum of the third.
+struct Moves;
+
+impl Aggregate<3, 5> for Moves {
     #[inline(always)]
-    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; 1]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let mapped = &mut scratch[..inputs[0].len()];
-        for (i, out) in mapped.iter_mut().enumerate() {
-            *out = (self.map)(inputs.map(|input| input[i]));
-        }
-        self.then.rows([mapped], outputs)
+    fn of(values: &[f64; 3], total: &mut [f64; 5]) {
+        *total = [values[0], 0.0, values[1], 0.0, values[2]];
     }
-}
 
-/// A kernel over the logarithmic returns of a series.
-struct LogReturns<T> {
-    before: Lag,
-    then: T,
-}
-
-state!([T: Stateful] LogReturns<T> { before, then });
-
-impl<T> LogReturns<T> {
-    fn new(then: T) -> Self {
-        let before = Lag::new(1);
-        Self { before, then }
-    }
-}
-
-impl<T: Kernel<1, 1>> Kernel<1, 1> for LogReturns<T> {
     #[inline(always)]
-    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let returns = log_returns(&mut self.before, close, close, &mut scratch);
-        let missing = out.len() - returns.len();
-        missing + self.then.rows([returns], [&mut out[missing..]])
-    }
-}
-
-/// The logarithms of the values of `of` over the values of `values` in the previous row.
-#[inline(always)]
-fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mut Scratch) -> &'a mut [f64] {
-    let (missing, pieces) = before.pieces(values);
-    for (from, previous) in pieces {
-        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(previous)) {
-            *out = log(value / before);
+    fn join(total: &mut [f64; 5], n: f64, later: &[f64; 5], m: f64) {
+        for k in [0, 2] {
+            let mut deviations = [total[k], total[k + 1]];
+            Deviations::join(&mut deviations, n, &[later[k], later[k + 1]], m);
+            [total[k], total[k + 1]] = deviations;
         }
+        total[4] += later[4];
     }
-    before.take(values);
-    &mut scratch[missing..values.len()]
 }
 
 #[inline]
@@ -192,57 +176,4 @@ fn garman_klass([open, high, low, close]: [f64; 4]) -> f64 {
 fn rogers_satchell([open, high, low, close]: [f64; 4]) -> f64 {
     let (u, d, c) = (log(high / open), log(low / open), log(close / open));
     u * (u - c) + d * (d - c)
-}
-
-struct YangZhang {
-    realised: Realised,
-    before: Lag,
-    /// Windows of the logarithms of open over previous close, and of close over open.
-    moves: [RollingAggregate<Deviations, 1, 2>; 2],
-    days: RollingAggregate<Sum, 1, 1>,
-}
-
-state!(YangZhang { before, moves, days });
-
-impl YangZhang {
-    fn new(realised: &Realised) -> Self {
-        let n = realised.window;
-        Self {
-            realised: *realised,
-            before: Lag::new(1),
-            moves: [RollingAggregate::new(n), RollingAggregate::new(n)],
-            days: RollingAggregate::new(n),
-        }
-    }
-}
-
-impl Kernel<4, 1> for YangZhang {
-    #[inline(always)]
-    fn rows(&mut self, [open, high, low, close]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
-        let [overnight, within, days] = &mut scratch;
-        let overnight = log_returns(&mut self.before, close, open, overnight);
-        // The very first bar has no previous close, and does not count.
-        let first = out.len() - overnight.len();
-        let (within, days) = (&mut within[first..out.len()], &mut days[first..out.len()]);
-        for (i, (within, day)) in (first..).zip(within.iter_mut().zip(days.iter_mut())) {
-            *within = log(close[i] / open[i]);
-            *day = rogers_satchell([open[i], high[i], low[i], close[i]]);
-        }
-        let [of_overnight, of_within] = &mut self.moves;
-        let [_, overnight] = of_overnight.rows([overnight]);
-        let [_, within] = of_within.rows([within]);
-        let [days] = self.days.rows([days]);
-        let missing = out.len() - days.len();
-        let n = self.realised.window as f64;
-        let k = 0.34 / (1.34 + (n + 1.0) / (n - 1.0));
-        for (out, ((overnight, within), days)) in
-            out[missing..].iter_mut().zip(overnight.iter().zip(within).zip(days))
-        {
-            *out = self
-                .realised
-                .annual((overnight + k * within) / (n - 1.0) + (1.0 - k) * (days / n));
-        }
-        missing
-    }
 }

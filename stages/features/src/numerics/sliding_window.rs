@@ -1,7 +1,9 @@
-//! Sliding windows that are used before they are full, as in stockstats: the last values, their sums and
-//! their extremes.
+//! Sliding windows that are used before they are full, as in stockstats: the last values, and aggregates of
+//! them.
 
+use super::aggregate::Aggregate;
 use super::state::{StateVisitor, Stateful};
+use std::marker::PhantomData;
 
 /// The last `n` values.
 #[derive(Clone, Debug)]
@@ -50,204 +52,95 @@ impl RingBuffer {
     }
 }
 
-/// An associative aggregate of values, which need not be invertible.
-pub(super) trait Monoid: Copy {
-    /// The values: `[f64; 1]` or `[f64; 2]`.
-    type Value: Copy + AsMut<[f64]>;
-    /// A value of zeros.
-    const ZERO: Self::Value;
-    /// The aggregate of no values.
-    const NONE: Self;
-    /// The aggregate of one value.
-    fn of(value: Self::Value) -> Self;
-    /// The aggregate of the values of `self` followed by those of `later`.
-    fn and(self, later: Self) -> Self;
-}
-
-/// The aggregate of the last `n` values, computed without subtraction so that rounding errors do not
-/// accumulate: values are grouped into blocks of `n`, and each window is a suffix of one block and a prefix
-/// of the next.
+/// The aggregate of the last `n` values, or of as many as there are, computed without subtraction so that
+/// rounding errors do not accumulate: values are grouped into blocks of `n`, and each window is a suffix of
+/// one block and a prefix of the next.
 #[derive(Clone, Debug)]
-pub(super) struct SlidingWindow<T: Monoid> {
-    values: Vec<T::Value>,
+pub(super) struct SlidingWindow<A, const V: usize, const T: usize> {
+    values: Vec<[f64; V]>,
     /// The aggregates of the suffixes of the previous block.
-    suffixes: Vec<T>,
+    suffixes: Vec<[f64; T]>,
     /// The aggregate of the current block so far.
-    prefix: T,
+    prefix: [f64; T],
     at: usize,
     full: bool,
+    kind: PhantomData<A>,
 }
 
-impl<T: Monoid> Stateful for SlidingWindow<T> {
+impl<A: Aggregate<V, T>, const V: usize, const T: usize> Stateful for SlidingWindow<A, V, T> {
     /// The state consists of the values alone: those before index `at` belong to the current block, the
     /// others to the previous block and are still in the window.
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         for value in &mut self.values {
-            visitor.numbers(value.as_mut());
+            visitor.numbers(value);
         }
         visitor.count(&mut self.at, self.values.len() - 1);
         visitor.flag(&mut self.full);
         if visitor.is_load() {
-            let (this, before) = self.values.split_at(self.at);
-            self.prefix = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
-            if self.full {
-                fill_suffixes(before, &mut self.suffixes[self.at..]);
+            for i in 0..self.at {
+                self.extend(i);
             }
+            self.fill_suffixes(self.at);
         }
     }
 }
 
-impl<T: Monoid> SlidingWindow<T> {
+impl<A: Aggregate<V, T>, const V: usize, const T: usize> SlidingWindow<A, V, T> {
     pub(super) fn new(n: usize) -> Self {
         Self {
-            values: vec![T::ZERO; n],
-            suffixes: vec![T::NONE; n + 1],
-            prefix: T::NONE,
+            values: vec![[0.0; V]; n],
+            suffixes: vec![[0.0; T]; n],
+            prefix: [0.0; T],
             at: 0,
             full: false,
+            kind: PhantomData,
         }
     }
 
-    /// Adds a value. Returns the aggregate of the last `n` values, or of as many as there are.
+    /// Adds a value. Returns the aggregate of the window and the number of values in it.
     #[inline(always)]
-    pub(super) fn partial(&mut self, value: T::Value) -> T {
+    pub(super) fn partial(&mut self, value: [f64; V]) -> ([f64; T], f64) {
         self.values[self.at] = value;
-        self.prefix = self.prefix.and(T::of(value));
+        self.extend(self.at);
         self.at += 1;
-        let total = self.suffixes[self.at].and(self.prefix);
+        let (total, count) = match self.suffixes.get(self.at) {
+            Some(suffix) if self.full => {
+                let (mut total, before) = (*suffix, self.values.len() - self.at);
+                A::join(&mut total, before as f64, &self.prefix, self.at as f64);
+                (total, self.values.len())
+            }
+            _ => (self.prefix, self.at),
+        };
         if self.at == self.values.len() {
-            fill_suffixes(&self.values, &mut self.suffixes);
-            self.prefix = T::NONE;
-            self.at = 0;
             self.full = true;
+            self.fill_suffixes(0);
+            self.at = 0;
         }
-        total
+        (total, count as f64)
     }
-}
 
-/// Computes the aggregates of all suffixes of the values.
-fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
-    let mut total = T::NONE;
-    for (suffix, &value) in suffixes[..values.len()].iter_mut().zip(values).rev() {
-        total = T::of(value).and(total);
-        *suffix = total;
-    }
-}
-
-/// The sum and the number of values.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sum {
-    pub count: f64,
-    pub sum: f64,
-}
-
-impl Monoid for Sum {
-    type Value = [f64; 1];
-    const ZERO: [f64; 1] = [0.0];
-    const NONE: Self = Self { count: 0.0, sum: 0.0 };
-
+    /// Extends the prefix by value `i` of the current block.
     #[inline(always)]
-    fn of([value]: [f64; 1]) -> Self {
-        Self {
-            count: 1.0,
-            sum: value,
+    fn extend(&mut self, i: usize) {
+        let mut own = [0.0; T];
+        A::of(&self.values[i], &mut own);
+        if i == 0 {
+            self.prefix = own;
+        } else {
+            A::join(&mut self.prefix, i as f64, &own, 1.0);
         }
     }
 
-    #[inline(always)]
-    fn and(self, later: Self) -> Self {
-        Self {
-            count: self.count + later.count,
-            sum: self.sum + later.sum,
-        }
-    }
-}
-
-impl Sum {
-    /// The arithmetic mean.
-    #[inline(always)]
-    pub(super) fn mean(self) -> f64 {
-        self.sum / self.count
-    }
-}
-
-/// The mean and the sum of squared deviations, free of cancellation where the deviations are small beside the
-/// mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Deviations {
-    pub count: f64,
-    pub mean: f64,
-    /// The sum of squared distances from the mean.
-    pub squares: f64,
-}
-
-impl Monoid for Deviations {
-    type Value = [f64; 1];
-    const ZERO: [f64; 1] = [0.0];
-    const NONE: Self = Self {
-        count: 0.0,
-        mean: 0.0,
-        squares: 0.0,
-    };
-
-    #[inline(always)]
-    fn of([value]: [f64; 1]) -> Self {
-        Self {
-            count: 1.0,
-            mean: value,
-            squares: 0.0,
-        }
-    }
-
-    #[inline(always)]
-    fn and(self, later: Self) -> Self {
-        let count = self.count + later.count;
-        if count == 0.0 {
-            return Self::NONE;
-        }
-        let distance = later.mean - self.mean;
-        let share = later.count / count;
-        Self {
-            count,
-            mean: self.mean + distance * share,
-            squares: self.squares + later.squares + distance * distance * self.count * share,
-        }
-    }
-}
-
-impl Deviations {
-    /// The sample variance; `None` for fewer than two values.
-    #[inline(always)]
-    pub(super) fn variance(self) -> Option<f64> {
-        (self.count > 1.0).then(|| self.squares / (self.count - 1.0))
-    }
-}
-
-/// The highest high and the lowest low of bars.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Extremes {
-    pub high: f64,
-    pub low: f64,
-}
-
-impl Monoid for Extremes {
-    type Value = [f64; 2];
-    const ZERO: [f64; 2] = [0.0; 2];
-    const NONE: Self = Self {
-        high: f64::NEG_INFINITY,
-        low: f64::INFINITY,
-    };
-
-    #[inline(always)]
-    fn of([high, low]: [f64; 2]) -> Self {
-        Self { high, low }
-    }
-
-    #[inline(always)]
-    fn and(self, later: Self) -> Self {
-        Self {
-            high: if later.high >= self.high { later.high } else { self.high },
-            low: if later.low <= self.low { later.low } else { self.low },
+    /// Computes the aggregates of the suffixes from value `from` on.
+    fn fill_suffixes(&mut self, from: usize) {
+        let n = self.values.len();
+        for i in (from..n).rev() {
+            let mut own = [0.0; T];
+            A::of(&self.values[i], &mut own);
+            if i + 1 < n {
+                A::join(&mut own, 1.0, &self.suffixes[i + 1], (n - i - 1) as f64);
+            }
+            self.suffixes[i] = own;
         }
     }
 }

@@ -4,7 +4,7 @@
 pub type State = Vec<f64>;
 
 /// Saves or restores the numbers of a state: a single function visits them in both directions.
-pub enum StateVisitor<'a> {
+pub(super) enum StateVisitor<'a> {
     /// Appends the numbers to a state.
     Save(&'a mut State),
     /// Reads the numbers from the front of a state.
@@ -13,7 +13,7 @@ pub enum StateVisitor<'a> {
 
 impl StateVisitor<'_> {
     /// Saves or restores a number.
-    pub fn number(&mut self, value: &mut f64) {
+    pub(super) fn number(&mut self, value: &mut f64) {
         match self {
             Self::Save(state) => state.push(*value),
             Self::Load(state) => {
@@ -25,28 +25,28 @@ impl StateVisitor<'_> {
     }
 
     /// Saves or restores several numbers.
-    pub fn numbers(&mut self, values: &mut [f64]) {
+    pub(super) fn numbers(&mut self, values: &mut [f64]) {
         for value in values {
             self.number(value);
         }
     }
 
     /// Saves or restores a count, which is at most `most`.
-    pub fn count(&mut self, count: &mut usize, most: usize) {
+    pub(super) fn count(&mut self, count: &mut usize, most: usize) {
         let mut value = *count as f64;
         self.number(&mut value);
         *count = (value as usize).min(most);
     }
 
     /// Saves or restores a boolean.
-    pub fn flag(&mut self, flag: &mut bool) {
+    pub(super) fn flag(&mut self, flag: &mut bool) {
         let mut value = f64::from(u8::from(*flag));
         self.number(&mut value);
         *flag = value != 0.0;
     }
 
     /// Returns whether numbers are being restored.
-    pub fn is_load(&self) -> bool {
+    pub(super) fn is_load(&self) -> bool {
         matches!(self, Self::Load(_))
     }
 }
@@ -80,7 +80,7 @@ macro_rules! field {
 pub(crate) use field;
 
 /// A part of a kernel that has state.
-pub trait Stateful {
+pub(super) trait Stateful {
     /// Passes every number of the state to `visitor`, always in the same order.
     fn visit(&mut self, visitor: &mut StateVisitor<'_>);
 }

@@ -1,38 +1,14 @@
 //! Moving averages, with TA-Lib's seeds and order of operations.
 
-use crate::numerics::aggregate::{RollingAggregate, Sum};
-use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::aggregate::{Sum, windowed};
+use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
-use crate::numerics::state::{Stateful, state};
+use crate::numerics::state::{Missing, Stateful, state};
 
-/// The simple moving average.
-#[derive(Clone, Debug)]
-pub(super) struct Simple {
-    sums: RollingAggregate<Sum, 1, 1>,
-    share: f64,
-}
-
-state!(Simple { sums });
-
-impl Simple {
-    pub(super) fn new(n: usize) -> Self {
-        Self {
-            sums: RollingAggregate::new(n),
-            share: 1.0 / n as f64,
-        }
-    }
-}
-
-impl Kernel<1, 1> for Simple {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], [means]: [&mut [f64]; 1]) -> usize {
-        let [sums] = self.sums.rows([values]);
-        let missing = values.len() - sums.len();
-        for (mean, sum) in means[missing..].iter_mut().zip(sums) {
-            *mean = sum * self.share;
-        }
-        missing
-    }
+/// The simple moving average of `n` values.
+pub(super) fn simple(n: usize) -> impl Kernel<1, 1> {
+    let share = 1.0 / n as f64;
+    windowed::<Sum, _, 1, 1>(n, move |[sum]: [f64; 1], _: [f64; 1]| [sum * share])
 }
 
 /// The exponential moving average `k v + (1 - k) a` with `k = 2 / (n + 1)`, or Wilder's with `k = 1 / n`. The
@@ -43,7 +19,6 @@ pub(super) struct Exponential {
     missing: usize,
     n: usize,
     keep: f64,
-    take: f64,
 }
 
 state!(Exponential { average, missing <= n });
@@ -58,20 +33,22 @@ impl Exponential {
     }
 
     fn keeping(n: usize, keep: f64) -> Self {
+        let (average, missing) = (0.0, n);
         Self {
-            average: 0.0,
-            missing: n,
+            average,
+            missing,
             n,
             keep,
-            take: 1.0 - keep,
         }
     }
 
-    /// Adds a value. Returns the average, or `None` during the warm-up.
+    /// Adds a value. Returns the average, or `None` during the warm-up. A fused multiply-add makes the
+    /// dependency chain one operation per row.
     #[inline(always)]
-    pub(super) fn begin(&mut self, value: f64) -> Option<f64> {
+    pub(super) fn add(&mut self, value: f64) -> Option<f64> {
         if self.missing == 0 {
-            return Some(self.update(value));
+            self.average = self.keep.mul_add(self.average, (1.0 - self.keep) * value);
+            return Some(self.average);
         }
         self.average += value;
         self.missing -= 1;
@@ -81,85 +58,36 @@ impl Exponential {
         self.average /= self.n as f64;
         Some(self.average)
     }
-
-    /// Adds a value after the warm-up, and returns the average. A fused multiply-add makes the dependency
-    /// chain one operation per row.
-    #[inline(always)]
-    pub(super) fn update(&mut self, value: f64) -> f64 {
-        self.average = self.keep.mul_add(self.average, self.take * value);
-        self.average
-    }
-
-    #[inline(always)]
-    pub(super) fn has_begun(&self) -> bool {
-        self.missing == 0
-    }
 }
 
 impl Recurrence<1, 1> for Exponential {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.begin(value).map(|value| [value])
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        [self.update(value)]
+        self.add(value).map(|value| [value])
     }
 }
 
 /// A cascade of `N` exponential averages, each over the output of the previous one.
-#[derive(Clone, Debug)]
-struct Cascade<const N: usize>([Exponential; N]);
-
-state!([const N: usize] Cascade<N> { 0 });
-
-impl<const N: usize> Cascade<N> {
-    fn new(n: usize) -> Self {
-        Self(std::array::from_fn(|_| Exponential::new(n)))
-    }
-}
-
-impl<const N: usize> Recurrence<1, N> for Cascade<N> {
-    #[inline(always)]
-    fn next(&mut self, [mut value]: [f64; 1]) -> Option<[f64; N]> {
-        let mut averages = [0.0; N];
-        for (average, out) in self.0.iter_mut().zip(&mut averages) {
-            value = average.begin(value)?;
+fn cascade<const N: usize>(n: usize) -> impl Recurrence<1, N> {
+    let averages: [Exponential; N] = std::array::from_fn(|_| Exponential::new(n));
+    scan(averages, |averages, [mut value]: [f64; 1]| {
+        let mut values = [0.0; N];
+        for (average, out) in averages.iter_mut().zip(&mut values) {
+            value = average.add(value)?;
             *out = value;
         }
-        Some(averages)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.0[N - 1].has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [mut value]: [f64; 1]) -> [f64; N] {
-        let mut averages = [0.0; N];
-        for k in 0..N {
-            value = self.0[k].update(value);
-            averages[k] = value;
-        }
-        averages
-    }
+        Some(values)
+    })
 }
 
 /// The double exponential moving average (P. G. Mulloy, 1994), which lags less than `a`: `2 a - a(a)`.
 pub(super) fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
-    Map::new(Cascade::<2>::new(n), |[first, second]: [f64; 2]| [2.0 * first - second])
+    map(cascade::<2>(n), |[first, second]: [f64; 2]| [2.0 * first - second])
 }
 
 /// The triple exponential moving average: `3 a - 3 a(a) + a(a(a))`.
 pub(super) fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
-    Map::new(Cascade::<3>::new(n), |[first, second, third]: [f64; 3]| {
+    map(cascade::<3>(n), |[first, second, third]: [f64; 3]| {
         [third + (3.0 * first - 3.0 * second)]
     })
 }
@@ -171,59 +99,26 @@ pub(super) fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     let c2 = 3.0 * (v2 - c1);
     let c3 = -6.0 * v2 - 3.0 * (v - c1);
     let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
-    Map::new(
-        Cascade::<6>::new(n),
-        move |[.., third, fourth, fifth, sixth]: [f64; 6]| {
-            [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
+    map(cascade::<6>(n), move |[.., third, fourth, fifth, sixth]: [f64; 6]| {
+        [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
+    })
+}
+
+/// TRIX: the rate of change, in percent, of a triply smoothed exponential average.
+pub(super) fn trix(n: usize) -> impl Recurrence<1, 1> {
+    scan(
+        (cascade::<3>(n), Previous::default()),
+        |(averages, before), row: [f64; 1]| {
+            let [.., value] = averages.next(row)?;
+            Some([percent(value, before.next(value)?)])
         },
     )
 }
 
-/// TRIX: the rate of change, in percent, of a triply smoothed exponential average.
-#[derive(Clone, Debug)]
-pub(super) struct Trix {
-    averages: Cascade<3>,
-    before: Previous,
-}
-
-state!(Trix { averages, before });
-
-impl Trix {
-    pub(super) fn new(n: usize) -> Self {
-        Self {
-            averages: Cascade::new(n),
-            before: Previous::default(),
-        }
-    }
-
-    #[inline(always)]
-    fn of(value: f64, before: f64) -> [f64; 1] {
-        [if before == 0.0 {
-            0.0
-        } else {
-            (value / before - 1.0) * 100.0
-        }]
-    }
-}
-
-impl Recurrence<1, 1> for Trix {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let [.., value] = self.averages.next([value])?;
-        let before = self.before.next(value)?;
-        Some(Self::of(value, before))
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.before.is_known()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        let [.., value] = self.averages.step([value]);
-        Self::of(value, self.before.replace(value))
-    }
+/// The change from `old` to `value`, in percent of `old`; 0 if that is 0.
+#[inline(always)]
+pub(super) fn percent(value: f64, old: f64) -> f64 {
+    if old == 0.0 { 0.0 } else { (value / old - 1.0) * 100.0 }
 }
 
 /// The linearly weighted moving average: weights 1 to `n`, the newest value with the largest.
@@ -290,27 +185,9 @@ impl Kernel<1, 1> for Weighted {
 }
 
 /// The triangular moving average: a simple average of simple averages, spanning `n` values in total.
-#[derive(Clone, Debug)]
-pub(super) struct Triangular([Simple; 2]);
-
-state!(Triangular { 0 });
-
-impl Triangular {
-    pub(super) fn new(n: usize) -> Self {
-        let half = n / 2 + 1;
-        Self([Simple::new(half), Simple::new(n + 1 - half)])
-    }
-}
-
-impl Kernel<1, 1> for Triangular {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let inner = &mut scratch[..values.len()];
-        let [first, second] = &mut self.0;
-        let missing = first.rows([values], [inner]);
-        missing + second.rows([&inner[missing..]], [&mut averages[missing..]])
-    }
+pub(super) fn triangular(n: usize) -> impl Kernel<1, 1> {
+    let half = n / 2 + 1;
+    Chain::<_, _, 1>::new(simple(half), simple(n + 1 - half))
 }
 
 /// Kaufman's adaptive moving average (P. J. Kaufman, 1995), which smooths more the less straight the path of
@@ -390,54 +267,19 @@ pub(super) fn rounding(value: f64, scale: f64) -> bool {
 /// MACD: the fast less the slow exponential average, its own exponential average (the signal) and the
 /// difference of the two. The fast and the slow average both start at the same bar, where the slow one's seed
 /// is complete.
-#[derive(Clone, Debug)]
-pub(super) struct Macd {
-    fast: Exponential,
-    slow: Exponential,
-    signal: Exponential,
-    wait: usize,
-    most: usize,
-}
-
-state!(Macd { fast, slow, signal, wait <= most });
-
-impl Macd {
-    pub(super) fn new([fast, slow, signal]: [usize; 3]) -> Self {
-        Self {
-            fast: Exponential::new(fast),
-            slow: Exponential::new(slow),
-            signal: Exponential::new(signal),
-            wait: slow - fast,
-            most: slow,
-        }
-    }
-}
-
-impl Recurrence<1, 3> for Macd {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
-        let slow = self.slow.begin(value);
-        if self.wait > 0 {
-            self.wait -= 1;
+pub(super) fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
+    let [fast, slow, _] = periods;
+    let state = (periods.map(Exponential::new), Missing::new(slow - fast, slow));
+    scan(state, |([fast, slow, signal], wait), [value]: [f64; 1]| {
+        let slow = slow.add(value);
+        if wait.next() {
             return None;
         }
-        let (fast, slow) = self.fast.begin(value).zip(slow)?;
+        let (fast, slow) = fast.add(value).zip(slow)?;
         let line = fast - slow;
-        let signal = self.signal.begin(line)?;
+        let signal = signal.add(line)?;
         Some([line, signal, line - signal])
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.signal.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 3] {
-        let line = self.fast.update(value) - self.slow.update(value);
-        let signal = self.signal.update(line);
-        [line, signal, line - signal]
-    }
+    })
 }
 
 /// The difference of a fast and a slow average: in currency, or in percent of the slow one.

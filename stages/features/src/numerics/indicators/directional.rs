@@ -1,9 +1,9 @@
 //! True range, directional movement and parabolic stop-and-reverse (J. W. Wilder, 1978), with TA-Lib's seeds.
 
 use super::average::Exponential;
-use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch, scan};
-use crate::numerics::lookback::{Lag, Previous};
-use crate::numerics::state::{Missing, Stateful, state};
+use crate::numerics::kernel::{Chain, Kernel, Recurrence, change, scan};
+use crate::numerics::lookback::Previous;
+use crate::numerics::state::{Missing, state};
 
 /// High, low and close of a bar.
 pub(super) type Hlc = [f64; 3];
@@ -23,83 +23,30 @@ pub(super) fn true_range(high: f64, low: f64, before: f64) -> f64 {
 }
 
 /// The true range.
-#[derive(Clone, Debug)]
-pub(super) struct TrueRange(Lag);
-
-state!(TrueRange { 0 });
-
-impl TrueRange {
-    pub(super) fn new() -> Self {
-        Self(Lag::new(1))
-    }
+pub(super) fn true_ranges() -> impl Recurrence<3, 1> {
+    scan(Previous::default(), |before, [high, low, close]: Hlc| {
+        Some([true_range(high, low, before.next(close)?)])
+    })
 }
 
-impl Kernel<3, 1> for TrueRange {
-    #[inline(always)]
-    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        let (missing, pieces) = self.0.pieces(close);
-        for (from, previous) in pieces {
-            let bars = high[from..].iter().zip(&low[from..]).zip(previous);
-            for (out, ((&high, &low), &before)) in out[from..].iter_mut().zip(bars) {
-                *out = true_range(high, low, before);
-            }
-        }
-        self.0.take(close);
-        missing
-    }
+/// The average true range over `n` bars, in currency: the mean of the first `n` true ranges, then Wilder's
+/// moving average.
+pub(super) fn atr(n: usize) -> impl Recurrence<3, 1> {
+    let state = (true_ranges(), Exponential::wilder(n));
+    scan(state, |(ranges, average), bar: Hlc| average.next(ranges.next(bar)?))
 }
 
-/// The average true range: the mean of the first `n` true ranges, then Wilder's moving average.
-#[derive(Clone, Debug)]
-pub(super) struct Atr<const PERCENT: bool> {
-    before: Previous,
-    average: Exponential,
-    percent: bool,
-}
-
-state!([const PERCENT: bool] Atr<PERCENT> { before, average });
-
-impl<const PERCENT: bool> Atr<PERCENT> {
-    /// The average true range over `n` bars, in currency or (`PERCENT`) in percent of the close.
-    pub(super) fn new(n: usize) -> Self {
-        Self {
-            before: Previous::default(),
-            average: Exponential::wilder(n),
+/// The average true range over `n` bars, in percent of the close.
+pub(super) fn natr(n: usize) -> impl Recurrence<3, 1> {
+    scan(atr(n), move |atr, bar: Hlc| {
+        let ([average], close) = (atr.next(bar)?, bar[2]);
+        Some([match close {
             // For a single bar, TA-Lib does not divide the true range by the close.
-            percent: PERCENT && n > 1,
-        }
-    }
-
-    #[inline(always)]
-    fn of(&self, average: f64, close: f64) -> [f64; 1] {
-        let percent = average / close * 100.0;
-        [match PERCENT && self.percent {
-            false => average,
-            true if close == 0.0 => 0.0,
-            true => percent,
-        }]
-    }
-}
-
-impl<const PERCENT: bool> Recurrence<3, 1> for Atr<PERCENT> {
-    #[inline(always)]
-    fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
-        let before = self.before.next(close)?;
-        let average = self.average.begin(true_range(high, low, before))?;
-        Some(self.of(average, close))
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.average.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [high, low, close]: Hlc) -> [f64; 1] {
-        let before = self.before.replace(close);
-        let average = self.average.update(true_range(high, low, before));
-        self.of(average, close)
-    }
+            _ if n <= 1 => average,
+            0.0 => 0.0,
+            _ => average / close * 100.0,
+        }])
+    })
 }
 
 /// Wilder's smoothed sums of upward movement, downward movement and true range.
@@ -232,35 +179,10 @@ pub(super) fn adx(n: usize) -> impl Recurrence<3, 1> {
 
 /// The average directional index rating (ADXR): the mean of ADX now and `n - 1` bars ago.
 pub(super) fn adxr(n: usize) -> impl Kernel<3, 1> {
-    Adxr {
-        adx: adx(n),
-        before: Lag::new(n - 1),
-    }
-}
-
-struct Adxr<A> {
-    adx: A,
-    before: Lag,
-}
-
-state!([A: Stateful] Adxr<A> { adx, before });
-
-impl<A: Kernel<3, 1>> Kernel<3, 1> for Adxr<A> {
-    #[inline(always)]
-    fn rows(&mut self, bars: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        let first = self.adx.rows(bars, [out]);
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let indices = &mut scratch[first..out.len()];
-        indices.copy_from_slice(&out[first..]);
-        let (missing, pieces) = self.before.pieces(indices);
-        for (from, previous) in pieces {
-            for (out, before) in out[first + from..].iter_mut().zip(previous) {
-                *out = (*out + before) / 2.0;
-            }
-        }
-        self.before.take(indices);
-        first + missing
-    }
+    // The state keeps the missing values of the warm-up, too.
+    let known_or_nan = scan(adx(n), |adx, bar: Hlc| Some(adx.next(bar).unwrap_or([f64::NAN])));
+    let mean = |now: f64, before: f64| (now + before) / 2.0;
+    Chain::<_, _, 1>::new(known_or_nan, change(n - 1, mean))
 }
 
 /// The parabolic stop-and-reverse. It starts long unless the second bar moved down.

@@ -1,132 +1,42 @@
 //! Change, strength and relative position of the close, as TA-Lib defines them.
 
-use super::average::{Exponential, Simple, rounding};
+use super::average::{Exponential, rounding, simple};
 use super::directional::true_range;
 use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
-use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch, scan};
-use crate::numerics::lookback::{Lag, Lookback, Previous};
+use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
+use crate::numerics::lookback::{Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
 
-/// The kind of a change from `o` to `v` over `n` bars.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ChangeKind {
-    /// `v - o`.
-    Difference,
-    /// `(v / o - 1) 100`.
-    Percent,
-    /// `(v - o) / o`.
-    Fraction,
-    /// `ln(v / o)`.
-    Logarithm,
+/// The change from `old` to `value` as a fraction of `old`; 0 if that is 0.
+#[inline(always)]
+pub(super) fn fraction(value: f64, old: f64) -> f64 {
+    if old == 0.0 { 0.0 } else { (value - old) / old }
 }
 
-/// The change of the price over `n` bars.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    old: Lag,
-    kind: ChangeKind,
-}
-
-state!(Change { old });
-
-impl Change {
-    pub(super) fn new(n: usize, kind: ChangeKind) -> Self {
-        Self {
-            old: Lag::new(n),
-            kind,
-        }
-    }
-}
-
-impl ChangeKind {
-    #[inline(always)]
-    fn of(self, value: f64, old: f64) -> f64 {
-        match self {
-            Self::Difference => value - old,
-            Self::Percent | Self::Fraction if old == 0.0 => 0.0,
-            Self::Percent => (value / old - 1.0) * 100.0,
-            Self::Fraction => (value - old) / old,
-            Self::Logarithm if value > 0.0 && old > 0.0 => libm::log(value / old),
-            Self::Logarithm => f64::NAN,
-        }
-    }
-}
-
-impl Kernel<1, 1> for Change {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let (missing, pieces) = self.old.pieces(values);
-        for (from, olds) in pieces {
-            let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
-            // A separate loop for each kind, so that it is vectorised.
-            match self.kind {
-                ChangeKind::Difference => {
-                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o))
-                }
-                ChangeKind::Percent => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Percent.of(v, o)),
-                ChangeKind::Fraction => {
-                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Fraction.of(v, o))
-                }
-                ChangeKind::Logarithm => {
-                    pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Logarithm.of(v, o))
-                }
-            }
-        }
-        self.old.take(values);
-        missing
+/// The logarithm of `value / old`; NaN unless both are positive.
+#[inline(always)]
+pub(super) fn log_return(value: f64, old: f64) -> f64 {
+    if value > 0.0 && old > 0.0 {
+        libm::log(value / old)
+    } else {
+        f64::NAN
     }
 }
 
 /// Wilder's moving averages of gains and of losses.
-#[derive(Clone, Debug)]
-struct GainsAndLosses {
-    before: Previous,
-    gains: Exponential,
-    losses: Exponential,
-}
-
-state!(GainsAndLosses { before, gains, losses });
-
-impl GainsAndLosses {
-    fn new(n: usize) -> Self {
-        Self {
-            before: Previous::default(),
-            gains: Exponential::wilder(n),
-            losses: Exponential::wilder(n),
-        }
-    }
-}
-
-impl Recurrence<1, 2> for GainsAndLosses {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 2]> {
-        let [gain, loss] = gain_and_loss(value, self.before.next(value)?);
-        let (gain, loss) = self.gains.begin(gain).zip(self.losses.begin(loss))?;
+fn gains_and_losses(n: usize) -> impl Recurrence<1, 2> {
+    let state = (Previous::default(), [Exponential::wilder(n), Exponential::wilder(n)]);
+    scan(state, |(before, [gains, losses]), [value]: [f64; 1]| {
+        let change = value - before.next(value)?;
+        let gain = if change > 0.0 { change } else { 0.0 };
+        let (gain, loss) = gains.add(gain).zip(losses.add(gain - change))?;
         Some([gain, loss])
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.gains.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 2] {
-        let [gain, loss] = gain_and_loss(value, self.before.replace(value));
-        [self.gains.update(gain), self.losses.update(loss)]
-    }
-}
-
-#[inline(always)]
-fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
-    let change = value - before;
-    let gain = if change > 0.0 { change } else { 0.0 };
-    [gain, gain - change]
+    })
 }
 
 /// The relative strength index, RSI (J. W. Wilder, 1978).
 pub(super) fn rsi(n: usize) -> impl Recurrence<1, 1> {
-    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
+    map(gains_and_losses(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }]
     })
@@ -134,7 +44,7 @@ pub(super) fn rsi(n: usize) -> impl Recurrence<1, 1> {
 
 /// The Chande momentum oscillator, CMO (T. S. Chande), with Wilder's averages as in TA-Lib.
 pub(super) fn cmo(n: usize) -> impl Recurrence<1, 1> {
-    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
+    map(gains_and_losses(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }]
     })
@@ -164,21 +74,21 @@ pub(super) fn williams_r(n: usize) -> impl Kernel<3, 1> {
 }
 
 /// A kernel that gives raw %K, with the smoothed %K and its average %D.
-struct Stochastic<P, S> {
+struct Stochastic<P, S, D> {
     first: P,
     k: S,
-    d: Simple,
+    d: D,
 }
 
-state!([P: Stateful, S: Stateful] Stochastic<P, S> { first, k, d });
+state!([P: Stateful, S: Stateful, D: Stateful] Stochastic<P, S, D> { first, k, d });
 
 /// The stochastic oscillator (G. Lane): %K over `k` bars, smoothed over `slow` bars (1 for none), and its
 /// average %D over `d` bars.
 pub(super) fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
     Stochastic {
         first: position(k),
-        k: Simple::new(slow),
-        d: Simple::new(d),
+        k: simple(slow),
+        d: simple(d),
     }
 }
 
@@ -187,7 +97,7 @@ pub(super) fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) ->
     Stochastic {
         first: indicator,
         k: Thrice(position(k)),
-        d: Simple::new(d),
+        d: simple(d),
     }
 }
 
@@ -203,7 +113,12 @@ impl<P: Kernel<3, 1>> Kernel<1, 1> for Thrice<P> {
     }
 }
 
-impl<P: Kernel<K, 1>, S: Kernel<1, 1>, const K: usize> Kernel<K, 2> for Stochastic<P, S> {
+impl<P, S, D, const K: usize> Kernel<K, 2> for Stochastic<P, S, D>
+where
+    P: Kernel<K, 1>,
+    S: Kernel<1, 1>,
+    D: Kernel<1, 1>,
+{
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], [k, d]: [&mut [f64]; 2]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -247,36 +162,10 @@ impl Kernel<3, 1> for Cci {
         let [sums] = self.sums.rows([prices]);
         let windows = self.prices.take(prices);
         let missing = prices.len() - sums.len();
-        let (prices, out) = (&prices[missing..], &mut out[missing..]);
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let means = &mut scratch[..sums.len()];
-        for (mean, sum) in means.iter_mut().zip(sums) {
-            *mean = sum / n;
-        }
-        let count = means.len();
-        for from in (0..count).step_by(ROWS) {
-            let mut deviations = [0.0; ROWS];
-            let rows = ROWS.min(count - from);
-            if rows == ROWS {
-                let mut means_here = [0.0; ROWS];
-                means_here.copy_from_slice(&means[from..from + ROWS]);
-                for values in windows[from..from + ROWS + self.n - 1].windows(ROWS) {
-                    for k in 0..ROWS {
-                        deviations[k] += (values[k] - means_here[k]).abs();
-                    }
-                }
-            } else {
-                for k in 0..rows {
-                    for value in &windows[from + k..][..self.n] {
-                        deviations[k] += (value - means[from + k]).abs();
-                    }
-                }
-            }
-            out[from..from + rows].copy_from_slice(&deviations[..rows]);
-        }
-        for (out, (price, mean)) in out.iter_mut().zip(prices.iter().zip(means)) {
-            let deviations = *out;
-            let distance = price - *mean;
+        for (i, (out, sum)) in out[missing..].iter_mut().zip(sums).enumerate() {
+            let (price, mean) = (prices[missing + i], sum / n);
+            let deviations: f64 = windows[i..][..self.n].iter().map(|value| (value - mean).abs()).sum();
+            let distance = price - mean;
             let still = rounding(distance, price.abs() + mean.abs()) | rounding(deviations, n * mean.abs());
             let index = distance / (0.015 * (deviations / n));
             *out = if still { 0.0 } else { index };
@@ -284,9 +173,6 @@ impl Kernel<3, 1> for Cci {
         missing
     }
 }
-
-/// The number of rows whose deviations are summed together, in registers.
-const ROWS: usize = 16;
 
 /// Aroon up, Aroon down and their difference, in percent, from the number of bars since the highest high and
 /// the lowest low of the last `n + 1` bars.
@@ -299,9 +185,25 @@ pub(super) fn aroon(n: usize) -> impl Kernel<2, 3> {
 
 /// The ultimate oscillator (L. Williams, 1985): buying pressure over true range in three periods, weighted 4,
 /// 2 and 1 from the shortest to the longest.
-#[derive(Clone, Debug)]
-pub(super) struct Ultimate {
-    before: Lag,
+pub(super) fn ultimate(mut periods: [usize; 3]) -> impl Kernel<3, 1> {
+    let parts = scan(Previous::default(), |before, [high, low, close]: [f64; 3]| {
+        let before = before.next(close)?;
+        let floor = if before < low { before } else { low };
+        Some([close - floor, true_range(high, low, before)])
+    });
+    periods.sort_unstable();
+    let shares = Ultimate {
+        pressures: Lookback::new(periods[2] - 1),
+        ranges: Lookback::new(periods[2] - 1),
+        periods,
+        sums: [[0.0; 2]; 3],
+        begun: false,
+    };
+    Chain::<_, _, 2>::new(parts, shares)
+}
+
+/// The ultimate oscillator of buying pressures and true ranges.
+struct Ultimate {
     pressures: Lookback,
     ranges: Lookback,
     /// The periods in bars, ascending.
@@ -312,84 +214,43 @@ pub(super) struct Ultimate {
 }
 
 state!(Ultimate {
-    before,
     pressures,
     ranges,
     sums,
     begun
 });
 
-impl Ultimate {
-    pub(super) fn new(mut periods: [usize; 3]) -> Self {
-        periods.sort_unstable();
-        Self {
-            before: Lag::new(1),
-            pressures: Lookback::new(periods[2] - 1),
-            ranges: Lookback::new(periods[2] - 1),
-            periods,
-            sums: [[0.0; 2]; 3],
-            begun: false,
-        }
-    }
-}
-
-impl Kernel<3, 1> for Ultimate {
+impl Kernel<2, 1> for Ultimate {
     #[inline(always)]
-    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
-        let rows = close.len();
-        let (first, pieces) = self.before.pieces(close);
-        let [pressures, ranges] = &mut scratch;
-        for (from, previous) in pieces {
-            let bars = high[from..].iter().zip(&low[from..]).zip(&close[from..]).zip(previous);
-            let outs = pressures[from..].iter_mut().zip(&mut ranges[from..]);
-            for ((pressure, range), (((&high, &low), &close), &before)) in outs.zip(bars) {
-                let floor = if before < low { before } else { low };
-                (*pressure, *range) = (close - floor, true_range(high, low, before));
-            }
-        }
-        self.before.take(close);
-        let pressures = self.pressures.take(&pressures[first..rows]);
-        let ranges = self.ranges.take(&ranges[first..rows]);
-        let most = self.periods[2];
-        let count = (ranges.len() + 1).saturating_sub(most);
+    fn rows(&mut self, [pressures, ranges]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let (rows, most) = (ranges.len(), self.periods[2]);
+        let parts = [self.pressures.take(pressures), self.ranges.take(ranges)];
+        let count = (parts[0].len() + 1).saturating_sub(most);
         if count == 0 {
             return rows;
         }
+        let part = |i: usize| parts.map(|part| part[i]);
         if !self.begun {
             // Each sum starts with the bars before the one that completes the longest window.
             self.begun = true;
             for (sum, n) in self.sums.iter_mut().zip(self.periods) {
                 for i in most - n..most - 1 {
-                    *sum = [sum[0] + pressures[i], sum[1] + ranges[i]];
+                    *sum = [sum[0] + part(i)[0], sum[1] + part(i)[1]];
                 }
             }
         }
-        let from = |place: usize| [&pressures[place..][..count], &ranges[place..][..count]];
-        let new = from(most - 1);
-        let olds = self.periods.map(|n| from(most - n));
-        let mut sums = self.sums;
-        let mut windows: [[Scratch; 2]; 3] = [[[0.0; BLOCK]; 2]; 3];
-        for i in 0..count {
-            for k in 0..3 {
-                for of in 0..2 {
-                    let sum = sums[k][of] + new[of][i];
-                    windows[k][of][i] = sum;
-                    sums[k][of] = sum - olds[k][of][i];
-                }
-            }
-        }
-        self.sums = sums;
-        let missing = rows - count;
-        for (i, out) in out[missing..].iter_mut().enumerate() {
+        for (i, out) in out[rows - count..].iter_mut().enumerate() {
+            let new = part(most - 1 + i);
             let mut weighted = 0.0;
-            for (window, weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
-                let share = window[0][i] / window[1][i];
-                weighted += weight * if window[1][i] == 0.0 { 0.0 } else { share };
+            for ((sum, n), weight) in self.sums.iter_mut().zip(self.periods).zip([4.0, 2.0, 1.0]) {
+                let window = [sum[0] + new[0], sum[1] + new[1]];
+                let old = part(most - n + i);
+                *sum = [window[0] - old[0], window[1] - old[1]];
+                weighted += weight * if window[1] == 0.0 { 0.0 } else { window[0] / window[1] };
             }
             *out = weighted * (100.0 / 7.0);
         }
-        missing
+        rows - count
     }
 }
 

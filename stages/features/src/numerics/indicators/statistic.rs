@@ -1,10 +1,11 @@
 //! Statistics over a window: variance, Bollinger bands, regression lines, correlation, as TA-Lib defines
 //! them.
 
-use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate, windowed};
-use crate::numerics::kernel::{BLOCK, Kernel, Scratch};
-use crate::numerics::lookback::Lag;
-use crate::numerics::state::state;
+use super::momentum::fraction;
+use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, windowed};
+use crate::numerics::kernel::{Chain, Kernel, scan};
+use crate::numerics::lookback::Previous;
+use crate::numerics::state::{StateVisitor, Stateful};
 
 /// The population variance of `n` values.
 pub(super) fn variance(n: usize) -> impl Kernel<1, 1> {
@@ -28,72 +29,28 @@ pub(super) fn bands(n: usize, width: f64) -> impl Kernel<1, 3> {
     })
 }
 
-/// A quantity of the least-squares line through `n` values.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Fit {
-    /// The value of the line at the last of the `n` values.
-    Value,
-    /// The slope of the line, per bar.
-    Slope,
-    /// The angle of the line in degrees.
-    Angle,
-    /// The value of the line at the first of the `n` values.
-    Intercept,
-    /// The value of the line one bar after the last of the `n` values.
-    Forecast,
+/// The sums of `n` values and of their products with their positions, as the slope of the least-squares line.
+fn slope(n: f64) -> impl Fn(f64, f64) -> f64 + Copy {
+    let places = n * (n - 1.0) / 2.0;
+    let spread = n * (n * (n - 1.0) * (2.0 * n - 1.0) / 6.0) - places * places;
+    let (by_place, by_sum) = (n / spread, places / spread);
+    move |sum, placed| by_place * placed - by_sum * sum
 }
 
-/// A quantity of the least-squares line through the last `n` values.
-#[derive(Clone, Debug)]
-pub(super) struct Regression {
-    lines: RollingAggregate<LinearFit, 1, 2>,
-    fit: Fit,
-    n: f64,
+/// A function of the slope, per bar, of the least-squares line through `n` values.
+pub(super) fn line_slope(n: usize, map: impl Fn(f64) -> f64) -> impl Kernel<1, 1> {
+    let slope = slope(n as f64);
+    windowed::<LinearFit, _, 1, 2>(n, move |[sum, placed]: [f64; 2], _: [f64; 1]| [map(slope(sum, placed))])
 }
 
-state!(Regression { lines });
-
-impl Regression {
-    pub(super) fn new(n: usize, fit: Fit) -> Self {
-        Self {
-            lines: RollingAggregate::new(n),
-            fit,
-            n: n as f64,
-        }
-    }
-}
-
-impl Kernel<1, 1> for Regression {
-    #[inline(always)]
-    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
-        let [sums, placed] = self.lines.rows([values]);
-        let missing = values.len() - sums.len();
-        let out = &mut out[missing..];
-        let n = self.n;
-        let places = n * (n - 1.0) / 2.0;
-        let spread = n * (n * (n - 1.0) * (2.0 * n - 1.0) / 6.0) - places * places;
-        let (by_place, by_sum) = (n / spread, places / spread);
-        let slope = |sum: f64, placed: f64| by_place * placed - by_sum * sum;
-        let rows = out.iter_mut().zip(sums.iter().zip(placed));
-        // The position at which the line is evaluated, counted from the first value.
-        let at = match self.fit {
-            Fit::Slope | Fit::Angle => {
-                rows.for_each(|(out, (sum, placed))| *out = slope(*sum, *placed));
-                if matches!(self.fit, Fit::Angle) {
-                    out.iter_mut()
-                        .for_each(|slope| *slope = libm::atan(*slope) * (180.0 / std::f64::consts::PI));
-                }
-                return missing;
-            }
-            Fit::Value => n - 1.0,
-            Fit::Intercept => 0.0,
-            Fit::Forecast => n,
-        };
-        let share = 1.0 / n;
-        let from_mean = at - places * share;
-        rows.for_each(|(out, (sum, placed))| *out = sum * share + slope(*sum, *placed) * from_mean);
-        missing
-    }
+/// The value of the least-squares line through `n` values, `at` bars after the first of them.
+pub(super) fn line_value(n: usize, at: usize) -> impl Kernel<1, 1> {
+    let n_f64 = n as f64;
+    let (slope, share) = (slope(n_f64), 1.0 / n_f64);
+    let from_mean = at as f64 - n_f64 * (n_f64 - 1.0) / 2.0 * share;
+    windowed::<LinearFit, _, 1, 2>(n, move |[sum, placed]: [f64; 2], _: [f64; 1]| {
+        [sum * share + slope(sum, placed) * from_mean]
+    })
 }
 
 /// Pearson's correlation over `n` rows; 0 if either series is constant.
@@ -104,50 +61,29 @@ pub(super) fn correlation(n: usize) -> impl Kernel<2, 1> {
     })
 }
 
-/// The slope of the returns of `y` on those of `x`; 0 if `x` does not move.
-#[derive(Clone, Debug)]
-pub(super) struct Beta {
-    before: [Lag; 2],
-    returns: RollingAggregate<CoDeviations, 2, 5>,
+/// The slope of the returns of `y` on those of `x` over `n` rows; 0 if `x` does not move.
+pub(super) fn beta(n: usize) -> impl Kernel<2, 1> {
+    let returns = scan([Previous::default(); 2], |before, row: [f64; 2]| {
+        let [x, y] = [before[0].next(row[0]), before[1].next(row[1])];
+        Some([fraction(row[0], x?), fraction(row[1], y?)])
+    });
+    let slope = |[_, _, xx, _, xy]: [f64; 5], _: [f64; 2]| [if xx > 0.0 { xy / xx } else { 0.0 }];
+    Beta(Chain::new(returns, windowed::<CoDeviations, _, 2, 5>(n, slope)))
 }
 
-state!(Beta { returns, before });
+/// A chain whose second kernel comes first in the state.
+struct Beta<A, B>(Chain<A, B, 2>);
 
-impl Beta {
-    pub(super) fn new(n: usize) -> Self {
-        Self {
-            before: [Lag::new(1), Lag::new(1)],
-            returns: RollingAggregate::new(n),
-        }
+impl<A: Stateful, B: Stateful> Stateful for Beta<A, B> {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.second.visit(visitor);
+        self.0.first.visit(visitor);
     }
 }
 
-impl Kernel<2, 1> for Beta {
+impl<A: Kernel<2, 2>, B: Kernel<2, 1>> Kernel<2, 1> for Beta<A, B> {
     #[inline(always)]
-    fn rows(&mut self, inputs: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
-        let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
-        let rows = inputs[0].len();
-        let mut first = 0;
-        for ((lag, values), returns) in self.before.iter_mut().zip(inputs).zip(&mut scratch) {
-            let (missing, pieces) = lag.pieces(values);
-            for (from, previous) in pieces {
-                let pairs = values[from..].iter().zip(previous);
-                for (out, (value, before)) in returns[from..].iter_mut().zip(pairs) {
-                    let change = (value - before) / before;
-                    *out = if *before == 0.0 { 0.0 } else { change };
-                }
-            }
-            lag.take(values);
-            first = missing;
-        }
-        let [_, _, xx, _, xy] = self
-            .returns
-            .rows(scratch.each_ref().map(|returns| &returns[first..rows]));
-        let missing = rows - xy.len();
-        for (out, (xx, xy)) in out[missing..].iter_mut().zip(xx.iter().zip(xy)) {
-            let slope = xy / xx;
-            *out = if *xx > 0.0 { slope } else { 0.0 };
-        }
-        missing
+    fn rows(&mut self, inputs: [&[f64]; 2], out: [&mut [f64]; 1]) -> usize {
+        self.0.rows(inputs, out)
     }
 }

@@ -4,8 +4,9 @@
 //! deviation.
 
 use super::directional::{Hlc, true_range};
-use crate::numerics::kernel::{Map, Recurrence, scan};
-use crate::numerics::sliding_window::{Deviations, Extremes, RingBuffer, SlidingWindow, Sum};
+use crate::numerics::aggregate::{Aggregate, Extremes, Sum};
+use crate::numerics::kernel::{Recurrence, map, scan};
+use crate::numerics::sliding_window::{RingBuffer, SlidingWindow};
 use crate::numerics::state::{Missing, state};
 
 /// The exponential average with weights `(1 - a)^k`, normalised by the sum of the weights of the bars so far
@@ -52,8 +53,9 @@ impl Recurrence<1, 1> for Adjusted {
 
 /// The mean of the last `n` values, or of as many as there are so far.
 pub(super) fn mean(n: usize) -> impl Recurrence<1, 1> {
-    scan(SlidingWindow::<Sum>::new(n), |window, [value]: [f64; 1]| {
-        Some([window.partial([value]).mean()])
+    scan(SlidingWindow::<Sum, 1, 1>::new(n), |window, value: [f64; 1]| {
+        let ([sum], count) = window.partial(value);
+        Some([sum / count])
     })
 }
 
@@ -71,11 +73,35 @@ pub(super) fn macd(periods: [usize; 3]) -> impl Recurrence<1, 3> {
 
 /// Bollinger bands, from the second bar on, with the sample deviation: `boll_ub`, `boll`, `boll_lb`.
 pub(super) fn bands(n: usize, width: f64) -> impl Recurrence<1, 3> {
-    scan(SlidingWindow::<Deviations>::new(n), move |window, [value]: [f64; 1]| {
-        let spread = window.partial([value]);
-        let distance = width * spread.variance().unwrap_or(f64::NAN).sqrt();
-        Some([spread.mean + distance, spread.mean, spread.mean - distance])
-    })
+    scan(
+        SlidingWindow::<Deviations, 1, 2>::new(n),
+        move |window, value: [f64; 1]| {
+            let ([mean, squares], count) = window.partial(value);
+            let variance = if count > 1.0 { squares / (count - 1.0) } else { f64::NAN };
+            let distance = width * variance.sqrt();
+            Some([mean + distance, mean, mean - distance])
+        },
+    )
+}
+
+/// The mean and the sum of squared deviations from it, as in [`crate::numerics::aggregate::Deviations`] but
+/// without fused operations.
+#[derive(Clone, Debug)]
+struct Deviations;
+
+impl Aggregate<1, 2> for Deviations {
+    #[inline(always)]
+    fn of(values: &[f64; 1], total: &mut [f64; 2]) {
+        *total = [values[0], 0.0];
+    }
+
+    #[inline(always)]
+    fn join([mean, squares]: &mut [f64; 2], n: f64, later: &[f64; 2], m: f64) {
+        let distance = later[0] - *mean;
+        let share = m / (n + m);
+        *mean += distance * share;
+        *squares = *squares + later[1] + distance * distance * n * share;
+    }
 }
 
 /// The relative strength index `rsi`: 50 while nothing has moved.
@@ -142,17 +168,17 @@ fn index([up, down, _]: [f64; 3]) -> f64 {
 
 /// The average true range `atr`.
 pub(super) fn atr(n: usize) -> impl Recurrence<3, 1> {
-    Map::new(movement(n), |[_, _, range]: [f64; 3]| [range])
+    map(movement(n), |[_, _, range]: [f64; 3]| [range])
 }
 
 /// The plus and minus directional index: `pdi` and `ndi`.
 pub(super) fn indices(n: usize) -> impl Recurrence<3, 2> {
-    Map::new(movement(n), |[up, down, _]: [f64; 3]| [up, down])
+    map(movement(n), |[up, down, _]: [f64; 3]| [up, down])
 }
 
 /// The directional movement index `dx`.
 pub(super) fn dx(n: usize) -> impl Recurrence<3, 1> {
-    Map::new(movement(n), |movement: [f64; 3]| [index(movement)])
+    map(movement(n), |movement: [f64; 3]| [index(movement)])
 }
 
 /// The average directional index `adx`: the exponential average of `dx` over 6 bars.
@@ -166,23 +192,26 @@ pub(super) fn adx(n: usize) -> impl Recurrence<3, 1> {
 
 /// Williams' %R, `wr`.
 pub(super) fn williams_r(n: usize) -> impl Recurrence<3, 1> {
-    scan(SlidingWindow::<Extremes>::new(n), |window, [high, low, close]: Hlc| {
-        let Extremes { high, low } = window.partial([high, low]);
-        let range = high - low;
-        Some([if range == 0.0 {
-            0.0
-        } else {
-            (high - close) / range * -100.0
-        }])
-    })
+    scan(
+        SlidingWindow::<Extremes, 2, 2>::new(n),
+        |window, [high, low, close]: Hlc| {
+            let ([high, low], _) = window.partial([high, low]);
+            let range = high - low;
+            Some([if range == 0.0 {
+                0.0
+            } else {
+                (high - close) / range * -100.0
+            }])
+        },
+    )
 }
 
 /// The KDJ indicator's `kdjk` and `kdjd`: two thirds of the previous value plus one third of the close's
 /// position within the range (for `kdjd`, of `kdjk`), in percent, starting at 50.
 pub(super) fn kdj(n: usize) -> impl Recurrence<3, 2> {
-    let state = (SlidingWindow::<Extremes>::new(n), 50.0, 50.0);
+    let state = (SlidingWindow::<Extremes, 2, 2>::new(n), 50.0, 50.0);
     scan(state, |(window, k, d), [high, low, close]: Hlc| {
-        let Extremes { high, low } = window.partial([high, low]);
+        let ([high, low], _) = window.partial([high, low]);
         let range = high - low;
         let position = if range == 0.0 {
             0.0
@@ -197,15 +226,15 @@ pub(super) fn kdj(n: usize) -> impl Recurrence<3, 2> {
 
 /// The money flow index `mfi` as a fraction: 0.5 during the warm-up and where nothing moved.
 pub(super) fn money_flow(n: usize) -> impl Recurrence<4, 1> {
-    let sums = || SlidingWindow::<Sum>::new(n);
+    let sums = || SlidingWindow::<Sum, 1, 1>::new(n);
     let state = (f64::NAN, sums(), sums(), Missing::new(n, n));
     scan(
         state,
         |(before, up, down, missing), [high, low, close, volume]: [f64; 4]| {
             let price = (close + high + low) / 3.0;
             let (flow, before) = (price * volume, std::mem::replace(before, price));
-            let up = up.partial([if price > before { flow } else { 0.0 }]).sum;
-            let down = down.partial([if price < before { flow } else { 0.0 }]).sum;
+            let ([up], _) = up.partial([if price > before { flow } else { 0.0 }]);
+            let ([down], _) = down.partial([if price < before { flow } else { 0.0 }]);
             if missing.next() {
                 return Some([0.5]);
             }

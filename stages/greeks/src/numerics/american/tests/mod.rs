@@ -1,3 +1,0 @@
-//! Means of tests.
-
-pub(crate) mod flop_count;
