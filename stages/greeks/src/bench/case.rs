@@ -1,14 +1,11 @@
 //! A computation whose speed is measured.
 
-use super::peak::Cost;
 use stages_numerics::dispatch::InstructionSet;
 
 /// A computation over options, in parallel on rayon's current pool.
 pub struct Case<'a> {
     /// The name of the computation, followed for a kernel by its instruction set.
     pub name: String,
-    /// The arithmetic operations per option, if known.
-    pub(super) cost: Option<(InstructionSet, Cost)>,
     /// The bytes read from and written to main memory per option, if memory bandwidth is the limit.
     pub(super) bytes: Option<f64>,
     pub(super) options: Box<dyn Fn(usize) -> usize + Sync + 'a>,
@@ -20,7 +17,6 @@ impl<'a> Case<'a> {
     pub(super) fn new(name: impl Into<String>, options: usize, run: impl Fn(usize) + Sync + 'a) -> Self {
         Self {
             name: name.into(),
-            cost: None,
             bytes: None,
             options: Box::new(move |_| options),
             run: Box::new(run),
@@ -35,13 +31,6 @@ impl<'a> Case<'a> {
         run: impl Fn(usize) + Sync + 'a,
     ) -> Self {
         Self::new(format!("{what}, {}", format!("{on:?}").to_lowercase()), options, run)
-    }
-
-    pub(super) fn cost(self, on: InstructionSet, cost: Cost) -> Self {
-        Self {
-            cost: Some((on, cost)),
-            ..self
-        }
     }
 
     pub(super) fn bytes(self, bytes: f64) -> Self {

@@ -2,8 +2,7 @@
 
 use super::book::Book;
 use super::case::Case;
-use super::peak::{self};
-use crate::numerics::american::{self, Scheme, lattice};
+use crate::numerics::american::{self, Scheme};
 use crate::numerics::batch::{GreekColumns, greeks, greeks_into};
 use crate::numerics::formula::{Contract, Model};
 use crate::numerics::implied::{Prices, implied_volatilities_into};
@@ -68,11 +67,11 @@ fn european(book: &Book) -> Vec<Case<'_>> {
             (0..total / n).for_each(|_| again.compute(book, n, on));
         });
         in_cache.options = Box::new(move |threads| cached(threads) * (some / cached(threads)).max(1));
-        cases.push(in_cache.cost(on, peak::GREEKS));
+        cases.push(in_cache);
         let buffers = Buffers::default();
         let run = move |n| buffers.compute(book, n, on);
         let case = Case::kernel("Greeks from and to memory", on, most, run);
-        cases.push(case.cost(on, peak::GREEKS).bytes(GREEKS_BYTES));
+        cases.push(case.bytes(GREEKS_BYTES));
     }
     cases
 }
@@ -175,32 +174,26 @@ fn implied(book: &Book) -> Vec<Case<'_>> {
             implied_volatilities_into(&prices, on, volatility, status);
             black_box(&found);
         };
-        cases.push(Case::kernel("implied volatility", on, n, run).cost(on, peak::IMPLIED_VOLATILITY));
+        cases.push(Case::kernel("implied volatility", on, n, run));
     }
     cases
 }
 
-/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`]; for reference, the
-/// price extrapolated from lattices of 501 and 1503 steps, which is as accurate (a few 1e-6).
+/// Price, Greeks and implied volatility by the spectral method at [`Scheme::STANDARD`].
 fn american(book: &Book) -> Vec<Case<'_>> {
     let all = SPECTRAL.min(book.list.len());
-    let run = |n: usize| {
-        let price = |option| lattice::extrapolated(option, &[], 501);
-        black_box(book.list[..n].par_iter().map(price).sum::<f64>());
-    };
-    let lattices = "American price, lattices of 501 and 1503 steps, scalar";
-    let mut cases = vec![Case::new(lattices, 16.min(all), run)];
+    let mut cases = Vec::new();
     for on in InstructionSet::available() {
         let n = if on == InstructionSet::Portable { all / 8 } else { all };
         let price = move |n| american::price(&book.first(n), Scheme::STANDARD, on);
         let run = move |n| {
             black_box(price(n));
         };
-        cases.push(Case::kernel("American price", on, n, run).cost(on, peak::AMERICAN_PRICE));
+        cases.push(Case::kernel("American price", on, n, run));
         let run = move |n| {
             black_box(american::greeks(&book.first(n), Scheme::STANDARD, on));
         };
-        cases.push(Case::kernel("American Greeks", on, n, run).cost(on, peak::AMERICAN_GREEKS));
+        cases.push(Case::kernel("American Greeks", on, n, run));
         let prices = price(n);
         let run = move |n: usize| {
             let found: Vec<f64> = prices

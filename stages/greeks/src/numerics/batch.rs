@@ -5,7 +5,6 @@
 //! same (a test compares them).
 
 use super::formula::{Contract, Greeks, Model, assemble, is_regular, limit, position, weights};
-use super::non_temporal::{PartialLine, fence};
 use rayon::prelude::*;
 use stages_numerics::dispatch::{InstructionSet, Kernel};
 
@@ -13,9 +12,6 @@ use stages_numerics::dispatch::{InstructionSet, Kernel};
 const BLOCK: usize = 64;
 /// The number of options in a task.
 const TASK: usize = 4096;
-/// The number of options from which results are written by non-temporal stores, since they would not fit into
-/// the caches (72 bytes each).
-const NON_TEMPORAL: usize = 1 << 18;
 
 /// Columns of options, all of the same length.
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +127,6 @@ pub fn greeks_into(
             columns,
             start: i * TASK,
             model,
-            non_temporal: n >= NON_TEMPORAL,
-            instructions,
             out,
         });
     });
@@ -143,8 +137,6 @@ struct Task<'a> {
     columns: &'a Columns<'a>,
     start: usize,
     model: Model,
-    non_temporal: bool,
-    instructions: InstructionSet,
     out: [&'a mut [f64]; 9],
 }
 
@@ -187,7 +179,6 @@ impl Kernel for Task<'_> {
         for (pad, input) in padded.iter_mut().zip(inputs) {
             pad[..rest].copy_from_slice(&input[n - rest..]);
         }
-        let mut partial = [PartialLine::default(); 9];
         for from in (0..n).step_by(BLOCK) {
             let length = BLOCK.min(n - from);
             let mut block: Inputs<'_> = padded.each_ref();
@@ -202,19 +193,9 @@ impl Kernel for Task<'_> {
             if !all_regular(block) {
                 limits(block, calls, self.model, &mut work.results);
             }
-            for ((out, result), partial) in self.out.iter_mut().zip(&work.results).zip(&mut partial) {
-                if self.non_temporal {
-                    partial.store(out, from, &result[..length], self.instructions);
-                } else {
-                    out[from..from + length].copy_from_slice(&result[..length]);
-                }
+            for (out, result) in self.out.iter_mut().zip(&work.results) {
+                out[from..from + length].copy_from_slice(&result[..length]);
             }
-        }
-        if self.non_temporal {
-            for (out, partial) in self.out.iter_mut().zip(partial) {
-                partial.finish(out, n);
-            }
-            fence();
         }
     }
 }
@@ -337,32 +318,6 @@ mod tests {
                     assert!(same, "{instructions:?} {option:?}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn a_column_with_non_temporal_stores_has_the_values_of_its_parts() {
-        let n = NON_TEMPORAL + 77;
-        let column = |scale: f64| (0..n).map(|i| 1.0 + scale * (i % 101) as f64).collect::<Vec<f64>>();
-        let (spot, strike, years) = (column(0.5), column(0.4), column(0.01));
-        let (small, call) = (column(0.001), vec![true; n]);
-        let part = |from: usize, to: usize| Columns {
-            spot: &spot[from..to],
-            strike: &strike[from..to],
-            years: &years[from..to],
-            rate: &small[from..to],
-            dividend_yield: &small[from..to],
-            volatility: &small[from..to],
-            call: &call[from..to],
-        };
-        let whole = greeks(&part(0, n), Model::BlackScholesMerton);
-        let (head, tail) = (
-            greeks(&part(0, 1_000), Model::BlackScholesMerton),
-            greeks(&part(n - 1_000, n), Model::BlackScholesMerton),
-        );
-        for ((whole, head), tail) in whole.iter().zip(&head).zip(&tail) {
-            assert_eq!(whole[..1_000], head[..]);
-            assert_eq!(whole[n - 1_000..], tail[..]);
         }
     }
 }

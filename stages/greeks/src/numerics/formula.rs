@@ -174,6 +174,8 @@ pub struct Further {
     pub dual_gamma: f64,
 }
 
+fields! { Further, f64: phi, veta, speed, zomma, color, ultima, dual_delta, dual_gamma }
+
 /// The further Greeks by Black-Scholes-Merton; NaN unless time and volatility are positive.
 pub fn further(option: &Contract) -> Further {
     let [s, k, t, r, q, sigma] = option.to_array();

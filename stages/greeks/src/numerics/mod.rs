@@ -8,7 +8,6 @@ pub mod american;
 pub mod batch;
 pub mod formula;
 pub mod implied;
-mod non_temporal;
 pub mod parity;
 pub mod surface;
 pub mod term;

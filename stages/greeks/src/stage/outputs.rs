@@ -167,15 +167,5 @@ fn further_of(option: &Contract, model: Model) -> [f64; 8] {
             ..*option
         },
     };
-    let f = further(&option);
-    [
-        f.phi,
-        f.veta,
-        f.speed,
-        f.zomma,
-        f.color,
-        f.ultima,
-        f.dual_delta,
-        f.dual_gamma,
-    ]
+    further(&option).to_array()
 }

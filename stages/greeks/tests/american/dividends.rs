@@ -3,7 +3,7 @@
 use super::grid::ORACLE;
 use super::option;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_grid};
-use stages_greeks::numerics::american::{Reason, american, implied_on_grid, lattice};
+use stages_greeks::numerics::american::{Reason, american, implied_on_grid};
 use stages_greeks::numerics::formula::{Contract, black_scholes_merton};
 use stages_greeks::numerics::implied::Status;
 use stages_numerics::random::Random;
@@ -206,7 +206,7 @@ fn dividends_agree_with_the_lattice() {
                 ..option()
             };
             let (found, reason) = on_grid(&option, &dividends, Grid::STANDARD);
-            let lattice = lattice::extrapolated(&option, &dividends, 501);
+            let lattice = crate::lattice::extrapolated(&option, &dividends, 501);
             assert_eq!(reason, Reason::Ok);
             assert!(
                 (found.price - lattice).abs() < 2e-4,

@@ -3,7 +3,7 @@
 use super::dividends::with_cash;
 use super::{market, option};
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_grid};
-use stages_greeks::numerics::american::{Reason, american, implied_volatility, lattice};
+use stages_greeks::numerics::american::{Reason, american, implied_volatility};
 use stages_greeks::numerics::formula::Contract;
 use stages_greeks::numerics::implied::Status;
 use stages_numerics::random::Random;
@@ -108,7 +108,7 @@ fn the_grid_takes_over_and_agrees_with_the_lattice() {
     for option in [two, mirrored, fast] {
         let (found, reason) = american(&option);
         assert_eq!(reason, Reason::Ok);
-        let lattice = lattice::extrapolated(&option, &[], 1501);
+        let lattice = crate::lattice::extrapolated(&option, &[], 1501);
         assert!(
             (found.price - lattice).abs() < 5e-5,
             "{option:?} {} {lattice}",

@@ -2,13 +2,14 @@
 //!
 //! Steps and probabilities are those of D. P. J. Leisen and M. Reimer, "Binomial models for option valuation:
 //! examining and improving convergence", Applied Mathematical Finance 3 (1996). Cash dividends are treated as
-//! in [`super::grid`]: on its date the spot falls by the amount, and the value before is the value after,
-//! interpolated between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives
-//! on assets with discrete dividends", Applied Mathematical Finance 13 (2006)).
+//! in [`stages_greeks::numerics::american::grid`]: on its date the spot falls by the amount, and the value
+//! before is the value after, interpolated between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis,
+//! "Efficient pricing of derivatives on assets with discrete dividends", Applied Mathematical Finance 13
+//! (2006)).
 
-use super::grid::Dividend;
-use crate::numerics::formula::Contract;
 use libm::{exp, log, pow, sqrt};
+use stages_greeks::numerics::american::grid::Dividend;
+use stages_greeks::numerics::formula::Contract;
 
 /// The Peizer-Pratt inversion: the success probability for which a binomial variable of n trials (n odd)
 /// exceeds n/2 with probability `cdf(z)`.
@@ -20,7 +21,7 @@ fn peizer_pratt(z: f64, n: f64) -> f64 {
 
 /// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility
 /// are positive.
-pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
+fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
     let [spot, strike, years, rate, dividend_yield, volatility] = option.to_array();
     let positive = |x: f64| x > 0.0 && x.is_finite();
     if !(positive(spot) && positive(strike) && positive(years) && positive(volatility)) {
@@ -96,7 +97,7 @@ pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american
 
 /// The price extrapolated from lattices of `steps` and of three times as many steps: the error of a smooth
 /// lattice is proportional to the step size.
-pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> f64 {
+pub(crate) fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> f64 {
     let n = steps | 1;
     let (rough, fine) = (
         lattice(option, dividends, n, true),

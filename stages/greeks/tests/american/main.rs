@@ -5,6 +5,7 @@
 
 mod dividends;
 mod grid;
+mod lattice;
 
 #[path = "../common/reference_table.rs"]
 mod reference_table;
@@ -12,7 +13,7 @@ mod reference_table;
 use proptest::prelude::*;
 use reference_table::{number, table};
 use stages_greeks::numerics::american::{
-    AmericanColumns, Reason, Scheme, american, greeks, implied_volatility, lattice, price,
+    AmericanColumns, Reason, Scheme, american, greeks, implied_volatility, price,
 };
 use stages_greeks::numerics::batch::Columns;
 use stages_greeks::numerics::formula::{Contract, Greeks, black_scholes_merton};

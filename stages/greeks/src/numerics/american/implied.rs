@@ -285,7 +285,10 @@ impl Search {
         let usable = solution.converged && !exercised;
         (self.priced, self.exercised) = (usable, solution.converged && exercised);
         let (excess, vega) = if usable {
-            (solution.value - self.target, solution.v * self.put.years.sqrt())
+            (
+                solution.values.value - self.target,
+                solution.values.v * self.put.years.sqrt(),
+            )
         } else {
             // Exercised at once, or below the resolution of the method: the volatility is too low.
             (f64::NEG_INFINITY, 0.0)

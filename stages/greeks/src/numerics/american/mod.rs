@@ -1,6 +1,6 @@
 //! American options by spectral collocation, after L. B. G. Andersen, M. Lake and D. Offengenden, "High
-//! performance American option pricing", Journal of Computational Finance 20 (2016), with a lattice as a slow
-//! oracle.
+//! performance American option pricing", Journal of Computational Finance 20 (2016),
+//! (tested against a lattice).
 //!
 //! The value is the European one plus an integral along the exercise boundary (Kim 1990). The boundary solves
 //! a nonlinear integral equation (system B of the paper), collocated at Chebyshev nodes of `sqrt(tau)` in
@@ -29,15 +29,12 @@
 mod boundary;
 pub mod grid;
 mod implied;
-pub mod lattice;
 mod premium;
 mod price;
 mod quadrature;
 mod reason;
 mod scheme;
 mod solve;
-#[cfg(test)]
-pub(crate) mod tests;
 
 pub use implied::{implied_on_grid, implied_volatilities, implied_volatility};
 pub use price::{AmericanColumns, american, greeks, price};

@@ -6,7 +6,7 @@ use stages_numerics::simd::F64Vector;
 use stages_numerics::special::fused::{exp_clamped as exp, normals};
 
 /// The value of a put with a strike of 1, and its derivatives by `x = ln S`, deviation, rate and yield.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Values<V> {
     pub value: V,
     pub x: V,
@@ -16,6 +16,25 @@ pub(super) struct Values<V> {
     pub xv: V,
     pub r: V,
     pub q: V,
+}
+
+impl<V: Copy> Values<V> {
+    pub(super) fn from_array([value, x, xx, xxx, v, xv, r, q]: [V; 8]) -> Self {
+        Self {
+            value,
+            x,
+            xx,
+            xxx,
+            v,
+            xv,
+            r,
+            q,
+        }
+    }
+
+    pub(super) fn to_array(self) -> [V; 8] {
+        [self.value, self.x, self.xx, self.xxx, self.v, self.xv, self.r, self.q]
+    }
 }
 
 /// The European put. The cash terms of its derivatives cancel, since `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`.

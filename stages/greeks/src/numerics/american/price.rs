@@ -318,7 +318,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
         };
         return (greeks, Reason::Ok);
     }
-    let price = put.unit * solution.value.max(intrinsic).max(0.0);
+    let price = put.unit * solution.values.value.max(intrinsic).max(0.0);
     if want == Want::Value {
         return (Greeks { price, ..Greeks::NONE }, Reason::Ok);
     }
@@ -330,16 +330,8 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
         unit,
         ..
     } = *put;
-    let Solution {
-        value,
-        x,
-        xx,
-        xxx,
-        v,
-        xv,
-        vv,
-        ..
-    } = *solution;
+    let vv = solution.vv;
+    let [value, x, xx, xxx, v, xv, by_rate, by_yield] = solution.values.to_array();
     let half = 0.5 * sigma * sigma;
     let root = years.sqrt();
     // The derivative by calendar time, from the equation, and the derivative of that by ln S.
@@ -353,7 +345,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
             gamma: (xx - x) / unit,
             vega: unit * v * root,
             theta: unit * time,
-            rho: unit * solution.q * years,
+            rho: unit * by_yield * years,
             vanna: (v - xv) * root,
             volga: unit * vv * years,
             charm: time - x_time,
@@ -366,7 +358,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
             gamma: (xx - x) / (unit * spot * spot),
             vega: unit * v * root,
             theta: unit * time,
-            rho: unit * solution.r * years,
+            rho: unit * by_rate * years,
             vanna: xv * root / spot,
             volga: unit * vv * years,
             charm: x_time / spot,

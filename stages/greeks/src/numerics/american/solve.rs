@@ -15,69 +15,44 @@ const ROUGH: f64 = 1e-3;
 /// The relative change of the deviation in the difference of vegas that gives volga.
 const CHANGE: f64 = 1e-3;
 
-/// The kernel [`Boundary::begin`].
-struct Begin<'a, V> {
+/// A part of the solution of a vector of puts, as a kernel.
+enum Part<'a, V> {
+    /// [`Boundary::begin`].
+    Begin(Start<'a, V>),
+    /// [`Boundary::step`], with the tangents or without.
+    Step { sensitive: bool },
+    /// [`values`], with the derivatives or without.
+    Values { sensitive: bool, out: &'a mut Values<V> },
+}
+
+/// A [`Part`] with what it works on.
+struct Work<'a, V> {
     boundary: &'a mut Boundary<V>,
     quadrature: &'a Quadrature,
     puts: &'a Puts,
-    start: Start<'a, V>,
+    part: Part<'a, V>,
 }
 
-impl<V: F64Vector> Kernel for Begin<'_, V> {
+impl<V: F64Vector> Kernel for Work<'_, V> {
     type Output = ();
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        self.boundary.begin(self.quadrature, self.puts, self.start);
-    }
-}
-
-/// The kernel [`Boundary::step`].
-struct Step<'a, V> {
-    boundary: &'a mut Boundary<V>,
-    quadrature: &'a Quadrature,
-    puts: &'a Puts,
-    sensitive: bool,
-}
-
-impl<V: F64Vector> Kernel for Step<'_, V> {
-    type Output = ();
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        self.boundary.step(self.quadrature, self.puts, self.sensitive);
-    }
-}
-
-/// The kernel [`values`].
-struct Premium<'a, V> {
-    boundary: &'a Boundary<V>,
-    quadrature: &'a Quadrature,
-    puts: &'a Puts,
-    sensitive: bool,
-    out: &'a mut Values<V>,
-}
-
-impl<V: F64Vector> Kernel for Premium<'_, V> {
-    type Output = ();
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        *self.out = values(self.quadrature, self.puts, self.boundary, self.sensitive);
+        let (boundary, quadrature, puts) = (self.boundary, self.quadrature, self.puts);
+        match self.part {
+            Part::Begin(start) => boundary.begin(quadrature, puts, start),
+            Part::Step { sensitive } => boundary.step(quadrature, puts, sensitive),
+            Part::Values { sensitive, out } => *out = values(quadrature, puts, boundary, sensitive),
+        }
     }
 }
 
 /// The value of a normalised put and its derivatives.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Solution {
-    /// The value and its derivatives by `x = ln S`, deviation, rate and yield (see [`Values`]), and the
-    /// second derivative by deviation.
-    pub value: f64,
-    pub x: f64,
-    pub xx: f64,
-    pub xxx: f64,
-    pub v: f64,
-    pub xv: f64,
+    /// The value and its derivatives.
+    pub values: Values<f64>,
+    /// The second derivative by deviation.
     pub vv: f64,
-    pub r: f64,
-    pub q: f64,
     /// `ln B` now; minus infinity if there is no early exercise.
     pub boundary: f64,
     /// True if Newton's method converged.
@@ -108,20 +83,16 @@ trait Solve {
 impl<'a> Solver<'a> {
     /// A solver with the vectors of an instruction set.
     pub(super) fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
-        match instructions {
+        let vectors: Box<dyn Solve> = match instructions {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512(token) => Self::over(Avx512::zero(token), quadrature, far_start),
+            InstructionSet::Avx512(token) => {
+                Box::new(Vectors::new(Avx512::zero(token), quadrature, far_start))
+            }
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2(token) => Self::over(Avx2::zero(token), quadrature, far_start),
-            InstructionSet::Portable => Self::over(Portable::default(), quadrature, far_start),
-        }
-    }
-
-    /// A solver with vectors like `zero`.
-    pub(super) fn over<V: F64Vector + 'a>(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
-        Self {
-            vectors: Box::new(Vectors::new(zero, quadrature, far_start)),
-        }
+            InstructionSet::Avx2(token) => Box::new(Vectors::new(Avx2::zero(token), quadrature, far_start)),
+            InstructionSet::Portable => Box::new(Vectors::new(Portable::default(), quadrature, far_start)),
+        };
+        Self { vectors }
     }
 
     /// Solves puts into `out`, in order.
@@ -159,16 +130,7 @@ impl<'a, V: F64Vector> Vectors<'a, V> {
             fine: Boundary::new(zero, quadrature, far_start),
             other: Boundary::new(zero, quadrature, far_start),
             quadrature,
-            values: Values {
-                value: zero,
-                x: zero,
-                xx: zero,
-                xxx: zero,
-                v: zero,
-                xv: zero,
-                r: zero,
-                q: zero,
-            },
+            values: Values::from_array([zero; 8]),
         }
     }
 
@@ -188,23 +150,30 @@ impl<'a, V: F64Vector> Vectors<'a, V> {
         match (&quadrature.coarse, coarse) {
             (Some((quadrature, weights)), Some(coarse)) => {
                 let on_coarse = Runner { quadrature, ..on };
-                on_coarse.begin(coarse, puts, Start::Formula);
+                on_coarse.run(coarse, puts, Part::Begin(Start::Formula));
                 on_coarse.newton(coarse, puts, ROUGH);
-                on.begin(fine, puts, Start::Coarse(coarse, weights));
+                on.run(fine, puts, Part::Begin(Start::Coarse(coarse, weights)));
             }
-            _ => on.begin(fine, puts, Start::Formula),
+            _ => on.run(fine, puts, Part::Begin(Start::Formula)),
         }
         let moved = on.newton(fine, puts, CONVERGED);
         let sensitive = want > Want::Value;
         if sensitive {
-            on.step(fine, puts, true);
+            on.run(fine, puts, Part::Step { sensitive });
         }
-        on.values(fine, puts, sensitive, values);
+        on.run(
+            fine,
+            puts,
+            Part::Values {
+                sensitive,
+                out: values,
+            },
+        );
         let mut boundary = [0.0; LANES];
         fine.log_now().store(&mut boundary);
         scatter(values, out);
         for ((out, moved), boundary) in out.iter_mut().zip(moved).zip(boundary) {
-            out.converged = moved < CONVERGED && out.value.is_finite();
+            out.converged = moved < CONVERGED && out.values.value.is_finite();
             out.boundary = boundary;
         }
         if want == Want::All {
@@ -215,10 +184,18 @@ impl<'a, V: F64Vector> Vectors<'a, V> {
                 for (v, change) in puts.deviation.iter_mut().zip(change) {
                     *v += change;
                 }
-                on.begin(other, &puts, Start::Tangent(fine, change));
-                on.step(other, &puts, false);
-                on.step(other, &puts, true);
-                on.values(other, &puts, true, values);
+                on.run(other, &puts, Part::Begin(Start::Tangent(fine, change)));
+                for sensitive in [false, true] {
+                    on.run(other, &puts, Part::Step { sensitive });
+                }
+                on.run(
+                    other,
+                    &puts,
+                    Part::Values {
+                        sensitive,
+                        out: values,
+                    },
+                );
                 values.v.store(vegas);
             }
             for (j, out) in out.iter_mut().enumerate() {
@@ -236,34 +213,13 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn begin<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, start: Start<'_, V>) {
+    fn run<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, part: Part<'_, V>) {
         let quadrature = self.quadrature;
-        self.instructions.run(Begin {
+        self.instructions.run(Work {
             boundary,
             quadrature,
             puts,
-            start,
-        });
-    }
-
-    fn step<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, sensitive: bool) {
-        let quadrature = self.quadrature;
-        self.instructions.run(Step {
-            boundary,
-            quadrature,
-            puts,
-            sensitive,
-        });
-    }
-
-    fn values<V: F64Vector>(self, boundary: &Boundary<V>, puts: &Puts, sensitive: bool, out: &mut Values<V>) {
-        let quadrature = self.quadrature;
-        self.instructions.run(Premium {
-            boundary,
-            quadrature,
-            puts,
-            sensitive,
-            out,
+            part,
         });
     }
 
@@ -272,7 +228,7 @@ impl Runner<'_> {
         let mut moved = [0.0; LANES];
         boundary.enough = enough;
         for _ in 0..STEPS {
-            self.step(boundary, puts, false);
+            self.run(boundary, puts, Part::Step { sensitive: false });
             boundary.moved.store(&mut moved);
             if moved[..V::WIDTH].iter().all(|moved| *moved < enough) {
                 break;
@@ -294,31 +250,14 @@ fn gather(puts: &[[f64; 4]]) -> Puts {
 }
 
 fn scatter<V: F64Vector>(values: &Values<V>, out: &mut [Solution]) {
-    let all = [
-        values.value,
-        values.x,
-        values.xx,
-        values.xxx,
-        values.v,
-        values.xv,
-        values.r,
-        values.q,
-    ];
-    let mut lanes = [[0.0; LANES]; 8];
-    for (lanes, value) in lanes.iter_mut().zip(all) {
-        value.store(lanes);
-    }
+    let lanes = values.to_array().map(|value| {
+        let mut lanes = [0.0; LANES];
+        value.store(&mut lanes);
+        lanes
+    });
     for (j, out) in out.iter_mut().enumerate() {
-        let [value, x, xx, xxx, v, xv, r, q] = lanes.map(|lane| lane[j]);
         *out = Solution {
-            value,
-            x,
-            xx,
-            xxx,
-            v,
-            xv,
-            r,
-            q,
+            values: Values::from_array(lanes.map(|lane| lane[j])),
             ..Solution::default()
         };
     }

@@ -153,8 +153,8 @@ struct Workspace {
     /// The fields of the lowest zone's [`Edge`], then of the highest's.
     edges: [[Column; 5]; 2],
     s: Column,
-    /// The fields of [`Target`] that are not among the above.
-    target: [Column; 4],
+    /// The fields of [`Target`].
+    target: [Column; 6],
 }
 
 impl Default for Workspace {
@@ -169,7 +169,7 @@ impl Default for Workspace {
             ratio: column,
             edges: [[column; 5]; 2],
             s: column,
-            target: [column; 4],
+            target: [column; 6],
         }
     }
 }
@@ -182,38 +182,8 @@ fn put<const N: usize>(columns: &mut [Column; N], i: usize, values: [f64; N]) {
 }
 
 #[inline(always)]
-fn get_borders(columns: &[Column; 4], i: usize) -> Borders {
-    let [bound, left, centre, right] = columns.each_ref().map(|column| column[i]);
-    Borders {
-        bound,
-        left,
-        centre,
-        right,
-    }
-}
-
-#[inline(always)]
-fn put_edge(columns: &mut [Column; 5], i: usize, edge: Edge) {
-    let Edge {
-        b,
-        vega,
-        value,
-        slope,
-        curvature,
-    } = edge;
-    put(columns, i, [b, vega, value, slope, curvature]);
-}
-
-#[inline(always)]
-fn get_edge(columns: &[Column; 5], i: usize) -> Edge {
-    let [b, vega, value, slope, curvature] = columns.each_ref().map(|column| column[i]);
-    Edge {
-        b,
-        vega,
-        value,
-        slope,
-        curvature,
-    }
+fn get<const N: usize>(columns: &[Column; N], i: usize) -> [f64; N] {
+    columns.each_ref().map(|column| column[i])
 }
 
 /// Inverts a block of prices as [`total_deviation`] does, part by part over the whole block, each part in a
@@ -238,30 +208,32 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
         (x[i], beta[i], status[i]) = lane;
     }
     for i in 0..BLOCK {
-        let lane = borders(x[i]);
-        put(zones, i, [lane.bound, lane.left, lane.centre, lane.right]);
+        put(zones, i, borders(x[i]).to_array());
     }
     for i in 0..BLOCK {
         by_s[i] = 1.0 / zones[1][i];
         ratio[i] = over_vega(x[i], zones[1][i], by_s[i]);
     }
     for i in 0..BLOCK {
-        put_edge(low, i, lowest(x[i], zones[1][i], by_s[i], ratio[i]));
+        put(low, i, lowest(x[i], zones[1][i], by_s[i], ratio[i]).to_array());
     }
     for i in 0..BLOCK {
         by_s[i] = 1.0 / zones[3][i];
         ratio[i] = rest_over_vega(x[i], zones[3][i], by_s[i]);
     }
     for i in 0..BLOCK {
-        put_edge(high, i, highest(x[i], zones[0][i], zones[3][i], by_s[i], ratio[i]));
+        let edge = highest(x[i], zones[0][i], zones[3][i], by_s[i], ratio[i]);
+        put(high, i, edge.to_array());
     }
     for i in 0..BLOCK {
-        s[i] = interpolate(beta[i], get_borders(zones, i), get_edge(low, i), get_edge(high, i));
+        let [low, high] = [get(low, i), get(high, i)].map(Edge::from_array);
+        s[i] = interpolate(beta[i], Borders::from_array(get(zones, i)), low, high);
     }
     for i in 0..BLOCK {
-        let (guess, aim) = invert(x[i], beta[i], get_borders(zones, i), low[0][i], high[0][i], s[i]);
+        let zones = Borders::from_array(get(zones, i));
+        let (guess, aim) = invert(x[i], beta[i], zones, low[0][i], high[0][i], s[i]);
         s[i] = guess;
-        put(target, i, [aim.rest, aim.objective, aim.ln, aim.by_ln]);
+        put(target, i, aim.to_array());
     }
     for _ in 0..STEPS {
         for i in 0..BLOCK {
@@ -269,15 +241,7 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
             ratio[i] = over_vega(x[i], s[i], by_s[i]);
         }
         for i in 0..BLOCK {
-            let aim = Target {
-                x: x[i],
-                beta: beta[i],
-                rest: target[0][i],
-                objective: target[1][i],
-                ln: target[2][i],
-                by_ln: target[3][i],
-            };
-            s[i] = step(aim, s[i], by_s[i], ratio[i]);
+            s[i] = step(Target::from_array(get(target, i)), s[i], by_s[i], ratio[i]);
         }
     }
     for i in 0..BLOCK {

@@ -2,6 +2,7 @@
 //! the inflection point of b(s), and where the tangent there meets 0 and the bound `e^(x/2)`.
 
 use super::step::{SQRT_TAU, Target};
+use stages_numerics::fields;
 use stages_numerics::special::INV_SQRT_TAU;
 use stages_numerics::special::fused::{exp, fma, gauss, horner, log, mills};
 
@@ -27,6 +28,8 @@ pub(super) struct Borders {
     pub right: f64,
 }
 
+fields! { all Borders, f64: bound, left, centre, right }
+
 /// The interpolated function of the lowest or the highest zone at the border to the next zone: b and db/ds
 /// there, and, as functions of b, the value, its slope, and its second derivative in units of the interval.
 #[derive(Clone, Copy)]
@@ -37,6 +40,8 @@ pub(super) struct Edge {
     pub slope: f64,
     pub curvature: f64,
 }
+
+fields! { all Edge, f64: b, vega, value, slope, curvature }
 
 /// The coefficients of `c - (mills(0) - mills(c))` in powers of c, starting with the second: for small c the
 /// difference would lose its digits. They follow from `m' = z m - 1`.

@@ -1,5 +1,6 @@
 //! The price in units of its derivative, and one step of the iteration towards a given price.
 
+use stages_numerics::fields;
 use stages_numerics::special::fused::{exp, fma, log, mills_of_three, mills_pair};
 
 /// sqrt(2 pi).
@@ -73,6 +74,8 @@ pub(super) struct Target {
     /// `1 / ln`.
     pub by_ln: f64,
 }
+
+fields! { all Target, f64: x, beta, rest, objective, ln, by_ln }
 
 /// Takes a Householder step of third order, and returns the next s. `by_s` is `1 / s`, and `ratio` the value
 /// of [`over_vega`].

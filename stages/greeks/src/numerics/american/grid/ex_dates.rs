@@ -6,9 +6,9 @@
 //! exact to 1e-8 of strike and spot.
 
 use super::Dividend;
-use super::market::Market;
 use super::way::Way;
 use crate::numerics::american::quadrature::gauss_legendre;
+use crate::numerics::formula::Contract;
 use libm::{cos, exp, log, sqrt};
 use std::f64::consts::PI;
 use std::sync::LazyLock;
@@ -34,11 +34,11 @@ static COSINES: LazyLock<Vec<[f64; DEGREE]>> = LazyLock::new(|| {
 
 /// The value and three derivatives by `ln S` at the spot. `due` are the dividends within the option's life,
 /// in order.
-pub(super) fn value(market: &Market, spot: f64, years: f64, due: &[Dividend]) -> [f64; 4] {
-    let way = Way::new(market, spot, years, due);
+pub(super) fn value(market: &Contract, due: &[Dividend]) -> [f64; 4] {
+    let way = Way::new(market, due);
     let mut later: Option<Table> = None;
     for (i, range) in way.ranges.iter().enumerate().rev() {
-        let at_zero = market.at_zero(years - way.end(i));
+        let at_zero = market.at_zero(market.years - way.end(i));
         let (waits, amount): (Box<dyn Fn(f64) -> f64>, f64) = match (later.take(), due.get(i)) {
             (_, None) => (Box::new(|_| 0.0), 0.0),
             (None, Some(dividend)) => (Box::new(move |_| at_zero), dividend.amount),
@@ -53,7 +53,9 @@ pub(super) fn value(market: &Market, spot: f64, years: f64, due: &[Dividend]) ->
         };
         later = Some(Table::new(market, *range, amount, &waits));
     }
-    later.map_or([f64::NAN; 4], |table| table.integral(market, way.length(0), log(spot)))
+    later.map_or([f64::NAN; 4], |table| {
+        table.integral(market, way.length(0), log(market.spot))
+    })
 }
 
 /// The value at the end of a period, just before a dividend or at expiry, as a function of `ln S`.
@@ -68,7 +70,7 @@ struct Panel {
 }
 
 impl Table {
-    fn new(market: &Market, (low, high): (f64, f64), amount: f64, waits: &dyn Fn(f64) -> f64) -> Self {
+    fn new(market: &Contract, (low, high): (f64, f64), amount: f64, waits: &dyn Fn(f64) -> f64) -> Self {
         let value = |x: f64| waits(x).max(market.payoff(x));
         let is_exercised = |x: f64| market.payoff(x) > waits(x);
         let mut edges = vec![low, high];
@@ -97,7 +99,7 @@ impl Table {
     }
 
     /// The value at `x = ln S` a time of `years` earlier, and its derivatives by `ln S`.
-    fn integral(&self, market: &Market, years: f64, x: f64) -> [f64; 4] {
+    fn integral(&self, market: &Contract, years: f64, x: f64) -> [f64; 4] {
         let deviation = market.volatility * sqrt(years);
         let mean = x + market.drift() * years;
         let (low, high) = (mean - REACH * deviation, mean + (REACH + deviation) * deviation);

@@ -3,12 +3,12 @@
 //! With s the time left to the end of the field's period, `W = e^(r s) V` satisfies the heat equation in `y =
 //! ln S + (r - q - sigma^2/2) s`. All drift is thus in the exercise value, and no drift is too large.
 
-use super::market::Market;
 use super::stage::{Elimination, Payoff, Region, Stage};
+use crate::numerics::formula::Contract;
 use libm::{exp, sqrt};
 
 pub(super) struct Field {
-    pub market: Market,
+    pub market: Contract,
     first: f64,
     pub width: f64,
     /// The time left to the end of the period.
@@ -36,7 +36,7 @@ impl Field {
     /// The field at the end of its period: the value as a function of `ln S`, or the exercise value where
     /// that is larger. `jumps` are the jumps of the second derivative.
     pub(super) fn new(
-        market: &Market,
+        market: &Contract,
         (low, high): (f64, f64),
         intervals: usize,
         value: &dyn Fn(f64) -> f64,
@@ -46,7 +46,7 @@ impl Field {
         let width = (high - low) / intervals as f64;
         let at = |i: usize| low + width * i as f64;
         let spots: Vec<f64> = (0..n).map(|i| exp(at(i))).collect();
-        let payoff = |i: usize| market.sign * (spots[i] - market.strike);
+        let payoff = |i: usize| market.sign() * (spots[i] - market.strike);
         let waits: Vec<f64> = (0..n).map(|i| value(at(i))).collect();
         let mut values: Vec<f64> = (0..n).map(|i| waits[i].max(payoff(i))).collect();
         // Beside a kink or a jump, the mean of the value over hat functions is used, less what it would be
@@ -139,11 +139,8 @@ impl Field {
         Payoff {
             spots: &self.spots,
             decay: exp(-self.market.drift() * time),
-            factor: exp(self.market.rate * time),
-            strike: self.market.strike,
-            sign: self.market.sign,
-            rate: self.market.rate,
-            dividend_yield: self.market.dividend_yield,
+            factor: exp(self.market.rate * time) * self.market.sign(),
+            market: &self.market,
         }
     }
 

@@ -24,7 +24,6 @@ use super::reason::Reason;
 use crate::numerics::formula::{Contract, Greeks};
 use libm::sqrt;
 use march::march;
-use market::Market;
 
 /// A cash dividend.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +135,7 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
         };
         extrapolated(&option, &due, grid.halved()).unwrap_or(exercised)
     };
-    let exact = Market::of(option).waits_between_dividends();
+    let exact = option.waits_between_dividends();
     let half = volatility * if exact { CHANGE_OF_EXACT } else { CHANGE };
     let [less, more] = [-half, half].map(|change| solve(volatility + change, rate));
     // Computed on the same grid.
@@ -159,11 +158,13 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     (greeks, Reason::Ok)
 }
 
-fn market(option: &Contract) -> Market {
-    let mut market = Market::of(option);
+/// The option with at least the least volatility.
+fn market(option: &Contract) -> Contract {
     let least = LEAST_VOLATILITY * (option.rate - option.dividend_yield).abs() * sqrt(option.years);
-    market.volatility = market.volatility.max(least);
-    market
+    Contract {
+        volatility: option.volatility.max(least),
+        ..*option
+    }
 }
 
 /// The value and three derivatives by `ln S`, extrapolated from two grids; `None` if the option is exercised
@@ -171,9 +172,9 @@ fn market(option: &Contract) -> Market {
 fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
     let market = market(option);
     if market.waits_between_dividends() {
-        return Some(ex_dates::value(&market, option.spot, option.years, due));
+        return Some(ex_dates::value(&market, due));
     }
-    let at = |grid| march(&market, option.spot, option.years, due, grid);
+    let at = |grid| march(&market, due, grid);
     let fine = at(grid)?;
     Some(limit(at(grid.halved()), fine))
 }
@@ -183,9 +184,9 @@ fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64;
 fn refined(option: &Contract, due: &[Dividend], mut grid: Grid) -> Option<[f64; 4]> {
     let market = market(option);
     if market.waits_between_dividends() {
-        return Some(ex_dates::value(&market, option.spot, option.years, due));
+        return Some(ex_dates::value(&market, due));
     }
-    let at = |grid| march(&market, option.spot, option.years, due, grid);
+    let at = |grid| march(&market, due, grid);
     let mut fine = at(grid)?;
     let rough = at(grid.halved());
     let mut found = limit(rough, fine);

@@ -5,37 +5,38 @@
 //! cell is also found: beside it the excess over the exercise value is a known parabola, so the error at the
 //! nodes is that of central differences and smooth in their spacing.
 
-/// The exercise value at one time, `factor sign (S - strike)`, with `S` at the nodes.
+use crate::numerics::formula::Contract;
+
+/// The exercise value at one time, `factor (S - strike)`, with `S` at the nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Payoff<'a> {
     /// `S` at the nodes at the end of the period.
     pub spots: &'a [f64],
     /// The ratio of `S` at a node now to `S` at the end of the period.
     pub decay: f64,
+    /// The discount factor's inverse, times 1 for a call and -1 for a put.
     pub factor: f64,
-    pub strike: f64,
-    pub sign: f64,
-    pub rate: f64,
-    pub dividend_yield: f64,
+    pub market: &'a Contract,
 }
 
 impl Payoff<'_> {
     #[inline]
     pub(super) fn at(&self, i: usize) -> f64 {
-        self.factor * self.sign * (self.spots[i] * self.decay - self.strike)
+        self.factor * (self.spots[i] * self.decay - self.market.strike)
     }
 
     /// The first derivative of the exercise value by `ln S`, which equals the second.
     #[inline]
     pub(super) fn slope(&self, i: usize) -> f64 {
-        self.factor * self.sign * self.spots[i] * self.decay
+        self.factor * self.spots[i] * self.decay
     }
 
     /// The gain of exercising over waiting, per unit of time: for a call, the yield on the spot less interest
     /// on the strike; for a put, the opposite.
     #[inline]
     pub(super) fn flow(&self, i: usize) -> f64 {
-        self.factor * self.sign * (self.dividend_yield * self.spots[i] * self.decay - self.rate * self.strike)
+        let market = self.market;
+        self.factor * (market.dividend_yield * self.spots[i] * self.decay - market.rate * market.strike)
     }
 }
 

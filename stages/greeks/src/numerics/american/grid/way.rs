@@ -2,7 +2,7 @@
 //! each.
 
 use super::Dividend;
-use super::market::Market;
+use crate::numerics::formula::Contract;
 use libm::{exp, log, pow, sqrt};
 
 /// The reach of the nodes, in standard deviations.
@@ -17,9 +17,8 @@ const PARTS: i32 = 3;
 
 /// The periods, and where nodes are needed in each.
 pub(super) struct Way<'a> {
-    market: &'a Market,
+    market: &'a Contract,
     log_spot: f64,
-    years: f64,
     due: &'a [Dividend],
     /// The ranges of `ln S` at the ends of the periods, the first period first; fewer if a dividend leaves
     /// nothing of the spot.
@@ -37,11 +36,10 @@ pub(super) struct Part {
 }
 
 impl<'a> Way<'a> {
-    pub(super) fn new(market: &'a Market, spot: f64, years: f64, due: &'a [Dividend]) -> Self {
+    pub(super) fn new(market: &'a Contract, due: &'a [Dividend]) -> Self {
         let mut way = Self {
             market,
-            log_spot: log(spot),
-            years,
+            log_spot: log(market.spot),
             due,
             ranges: Vec::new(),
         };
@@ -64,7 +62,7 @@ impl<'a> Way<'a> {
             let least = due[i + 1..]
                 .iter()
                 .fold(market.strike, |least, dividend| least.min(dividend.amount));
-            let left = years - end;
+            let left = market.years - end;
             let mut floor = log(least) - REACH * market.volatility * sqrt(left) - market.drift().abs() * left;
             // Unless the spot is unlikely to be that low.
             if dividend.amount < 0.5 * exp(low + (REACH - LOW_REACH) * market.volatility * sqrt(end)) {
@@ -77,7 +75,7 @@ impl<'a> Way<'a> {
 
     /// The shift of the range in `ln S` that accounts for the weight of high spots in the price of a call.
     fn skew(&self, time: f64) -> f64 {
-        (self.market.sign + 1.0) * self.market.diffusion() * time
+        (self.market.sign() + 1.0) * self.market.diffusion() * time
     }
 
     fn begin(&self, i: usize) -> f64 {
@@ -85,7 +83,7 @@ impl<'a> Way<'a> {
     }
 
     pub(super) fn end(&self, i: usize) -> f64 {
-        self.due.get(i).map_or(self.years, |dividend| dividend.years)
+        self.due.get(i).map_or(self.market.years, |dividend| dividend.years)
     }
 
     pub(super) fn length(&self, i: usize) -> f64 {
@@ -96,7 +94,7 @@ impl<'a> Way<'a> {
     /// drift is large, towards now with the scale of the spot.
     pub(super) fn parts(&self, i: usize) -> Vec<Part> {
         let length = self.length(i);
-        let left = self.years - self.end(i);
+        let left = self.market.years - self.end(i);
         let mut cuts = vec![0.0];
         for k in (1..PARTS).rev() {
             let cut = (left + length) * pow(RATIO, -f64::from(k)) - left;
@@ -130,11 +128,11 @@ impl<'a> Way<'a> {
     /// The time before a dividend during which a deep in-the-money put waits for it, because interest on the
     /// strike earns less.
     fn wait(&self, i: usize) -> f64 {
-        let Market {
-            rate, strike, sign, ..
+        let Contract {
+            rate, strike, call, ..
         } = *self.market;
         match self.due.get(i) {
-            Some(dividend) if sign < 0.0 && rate > 0.0 => log(1.0 + dividend.amount / strike) / rate,
+            Some(dividend) if !call && rate > 0.0 => log(1.0 + dividend.amount / strike) / rate,
             _ => 0.0,
         }
     }
@@ -158,7 +156,7 @@ impl<'a> Way<'a> {
     /// The part of a range in which the value is not a line.
     fn where_curved(&self, (low, high): (f64, f64), i: usize, from: f64, to: f64) -> (f64, f64) {
         let market = self.market;
-        let left = self.years - self.end(i) + to;
+        let left = self.market.years - self.end(i) + to;
         let reach = REACH * market.volatility * sqrt(left) + self.skew(left) + market.drift().abs() * left;
         let to_come: f64 = self.due[i..].iter().map(|dividend| dividend.amount).sum();
         let (mut first, mut last) = (log(market.strike), log(market.strike + to_come));
