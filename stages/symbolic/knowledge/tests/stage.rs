@@ -1,4 +1,4 @@
-//! `reason/datalog` as a stage: what it stores, and what it does again after a change.
+//! `reason/datalog` as a stage: what it stores and logs.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -68,45 +68,11 @@ fn edges(ring: usize) -> String {
 }
 
 #[test]
-fn a_rerun_after_a_change_does_what_the_change_reaches() {
+fn the_log_counts_facts_and_rule_instances() {
     let (_dir, store) = store();
-    let facts = edges(60);
-    let (_, first, log) = run(&store, &format!("{facts}{RULES}"), json!({})).unwrap();
+    let (_, _, log) = run(&store, &format!("{}{RULES}", edges(60)), json!({})).unwrap();
     // Paths: 60 x 60 in the ring, 45 in the chain; 70 nodes; the pairs of nodes without a path.
-    assert_eq!(log, ["4970 facts derived, from nothing: 5098 rule instances"]);
-    // An edge more in the chain, and one less: most of the model stays as it is.
-    let changed = format!("edge(c9, c10).\n{}{RULES}", facts.replace("edge(c0, c1).\n", ""));
-    let (_, second, log) = run(&store, &changed, json!({})).unwrap();
-    let (_other, fresh) = self::store();
-    let (_, expected, full) = run(&fresh, &changed, json!({})).unwrap();
-    assert_eq!(second, expected, "an incremental run gives other bytes");
-    let instances = |line: &str| -> u64 {
-        let words: Vec<&str> = line.rsplitn(4, ' ').collect();
-        words[2].parse().unwrap()
-    };
-    assert!(
-        log[0].contains("from an earlier model: 1 facts added, 1 retracted; "),
-        "{log:?}"
-    );
-    assert!(full[0].contains("from nothing"), "{full:?}");
-    // Of the ring's 3,600 paths none is looked at; pairs of nodes with the new one are.
-    assert!(
-        instances(&log[0]) < 400 && instances(&full[0]) > 5000,
-        "{log:?} {full:?}"
-    );
-    // Back again: the first bytes.
-    let (_, third, _) = run(&store, &format!("{facts}{RULES}"), json!({})).unwrap();
-    assert_eq!(third, first);
-    // The same facts: nothing is left to do.
-    let (_, again, log) = run(&store, &format!("{facts}{RULES}"), json!({})).unwrap();
-    assert_eq!(again, first);
-    assert!(
-        log[0].ends_with("0 facts added, 0 retracted; 0 derived facts deleted, 0 examined; 0 rule instances"),
-        "{log:?}"
-    );
-    // Other rules: another model.
-    let (_, _, log) = run(&store, &format!("{facts}path(X, Y) :- edge(X, Y).\n"), json!({})).unwrap();
-    assert!(log[0].contains("from nothing"), "{log:?}");
+    assert_eq!(log, ["4970 facts derived, 5098 rule instances"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Semi-naive evaluation, stratum by stratum and depth by depth.
 
-use super::join::{Depths, Plan, Start};
+use super::join::Plan;
 use super::model::{Model, Proof, cost, kept, order};
 use super::rules::Rules;
 use super::table::Fact;
@@ -32,12 +32,12 @@ impl<'a> Model<'a> {
         rules: &[usize],
         check: &mut dyn FnMut(&Self) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut plans: Vec<(usize, Start, Plan)> = Vec::new();
+        let mut plans: Vec<(usize, Option<usize>, Plan)> = Vec::new();
         for &rule in rules {
             let conditions = self.rules.all[rule].positive.len();
             let starts = match conditions {
-                0 => vec![Start::Nothing],
-                _ => (0..conditions).map(Start::Positive).collect(),
+                0 => vec![None],
+                _ => (0..conditions).map(Some).collect(),
             };
             for start in starts {
                 plans.push((rule, start, self.plan(rule, start)));
@@ -73,7 +73,7 @@ impl<'a> Model<'a> {
             }
             for (rule, start, plan) in &plans {
                 match start {
-                    Start::Positive(at) => {
+                    Some(at) => {
                         let predicate = self.rules.all[*rule].positive[*at].predicate;
                         let lists = &mut by_depth[predicate as usize];
                         let Some(new) = lists.get_mut(depth as usize - 1).map(std::mem::take) else {
@@ -108,20 +108,16 @@ impl<'a> Model<'a> {
                 .values
                 .extend_from_slice(self.tables[fact.predicate as usize].values(fact.row));
         }
-        let depths = Depths {
-            most: depth - 1,
-            earlier_below: true,
-        };
         let (tables, table) = (&self.tables, &self.tables[head as usize]);
         found.heads.clear();
         found.children.clear();
         found.count = 0;
         let (heads, children, count) = (&mut found.heads, &mut found.children, &mut found.count);
         self.join
-            .run(tables, safe, plan, &found.values, fact, depths, &mut |instance| {
+            .run(tables, safe, plan, &found.values, fact, depth - 1, &mut |instance| {
                 // What holds at a smaller depth has its proof.
                 let known = table.find(instance.head).map(|row| table.rows[row as usize].depth);
-                if known.is_none_or(|known| known == 0 || known >= depth) {
+                if known.is_none_or(|known| known >= depth) {
                     heads.extend_from_slice(instance.head);
                     children.extend_from_slice(instance.children);
                     *count += 1;

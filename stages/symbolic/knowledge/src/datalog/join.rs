@@ -4,23 +4,11 @@ use super::rules::{Atom, SafeRule};
 use super::table::{Fact, Table};
 use crate::word::{self, Word};
 
-/// The part of a rule from which an evaluation starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Start {
-    /// A positive condition that is a given fact.
-    Positive(usize),
-    /// A negated condition.
-    Negative(usize),
-    /// The head.
-    Head,
-    /// No part: the rule has no positive condition.
-    Nothing,
-}
-
 /// The order in which the conditions of a rule are looked up.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    start: Start,
+    /// The positive condition that is a given fact; `None` where the rule has no positive condition.
+    start: Option<usize>,
     steps: Vec<Step>,
 }
 
@@ -34,12 +22,12 @@ struct Step {
 }
 
 /// A variable without a value.
-pub(super) const UNBOUND: Word = Word::MAX;
+const UNBOUND: Word = Word::MAX;
 
 impl Plan {
     /// The plan of a rule from a start: the next condition is always the one with the most bound arguments; a
     /// negated condition follows as soon as all its arguments are bound.
-    pub(super) fn new(rule: &SafeRule, start: Start) -> Self {
+    pub(super) fn new(rule: &SafeRule, start: Option<usize>) -> Self {
         let mut bound = vec![false; rule.variables];
         let bind = |atom: &Atom, bound: &mut Vec<bool>| {
             for &word in atom.arguments.iter().filter(|&&word| word::is_variable(word)) {
@@ -48,17 +36,9 @@ impl Plan {
         };
         let mut positive: Vec<usize> = (0..rule.positive.len()).collect();
         let mut negative: Vec<usize> = (0..rule.negative.len()).collect();
-        match start {
-            Start::Positive(at) => {
-                bind(&rule.positive[at], &mut bound);
-                positive.remove(at);
-            }
-            Start::Negative(at) => {
-                bind(&rule.negative[at], &mut bound);
-                negative.remove(at);
-            }
-            Start::Head => bind(&rule.head, &mut bound),
-            Start::Nothing => {}
+        if let Some(at) = start {
+            bind(&rule.positive[at], &mut bound);
+            positive.remove(at);
         }
         let is_bound =
             |word: Word, bound: &[bool]| word::is_constant(word) || bound[word::number(word) as usize];
@@ -110,14 +90,6 @@ impl Plan {
     }
 }
 
-/// The facts that conditions may be, by depth: none deeper than `most`; and those before the start, none of
-/// depth `most`, so that an instance with several facts of that depth is found once.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Depths {
-    pub most: u32,
-    pub earlier_below: bool,
-}
-
 /// The buffers of a join.
 #[derive(Debug, Default)]
 pub(super) struct Join {
@@ -135,7 +107,7 @@ pub(super) struct Instance<'a> {
     pub children: &'a [Fact],
 }
 
-pub(super) fn value(word: Word, bindings: &[Word]) -> Word {
+fn value(word: Word, bindings: &[Word]) -> Word {
     match word::is_variable(word) {
         true => bindings[word::number(word) as usize],
         false => word,
@@ -143,7 +115,7 @@ pub(super) fn value(word: Word, bindings: &[Word]) -> Word {
 }
 
 /// Binds an atom's variables to a fact's values; the variables that were bound are appended to `trail`.
-pub(super) fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u32>) -> bool {
+fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: &mut Vec<u32>) -> bool {
     for (&word, &given) in atom.arguments.iter().zip(values) {
         let bound = value(word, bindings);
         if bound == UNBOUND {
@@ -157,8 +129,9 @@ pub(super) fn unify(atom: &Atom, values: &[Word], bindings: &mut [Word], trail: 
 }
 
 impl Join {
-    /// Passes on all instances of a rule that start from `values`, the values of the start's atom. `fact` is
-    /// the fact of a positive condition.
+    /// Passes on all instances of a rule that start from `fact`, with the given values, and have no condition
+    /// deeper than `most`. Conditions before the start are less deep, so that an instance with several facts
+    /// of that depth is found once.
     pub(super) fn run(
         &mut self,
         tables: &[Table],
@@ -166,22 +139,17 @@ impl Join {
         plan: &Plan,
         values: &[Word],
         fact: Fact,
-        depths: Depths,
+        most: u32,
         found: &mut dyn FnMut(&Instance<'_>),
     ) {
         self.bindings.clear();
         self.bindings.resize(rule.variables, UNBOUND);
         self.children.clear();
         self.children.resize(rule.positive.len(), fact);
-        let atom = match plan.start {
-            Start::Positive(at) => Some(&rule.positive[at]),
-            Start::Negative(at) => Some(&rule.negative[at]),
-            Start::Head => Some(&rule.head),
-            Start::Nothing => None,
-        };
         let mut trail = Vec::new();
-        if atom.is_none_or(|atom| unify(atom, values, &mut self.bindings, &mut trail)) {
-            self.step(tables, rule, plan, 0, depths, &mut trail, found);
+        let start = plan.start.map(|at| &rule.positive[at]);
+        if start.is_none_or(|atom| unify(atom, values, &mut self.bindings, &mut trail)) {
+            self.step(tables, rule, plan, 0, most, &mut trail, found);
         }
     }
 
@@ -193,7 +161,7 @@ impl Join {
         rule: &SafeRule,
         plan: &Plan,
         at: usize,
-        depths: Depths,
+        most: u32,
         trail: &mut Vec<u32>,
         found: &mut dyn FnMut(&Instance<'_>),
     ) {
@@ -213,15 +181,14 @@ impl Join {
             let atom = &rule.negative[step.condition];
             let values: Vec<Word> = atom.arguments.iter().map(|&word| value(word, &self.bindings)).collect();
             if !tables[atom.predicate as usize].holds(&values) {
-                self.step(tables, rule, plan, at + 1, depths, trail, found);
+                self.step(tables, rule, plan, at + 1, most, trail, found);
             }
             return;
         }
         let atom = &rule.positive[step.condition];
         let table = &tables[atom.predicate as usize];
-        let is_earlier =
-            depths.earlier_below && matches!(plan.start, Start::Positive(start) if step.condition < start);
-        let most = depths.most - u32::from(is_earlier);
+        let is_earlier = plan.start.is_some_and(|start| step.condition < start);
+        let deepest = most - u32::from(is_earlier);
         let bindings = &self.bindings;
         let bound = (0..32).filter(|argument| step.mask >> argument & 1 == 1);
         let listed = table.matching(
@@ -232,7 +199,7 @@ impl Join {
         for i in 0..count {
             let row = listed.map_or(i as u32, |rows| rows[i]);
             let depth = table.rows[row as usize].depth;
-            if depth == 0 || depth > most {
+            if depth == 0 || depth > deepest {
                 continue;
             }
             let mark = trail.len();
@@ -241,7 +208,7 @@ impl Join {
                     predicate: atom.predicate,
                     row,
                 };
-                self.step(tables, rule, plan, at + 1, depths, trail, found);
+                self.step(tables, rule, plan, at + 1, most, trail, found);
             }
             for variable in trail.drain(mark..) {
                 self.bindings[variable as usize] = UNBOUND;

@@ -2,12 +2,10 @@
 //! stratified negation.
 //!
 //! The model is built depth by depth (`evaluate`): what has a proof of depth h is found from what was new at
-//! depth h - 1, so that the first proof of a fact is one of least depth. Changed facts are carried through an
-//! earlier model (`incremental`), with the same result to the byte: which proof is kept depends on the facts
-//! alone, not on the way to them.
+//! depth h - 1, so that the first proof of a fact is one of least depth. Which proof is kept depends on the
+//! facts alone, not on the way to them.
 
 mod evaluate;
-mod incremental;
 mod join;
 mod model;
 mod output;
@@ -15,7 +13,6 @@ mod rules;
 mod stage;
 mod table;
 
-pub use incremental::Changes;
 pub use model::Model;
 pub use rules::Rules;
 pub use stage::{Datalog, DatalogConfig};

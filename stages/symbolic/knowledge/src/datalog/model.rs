@@ -1,6 +1,6 @@
 //! Models: the facts that hold, each with its least proof.
 
-use super::join::{Join, Plan, Start};
+use super::join::{Join, Plan};
 use super::rules::Rules;
 use super::table::{Fact, GIVEN, Table};
 use crate::knowledge_base::KnowledgeBase;
@@ -19,12 +19,12 @@ pub struct Model<'a> {
 
 /// A proof that was found for a fact.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Proof<C> {
+pub(super) struct Proof<'t> {
     pub depth: u32,
     pub steps: u32,
     pub rule: u32,
     /// The facts that match the rule's positive conditions.
-    pub children: C,
+    pub children: &'t [Fact],
 }
 
 impl<'a> Model<'a> {
@@ -64,7 +64,7 @@ impl<'a> Model<'a> {
     }
 
     /// The plan of a rule; builds the indices that the plan looks up.
-    pub(super) fn plan(&mut self, rule: usize, start: Start) -> Plan {
+    pub(super) fn plan(&mut self, rule: usize, start: Option<usize>) -> Plan {
         let rule = &self.rules.all[rule];
         let plan = Plan::new(rule, start);
         for (predicate, mask) in plan.indices(rule) {
@@ -91,7 +91,7 @@ pub(super) fn cost(tables: &[Table], children: &[Fact]) -> (u32, u32) {
 }
 
 /// The proof that is kept for a fact; `None` where the fact does not hold.
-pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option<Proof<&'t [Fact]>> {
+pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option<Proof<'t>> {
     let table = &tables[fact.predicate as usize];
     let row = &table.rows[fact.row as usize];
     let conditions = match row.rule {
@@ -108,15 +108,10 @@ pub(super) fn kept<'t>(rules: &Rules, tables: &'t [Table], fact: Fact) -> Option
 
 /// The order of two proofs of a fact: by depth, steps, rule, and the names of the constants in their
 /// conditions. Given facts come first.
-pub(super) fn order<A: AsRef<[Fact]>, B: AsRef<[Fact]>>(
-    knowledge: &KnowledgeBase,
-    tables: &[Table],
-    a: &Proof<A>,
-    b: &Proof<B>,
-) -> Ordering {
+pub(super) fn order(knowledge: &KnowledgeBase, tables: &[Table], a: &Proof<'_>, b: &Proof<'_>) -> Ordering {
     let key = (a.rule != GIVEN, a.depth, a.steps, a.rule);
     key.cmp(&(b.rule != GIVEN, b.depth, b.steps, b.rule)).then_with(|| {
-        let pairs = a.children.as_ref().iter().zip(b.children.as_ref());
+        let pairs = a.children.iter().zip(b.children);
         pairs
             .filter(|(x, y)| x != y)
             .map(|(&x, &y)| by_name(knowledge, tables, x, y))

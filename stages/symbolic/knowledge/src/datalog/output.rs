@@ -17,10 +17,7 @@ impl Model<'_> {
         let mut sizes = Vec::with_capacity(self.tables.len());
         for (predicate, table) in self.tables.iter().enumerate() {
             let start = order.len();
-            let rows = (0..table.rows.len() as u32).filter(|&row| {
-                let row = &table.rows[row as usize];
-                row.depth > 0 && row.rule != GIVEN
-            });
+            let rows = (0..table.rows.len() as u32).filter(|&row| table.rows[row as usize].rule != GIVEN);
             order.extend(rows.map(|row| Fact {
                 predicate: predicate as u32,
                 row,

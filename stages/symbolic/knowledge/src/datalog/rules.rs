@@ -35,8 +35,6 @@ pub struct Rules {
     pub(super) all: Vec<SafeRule>,
     /// The rules of each stratum, as indices into `all`. A negated condition belongs to a lower stratum.
     pub(super) strata: Vec<Vec<usize>>,
-    /// The stratum of each predicate; 0 for a predicate without rules.
-    pub(super) stratum_of: Vec<usize>,
 }
 
 impl Rules {
@@ -55,11 +53,7 @@ impl Rules {
         for (place, rule) in all.iter().enumerate() {
             strata[stratum_of[rule.head.predicate as usize]].push(place);
         }
-        Ok(Self {
-            all,
-            strata,
-            stratum_of,
-        })
+        Ok(Self { all, strata })
     }
 }
 

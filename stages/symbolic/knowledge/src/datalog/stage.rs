@@ -1,18 +1,12 @@
 //! `reason/datalog`.
 
-use super::incremental::Changes;
 use super::model::Model;
 use super::rules::Rules;
-use crate::artifact::{self, DERIVED, KNOWLEDGE};
-use crate::derived::Derived;
-use crate::knowledge_base::KnowledgeBase;
-use crate::print;
-use bytes::Bytes;
-use cache::{BlobRef, KeyHasher};
+use crate::artifact::{self, KNOWLEDGE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::{Context, InputPort, Memo, OutputPort, Outputs, PortType, Ports, StageError, StageKind};
+use stages_core::{Context, InputPort, OutputPort, Outputs, PortType, Ports, StageError, StageKind};
 
 /// The bounds of the evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,13 +22,6 @@ pub struct DatalogConfig {
 
 /// `reason/datalog`.
 pub struct Datalog;
-
-/// The value of the memo of a rule set: the last model that was computed with it, to start from.
-#[derive(Serialize, Deserialize)]
-struct Last {
-    knowledge: BlobRef,
-    derived: BlobRef,
-}
 
 impl StageKind for Datalog {
     type Config = DatalogConfig;
@@ -65,7 +52,6 @@ impl StageKind for Datalog {
             .ok_or_else(|| StageError::new(format!("the knowledge base has no `{KNOWLEDGE}`")))?
             .blob_ref();
         let rules = Rules::of(&knowledge)?;
-        let memo = memo(config, &knowledge);
         context.progress(0, None, "deriving");
         let mut check = |model: &Model<'_>| {
             context.check_cancelled()?;
@@ -78,33 +64,17 @@ impl StageKind for Datalog {
                 )),
             }
         };
-        let last = context.cached(&memo, |value| last(context, value))?;
-        let (model, log) = match &last {
-            Some((before, derived)) => {
-                let (model, changes) =
-                    Model::update(&knowledge, &rules, config.depth, before, derived, &mut check)?;
-                let log = changed(&changes);
-                (model, log)
-            }
-            None => {
-                let model = Model::evaluate(&knowledge, &rules, config.depth, &mut check)?;
-                let log = format!("from nothing: {} rule instances", model.instances());
-                (model, log)
-            }
-        };
+        let model = Model::evaluate(&knowledge, &rules, config.depth, &mut check)?;
         check(&model)?;
         let too_many =
             |_| StageError::new("the derived facts are too many for 32-bit offsets").hint("bound `depth`");
         let derived = model.derived().map_err(too_many)?;
-        context.log(format!("{} facts derived, {log}", derived.len()));
+        context.log(format!(
+            "{} facts derived, {} rule instances",
+            derived.len(),
+            model.instances()
+        ));
         let blob = artifact::put(&context.store, |out| derived.write(out))?;
-        let value = Last {
-            knowledge: base,
-            derived: blob,
-        };
-        let value = serde_json::to_vec(&value).map_err(|err| StageError::new(err.to_string()))?;
-        // The latest model replaces the one before: any model of these rules is a start.
-        context.compute_memo(&memo, || Ok(value))?;
         let mut meta = input.artifact.meta.clone();
         meta["derived"] = json!({
             "facts": derived.len(),
@@ -114,48 +84,4 @@ impl StageKind for Datalog {
         let digest = artifact::write(&context.store, base, Some(blob), meta)?;
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }
-}
-
-fn changed(changes: &Changes) -> String {
-    format!(
-        "from an earlier model: {} facts added, {} retracted; {} derived facts deleted, {} examined; {} \
-        rule instances",
-        changes.added, changes.retracted, changes.deleted, changes.examined, changes.instances
-    )
-}
-
-/// The memo of the last model with the rules of a knowledge base.
-fn memo(config: &DatalogConfig, knowledge: &KnowledgeBase) -> Memo {
-    let mut hasher = KeyHasher::new("reason/datalog rules");
-    for rule in 0..knowledge.rules() as u32 {
-        let rule = knowledge.rule(rule);
-        for text in [rule.head, rule.body].map(|words| print::terms(&knowledge.symbols, words).join(", ")) {
-            hasher = hasher.field(text.as_bytes());
-        }
-    }
-    let rules = hasher.memo_key().to_hex();
-    Memo::new(
-        "reason/datalog model v1",
-        &[rules.as_bytes(), &config.depth.to_le_bytes()],
-        "model",
-    )
-}
-
-/// The last model, if its files are still in the store.
-fn last(context: &Context, value: BlobRef) -> Result<Option<(KnowledgeBase, Derived)>, StageError> {
-    let Ok(last) = serde_json::from_slice::<Last>(&context.store.blob(value.blob)?) else {
-        return Ok(None);
-    };
-    if !context.store.has(last.knowledge) || !context.store.has(last.derived) {
-        return Ok(None);
-    }
-    let file = |blob: BlobRef| -> Result<Bytes, StageError> {
-        Ok(Bytes::from_owner(context.store.blob(blob.blob)?))
-    };
-    let damaged = |name: &str| {
-        StageError::new(format!("`{name}` of an earlier model is damaged")).hint("run the stage with --force")
-    };
-    let before = KnowledgeBase::open(file(last.knowledge)?).map_err(|_| damaged(KNOWLEDGE))?;
-    let derived = Derived::open(file(last.derived)?).map_err(|_| damaged(DERIVED))?;
-    Ok(Some((before, derived)))
 }
