@@ -213,7 +213,7 @@ fn too_large() -> StageError {
 
 /// The facts of the tree: `father` and `mother` of each child, `married` both ways, `brother` and `sister` of
 /// each sibling, `male` or `female` of everybody.
-fn facts(people: &[Person]) -> Result<Program, TooMany> {
+pub(crate) fn facts(people: &[Person]) -> Result<Program, TooMany> {
     let mut builder = ProgramBuilder::default();
     let names: Vec<Word> = (0..people.len())
         .map(|person| {

@@ -51,29 +51,27 @@ pub(super) fn signs(width: usize, len: usize) -> Vec<f32> {
         .collect()
 }
 
-#[inline(always)]
-fn atoms_body<const FMA: bool>(places: Places, atoms: &[u32], out: &mut [f32]) {
-    let e = places.len;
-    for (atom, out) in atoms.chunks_exact(places.width).zip(out.chunks_exact_mut(e)) {
-        out.copy_from_slice(places.bias);
-        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-            let row = &places.table[token as usize * e..][..e];
-            let weight = &places.weights[place * e..][..e];
-            for i in 0..e {
-                out[i] = mul_add::<FMA>(weight[i], row[i], out[i]);
+kernel![
+    /// The embeddings `[N, E]` of atoms `[N, W]`.
+    pub(super) fn atoms(places: Places<'_>, atoms: &[u32], out: &mut [f32]) {
+        let e = places.len;
+        for (atom, out) in atoms.chunks_exact(places.width).zip(out.chunks_exact_mut(e)) {
+            out.copy_from_slice(places.bias);
+            for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                let row = &places.table[token as usize * e..][..e];
+                let weight = &places.weights[place * e..][..e];
+                for i in 0..e {
+                    out[i] = mul_add::<FMA>(weight[i], row[i], out[i]);
+                }
             }
-        }
-        if places.squashed {
-            for x in out {
-                *x = tanh::<FMA>(*x);
+            if places.squashed {
+                for x in out {
+                    *x = tanh::<FMA>(*x);
+                }
             }
         }
     }
-}
-kernel! {
-    /// The embeddings `[N, E]` of atoms `[N, W]`.
-    pub(super) fn atoms(places: Places<'_>, atoms: &[u32], out: &mut [f32]) = atoms_body
-}
+];
 
 /// The gradients with respect to the parameters of [`Places`], which are added to; those of weights and bias
 /// only where they are learned.
@@ -82,58 +80,55 @@ pub(super) struct PlacesGradient<'a> {
     pub learned: Option<(&'a mut [f32], &'a mut [f32])>,
 }
 
-#[inline(always)]
-fn atoms_back_body<const FMA: bool>(
-    places: Places,
-    atoms: &[u32],
-    embedded: &[f32],
-    above: &[f32],
-    by: f32,
-    scratch: &mut Vec<f32>,
-    gradient: &mut PlacesGradient,
-) {
-    let e = places.len;
-    let above = &above[..e];
-    scratch.resize(e, 0.0);
-    let dz = &mut scratch[..e];
-    for (atom, y) in atoms.chunks_exact(places.width).zip(embedded.chunks_exact(e)) {
-        for i in 0..e {
-            dz[i] = by * above[i];
-        }
-        if places.squashed {
+kernel![
+    /// Adds the gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the
+    /// embeddings `[N, E]` of atoms `[N, W]`.
+    pub(super) fn atoms_back(
+        places: Places<'_>,
+        atoms: &[u32],
+        embedded: &[f32],
+        above: &[f32],
+        by: f32,
+        scratch: &mut Vec<f32>,
+        gradient: &mut PlacesGradient<'_>,
+    ) {
+        let e = places.len;
+        let above = &above[..e];
+        scratch.resize(e, 0.0);
+        let dz = &mut scratch[..e];
+        for (atom, y) in atoms.chunks_exact(places.width).zip(embedded.chunks_exact(e)) {
             for i in 0..e {
-                dz[i] *= 1.0 - y[i] * y[i];
+                dz[i] = by * above[i];
             }
-        }
-        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-            let by_row = &mut gradient.table[token as usize * e..][..e];
-            let weight = &places.weights[place * e..][..e];
-            for i in 0..e {
-                by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
+            if places.squashed {
+                for i in 0..e {
+                    dz[i] *= 1.0 - y[i] * y[i];
+                }
             }
-        }
-        let Some((by_weights, by_bias)) = &mut gradient.learned else {
-            continue;
-        };
-        let by_bias = &mut by_bias[..e];
-        for i in 0..e {
-            by_bias[i] += dz[i];
-        }
-        for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-            let row = &places.table[token as usize * e..][..e];
-            let by_weight = &mut by_weights[place * e..][..e];
+            for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                let by_row = &mut gradient.table[token as usize * e..][..e];
+                let weight = &places.weights[place * e..][..e];
+                for i in 0..e {
+                    by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
+                }
+            }
+            let Some((by_weights, by_bias)) = &mut gradient.learned else {
+                continue;
+            };
+            let by_bias = &mut by_bias[..e];
             for i in 0..e {
-                by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
+                by_bias[i] += dz[i];
+            }
+            for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
+                let row = &places.table[token as usize * e..][..e];
+                let by_weight = &mut by_weights[place * e..][..e];
+                for i in 0..e {
+                    by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
+                }
             }
         }
     }
-}
-kernel! {
-    /// Adds the gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the
-    /// embeddings `[N, E]` of atoms `[N, W]`.
-    pub(super) fn atoms_back(places: Places<'_>, atoms: &[u32], embedded: &[f32], above: &[f32], by: f32,
-        scratch: &mut Vec<f32>, gradient: &mut PlacesGradient<'_>) = atoms_back_body
-}
+];
 
 /// The candidates of an environment: the tokens of their atoms, and the index of each candidate's first atom.
 pub(super) type Bags<'a> = (&'a [u32], &'a [u32]);
@@ -147,26 +142,24 @@ pub(super) fn share(pooling: Pooling, atoms: usize) -> f32 {
     }
 }
 
-#[inline(always)]
-fn pool_body<const FMA: bool>(pooling: Pooling, embedded: &[f32], out: &mut [f32]) {
-    let e = out.len();
-    out.fill(0.0);
-    for row in embedded.chunks_exact(e) {
-        for i in 0..e {
-            out[i] += row[i];
-        }
-    }
-    let share = share(pooling, embedded.len() / e);
-    if share != 1.0 {
-        for x in out {
-            *x *= share;
-        }
-    }
-}
-kernel! {
+kernel![
     /// The embedding `[E]` of a bag, from the embeddings of its atoms `[n, E]`; zeros where there are none.
-    pub(super) fn pool(pooling: Pooling, embedded: &[f32], out: &mut [f32]) = pool_body
-}
+    pub(super) fn pool(pooling: Pooling, embedded: &[f32], out: &mut [f32]) {
+        let e = out.len();
+        out.fill(0.0);
+        for row in embedded.chunks_exact(e) {
+            for i in 0..e {
+                out[i] += row[i];
+            }
+        }
+        let share = share(pooling, embedded.len() / e);
+        if share != 1.0 {
+            for x in out {
+                *x *= share;
+            }
+        }
+    }
+];
 
 #[inline(always)]
 fn dot<const FMA: bool>(x: &[f32], y: &[f32]) -> f32 {
@@ -188,49 +181,39 @@ fn dot<const FMA: bool>(x: &[f32], y: &[f32]) -> f32 {
     lanes[0] + rest
 }
 
-#[inline(always)]
-fn scores_body<const FMA: bool>(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) {
-    for (row, out) in candidates.chunks_exact(query.len()).zip(out) {
-        *out = by * dot::<FMA>(query, row);
-    }
-}
-kernel! {
+kernel![
     /// `by` times the dot product of `query` `[E]` with each row of `candidates` `[n, E]`.
-    pub(super) fn scores(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) = scores_body
-}
-
-#[inline(always)]
-fn weighted_sum_body<const FMA: bool>(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) {
-    let e = out.len();
-    out.fill(0.0);
-    for (row, &weight) in rows.chunks_exact(e).zip(weights) {
-        let weight = by * weight;
-        for i in 0..e {
-            out[i] = mul_add::<FMA>(weight, row[i], out[i]);
+    pub(super) fn scores(query: &[f32], candidates: &[f32], by: f32, out: &mut [f32]) {
+        for (row, out) in candidates.chunks_exact(query.len()).zip(out) {
+            *out = by * dot::<FMA>(query, row);
         }
     }
-}
-kernel! {
-    /// `by` times the weighted sum of the rows `[n, E]`.
-    pub(super) fn weighted_sum(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) = weighted_sum_body
-}
 
-#[inline(always)]
-fn log_softmax_body<const FMA: bool>(row: &mut [f32]) {
-    let mut most = f32::NEG_INFINITY;
-    for &x in &*row {
-        most = if x > most { x } else { most };
+    /// `by` times the weighted sum of the rows `[n, E]`.
+    pub(super) fn weighted_sum(weights: &[f32], rows: &[f32], by: f32, out: &mut [f32]) {
+        let e = out.len();
+        out.fill(0.0);
+        for (row, &weight) in rows.chunks_exact(e).zip(weights) {
+            let weight = by * weight;
+            for i in 0..e {
+                out[i] = mul_add::<FMA>(weight, row[i], out[i]);
+            }
+        }
     }
-    let mut sum = 0.0_f32;
-    for &x in &*row {
-        sum += exp::<FMA>(x - most);
-    }
-    let log = most + ln::<FMA>(sum);
-    for x in row {
-        *x -= log;
-    }
-}
-kernel! {
+
     /// x := x - ln sum e^x.
-    pub(super) fn log_softmax(row: &mut [f32]) = log_softmax_body
-}
+    pub(super) fn log_softmax(row: &mut [f32]) {
+        let mut most = f32::NEG_INFINITY;
+        for &x in &*row {
+            most = if x > most { x } else { most };
+        }
+        let mut sum = 0.0_f32;
+        for &x in &*row {
+            sum += exp::<FMA>(x - most);
+        }
+        let log = most + ln::<FMA>(sum);
+        for x in row {
+            *x -= log;
+        }
+    }
+];

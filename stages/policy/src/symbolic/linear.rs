@@ -137,126 +137,109 @@ fn atoms<'a>(tokens: &'a [u32], starts: &[u32], bag: &[u32], width: usize) -> &'
     &tokens[(bag[0] - starts[0]) as usize * width..(bag[1] - starts[0]) as usize * width]
 }
 
-#[inline(always)]
-fn weigh_body<const FMA: bool>(
-    places: Places,
-    queries: &[f32],
-    by_lane: &mut [f32],
-    by_state: &mut [f32],
-    of_bias: &mut [f32],
-) {
-    let e = places.len;
-    for (lane, query) in queries.chunks_exact(e).enumerate() {
-        for (place, weight) in places.weights.chunks_exact(e).enumerate() {
-            let to = &mut by_state[(place * BLOCK + lane) * e..][..e];
-            for i in 0..e {
-                to[i] = weight[i] * query[i];
-                by_lane[(place * e + i) * BLOCK + lane] = to[i];
-            }
-        }
-        of_bias[lane] = query.iter().zip(places.bias).map(|(x, y)| x * y).sum();
-    }
-}
-kernel! {
+kernel![
     /// The queries `[n, E]`, weighted by each place, and their products with the bias.
-    fn weigh(places: Places<'_>, queries: &[f32], by_lane: &mut [f32], by_state: &mut [f32],
-        of_bias: &mut [f32]) = weigh_body
-}
-
-#[inline(always)]
-fn parts_body<const FMA: bool>(places: Places, rows: &[u32], by_lane: &[f32], out: &mut [f32]) {
-    let e = places.len;
-    let v = places.table.len() / e;
-    for (&key, out) in rows.iter().zip(out.chunks_exact_mut(BLOCK)) {
-        let (place, token) = (key as usize / v, key as usize % v);
-        let row = &places.table[token * e..][..e];
-        let queries = &by_lane[place * e * BLOCK..][..e * BLOCK];
-        let mut sums = [0.0_f32; BLOCK];
-        for (&x, queries) in row.iter().zip(queries.chunks_exact(BLOCK)) {
-            for lane in 0..BLOCK {
-                sums[lane] = mul_add::<FMA>(x, queries[lane], sums[lane]);
+    fn weigh(
+        places: Places<'_>,
+        queries: &[f32],
+        by_lane: &mut [f32],
+        by_state: &mut [f32],
+        of_bias: &mut [f32],
+    ) {
+        let e = places.len;
+        for (lane, query) in queries.chunks_exact(e).enumerate() {
+            for (place, weight) in places.weights.chunks_exact(e).enumerate() {
+                let to = &mut by_state[(place * BLOCK + lane) * e..][..e];
+                for i in 0..e {
+                    to[i] = weight[i] * query[i];
+                    by_lane[(place * e + i) * BLOCK + lane] = to[i];
+                }
             }
+            of_bias[lane] = query.iter().zip(places.bias).map(|(x, y)| x * y).sum();
         }
-        out.copy_from_slice(&sums);
     }
-}
-kernel! {
+
     /// The dot product of each row's embedding with all queries, weighted by the row's place.
-    fn parts(places: Places<'_>, rows: &[u32], by_lane: &[f32], out: &mut [f32]) = parts_body
-}
-
-#[inline(always)]
-fn parts_back_body<const FMA: bool>(
-    places: Places,
-    rows: &[u32],
-    slopes: &[f32],
-    by_state: &[f32],
-    sums: &mut [f32],
-    table: &mut [f32],
-) {
-    let e = places.len;
-    let v = places.table.len() / e;
-    for (&key, slopes) in rows.iter().zip(slopes.chunks_exact(BLOCK)) {
-        let (place, token) = (key as usize / v, key as usize % v);
-        let row = &places.table[token * e..][..e];
-        let to_row = &mut table[token * e..][..e];
-        let sums = &mut sums[place * e * BLOCK..][..e * BLOCK];
-        for (&x, sums) in row.iter().zip(sums.chunks_exact_mut(BLOCK)) {
-            for lane in 0..BLOCK {
-                sums[lane] = mul_add::<FMA>(x, slopes[lane], sums[lane]);
+    fn parts(places: Places<'_>, rows: &[u32], by_lane: &[f32], out: &mut [f32]) {
+        let e = places.len;
+        let v = places.table.len() / e;
+        for (&key, out) in rows.iter().zip(out.chunks_exact_mut(BLOCK)) {
+            let (place, token) = (key as usize / v, key as usize % v);
+            let row = &places.table[token * e..][..e];
+            let queries = &by_lane[place * e * BLOCK..][..e * BLOCK];
+            let mut sums = [0.0_f32; BLOCK];
+            for (&x, queries) in row.iter().zip(queries.chunks_exact(BLOCK)) {
+                for lane in 0..BLOCK {
+                    sums[lane] = mul_add::<FMA>(x, queries[lane], sums[lane]);
+                }
             }
-        }
-        for (lane, &slope) in slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0) {
-            let query = &by_state[(place * BLOCK + lane) * e..][..e];
-            for i in 0..e {
-                to_row[i] = mul_add::<FMA>(slope, query[i], to_row[i]);
-            }
+            out.copy_from_slice(&sums);
         }
     }
-}
-kernel! {
+
     /// The backward pass of [`parts`]: adds to the gradients of the tokens' embeddings, and sums the
     /// embeddings by place and state, each times its gradient.
-    fn parts_back(places: Places<'_>, rows: &[u32], slopes: &[f32], by_state: &[f32], sums: &mut [f32],
-        table: &mut [f32]) = parts_back_body
-}
-
-#[inline(always)]
-fn weigh_back_body<const FMA: bool>(
-    places: Places,
-    queries: &[f32],
-    sums: &[f32],
-    of_bias: &[f32],
-    to_queries: &mut [f32],
-    gradient: &mut PlacesGradient,
-) {
-    let e = places.len;
-    for (lane, (query, to)) in queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e)).enumerate() {
-        for i in 0..e {
-            to[i] = of_bias[lane] * places.bias[i];
-        }
-        for (place, weight) in places.weights.chunks_exact(e).enumerate() {
-            for i in 0..e {
-                let sum = sums[(place * e + i) * BLOCK + lane];
-                to[i] = mul_add::<FMA>(weight[i], sum, to[i]);
+    fn parts_back(
+        places: Places<'_>,
+        rows: &[u32],
+        slopes: &[f32],
+        by_state: &[f32],
+        sums: &mut [f32],
+        table: &mut [f32],
+    ) {
+        let e = places.len;
+        let v = places.table.len() / e;
+        for (&key, slopes) in rows.iter().zip(slopes.chunks_exact(BLOCK)) {
+            let (place, token) = (key as usize / v, key as usize % v);
+            let row = &places.table[token * e..][..e];
+            let to_row = &mut table[token * e..][..e];
+            let sums = &mut sums[place * e * BLOCK..][..e * BLOCK];
+            for (&x, sums) in row.iter().zip(sums.chunks_exact_mut(BLOCK)) {
+                for lane in 0..BLOCK {
+                    sums[lane] = mul_add::<FMA>(x, slopes[lane], sums[lane]);
+                }
             }
-        }
-        let Some((by_weights, by_bias)) = &mut gradient.learned else {
-            continue;
-        };
-        for i in 0..e {
-            by_bias[i] = mul_add::<FMA>(of_bias[lane], query[i], by_bias[i]);
-        }
-        for (place, by_weight) in by_weights.chunks_exact_mut(e).enumerate() {
-            for i in 0..e {
-                let sum = sums[(place * e + i) * BLOCK + lane];
-                by_weight[i] = mul_add::<FMA>(query[i], sum, by_weight[i]);
+            for (lane, &slope) in slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0) {
+                let query = &by_state[(place * BLOCK + lane) * e..][..e];
+                for i in 0..e {
+                    to_row[i] = mul_add::<FMA>(slope, query[i], to_row[i]);
+                }
             }
         }
     }
-}
-kernel! {
+
     /// Writes the gradients of the queries, and adds to those of weights and bias.
-    fn weigh_back(places: Places<'_>, queries: &[f32], sums: &[f32], of_bias: &[f32], to_queries: &mut [f32],
-        gradient: &mut PlacesGradient<'_>) = weigh_back_body
-}
+    fn weigh_back(
+        places: Places<'_>,
+        queries: &[f32],
+        sums: &[f32],
+        of_bias: &[f32],
+        to_queries: &mut [f32],
+        gradient: &mut PlacesGradient<'_>,
+    ) {
+        let e = places.len;
+        for (lane, (query, to)) in queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e)).enumerate() {
+            for i in 0..e {
+                to[i] = of_bias[lane] * places.bias[i];
+            }
+            for (place, weight) in places.weights.chunks_exact(e).enumerate() {
+                for i in 0..e {
+                    let sum = sums[(place * e + i) * BLOCK + lane];
+                    to[i] = mul_add::<FMA>(weight[i], sum, to[i]);
+                }
+            }
+            let Some((by_weights, by_bias)) = &mut gradient.learned else {
+                continue;
+            };
+            for i in 0..e {
+                by_bias[i] = mul_add::<FMA>(of_bias[lane], query[i], by_bias[i]);
+            }
+            for (place, by_weight) in by_weights.chunks_exact_mut(e).enumerate() {
+                for i in 0..e {
+                    let sum = sums[(place * e + i) * BLOCK + lane];
+                    by_weight[i] = mul_add::<FMA>(query[i], sum, by_weight[i]);
+                }
+            }
+        }
+    }
+];

@@ -178,69 +178,55 @@ impl Recurrent {
     }
 }
 
-#[inline(always)]
-fn cells_body<const FMA: bool>(
-    gates: &mut [f32],
-    before: &[f32],
-    keep: &[f32],
-    after: &mut [f32],
-    output: &mut [f32],
-) {
-    let h = gates.len() / 4 / keep.len();
-    for (row, (gates, &keep)) in gates.chunks_exact_mut(4 * h).zip(keep).enumerate() {
-        let (before, after) = (&before[row * h..][..h], &mut after[row * h..][..h]);
-        let output = &mut output[row * h..][..h];
-        let (input, rest) = gates.split_at_mut(h);
-        let (forget, rest) = rest.split_at_mut(h);
-        let (cell, out) = rest.split_at_mut(h);
-        let out = &mut out[..h];
-        for i in 0..h {
-            input[i] = sigmoid::<FMA>(input[i]);
-            forget[i] = sigmoid::<FMA>(forget[i]);
-            cell[i] = tanh::<FMA>(cell[i]);
-            out[i] = sigmoid::<FMA>(out[i]);
-            after[i] = mul_add::<FMA>(forget[i] * keep, before[i], input[i] * cell[i]);
-            output[i] = out[i] * tanh::<FMA>(after[i]);
-        }
-    }
-}
-kernel! {
+kernel![
     /// Turns the gates' sums `[b, 4H]` into the gates (input, forget, cell, output), and writes the cells
     /// after the step and the outputs.
-    fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32],
-        output: &mut [f32]) = cells_body
-}
-
-#[inline(always)]
-fn cells_back_body<const FMA: bool>(
-    gates: &[f32],
-    before: &[f32],
-    keep: &[f32],
-    after: &[f32],
-    by_output: &[f32],
-    by_cells: &mut [f32],
-    by_gates: &mut [f32],
-) {
-    let h = gates.len() / 4 / keep.len();
-    for (row, (gates, &keep)) in gates.chunks_exact(4 * h).zip(keep).enumerate() {
-        let (before, after) = (&before[row * h..][..h], &after[row * h..][..h]);
-        let (by_output, by_cells) = (&by_output[row * h..][..h], &mut by_cells[row * h..][..h]);
-        let by_gates = &mut by_gates[row * 4 * h..][..4 * h];
-        for i in 0..h {
-            let (input, forget, cell, out) = (gates[i], gates[h + i], gates[2 * h + i], gates[3 * h + i]);
-            let c = tanh::<FMA>(after[i]);
-            let dc = mul_add::<FMA>(by_output[i] * out, 1.0 - c * c, by_cells[i]);
-            by_gates[i] = dc * cell * input * (1.0 - input);
-            by_gates[h + i] = dc * keep * before[i] * forget * (1.0 - forget);
-            by_gates[2 * h + i] = dc * input * (1.0 - cell * cell);
-            by_gates[3 * h + i] = by_output[i] * c * out * (1.0 - out);
-            by_cells[i] = dc * forget * keep;
+    fn cells(gates: &mut [f32], before: &[f32], keep: &[f32], after: &mut [f32], output: &mut [f32]) {
+        let h = gates.len() / 4 / keep.len();
+        for (row, (gates, &keep)) in gates.chunks_exact_mut(4 * h).zip(keep).enumerate() {
+            let (before, after) = (&before[row * h..][..h], &mut after[row * h..][..h]);
+            let output = &mut output[row * h..][..h];
+            let (input, rest) = gates.split_at_mut(h);
+            let (forget, rest) = rest.split_at_mut(h);
+            let (cell, out) = rest.split_at_mut(h);
+            let out = &mut out[..h];
+            for i in 0..h {
+                input[i] = sigmoid::<FMA>(input[i]);
+                forget[i] = sigmoid::<FMA>(forget[i]);
+                cell[i] = tanh::<FMA>(cell[i]);
+                out[i] = sigmoid::<FMA>(out[i]);
+                after[i] = mul_add::<FMA>(forget[i] * keep, before[i], input[i] * cell[i]);
+                output[i] = out[i] * tanh::<FMA>(after[i]);
+            }
         }
     }
-}
-kernel! {
+
     /// The gradients of the gates' sums `[b, 4H]` and of the cells before the step, from the gradients of the
     /// outputs and of the cells after the step.
-    fn cells_back(gates: &[f32], before: &[f32], keep: &[f32], after: &[f32], by_output: &[f32],
-        by_cells: &mut [f32], by_gates: &mut [f32]) = cells_back_body
-}
+    fn cells_back(
+        gates: &[f32],
+        before: &[f32],
+        keep: &[f32],
+        after: &[f32],
+        by_output: &[f32],
+        by_cells: &mut [f32],
+        by_gates: &mut [f32],
+    ) {
+        let h = gates.len() / 4 / keep.len();
+        for (row, (gates, &keep)) in gates.chunks_exact(4 * h).zip(keep).enumerate() {
+            let (before, after) = (&before[row * h..][..h], &after[row * h..][..h]);
+            let (by_output, by_cells) = (&by_output[row * h..][..h], &mut by_cells[row * h..][..h]);
+            let by_gates = &mut by_gates[row * 4 * h..][..4 * h];
+            for i in 0..h {
+                let (input, forget, cell, out) = (gates[i], gates[h + i], gates[2 * h + i], gates[3 * h + i]);
+                let c = tanh::<FMA>(after[i]);
+                let dc = mul_add::<FMA>(by_output[i] * out, 1.0 - c * c, by_cells[i]);
+                by_gates[i] = dc * cell * input * (1.0 - input);
+                by_gates[h + i] = dc * keep * before[i] * forget * (1.0 - forget);
+                by_gates[2 * h + i] = dc * input * (1.0 - cell * cell);
+                by_gates[3 * h + i] = by_output[i] * c * out * (1.0 - out);
+                by_cells[i] = dc * forget * keep;
+            }
+        }
+    }
+];

@@ -190,86 +190,80 @@ impl Fit {
     }
 }
 
-#[inline(always)]
-fn gradients_body<const FMA: bool>(fit: &mut Fit, facts: &[Fact]) {
-    let width = fit.embedding.width;
-    let mut query = vec![0.0; width];
-    let mut slope = vec![0.0; width];
-    for &[predicate, head, tail] in facts {
-        let of_relation = fit.relation(predicate);
-        let relation = fit.embedding.row(fit.embedding.relation(predicate));
-        // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
-        // candidate is an inner product.
-        for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
-            let vector = fit.embedding.row(known as usize);
-            query.fill(0.0);
-            add_product(relation, is_conjugate, vector, &mut query);
-            let answer = fit.rows[answer as usize] as usize;
-            let scored = Scored {
-                vectors: &fit.gathered,
-                drawn: fit.drawn,
-                answer,
-            };
-            scored.softmax(&query, &mut fit.logits);
-            slope.fill(0.0);
-            for (at, &by) in fit.logits.iter().enumerate() {
-                let row = scored.row(at) * width;
-                let candidate = &fit.gathered[row..row + width];
-                let gradient = &mut fit.gradients[row..row + width];
-                for i in 0..width {
-                    slope[i] += by * candidate[i];
-                    gradient[i] += by * query[i];
+kernel![
+    /// Adds the gradients of facts. No multiplication is fused: the bytes are the same on every CPU.
+    fn gradients(fit: &mut Fit, facts: &[Fact]) {
+        let width = fit.embedding.width;
+        let mut query = vec![0.0; width];
+        let mut slope = vec![0.0; width];
+        for &[predicate, head, tail] in facts {
+            let of_relation = fit.relation(predicate);
+            let relation = fit.embedding.row(fit.embedding.relation(predicate));
+            // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
+            // candidate is an inner product.
+            for (known, answer, is_conjugate) in [(head, tail, false), (tail, head, true)] {
+                let vector = fit.embedding.row(known as usize);
+                query.fill(0.0);
+                add_product(relation, is_conjugate, vector, &mut query);
+                let answer = fit.rows[answer as usize] as usize;
+                let scored = Scored {
+                    vectors: &fit.gathered,
+                    drawn: fit.drawn,
+                    answer,
+                };
+                scored.softmax(&query, &mut fit.logits);
+                slope.fill(0.0);
+                for (at, &by) in fit.logits.iter().enumerate() {
+                    let row = scored.row(at) * width;
+                    let candidate = &fit.gathered[row..row + width];
+                    let gradient = &mut fit.gradients[row..row + width];
+                    for i in 0..width {
+                        slope[i] += by * candidate[i];
+                        gradient[i] += by * query[i];
+                    }
+                }
+                let known = fit.rows[known as usize] as usize * width;
+                add_product(
+                    relation,
+                    !is_conjugate,
+                    &slope,
+                    &mut fit.gradients[known..known + width],
+                );
+                let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
+                match is_conjugate {
+                    false => add_product(vector, true, &slope, to),
+                    // By the conjugate of r the gradient is the conjugate of t times the slope.
+                    true => add_product(&slope, true, vector, to),
                 }
             }
-            let known = fit.rows[known as usize] as usize * width;
-            add_product(
-                relation,
-                !is_conjugate,
-                &slope,
-                &mut fit.gradients[known..known + width],
-            );
-            let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
-            match is_conjugate {
-                false => add_product(vector, true, &slope, to),
-                // By the conjugate of r the gradient is the conjugate of t times the slope.
-                true => add_product(&slope, true, vector, to),
+            let vectors = [
+                (relation, of_relation),
+                (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
+                (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
+            ];
+            for (vector, row) in vectors {
+                add_penalty(vector, fit.penalty, &mut fit.gradients[row * width..(row + 1) * width]);
             }
         }
-        let vectors = [
-            (relation, of_relation),
-            (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
-            (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
-        ];
-        for (vector, row) in vectors {
-            add_penalty(vector, fit.penalty, &mut fit.gradients[row * width..(row + 1) * width]);
-        }
     }
-}
-kernel! {
-    /// Adds the gradients of facts. No multiplication is fused: the bytes are the same on every CPU.
-    fn gradients(fit: &mut Fit, facts: &[Fact]) = gradients_body
-}
 
-#[inline(always)]
-fn update_body<const FMA: bool>(fit: &mut Fit, facts: usize) {
-    let width = fit.embedding.width;
-    let scale = 1.0 / facts as f32;
-    let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
-    let rows: Vec<usize> = fit.constants.iter().map(|&row| row as usize).chain(relations).collect();
-    for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
-        let range = row * width..(row + 1) * width;
-        let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
-        for i in 0..width {
-            let slope = scale * gradient[i];
-            squares[i] += slope * slope;
-            numbers[i] -= fit.rate * slope / (squares[i].sqrt() + 1e-10);
+    /// A step of Adagrad along the mean of the gradients of `facts` facts.
+    fn update(fit: &mut Fit, facts: usize) {
+        let width = fit.embedding.width;
+        let scale = 1.0 / facts as f32;
+        let relations = fit.relations.iter().map(|&predicate| fit.embedding.relation(predicate));
+        let rows: Vec<usize> = fit.constants.iter().map(|&row| row as usize).chain(relations).collect();
+        for (row, gradient) in rows.into_iter().zip(fit.gradients.chunks_exact(width)) {
+            let range = row * width..(row + 1) * width;
+            let (numbers, squares) = (&mut fit.embedding.vectors[range.clone()], &mut fit.squares[range]);
+            for i in 0..width {
+                let slope = scale * gradient[i];
+                squares[i] += slope * slope;
+                numbers[i] -= fit.rate * slope / (squares[i].sqrt() + 1e-10);
+            }
         }
     }
-}
-kernel! {
-    /// A step of Adagrad along the mean of the gradients of `facts` facts.
-    fn update(fit: &mut Fit, facts: usize) = update_body
-}
+];
 
 /// The constants among which an answer is scored: those that were drawn, and the answer itself.
 struct Scored<'a> {
