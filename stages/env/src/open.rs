@@ -4,6 +4,7 @@ use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
 use crate::options::OptionsEnv;
+use crate::spec::EnvSpec;
 use crate::stocks::StocksEnv;
 use crate::table::TableEnv;
 use crate::{classic, hedging, lookup, options as options_env, portfolio, python, stocks, table};
@@ -56,14 +57,21 @@ pub fn open(
     options: &OpenOptions,
 ) -> Result<Box<dyn BatchEnv>, StageError> {
     let env = open_any(store, artifact, options)?;
-    match env.spec().action_space {
-        ActionSpace::Candidates { .. } => Err(StageError::new(format!(
-            "the states and candidate actions of `{}` are ids of symbols, not numbers",
-            env.spec().name
-        ))
-        .hint("train/ppo, train/recurrent_ppo and train/a2c learn from candidates")),
-        _ => Ok(env),
-    }
+    refuse_candidates(env.spec())?;
+    Ok(env)
+}
+
+/// Refuses environments whose actions are candidates.
+///
+/// # Errors
+/// When the actions of `spec` are candidates.
+pub fn refuse_candidates(spec: &EnvSpec) -> Result<(), StageError> {
+    StageError::new(format!(
+        "the states and candidate actions of `{}` are ids of symbols, not numbers",
+        spec.name
+    ))
+    .hint("train/ppo, train/recurrent_ppo and train/a2c learn from candidates")
+    .when(matches!(spec.action_space, ActionSpace::Candidates { .. }))
 }
 
 /// Opens the environment that an `env` artifact holds, for a program that takes candidate actions as well.

@@ -1,7 +1,7 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
+use crate::candidates::{CandidateEmbedding, EmbeddingAt};
 use crate::head::{ActionHead, HeadFile};
-use crate::symbolic::{Symbols, SymbolsAt};
 use crate::tensors::{Dense, Tensor, Tensors};
 use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ fn is_one(layers: &usize) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
 pub struct Architecture {
-    /// D, the length of an observation; 0 where states are symbolic.
+    /// D, the length of an observation; 0 where actions are candidates.
     pub obs_dim: usize,
     /// The actions.
     pub head: ActionHead,
@@ -101,7 +101,7 @@ impl From<Architecture> for ArchitectureFile {
         Self {
             obs_dim: architecture.obs_dim,
             num_actions: match &architecture.head {
-                ActionHead::Candidates(symbols) => symbols.embedding,
+                ActionHead::Candidates(embedding) => embedding.embedding,
                 head => head.num_outputs(),
             },
             continuous: architecture.head.is_continuous(),
@@ -144,7 +144,7 @@ impl TryFrom<ArchitectureFile> for Architecture {
                 }),
                 false,
                 None,
-            ) => ActionHead::Candidates(Symbols {
+            ) => ActionHead::Candidates(CandidateEmbedding {
                 tokens,
                 width,
                 embedding: file.num_actions,
@@ -182,8 +182,8 @@ pub(crate) struct LstmAt {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     pub tensors: Tensors,
-    /// The embedding of symbolic states.
-    pub symbols: Option<SymbolsAt>,
+    /// The embedding of states and candidates.
+    pub embedding: Option<EmbeddingAt>,
     /// The first layer of the actor's LSTM, and that of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
@@ -237,9 +237,9 @@ impl Architecture {
     pub(crate) fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let mut inputs = self.obs_dim;
-        if let ActionHead::Candidates(symbols) = &self.head {
-            inputs = symbols.embedding;
-            layout.symbols = Some(symbols.lay_out(&mut layout.tensors));
+        if let ActionHead::Candidates(embedding) = &self.head {
+            inputs = embedding.embedding;
+            layout.embedding = Some(embedding.lay_out(&mut layout.tensors));
         }
         let mut latent = inputs;
         if let Some(lstm) = &self.lstm {
@@ -308,7 +308,7 @@ impl Architecture {
             .copied()
             .chain(self.lstm.map(|lstm| lstm.hidden.min(lstm.layers)));
         let inputs = match &self.head {
-            ActionHead::Candidates(symbols) => symbols.problem().or_else(|| {
+            ActionHead::Candidates(embedding) => embedding.problem().or_else(|| {
                 let has_linear = self
                     .lstm
                     .is_some_and(|lstm| lstm.critic == Critic::Linear || lstm.layers > 1);

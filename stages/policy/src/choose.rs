@@ -1,19 +1,40 @@
 //! The choice of an action from a network's outputs: the likeliest, or drawn.
 
 use crate::model::Output;
-use crate::{ActionHead, categorical, gaussian, squashed, symbolic};
-use stages_env::ActionSpace;
-use stages_env::CandidateBatch;
+use crate::{ActionHead, categorical, gaussian, squashed};
+use stages_env::{ActionBuffer, ActionSpace, CandidateBatch};
 use stages_numerics::random::Random;
 
-/// The choices `[K]` of row i: the likeliest ones, or drawn with `random`.
-pub fn discrete(
+/// Chooses the actions of the rows from `first` on: the likeliest, or drawn with `random`. Where actions are
+/// candidates, those of the rows are in `candidates`.
+pub fn actions(
     head: &ActionHead,
-    output: &Output,
-    i: usize,
-    random: Option<&mut Random>,
-    action: &mut [u32],
+    space: &ActionSpace,
+    (output, candidates): (&Output, Option<&CandidateBatch>),
+    first: usize,
+    mut random: Option<&mut Random>,
+    actions: &mut ActionBuffer,
 ) {
+    let k = head.num_components();
+    match actions {
+        ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions) => {
+            for (i, action) in (first..).zip(actions.chunks_exact_mut(k)) {
+                match candidates {
+                    Some(batch) => action[0] = candidate(batch, output, i, random.as_deref_mut()),
+                    None => discrete(head, output, i, random.as_deref_mut(), action),
+                }
+            }
+        }
+        ActionBuffer::Continuous(actions) => {
+            for (i, action) in (first..).zip(actions.chunks_exact_mut(k)) {
+                continuous(head, space, output, i, random.as_deref_mut(), action);
+            }
+        }
+    }
+}
+
+/// The choices `[K]` of row i: the likeliest ones, or drawn with `random`.
+fn discrete(head: &ActionHead, output: &Output, i: usize, random: Option<&mut Random>, action: &mut [u32]) {
     let a = head.num_outputs();
     let log_prob = &output.log_prob[i * a..(i + 1) * a];
     match random {
@@ -25,22 +46,22 @@ pub fn discrete(
 }
 
 /// The candidate of row i: the likeliest, the first in case of ties, or drawn with `random`.
-pub fn candidate(symbols: &CandidateBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
-    let row = symbols.env_candidates[i] as usize..symbols.env_candidates[i + 1] as usize;
+fn candidate(batch: &CandidateBatch, output: &Output, i: usize, random: Option<&mut Random>) -> u32 {
+    let row = batch.env_candidates[i] as usize..batch.env_candidates[i + 1] as usize;
     let log_prob = &output.log_prob[row];
     let chosen = match random {
         None => {
             let most = log_prob.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             log_prob.iter().position(|&x| x == most).unwrap_or(0)
         }
-        Some(random) => symbolic::draw(log_prob, random.uniform()),
+        Some(random) => crate::candidates::draw(log_prob, random.uniform()),
     };
     chosen as u32
 }
 
 /// The components `[A]` of row i: the mean of the distribution, or drawn with `random`; a deterministic
 /// policy's are never drawn.
-pub fn continuous(
+fn continuous(
     head: &ActionHead,
     space: &ActionSpace,
     output: &Output,

@@ -1,7 +1,7 @@
 //! The action heads of a network: the form of its outputs for each kind of action space.
 
+use crate::candidates::{AtomEmbedding, CandidateEmbedding, Pooling};
 use crate::categorical;
-use crate::symbolic::{AtomEmbedding, Pooling, Symbols};
 use serde::{Deserialize, Serialize};
 use stages_env::ActionSpace;
 
@@ -31,8 +31,8 @@ pub enum ActionHead {
         /// The share of drawn actions that are uniform over the allowed choices.
         epsilon: f32,
     },
-    /// A score for each candidate action of a symbolic state, from the embeddings of both.
-    Candidates(Symbols),
+    /// A score for each candidate action of a state, from the embeddings of both.
+    Candidates(CandidateEmbedding),
 }
 
 /// The serialised form of those variants of [`ActionHead`] that [`crate::Architecture`] has no field for.
@@ -66,10 +66,10 @@ impl ActionHead {
             ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
             ActionSpace::MultiDiscrete { choices, .. } => Self::MultiDiscrete(choices.clone()),
             ActionSpace::Continuous { names, .. } => Self::Continuous(names.len()),
-            ActionSpace::Candidates { names, width } => Self::Candidates(Symbols {
+            ActionSpace::Candidates { names, width } => Self::Candidates(CandidateEmbedding {
                 tokens: names.len(),
                 width: *width,
-                ..Symbols::default()
+                ..CandidateEmbedding::default()
             }),
         }
     }
@@ -83,8 +83,8 @@ impl ActionHead {
             (Self::QValues { choices, .. }, ActionSpace::Discrete { names, .. }) => {
                 *choices as usize == names.len()
             }
-            (Self::Candidates(symbols), ActionSpace::Candidates { names, width }) => {
-                symbols.tokens == names.len() && symbols.width == *width
+            (Self::Candidates(embedding), ActionSpace::Candidates { names, width }) => {
+                embedding.tokens == names.len() && embedding.width == *width
             }
             _ => *self == Self::of(space),
         }
@@ -109,7 +109,7 @@ impl ActionHead {
                 dueling: true,
                 ..
             } => *choices as usize + 1,
-            Self::Candidates(symbols) => symbols.embedding,
+            Self::Candidates(embedding) => embedding.embedding,
             _ => self.num_outputs(),
         }
     }
@@ -161,7 +161,7 @@ impl ActionHead {
             Self::SquashedGaussian(_) => Some(HeadFile::SquashedGaussian),
             Self::Deterministic(_) => Some(HeadFile::Deterministic),
             Self::QValues { dueling, epsilon, .. } => Some(HeadFile::QValues { dueling, epsilon }),
-            Self::Candidates(Symbols {
+            Self::Candidates(CandidateEmbedding {
                 tokens,
                 width,
                 atoms,

@@ -3,11 +3,12 @@
 //! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a
 //! forward pass, and a backward pass that is given an [`Objective`]. [`CandleModel`] is the plain
 //! implementation over candle's autodiff and the oracle of tests; [`FusedModel`], [`TransformerModel`] and,
-//! over symbolic states, [`SymbolicModel`] are the fast ones. Trainers that learn from a replay buffer
+//! over candidate actions, [`CandidateModel`] are the fast ones. Trainers that learn from a replay buffer
 //! compose their networks of [`Mlp`]s, through whose inputs gradients flow; [`ActorModel`] acts with them.
 //! [`Policy`] is the result of a training.
 
 pub mod architecture;
+pub mod candidates;
 mod candle;
 pub mod categorical;
 pub mod choose;
@@ -25,12 +26,13 @@ pub mod policy;
 pub mod population;
 pub mod q_values;
 pub mod squashed;
-pub mod symbolic;
+
 mod tensors;
 pub mod transformer;
 mod written;
 
 pub use architecture::{Activation, Architecture, Critic, Lstm};
+pub use candidates::{AtomEmbedding, CandidateEmbedding, CandidateModel, Pooling};
 pub use candle::CandleModel;
 pub use device::Device;
 pub use fused::FusedModel;
@@ -40,14 +42,13 @@ pub use mlp::{ActorModel, Mlp, MlpRun, MlpShape};
 pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
 pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
-pub use symbolic::{AtomEmbedding, Pooling, SymbolicModel, Symbols};
 pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 pub use written::FILE_TYPE;
 
 /// The model with which the CPU trains and acts: fused kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
-    if let Some(model) = SymbolicModel::new(architecture) {
+    if let Some(model) = CandidateModel::new(architecture) {
         return Box::new(model);
     }
     if !architecture.head.has_critic() {

@@ -4,6 +4,7 @@
 use crate::mlp::{Mlp, MlpShape};
 use crate::objective::{Objective, Sums};
 use crate::{Architecture, categorical};
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_env::CandidateBatch;
@@ -30,7 +31,27 @@ pub struct Observed<'a> {
     /// it.
     pub episode_start: &'a [bool],
     /// The states and their candidates, where actions are candidates; there is then nothing else to observe.
-    pub symbols: Option<&'a CandidateBatch>,
+    pub candidates: Option<&'a CandidateBatch>,
+}
+
+impl<'a> Observed<'a> {
+    /// A step of observations `[B, D]` and masks `[B, A]`.
+    pub fn new(obs: &'a [f32], mask: &'a [bool], episode_start: &'a [bool]) -> Self {
+        Self {
+            obs,
+            mask,
+            episode_start,
+            candidates: None,
+        }
+    }
+
+    /// A step of states whose actions are candidates.
+    pub fn candidates(batch: &'a CandidateBatch, episode_start: &'a [bool]) -> Self {
+        Self {
+            candidates: Some(batch),
+            ..Self::new(&[], &[], episode_start)
+        }
+    }
 }
 
 /// The outputs of a network for B observations.
@@ -77,7 +98,7 @@ pub struct Minibatch<'a> {
     pub state: &'a [f32],
     /// The states and candidates of each step of the rollout, where actions are candidates; without memory,
     /// too.
-    pub symbols: &'a [CandidateBatch],
+    pub candidates: &'a [CandidateBatch],
     /// The index of the first sample of each sequence in the minibatch: a selection of
     /// [`Minibatch::sequences`], in any order. Where T = N, these are the indices of columns.
     pub indices: &'a [u32],
@@ -102,6 +123,15 @@ impl<'a> Minibatch<'a> {
             .flat_map(move |from| (from..from + columns).map(|first| first as u32))
     }
 
+    /// The parts of the minibatch, split by whole sequences.
+    pub(crate) fn parts(self, parts: usize) -> impl Iterator<Item = Self> {
+        let all = self.indices.len();
+        (0..parts).map(move |part| Self {
+            indices: &self.indices[part * all / parts..(part + 1) * all / parts],
+            ..self
+        })
+    }
+
     /// The row of [`Minibatch::state`] that belongs to the sequence whose first sample is `first`.
     pub fn state_row(&self, first: u32) -> usize {
         let first = first as usize;
@@ -112,6 +142,15 @@ impl<'a> Minibatch<'a> {
     pub fn samples(&self) -> impl Iterator<Item = usize> + Clone + use<'a> {
         let (columns, indices) = (self.columns, self.indices);
         (0..self.steps).flat_map(move |t| indices.iter().map(move |&first| t * columns + first as usize))
+    }
+}
+
+/// Runs the tasks, on several threads if there are several.
+pub(crate) fn run_all<T: Send>(tasks: Vec<T>, run: impl Fn(T) + Send + Sync) {
+    if tasks.len() == 1 {
+        tasks.into_iter().for_each(run);
+    } else {
+        tasks.into_par_iter().with_max_len(1).for_each(run);
     }
 }
 

@@ -26,13 +26,6 @@ pub enum PolicyOutputs<'a> {
         /// A buffer for the softmax of 16 rows.
         softmax: &'a mut Softmax,
     },
-    /// Outputs for candidates.
-    Candidates {
-        /// The logits of all candidates, sample by sample.
-        logits: &'a mut [f32],
-        /// The index of each sample's first logit, and at the end the number of logits `[n + 1]`.
-        starts: &'a [u32],
-    },
     /// Outputs for continuous actions.
     Continuous {
         /// Means `[n, A]`.
@@ -50,6 +43,19 @@ pub enum PolicyOutputs<'a> {
 pub trait Objective: Sync {
     /// Takes the policy head's outputs for `samples`, which are indices into the rollout buffer.
     fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);
+
+    /// Takes the logits of any number of candidates for each of `samples`, sample by sample. `starts`
+    /// `[n + 1]` holds the index of each sample's first logit, and the number of logits. Objectives over
+    /// fixed numbers of choices leave the logits as they are.
+    fn candidates(
+        &self,
+        _instructions: InstructionSet,
+        _samples: &[u32],
+        _logits: &mut [f32],
+        _starts: &[u32],
+        _sums: &mut Sums,
+    ) {
+    }
 
     /// Takes the value head's outputs `[n]` for `samples`, which are indices into the rollout buffer.
     fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums);

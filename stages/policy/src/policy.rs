@@ -81,7 +81,7 @@ impl PolicyState {
         &mut self.recurrent
     }
 
-    /// Makes this the state of as many environments as `from` has entries, for [`Policy::act_on_symbols`]:
+    /// Makes this the state of as many environments as `from` has entries, for [`Policy::act_on_candidates`]:
     /// environment i continues from the memory of the former environment `from[i]`, or starts without memory
     /// where there was none of that number ([`u32::MAX`]). A search can thus follow one memory into several
     /// states.
@@ -260,59 +260,6 @@ impl Policy {
         state: &'s mut PolicyState,
         mode: Mode,
     ) -> Actions<'s> {
-        self.forward(obs, action_mask, episode_start, state);
-        let head = &self.architecture().head;
-        let k = head.num_components();
-        let mut random = match mode {
-            Mode::Greedy => None,
-            Mode::Sample(random) => Some(random),
-        };
-        match &mut state.actions {
-            ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions) => {
-                for (i, action) in actions.chunks_exact_mut(k).enumerate() {
-                    choose::discrete(head, &state.output, i, random.as_deref_mut(), action);
-                }
-            }
-            ActionBuffer::Continuous(actions) => {
-                let space = &self.spec().action_space;
-                for (i, action) in actions.chunks_exact_mut(k).enumerate() {
-                    choose::continuous(head, space, &state.output, i, random.as_deref_mut(), action);
-                }
-            }
-        }
-        state.actions.as_actions()
-    }
-
-    /// Chooses a candidate for each environment of `state`, where states are symbolic; `episode_start` as in
-    /// [`Policy::act`]. The log-probabilities of all candidates are in [`PolicyState::output`].
-    pub fn act_on_symbols<'s>(
-        &self,
-        symbols: &CandidateBatch,
-        episode_start: &[bool],
-        state: &'s mut PolicyState,
-        mode: Mode,
-    ) -> Actions<'s> {
-        let input = Observed {
-            obs: &[],
-            mask: &[],
-            episode_start,
-            symbols: Some(symbols),
-        };
-        state.model.forward(&input, &mut state.recurrent, &mut state.output);
-        let mut random = match mode {
-            Mode::Greedy => None,
-            Mode::Sample(random) => Some(random),
-        };
-        if let ActionBuffer::Discrete(actions) = &mut state.actions {
-            for (i, action) in actions.iter_mut().enumerate() {
-                *action = choose::candidate(symbols, &state.output, i, random.as_deref_mut());
-            }
-        }
-        state.actions.as_actions()
-    }
-
-    /// A forward pass over a step.
-    fn forward(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
             model,
             recurrent,
@@ -344,16 +291,38 @@ impl Policy {
                 normalised
             }
         };
-        model.forward(
-            &Observed {
-                obs,
-                mask,
-                episode_start,
-                symbols: None,
-            },
-            recurrent,
-            output,
-        );
+        model.forward(&Observed::new(obs, mask, episode_start), recurrent, output);
+        self.choose(None, state, mode)
+    }
+
+    /// Chooses a candidate for each environment of `state`; `episode_start` as in [`Policy::act`]. The
+    /// log-probabilities of all candidates are in [`PolicyState::output`].
+    pub fn act_on_candidates<'s>(
+        &self,
+        candidates: &CandidateBatch,
+        episode_start: &[bool],
+        state: &'s mut PolicyState,
+        mode: Mode,
+    ) -> Actions<'s> {
+        let input = Observed::candidates(candidates, episode_start);
+        state.model.forward(&input, &mut state.recurrent, &mut state.output);
+        self.choose(Some(candidates), state, mode)
+    }
+
+    fn choose<'s>(
+        &self,
+        candidates: Option<&CandidateBatch>,
+        state: &'s mut PolicyState,
+        mode: Mode,
+    ) -> Actions<'s> {
+        let (head, space) = (&self.architecture().head, &self.spec().action_space);
+        let random = match mode {
+            Mode::Greedy => None,
+            Mode::Sample(random) => Some(random),
+        };
+        let outputs = (&state.output, candidates);
+        choose::actions(head, space, outputs, 0, random, &mut state.actions);
+        state.actions.as_actions()
     }
 }
 

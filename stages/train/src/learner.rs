@@ -18,11 +18,6 @@ use std::path::Path;
 
 /// An algorithm that learns from rollouts, or from a replay buffer.
 pub(crate) trait Algorithm {
-    /// True if the algorithm learns from states whose actions are candidates.
-    fn takes_candidates(&self) -> bool {
-        false
-    }
-
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 

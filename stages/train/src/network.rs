@@ -3,7 +3,8 @@
 use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, EnvSpec};
 use stages_policy::{
-    ActionHead, Activation, Architecture, AtomEmbedding, Critic, Lstm, Pooling, Symbols, Transformer,
+    ActionHead, Activation, Architecture, AtomEmbedding, CandidateEmbedding, Critic, Lstm, Pooling,
+    Transformer,
 };
 
 /// A network, before the environment's sizes are set.
@@ -38,16 +39,16 @@ pub enum NetworkHead {
 }
 
 impl NetworkHead {
-    fn of(self, space: &ActionSpace, symbols: &SymbolsPolicy) -> ActionHead {
+    fn of(self, space: &ActionSpace, embedding: &SymbolsPolicy) -> ActionHead {
         let n = space.num_outputs();
         match self {
             Self::ActorCritic if let ActionSpace::Candidates { names, width } = space => {
-                ActionHead::Candidates(Symbols {
+                ActionHead::Candidates(CandidateEmbedding {
                     tokens: names.len(),
                     width: *width,
-                    embedding: symbols.embedding_dim,
-                    atoms: symbols.atoms,
-                    pooling: symbols.pooling,
+                    embedding: embedding.embedding_dim,
+                    atoms: embedding.atoms,
+                    pooling: embedding.pooling,
                 })
             }
             Self::ActorCritic => ActionHead::of(space),

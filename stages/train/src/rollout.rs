@@ -38,7 +38,7 @@ pub(crate) struct Rollout {
     pub episode_start: Vec<bool>,
     /// The states and candidates of each step, and after the last one `[N + 1]`, where actions are
     /// candidates.
-    pub symbols: Vec<CandidateBatch>,
+    pub candidates: Vec<CandidateBatch>,
     /// The recurrent states before the burn-in of each sequence, or before the sequence if there is no
     /// burn-in `[N / length, B, S]`.
     pub state: Vec<f32>,
@@ -79,8 +79,8 @@ impl Rollout {
         self.mask[..b * a].copy_from_slice(&state.mask);
         self.episode_start[..b].copy_from_slice(&state.episode_start);
         if let ActionSpace::Candidates { .. } = spec.action_space {
-            self.symbols.resize_with(common.n_steps + 1, CandidateBatch::default);
-            learner.env.observe_candidates(&mut self.symbols[0]);
+            self.candidates.resize_with(common.n_steps + 1, CandidateBatch::default);
+            learner.env.observe_candidates(&mut self.candidates[0]);
         }
     }
 
@@ -102,7 +102,7 @@ impl Rollout {
             obs: &self.obs[t * b * d..(t + 1) * b * d],
             mask: &self.mask[t * b * a..(t + 1) * b * a],
             episode_start: &self.episode_start[t * b..(t + 1) * b],
-            symbols: self.symbols.get(t),
+            candidates: self.candidates.get(t),
         }
     }
 
@@ -130,8 +130,8 @@ impl Rollout {
         } else {
             learner.env.step(actions, StepBuffers { obs, ..out })?;
         }
-        if let Some(symbols) = self.symbols.get_mut(t + 1) {
-            learner.env.observe_candidates(symbols);
+        if let Some(candidates) = self.candidates.get_mut(t + 1) {
+            learner.env.observe_candidates(candidates);
         }
         state.record_step(&self.step);
         for (i, start) in self.episode_start[(t + 1) * b..(t + 2) * b].iter_mut().enumerate() {
@@ -172,7 +172,7 @@ impl Rollout {
             obs: &self.obs,
             episode_start: &self.episode_start[..n],
             state: &self.state,
-            symbols: &self.symbols,
+            candidates: &self.candidates,
             indices: &[],
         }
     }

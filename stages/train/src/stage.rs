@@ -104,10 +104,7 @@ impl<S: StageKind> Training<'_, S> {
             normalise_as: normalise_as.clone(),
             ..OpenOptions::train(common.n_envs, common.seed)
         };
-        let env = match make().takes_candidates() {
-            true => stages_env::open_any(&context.store, env_artifact, &options)?,
-            false => stages_env::open(&context.store, env_artifact, &options)?,
-        };
+        let env = stages_env::open_any(&context.store, env_artifact, &options)?;
         let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);
         let (device, model) = device::choose(&make, env.spec(), begun, context)?;
         let class = common.numerics_class(device);

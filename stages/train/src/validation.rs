@@ -10,7 +10,7 @@ use crate::validation_config::ValidationConfig;
 use cache::{Artifact, Store};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
-use stages_env::{ActionSpace, Actions, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
+use stages_env::{ActionBuffer, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Observed, Output, choose};
 
@@ -148,8 +148,9 @@ impl Validation {
         let each = self.envs[0].num_envs();
         let (n, spec) = (2 * each, self.envs[0].spec());
         let (d, m) = (spec.obs_dim(), spec.action_space.mask_len());
+        let space = spec.action_space.clone();
         let head = learner.model.architecture().head.clone();
-        let (a, k) = (head.num_outputs(), head.num_components());
+        let a = head.num_outputs();
         let mut step = Step::new(spec, n);
         for (env, out) in self.envs.iter_mut().zip(halves(&mut step, each, d, m)) {
             env.restore(&self.first).map_err(|err| {
@@ -161,19 +162,19 @@ impl Validation {
         let mut start = vec![true; n];
         let mut obs = vec![0.0; n * d];
         let every_choice = vec![true; n * a];
-        let (mut choices, mut continuous) = (vec![0; n * k], vec![0.0; n * k]);
+        let mut actions = [ActionBuffer::new(&space, each), ActionBuffer::new(&space, each)];
         let mut output = Output::default();
         // The same draws in every validation, whose values are then easier to compare.
         let mut random = Random::new(&[self.seed, DRAW]);
         let mut episodes = vec![Episode::default(); n];
         let takes_candidates = matches!(head, ActionHead::Candidates(_));
-        let (mut symbols, mut part) = (CandidateBatch::default(), CandidateBatch::default());
+        let (mut candidates, mut part) = (CandidateBatch::default(), CandidateBatch::default());
         while episodes.iter().any(|episode| !episode.over) {
             learner.tick(0)?;
             if takes_candidates {
-                self.envs[0].observe_candidates(&mut symbols);
+                self.envs[0].observe_candidates(&mut candidates);
                 self.envs[1].observe_candidates(&mut part);
-                symbols.append(&part);
+                candidates.append(&part);
             }
             let statistics = &learner.state.statistics;
             let normalised = statistics.normalisation.is_some();
@@ -184,32 +185,16 @@ impl Validation {
                 obs: if normalised { &obs } else { &step.obs },
                 mask: if m == 0 { &every_choice } else { &step.action_mask },
                 episode_start: &start,
-                symbols: takes_candidates.then_some(&symbols),
+                candidates: takes_candidates.then_some(&candidates),
             };
             learner.model.forward(&input, &mut state, &mut output);
-            for i in 0..n {
-                let components = i * k..(i + 1) * k;
-                let random = (i >= each).then_some(&mut random);
-                if takes_candidates {
-                    choices[i] = choose::candidate(&symbols, &output, i, random);
-                } else if head.is_continuous() {
-                    let space = &self.envs[0].spec().action_space;
-                    choose::continuous(&head, space, &output, i, random, &mut continuous[components]);
-                } else {
-                    choose::discrete(&head, &output, i, random, &mut choices[components]);
-                }
-            }
+            let outputs = (&output, input.candidates);
+            let [greedy, drawn] = &mut actions;
+            choose::actions(&head, &space, outputs, 0, None, greedy);
+            choose::actions(&head, &space, outputs, each, Some(&mut random), drawn);
             let parts = halves(&mut step, each, d, m);
-            let actions = choices.chunks_exact(each * k).zip(continuous.chunks_exact(each * k));
-            for ((env, out), (choices, continuous)) in self.envs.iter_mut().zip(parts).zip(actions) {
-                let actions = match env.spec().action_space {
-                    ActionSpace::Discrete { .. } | ActionSpace::Candidates { .. } => {
-                        Actions::Discrete(choices)
-                    }
-                    ActionSpace::MultiDiscrete { .. } => Actions::MultiDiscrete(choices),
-                    ActionSpace::Continuous { .. } => Actions::Continuous(continuous),
-                };
-                env.step(actions, out)?;
+            for ((env, out), actions) in self.envs.iter_mut().zip(parts).zip(&actions) {
+                env.step(actions.as_actions(), out)?;
             }
             for (i, episode) in episodes.iter_mut().enumerate() {
                 start[i] = step.terminated[i] || step.truncated[i];

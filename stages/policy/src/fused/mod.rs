@@ -19,7 +19,7 @@ use crate::architecture::Layout;
 use crate::kernels::bf16::Path;
 use crate::kernels::elementwise;
 use crate::kernels::gradient::unpack_gates;
-use crate::model::{Minibatch, Model, Observed, Output, Sampled};
+use crate::model::{Minibatch, Model, Observed, Output, Sampled, run_all};
 use crate::objective::{self, Objective, Sums};
 use crate::{Architecture, Precision};
 use acting::{Actor, Request, Rows};
@@ -157,20 +157,12 @@ impl Model for FusedModel {
             instructions: self.instructions,
             bf16: self.bf16,
         };
-        let shards = &mut self.shards[..tasks];
-        let run = |(task, shard): (usize, &mut Shard)| {
-            let part = task / towers.len();
-            let part = Minibatch {
-                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
-                ..*minibatch
-            };
-            shard.backward(&network, &towers[task % towers.len()], &part, objective);
-        };
-        if tasks == 1 {
-            shards.iter_mut().enumerate().for_each(run);
-        } else {
-            shards.par_iter_mut().enumerate().with_max_len(1).for_each(run);
-        }
+        let work = minibatch
+            .parts(parts)
+            .flat_map(|part| towers.iter().map(move |tower| (part, tower)));
+        run_all(self.shards.iter_mut().zip(work).collect(), |(shard, (part, tower))| {
+            shard.backward(&network, tower, &part, objective)
+        });
         reduce(
             (self.instructions, self.bf16.is_some()),
             towers,

@@ -169,7 +169,7 @@ fn the_mean_acts_like_its_policy() {
                 obs: &obs,
                 mask: &vec![true; rows * a],
                 episode_start: &vec![t == 0; rows],
-                symbols: None,
+                candidates: None,
             };
             model.forward(&input, &mut state, &mut output);
             let stride = network.stride();

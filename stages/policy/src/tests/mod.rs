@@ -163,7 +163,7 @@ fn a_stack_of_lstms_is_what_its_definition_says() {
             obs: &obs[t * d..(t + 1) * d],
             mask: &[true; 2],
             episode_start: &episode_start[t..=t],
-            symbols: None,
+            candidates: None,
         };
         model.forward(&input, &mut state, &mut out);
         old_log_prob.push(out.log_prob[0]);

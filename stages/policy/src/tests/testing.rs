@@ -101,7 +101,7 @@ impl Data {
             obs: &self.obs,
             episode_start: &self.episode_start,
             state: &self.state,
-            symbols: &[],
+            candidates: &[],
             indices: &self.indices,
         }
     }
@@ -114,7 +114,7 @@ impl Data {
             obs: &self.obs[rows.start * d..rows.end * d],
             mask: &self.mask[rows.start * a..rows.end * a],
             episode_start: &self.episode_start[rows],
-            symbols: None,
+            candidates: None,
         }
     }
 
@@ -189,21 +189,6 @@ impl Objective for PolicyGradient<'_> {
                     sums[2] += f64::from((all - data.old_log_prob[i]).abs());
                 }
             }
-            PolicyOutputs::Candidates { logits, starts } => {
-                for (row, &i) in starts.windows(2).zip(samples) {
-                    let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
-                    let (advantage, action) = (f64::from(data.advantage[i]), data.actions[i] as usize);
-                    let sum: f64 = row.iter().map(|&x| libm::exp(f64::from(x))).sum();
-                    let log_prob: Vec<f64> = row.iter().map(|&x| f64::from(x) - libm::log(sum)).collect();
-                    let entropy: f64 = -log_prob.iter().map(|x| x * libm::exp(*x)).sum::<f64>();
-                    sums[0] -= advantage * log_prob[action] + ENTROPY * entropy;
-                    for (j, (x, log_prob)) in row.iter_mut().zip(&log_prob).enumerate() {
-                        let (hit, p) = (if j == action { 1.0 } else { 0.0 }, libm::exp(*log_prob));
-                        let slope = advantage * (p - hit) + ENTROPY * p * (log_prob + entropy);
-                        *x = (self.weight * slope) as f32;
-                    }
-                }
-            }
             PolicyOutputs::Continuous {
                 mean,
                 log_std,
@@ -225,6 +210,30 @@ impl Objective for PolicyGradient<'_> {
                         grad_log_std[j] += (-self.weight * (advantage * (z * z - 1.0) + ENTROPY)) as f32;
                     }
                 }
+            }
+        }
+    }
+
+    fn candidates(
+        &self,
+        _: InstructionSet,
+        samples: &[u32],
+        logits: &mut [f32],
+        starts: &[u32],
+        sums: &mut Sums,
+    ) {
+        let data = self.data;
+        for (row, &i) in starts.windows(2).zip(samples) {
+            let (row, i) = (&mut logits[row[0] as usize..row[1] as usize], i as usize);
+            let (advantage, action) = (f64::from(data.advantage[i]), data.actions[i] as usize);
+            let sum: f64 = row.iter().map(|&x| libm::exp(f64::from(x))).sum();
+            let log_prob: Vec<f64> = row.iter().map(|&x| f64::from(x) - libm::log(sum)).collect();
+            let entropy: f64 = -log_prob.iter().map(|x| x * libm::exp(*x)).sum::<f64>();
+            sums[0] -= advantage * log_prob[action] + ENTROPY * entropy;
+            for (j, (x, log_prob)) in row.iter_mut().zip(&log_prob).enumerate() {
+                let (hit, p) = (if j == action { 1.0 } else { 0.0 }, libm::exp(*log_prob));
+                let slope = advantage * (p - hit) + ENTROPY * p * (log_prob + entropy);
+                *x = (self.weight * slope) as f32;
             }
         }
     }

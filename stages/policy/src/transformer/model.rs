@@ -9,10 +9,9 @@ use super::pass::{Network, Pass};
 use super::shape::Transformer;
 use super::state::State;
 use crate::kernels::elementwise;
-use crate::model::{Minibatch, Model, Observed, Output};
+use crate::model::{Minibatch, Model, Observed, Output, run_all};
 use crate::objective::{self, Objective, PolicyOutputs, Sums};
 use crate::{Architecture, categorical};
-use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
 
 /// The largest number of shards into which a minibatch is split.
@@ -96,15 +95,6 @@ impl TransformerModel {
     }
 }
 
-/// Runs the tasks, on several threads if there are several.
-fn run_all<T: Send>(tasks: Vec<T>, run: impl Fn(T) + Send + Sync) {
-    if tasks.len() == 1 {
-        tasks.into_iter().for_each(run);
-    } else {
-        tasks.into_par_iter().for_each(run);
-    }
-}
-
 impl Model for TransformerModel {
     fn architecture(&self) -> &Architecture {
         &self.architecture
@@ -167,12 +157,7 @@ impl Model for TransformerModel {
         run_all(
             tasks,
             |(shard, (((obs, mask), episode_start), ((states, logits), value)))| {
-                let input = Observed {
-                    obs,
-                    mask,
-                    episode_start,
-                    symbols: None,
-                };
+                let input = Observed::new(obs, mask, episode_start);
                 shard.pass.act(&network, &input, states);
                 logits.copy_from_slice(shard.pass.pi.last());
                 value.copy_from_slice(shard.pass.vf.last());
@@ -197,18 +182,10 @@ impl Model for TransformerModel {
         let parts = self.num_shards(columns, minibatch.len());
         let instructions = self.instructions;
         let (shards, network) = self.prepare(parts);
-        let run = |(part, shard): (usize, &mut Shard)| {
-            let part = Minibatch {
-                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
-                ..*minibatch
-            };
+        let tasks = shards.iter_mut().zip(minibatch.parts(parts)).collect();
+        run_all(tasks, |(shard, part): (&mut Shard, Minibatch)| {
             shard.backward(&network, &part, objective);
-        };
-        if parts == 1 {
-            shards.iter_mut().enumerate().for_each(run);
-        } else {
-            shards.par_iter_mut().enumerate().for_each(run);
-        }
+        });
         gradient.copy_from_slice(&shards[0].gradient);
         for shard in &shards[1..] {
             elementwise::add(instructions, gradient, &shard.gradient);

@@ -235,7 +235,7 @@ fn sees_its_window_and_no_more() {
                 obs: &obs[t * 5..(t + 1) * 5],
                 mask: &[true; 4],
                 episode_start: &[t == 0 || restart == Some(t)],
-                symbols: None,
+                candidates: None,
             };
             model.forward(&input, &mut state, &mut out);
         }

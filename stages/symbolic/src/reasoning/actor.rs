@@ -73,7 +73,8 @@ impl<'a> Actor<'a> {
         };
         self.state.branch(from);
         let start: Vec<bool> = from.iter().map(|&from| from == super::play::START).collect();
-        self.policy.act_on_symbols(seen, &start, &mut self.state, Mode::Greedy);
+        self.policy
+            .act_on_candidates(seen, &start, &mut self.state, Mode::Greedy);
         logits.extend_from_slice(&self.state.output().log_prob);
         Ok(())
     }

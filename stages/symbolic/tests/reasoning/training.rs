@@ -86,7 +86,7 @@ pub(crate) fn logits(
     move |batch, _, logits| {
         let rows = batch.len();
         let state = states.entry(rows).or_insert_with(|| policy.start(rows));
-        let _ = policy.act_on_symbols(batch, &vec![true; rows], state, Mode::Greedy);
+        let _ = policy.act_on_candidates(batch, &vec![true; rows], state, Mode::Greedy);
         logits.extend_from_slice(&state.output().log_prob);
         Ok(())
     }

@@ -28,10 +28,6 @@ pub(crate) struct A2c {
 }
 
 impl Algorithm for A2c {
-    fn takes_candidates(&self) -> bool {
-        true
-    }
-
     fn common(&self) -> &Common {
         self.rollout.common()
     }

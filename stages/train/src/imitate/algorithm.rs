@@ -84,6 +84,7 @@ impl Algorithm for Imitation {
         ))
         .hint("imitate a policy of `train/ppo`, `train/a2c` or `train/imitate`")
         .when(!self.teacher.architecture().head.has_critic())?;
+        stages_env::refuse_candidates(spec)?;
         let n_envs = state.episode_start.len();
         state.extra = vec![0.0; n_envs * self.teacher.architecture().state_len()];
         Ok(())
@@ -222,8 +223,6 @@ impl Objective for Divergence<'_> {
                 log_std,
                 grad_log_std,
             } => gaussian_kl(instructions, self, samples, mean, log_std, grad_log_std, sums),
-            // Environments whose actions are candidates are not opened for imitation.
-            PolicyOutputs::Candidates { .. } => {}
         }
     }
 

@@ -85,10 +85,6 @@ struct Truncated {
 }
 
 impl Algorithm for Ppo {
-    fn takes_candidates(&self) -> bool {
-        true
-    }
-
     fn common(&self) -> &Common {
         &self.settings.common
     }
@@ -215,7 +211,7 @@ impl Ppo {
             obs: &learner.state.obs,
             mask: &learner.state.mask,
             episode_start: &learner.state.episode_start,
-            symbols: self.rollout.symbols.get(steps),
+            candidates: self.rollout.candidates.get(steps),
         };
         learner.model.forward(&input, &mut self.after, &mut self.output);
         estimate_advantages(
@@ -265,12 +261,7 @@ impl Ppo {
         }
         mask.resize(which.len() * (state.mask.len() / b), true);
         episode_start.resize(which.len(), false);
-        let input = Observed {
-            obs,
-            mask,
-            episode_start,
-            symbols: None,
-        };
+        let input = Observed::new(obs, mask, episode_start);
         learner.model.forward(&input, states, &mut self.output);
         for (&i, &value) in which.iter().zip(&self.output.value) {
             self.reward[row + i] += self.settings.gamma as f32 * value;

@@ -17,7 +17,7 @@ pub(crate) struct BurnIn<'a> {
     obs: Vec<f32>,
     mask: Vec<bool>,
     episode_start: Vec<bool>,
-    symbols: CandidateBatch,
+    candidates: CandidateBatch,
     state: Vec<f32>,
     output: Output,
 }
@@ -34,7 +34,7 @@ impl<'a> BurnIn<'a> {
             obs: Vec::new(),
             mask: Vec::new(),
             episode_start: Vec::new(),
-            symbols: CandidateBatch::default(),
+            candidates: CandidateBatch::default(),
             state: Vec::new(),
             output: Output::default(),
         })
@@ -58,8 +58,8 @@ impl<'a> BurnIn<'a> {
             self.obs.clear();
             self.episode_start.clear();
             self.state.clear();
-            if let Some(first) = minibatch.symbols.first() {
-                self.symbols.clear(first.width);
+            if let Some(first) = minibatch.candidates.first() {
+                self.candidates.clear(first.width);
             }
             for &first in minibatch.indices {
                 let Some(i) = (first as usize).checked_sub(before * b) else {
@@ -69,8 +69,8 @@ impl<'a> BurnIn<'a> {
                 self.rows.push(row);
                 self.obs.extend_from_slice(&minibatch.obs[i * d..(i + 1) * d]);
                 self.episode_start.push(minibatch.episode_start[i]);
-                if let Some(step) = minibatch.symbols.get(i / b) {
-                    self.symbols.push(step, i % b);
+                if let Some(step) = minibatch.candidates.get(i / b) {
+                    self.candidates.push(step, i % b);
                 }
                 self.state.extend_from_slice(&self.states[row * s..(row + 1) * s]);
             }
@@ -83,7 +83,7 @@ impl<'a> BurnIn<'a> {
                 obs: &self.obs,
                 mask: &self.mask,
                 episode_start: &self.episode_start,
-                symbols: (!minibatch.symbols.is_empty()).then_some(&self.symbols),
+                candidates: (!minibatch.candidates.is_empty()).then_some(&self.candidates),
             };
             model.forward(&input, &mut self.state, &mut self.output);
             for (&row, state) in self.rows.iter().zip(self.state.chunks_exact(s)) {

@@ -122,10 +122,18 @@ impl Objective for Clipped<'_> {
                 log_std,
                 grad_log_std,
             } => clipped_continuous(instructions, self, samples, mean, log_std, grad_log_std, sums),
-            PolicyOutputs::Candidates { logits, starts } => {
-                clipped_candidates(instructions, self, samples, starts, logits, sums);
-            }
         }
+    }
+
+    fn candidates(
+        &self,
+        instructions: InstructionSet,
+        samples: &[u32],
+        logits: &mut [f32],
+        starts: &[u32],
+        sums: &mut Sums,
+    ) {
+        clipped_candidates(instructions, self, samples, starts, logits, sums);
     }
 
     fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums) {

@@ -118,7 +118,7 @@ fn reward(policy: &Policy, shows_again: bool) -> f64 {
     let mut sum = 0.0;
     for t in 0..40 {
         env.observe_candidates(&mut symbols);
-        let actions = policy.act_on_symbols(&symbols, &[t % 2 == 0; 20], &mut state, Mode::Greedy);
+        let actions = policy.act_on_candidates(&symbols, &[t % 2 == 0; 20], &mut state, Mode::Greedy);
         env.step(actions, step.buffers()).unwrap();
         sum += step.reward.iter().map(|&x| f64::from(x)).sum::<f64>();
     }
@@ -202,12 +202,12 @@ fn burn_in_reads_symbols() {
         for t in step.saturating_sub(3)..step {
             let mut symbols = CandidateBatch::default();
             symbols.clear(1);
-            symbols.push(&rollout.symbols[t], env);
+            symbols.push(&rollout.candidates[t], env);
             let input = Observed {
                 obs: &[],
                 mask: &[],
                 episode_start: &rollout.episode_start[t * 4 + env..][..1],
-                symbols: Some(&symbols),
+                candidates: Some(&symbols),
             };
             learner.model.forward(&input, &mut state, &mut Output::default());
         }

@@ -91,7 +91,7 @@ impl Reference {
             obs: &self.x,
             episode_start: &self.start,
             state: &self.state,
-            symbols: &[],
+            candidates: &[],
             indices,
         };
         let objective = Clipped {
@@ -137,7 +137,7 @@ fn steps_are_pytorchs() {
                 obs: &reference.x[rows.start * d..rows.end * d],
                 mask: &reference.mask[rows.start * a..rows.end * a],
                 episode_start: &reference.start[rows.clone()],
-                symbols: None,
+                candidates: None,
             };
             model.forward(&input, &mut state, &mut out);
             near(&out.value, &reference.value[rows.clone()], tolerance);

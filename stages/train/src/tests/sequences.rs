@@ -97,7 +97,7 @@ fn burn_in_ends_in_the_state_that_running_forward_reaches() {
                     obs: &rollout.obs[i * d..(i + 1) * d],
                     mask: &[true, true],
                     episode_start: &rollout.episode_start[i..i + 1],
-                    symbols: None,
+                    candidates: None,
                 };
                 learner.model.forward(&input, &mut state, &mut Output::default());
             }

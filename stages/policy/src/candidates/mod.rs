@@ -1,4 +1,4 @@
-//! Policies over symbolic states and any number of candidate actions: embeddings of tokens and atoms, an
+//! Policies over states with any number of candidate actions: embeddings of tokens and atoms, an
 //! actor and a critic over the state's, and scores of candidates.
 //!
 //! States and candidates are bags of atoms without padding, so that each costs what it holds. A minibatch is
@@ -17,16 +17,15 @@ use crate::architecture::{Architecture, Layout};
 use crate::head::ActionHead;
 use crate::kernels::elementwise;
 use crate::mlp::{Mlp, MlpShape};
-use crate::model::{Minibatch, Model, Observed, Output, Sampled};
+use crate::model::{Minibatch, Model, Observed, Output, Sampled, run_all};
 use crate::objective::{self, Objective, Sums};
 use crate::tensors::Dense;
 use kernels::{Places, Scoring, log_softmax, signs};
 use pass::Pass;
-use rayon::prelude::*;
 use recurrent::Recurrent;
 use shape::AtomAt;
-pub(crate) use shape::SymbolsAt;
-pub use shape::{AtomEmbedding, Pooling, Symbols};
+pub(crate) use shape::EmbeddingAt;
+pub use shape::{AtomEmbedding, CandidateEmbedding, Pooling};
 use stages_env::CandidateBatch;
 use stages_numerics::dispatch::InstructionSet;
 use std::ops::Range;
@@ -65,8 +64,8 @@ impl Part {
 
 /// The parts of the network that all tasks read.
 struct Network {
-    symbols: Symbols,
-    at: SymbolsAt,
+    head: CandidateEmbedding,
+    at: EmbeddingAt,
     instructions: InstructionSet,
     /// The parameters of the embedding.
     embedding: Vec<f32>,
@@ -86,22 +85,22 @@ struct Network {
 
 impl Network {
     fn places(&self, which: usize) -> Places<'_> {
-        let e = self.symbols.embedding;
+        let e = self.head.embedding;
         let slice = |at: usize, len: usize| &self.embedding[at..at + len];
         let (weights, bias) = match self.at.atoms {
             None => (&*self.signs, &*self.zeros),
             Some(atoms) => {
                 let AtomAt { weight, bias } = atoms[which];
-                (slice(weight, self.symbols.width * e), slice(bias, e))
+                (slice(weight, self.head.width * e), slice(bias, e))
             }
         };
         Places {
-            table: slice(self.at.tokens, self.symbols.tokens * e),
-            width: self.symbols.width,
+            table: slice(self.at.tokens, self.head.tokens * e),
+            width: self.head.width,
             len: e,
             weights,
             bias,
-            squashed: self.symbols.atoms == AtomEmbedding::Learned,
+            squashed: self.head.atoms == AtomEmbedding::Learned,
         }
     }
 
@@ -109,20 +108,20 @@ impl Network {
         Scoring {
             instructions: self.instructions,
             places: self.places(1),
-            pooling: self.symbols.pooling,
-            by: 1.0 / (self.symbols.embedding as f32).sqrt(),
+            pooling: self.head.pooling,
+            by: 1.0 / (self.head.embedding as f32).sqrt(),
         }
     }
 }
 
-/// A policy over symbolic states.
-pub struct SymbolicModel {
+/// A policy over states and candidates.
+pub struct CandidateModel {
     architecture: Architecture,
     network: Network,
     passes: Vec<Pass>,
 }
 
-impl SymbolicModel {
+impl CandidateModel {
     /// A network without parameters yet; `None` where actions are no candidates.
     pub fn new(architecture: &Architecture) -> Option<Self> {
         Self::with(architecture, InstructionSet::detect())
@@ -131,7 +130,7 @@ impl SymbolicModel {
     /// A network without parameters yet, on the given instruction set; `None` where actions are no
     /// candidates.
     pub fn with(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
-        let ActionHead::Candidates(symbols) = architecture.head else {
+        let ActionHead::Candidates(head) = architecture.head else {
             return None;
         };
         let layout: Layout = architecture.layout();
@@ -140,12 +139,12 @@ impl SymbolicModel {
         };
         let hidden = architecture.lstm.map_or(0, |lstm| lstm.hidden);
         let network = Network {
-            symbols,
-            at: layout.symbols?,
+            head,
+            at: layout.embedding?,
             instructions,
             embedding: Vec::new(),
-            signs: signs(symbols.width, symbols.embedding),
-            zeros: vec![0.0; symbols.embedding],
+            signs: signs(head.width, head.embedding),
+            zeros: vec![0.0; head.embedding],
             actor: recurrent(&layout.actor_lstm, 0),
             critic: recurrent(&layout.critic_lstm, 2 * hidden),
             pi: Part::new(architecture, &layout.pi, instructions),
@@ -169,7 +168,7 @@ impl SymbolicModel {
         outputs: Vec<O>,
         take: impl Fn(&mut [f32], &[u32], &[f32], O) + Sync,
     ) {
-        let (rows, batch) = (input.episode_start.len(), symbols(input));
+        let (rows, batch) = (input.episode_start.len(), candidates(input));
         if self.passes.len() < outputs.len() {
             self.passes.resize_with(outputs.len(), Pass::default);
         }
@@ -187,18 +186,15 @@ impl SymbolicModel {
             pass.forward(network, batch, first..first + count, input.episode_start, state);
             take(&mut pass.logits, &pass.starts, pass.vf.outputs(), output);
         };
-        match tasks.len() {
-            1 => tasks.into_iter().for_each(one),
-            _ => tasks.into_par_iter().with_max_len(1).for_each(one),
-        }
+        run_all(tasks, one);
     }
 }
 
 /// The states and candidates of a step, without which nothing can be computed.
-fn symbols<'a>(input: &Observed<'a>) -> &'a CandidateBatch {
-    match input.symbols {
+fn candidates<'a>(input: &Observed<'a>) -> &'a CandidateBatch {
+    match input.candidates {
         Some(batch) if batch.len() == input.episode_start.len() => batch,
-        _ => panic!("a step of symbolic states without the symbols of each row"),
+        _ => panic!("a step without the candidates of each row"),
     }
 }
 
@@ -207,7 +203,7 @@ fn tasks(rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(ROWS).map(move |first| first..rows.min(first + ROWS))
 }
 
-impl Model for SymbolicModel {
+impl Model for CandidateModel {
     fn architecture(&self) -> &Architecture {
         &self.architecture
     }
@@ -226,7 +222,7 @@ impl Model for SymbolicModel {
     }
 
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
-        let (rows, batch) = (input.episode_start.len(), symbols(input));
+        let (rows, batch) = (input.episode_start.len(), candidates(input));
         out.value.resize(rows, 0.0);
         out.log_prob.resize(batch.candidates(), 0.0);
         let (mut value, mut log_prob) = (out.value.as_mut_slice(), out.log_prob.as_mut_slice());
@@ -292,17 +288,10 @@ impl Model for SymbolicModel {
             self.passes.resize_with(parts, Pass::default);
         }
         let passes = &mut self.passes[..parts];
-        let run = |(part, pass): (usize, &mut Pass)| {
-            let part = Minibatch {
-                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
-                ..*minibatch
-            };
+        let tasks = passes.iter_mut().zip(minibatch.parts(parts)).collect();
+        run_all(tasks, |(pass, part): (&mut Pass, Minibatch)| {
             pass.backward(network, &part, objective);
-        };
-        match parts {
-            1 => passes.iter_mut().enumerate().for_each(run),
-            _ => passes.par_iter_mut().enumerate().with_max_len(1).for_each(run),
-        }
+        });
         let mut sums = Sums::default();
         for (i, pass) in passes.iter().enumerate() {
             match i {

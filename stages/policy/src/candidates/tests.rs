@@ -1,7 +1,7 @@
 //! The fused model beside a slow one in double precision, whose loss gives the gradient by central
 //! differences.
 
-use super::{AtomEmbedding, Pooling, SymbolicModel, Symbols};
+use super::{AtomEmbedding, CandidateEmbedding, CandidateModel, Pooling};
 use crate::testing::{Data, norm};
 use crate::{
     ActionHead, Activation, Architecture, Critic, Lstm, Minibatch, Model, Observed, Output, Sampled, Sums,
@@ -14,7 +14,7 @@ use stages_numerics::random::Random;
 fn architecture(atoms: AtomEmbedding, pooling: Pooling, critic: Option<Critic>) -> Architecture {
     Architecture {
         obs_dim: 0,
-        head: ActionHead::Candidates(Symbols {
+        head: ActionHead::Candidates(CandidateEmbedding {
             tokens: 11,
             width: 4,
             embedding: 17,
@@ -45,7 +45,7 @@ fn architectures() -> Vec<Architecture> {
     all
 }
 
-fn symbols(architecture: &Architecture) -> Symbols {
+fn symbols(architecture: &Architecture) -> CandidateEmbedding {
     match architecture.head {
         ActionHead::Candidates(symbols) => symbols,
         _ => unreachable!(),
@@ -53,7 +53,7 @@ fn symbols(architecture: &Architecture) -> Symbols {
 }
 
 /// Random states of 0 to 3 atoms, with 1 to 6 candidates of 1 to 3 atoms.
-fn batch(symbols: &Symbols, envs: usize, random: &mut Random) -> CandidateBatch {
+fn batch(symbols: &CandidateEmbedding, envs: usize, random: &mut Random) -> CandidateBatch {
     let mut batch = CandidateBatch {
         width: symbols.width,
         state_starts: vec![0],
@@ -128,7 +128,7 @@ impl Rollout {
 
     fn minibatch(&self) -> Minibatch<'_> {
         Minibatch {
-            symbols: &self.symbols,
+            candidates: &self.symbols,
             ..self.data.minibatch()
         }
     }
@@ -148,7 +148,7 @@ impl Slow<'_> {
     }
 
     fn bag(&self, name: &str, atoms: &[u32]) -> Vec<f64> {
-        let Symbols {
+        let CandidateEmbedding {
             width,
             embedding: e,
             atoms: form,
@@ -304,7 +304,7 @@ fn gradients_are_those_of_a_slow_model() {
         let mut reference = None;
         let mut slopes: Option<Vec<f32>> = None;
         for instructions in InstructionSet::available() {
-            let mut model = SymbolicModel::with(&architecture, instructions).unwrap();
+            let mut model = CandidateModel::with(&architecture, instructions).unwrap();
             model.load(&params);
             let mut gradient = vec![f32::NAN; params.len()];
             let sums = model.backward(&rollout.minibatch(), &rollout.data.objective(), &mut gradient);
@@ -378,7 +378,7 @@ fn a_forward_pass_is_the_slow_models_and_draws_by_it() {
             tensors: &tensors,
             params: &exact,
         };
-        let mut model = SymbolicModel::new(&architecture).unwrap();
+        let mut model = CandidateModel::new(&architecture).unwrap();
         model.load(&params);
         let mut state = rollout.data.state.clone();
         let mut slow_state: Vec<f64> = state.iter().map(|&x| f64::from(x)).collect();
@@ -389,7 +389,7 @@ fn a_forward_pass_is_the_slow_models_and_draws_by_it() {
                 obs: &[],
                 mask: &[],
                 episode_start: &rollout.data.episode_start[t * envs..(t + 1) * envs],
-                symbols: Some(symbols),
+                candidates: Some(symbols),
             };
             let uniform: Vec<f64> = (0..envs).map(|_| random.uniform()).collect();
             let mut drawn = (vec![0; envs], vec![0.0; envs], vec![0.0; envs]);
@@ -436,7 +436,7 @@ fn the_number_of_threads_changes_no_byte() {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let mut model = SymbolicModel::new(&architecture).unwrap();
+                let mut model = CandidateModel::new(&architecture).unwrap();
                 model.load(&params);
                 let mut gradient = vec![0.0; params.len()];
                 let sums: Sums =

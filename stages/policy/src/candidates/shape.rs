@@ -1,4 +1,4 @@
-//! The embedding of symbolic states and candidates: its settings, and its tensors.
+//! The embedding of states and candidates: its settings, and its tensors.
 
 use crate::tensors::Tensors;
 use schemars::JsonSchema;
@@ -32,11 +32,11 @@ pub enum Pooling {
     Mean,
 }
 
-/// The embedding of symbolic states and candidates. A candidate's logit is the dot product of its embedding
-/// with the output of the actor for the state, over the square root of their length.
+/// The embedding of states and candidates, which are bags of rows of ids. A candidate's logit is the dot
+/// product of its embedding with the output of the actor for the state, over the square root of their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Symbols {
+pub struct CandidateEmbedding {
     /// V, the number of tokens; token 0 is padding.
     pub tokens: usize,
     /// W, the number of tokens of an atom.
@@ -58,7 +58,7 @@ pub(crate) struct AtomAt {
 
 /// The offsets of the embedding's tensors in the flat vector of parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SymbolsAt {
+pub(crate) struct EmbeddingAt {
     /// The embeddings of tokens `[V, E]`.
     pub tokens: usize,
     /// The weights of the atoms of states and of candidates, where they are learned.
@@ -67,15 +67,15 @@ pub(crate) struct SymbolsAt {
     pub len: usize,
 }
 
-impl Symbols {
-    pub(crate) fn lay_out(&self, tensors: &mut Tensors) -> SymbolsAt {
+impl CandidateEmbedding {
+    pub(crate) fn lay_out(&self, tensors: &mut Tensors) -> EmbeddingAt {
         let tokens = tensors.tensor("embedding.tokens".to_owned(), vec![self.tokens, self.embedding]);
         let mut atom = |name: &str| AtomAt {
             weight: tensors.tensor(format!("embedding.{name}.places"), vec![self.width, self.embedding]),
             bias: tensors.tensor(format!("embedding.{name}.bias"), vec![self.embedding]),
         };
         let atoms = (self.atoms != AtomEmbedding::Transe).then(|| [atom("state"), atom("candidate")]);
-        SymbolsAt {
+        EmbeddingAt {
             tokens,
             atoms,
             len: tensors.len,

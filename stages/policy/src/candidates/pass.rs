@@ -7,7 +7,7 @@ use super::recurrent::{Recurrent, RecurrentRun};
 use crate::kernels::elementwise;
 use crate::mlp::MlpRun;
 use crate::model::Minibatch;
-use crate::objective::{Objective, PolicyOutputs, Sums};
+use crate::objective::{Objective, Sums};
 use stages_env::CandidateBatch;
 use std::ops::Range;
 
@@ -167,7 +167,7 @@ impl Pass {
         self.x.resize((self.bags.len() - 1) * e, 0.0);
         for (bag, out) in self.bags.windows(2).zip(self.x.chunks_exact_mut(e)) {
             let embedded = &self.embedded[bag[0] * e..bag[1] * e];
-            pool(instructions, network.symbols.pooling, embedded, out);
+            pool(instructions, network.head.pooling, embedded, out);
         }
     }
 
@@ -195,7 +195,7 @@ impl Pass {
         let (actor_reads, critic_reads) = inputs(network, &self.x, &self.actor, &self.critic, n);
         network.vf.mlp.forward(critic_reads, &mut self.vf);
         let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
-        let e = network.symbols.embedding;
+        let e = network.head.embedding;
         self.logits.clear();
         self.starts.clear();
         self.starts.push(0);
@@ -209,15 +209,15 @@ impl Pass {
     /// Runs a forward and a backward pass: leaves the gradient and the sums.
     pub(super) fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let instructions = network.instructions;
-        let (e, s) = (network.symbols.embedding, network.state_len);
-        let envs = minibatch.symbols.first().map_or(1, CandidateBatch::len);
+        let (e, s) = (network.head.embedding, network.state_len);
+        let envs = minibatch.candidates.first().map_or(1, CandidateBatch::len);
         self.gradient.clear();
         self.gradient.resize(network.len, 0.0);
         self.sums = Sums::default();
         self.samples.clear();
         self.samples.extend(minibatch.samples().map(|i| i as u32));
         let n = self.samples.len();
-        let place = |i: usize| (&minibatch.symbols[i / envs], i % envs);
+        let place = |i: usize| (&minibatch.candidates[i / envs], i % envs);
         self.embed(network, minibatch.samples().map(place));
         keep(minibatch.samples().map(|i| minibatch.episode_start[i]), &mut self.keep);
         let b = minibatch.indices.len();
@@ -246,11 +246,11 @@ impl Pass {
         let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
         self.query.clear();
         self.query.extend_from_slice(query);
-        let (table, rest) = of_embedding.split_at_mut(network.symbols.tokens * e);
+        let (table, rest) = of_embedding.split_at_mut(network.head.tokens * e);
         let [of_state, of_candidate] = match network.at.atoms {
             None => [None, None],
             Some(_) => {
-                let places = network.symbols.width * e;
+                let places = network.head.width * e;
                 let (state, candidate) = rest.split_at_mut(places + e);
                 [Some(state.split_at_mut(places)), Some(candidate.split_at_mut(places))]
             }
@@ -273,11 +273,8 @@ impl Pass {
             }));
             self.candidates
                 .score(network, query, &bags, &mut self.logits, &mut self.starts);
-            let outputs = PolicyOutputs::Candidates {
-                logits: &mut self.logits,
-                starts: &self.starts,
-            };
-            objective.policy(instructions, samples, outputs, &mut self.sums);
+            let (logits, starts, sums) = (&mut self.logits, &self.starts, &mut self.sums);
+            objective.candidates(instructions, samples, logits, starts, sums);
             let (scratch, gradient) = (&mut self.scratch, &mut of_candidates);
             self.candidates
                 .back(network, query, &bags, &self.logits, to_query, scratch, gradient);
@@ -319,7 +316,7 @@ impl Pass {
         for (bag, above) in self.bags.windows(2).zip(self.to_x.chunks_exact(e)) {
             let tokens = &self.atoms[bag[0] * places.width..bag[1] * places.width];
             let embedded = &self.embedded[bag[0] * e..bag[1] * e];
-            let by = share(network.symbols.pooling, bag[1] - bag[0]);
+            let by = share(network.head.pooling, bag[1] - bag[0]);
             let (scratch, gradient) = (&mut self.scratch, &mut of_states);
             atoms_back(instructions, places, tokens, embedded, above, by, scratch, gradient);
         }
