@@ -140,6 +140,34 @@ pub(crate) fn begin<'a>(
     Ok(builder)
 }
 
+/// The files of environments with one table for training and one for testing.
+pub(crate) const SPLIT_TABLES: [&str; 2] = ["train.arrow", "test.arrow"];
+
+/// Stores an environment of a family with one table for training and one for testing, by the numbers of their
+/// random streams.
+pub(crate) fn store_split_tables(
+    context: &Context,
+    family: &str,
+    spec: &impl Serialize,
+    table: impl Fn(u64) -> Result<Vec<u8>, StageError>,
+) -> Result<Outputs, StageError> {
+    let mut builder = begin(&context.store, family, spec)?;
+    for (stream, name) in (0..).zip(SPLIT_TABLES) {
+        context.check_cancelled()?;
+        builder.bytes(name, &table(stream)?)?;
+    }
+    outputs(builder)
+}
+
+/// Refuses a table of another size than its specification.
+pub(crate) fn check_size(name: &str, is_same: bool) -> Result<(), StageError> {
+    StageError::new(format!(
+        "`{name}` of the environment does not have the size that `env.json` states"
+    ))
+    .hint("run the environment's stage again with --force")
+    .when(!is_same)
+}
+
 /// The bytes of [`SPEC`].
 pub(crate) fn encode_spec(spec: &impl Serialize) -> Result<Vec<u8>, StageError> {
     let json =

@@ -15,6 +15,7 @@ mod checks;
 pub mod classic;
 mod env_artifact;
 mod episode;
+mod episodic;
 mod expression;
 mod feature_columns;
 mod hedge;

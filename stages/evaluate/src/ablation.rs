@@ -46,7 +46,7 @@ impl Ablation {
                     None => own.first + (step + own.steps.div_ceil(2)) % (own.steps + 1),
                 };
                 obs[layout.market.clone()]
-                    .copy_from_slice(&env.simulator().market_row(snapshot)[layout.market.clone()]);
+                    .copy_from_slice(&env.common().row(snapshot)[layout.market.clone()]);
             }
             Self::Shuffled => {
                 if layout.width == 0 {
@@ -54,7 +54,7 @@ impl Ablation {
                 }
                 let mut random = Random::new(&[seed, 0x736c_6174, i as u64, step as u64]);
                 let snapshot = own.first + random.below(own.steps as u64 + 1) as usize;
-                let shown = &env.simulator().market_row(snapshot)[layout.instruments.clone()];
+                let shown = &env.common().row(snapshot)[layout.instruments.clone()];
                 let mut order: Vec<usize> = (0..shown.len() / layout.width).collect();
                 for last in (1..order.len()).rev() {
                     order.swap(last, random.below(last as u64 + 1) as usize);

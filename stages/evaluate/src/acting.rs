@@ -161,7 +161,7 @@ fn dates_of<S: ActingSimulator>(
         ..OpenOptions::test(1, 0)
     };
     let env = PortfolioEnv::<S>::open(store, artifact, &options)?;
-    let (worlds, date) = (env.acting_worlds(), |snapshot| env.simulator().time(snapshot).date);
+    let (worlds, date) = (env.acting_worlds(), |snapshot: usize| env.common().times[snapshot].date);
     let first = worlds.iter().map(|world| date(world.first)).min();
     Ok(first.zip(worlds.iter().map(|world| date(world.last)).max()))
 }
@@ -216,7 +216,7 @@ fn act_in<S: ActingSimulator>(
         if step.terminated[0] {
             return Err(StageError::new(format!(
                 "the account that the policy would have is ruined at {}",
-                env.simulator().time(snapshot + 1)
+                env.common().times[snapshot + 1]
             ))
             .hint("let it begin later with `--from`"));
         }
@@ -248,12 +248,12 @@ fn act_in<S: ActingSimulator>(
         drawn = Some(chosen(&space, actions));
         orders = env.orders(actions)?;
     }
-    let time = env.simulator().time(last);
+    let time = env.common().times[last];
     Ok(Acted {
         world: world.name,
         time: time.to_string(),
         date: time.date,
-        played_from: env.simulator().time(first).to_string(),
+        played_from: env.common().times[first].to_string(),
         played: last - first,
         account_is: options.account.name().into(),
         account: env.holdings(),
@@ -306,12 +306,12 @@ fn played(
     let last = snapshots
         .clone()
         .rev()
-        .find(|&t| is_known(market.time(t)))
+        .find(|&t| is_known(market.common().times[t]))
         .ok_or_else(|| {
             StageError::new(format!(
                 "the environment has no snapshot up to {}: its first one with all features is of {}",
                 options.until,
-                market.time(world.first)
+                market.common().times[world.first]
             ))
             .hint("give more data before it; features need as much as their longest window")
         })?;
@@ -319,7 +319,7 @@ fn played(
         None => world.first,
         Some(from) => snapshots
             .clone()
-            .find(|&t| market.time(t).date >= from)
+            .find(|&t| market.common().times[t].date >= from)
             .unwrap_or(last)
             .min(last),
     };

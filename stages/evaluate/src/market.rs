@@ -136,8 +136,8 @@ impl<S: Market> Run<S> {
             actions: Vec::new(),
             records: Vec::new(),
             regimes: Vec::new(),
-            risk_free: snapshots().map(|t| env.simulator().risk_free_return(t)).collect(),
-            underlying: snapshots().map(|t| env.simulator().underlying_return(t)).collect(),
+            risk_free: snapshots().map(|t| env.common().risk_free[t]).collect(),
+            underlying: snapshots().map(|t| env.common().underlying[t]).collect(),
         }
     }
 

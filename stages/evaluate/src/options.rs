@@ -5,7 +5,7 @@ use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
 use stages_env::options::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
-use stages_env::{BaselineName, BatchEnv as _, Simulator as _};
+use stages_env::{BaselineName, BatchEnv as _};
 
 /// The prefix of the hidden features that tell the regime of a snapshot.
 const REGIME: &str = "regime_";
@@ -150,7 +150,7 @@ impl Market for OptionsSimulator {
 
 impl Compared for OptionsSimulator {
     fn compare(all: &mut Backtest<'_, Self>) -> Result<(), StageError> {
-        let hedges = all.one.simulator().common().hedges;
+        let hedges = all.one.common().hedges;
         let possible = |baseline: &&BaselineName| {
             BASELINES.contains(baseline) && (hedges || **baseline != BaselineName::HedgedShortStraddle)
         };

@@ -9,7 +9,7 @@ use crate::regression::regress;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_env::stocks::{BASELINES, HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
-use stages_env::{BaselineName, BatchEnv as _, Simulator as _, Step};
+use stages_env::{BaselineName, BatchEnv as _, Step};
 
 /// The profit of a step by the lines of the hedge; `None` without a hedge.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
@@ -118,7 +118,7 @@ impl Market for StocksSimulator {
         }
         Held {
             weights,
-            instrument: match env.simulator().common().hedges {
+            instrument: match env.common().hedges {
                 true => env.hedge_return(before.snapshot),
                 false => 0.0,
             },
@@ -176,7 +176,7 @@ impl Market for StocksSimulator {
         if env.config().rules == Rules::Finrl {
             return Layout::default();
         }
-        let shown = env.simulator().market_row(env.snapshot(0)).len();
+        let shown = env.common().row(env.snapshot(0)).len();
         let by_date = |name: &&String| name.starts_with("market.");
         let first = env.spec().observation[..shown].iter().filter(by_date).count();
         Layout {
@@ -230,7 +230,7 @@ impl Market for StocksSimulator {
             ("reduced", |l| f64::from(l.reduced)),
             ("liquidations", |l| f64::from(l.liquidations)),
         ];
-        if env.simulator().common().hedges {
+        if env.common().hedges {
             columns.extend([
                 ("hedge_units", (|l| hedge(l, |h| h.units)) as fn(&Ledger) -> f64),
                 ("hedge_value", |l| hedge(l, |h| h.value)),

@@ -5,8 +5,8 @@ use crate::market_backtest::{self, Backtest, Compared, Evaluation};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
 use stages_core::{Outputs, StageError};
+use stages_env::BatchEnv as _;
 use stages_env::table::{Ledger, TableEnv, TableSimulator};
-use stages_env::{BatchEnv as _, Simulator as _};
 
 pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let one: TableEnv = of.open(1)?;
@@ -66,7 +66,7 @@ impl Market for TableSimulator {
     }
 
     fn layout(env: &TableEnv) -> Layout {
-        let shown = env.simulator().market_row(env.snapshot(0)).len();
+        let shown = env.common().row(env.snapshot(0)).len();
         Layout {
             market: 0..shown,
             instruments: 0..shown,

@@ -4,8 +4,8 @@
 //! Gymnasium's `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and
 //! shown in f32, as there.
 
-use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions};
+use crate::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use stages_core::StageError;
@@ -72,21 +72,19 @@ fn fallen([x, _, angle, _]: [f64; 4]) -> bool {
 impl Episodic for Poles {
     /// An element of the state: position, velocity, angle or angular velocity.
     type Value = [f64; 4];
+    type Input = u32;
     type Action = u32;
+    type Final = ();
 
     fn spec(&self) -> &EnvSpec {
         &self.spec
-    }
-
-    fn width(&self) -> usize {
-        1
     }
 
     fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [u32], StageError> {
         actions.discrete(num_envs)
     }
 
-    fn fresh(&self, mut random: Random, state: &mut [[f64; 4]]) {
+    fn begin(&self, mut random: Random, _: u64, state: &mut [[f64; 4]]) {
         state[0] = std::array::from_fn(|_| -RESET + 2.0 * RESET * random.uniform());
     }
 

@@ -1,7 +1,7 @@
 //! Continuous control tasks whose state is two numbers.
 
-use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions, Bounds};
+use crate::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use stages_core::StageError;
@@ -67,21 +67,19 @@ impl<T: Task> Control<T> {
 
 impl<T: Task> Episodic for Controlled<T> {
     type Value = [f64; 2];
+    type Input = f32;
     type Action = f32;
+    type Final = ();
 
     fn spec(&self) -> &EnvSpec {
         &self.spec
-    }
-
-    fn width(&self) -> usize {
-        1
     }
 
     fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [f32], StageError> {
         actions.continuous(num_envs, 1)
     }
 
-    fn fresh(&self, mut random: Random, state: &mut [[f64; 2]]) {
+    fn begin(&self, mut random: Random, _: u64, state: &mut [[f64; 2]]) {
         state[0] = T::fresh(&mut random);
     }
 

@@ -3,7 +3,6 @@
 
 mod cart_pole;
 mod control;
-mod episodic;
 mod mountain_car;
 mod pendulum;
 mod repeat_previous;

@@ -13,8 +13,8 @@
 //! which a little more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n /
 //! (52 n - 1) - 1, just above -1/2.
 
-use super::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::actions::{ActionSpace, Actions};
+use crate::episodic::{Episodic, EpisodicEnv, Outcome};
 use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use stages_core::StageError;
@@ -52,7 +52,9 @@ impl RepeatPrevious {
 impl Episodic for Game {
     /// The type of a suit; the state holds the suits in the order in which they are dealt.
     type Value = u8;
+    type Input = u32;
     type Action = u32;
+    type Final = ();
     /// The count is the number of cards dealt.
     const FIRST: u32 = 1;
 
@@ -68,7 +70,7 @@ impl Episodic for Game {
         actions.discrete(num_envs)
     }
 
-    fn fresh(&self, mut random: Random, suits: &mut [u8]) {
+    fn begin(&self, mut random: Random, _: u64, suits: &mut [u8]) {
         for (card, suit) in suits.iter_mut().enumerate() {
             *suit = (card % SUITS.len()) as u8;
         }

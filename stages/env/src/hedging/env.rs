@@ -2,25 +2,22 @@
 
 use super::config::{HedgingConfig, SPOT};
 use crate::actions::{ActionSpace, Actions};
-use crate::batch::{BatchEnv, StepBuffers};
-use crate::open_options::{OpenOptions, Split};
-use crate::ranges::{StepRows, for_ranges};
-use crate::saved_state::{StateReader, StateWriter};
+use crate::batch::StepBuffers;
+use crate::episodic::{Episodic, EpisodicEnv, Outcome};
+use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use arrow_buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
-/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
-const GRAIN: usize = 1024;
 /// The number of values at a point of a path: underlying, call, delta.
 pub(crate) const POINT: usize = 3;
 
-/// The state of an environment.
+/// The state of an environment. Saved states hold these bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-struct HedgeState {
+pub struct HedgeState {
     /// The number of the episode in this environment.
     episode: u64,
     /// The hedge ratio held.
@@ -31,49 +28,38 @@ struct HedgeState {
     step: u32,
 }
 
-/// The data that the environments of a batch share.
-struct Shared {
+/// A hedge ratio, on the grid or off it.
+#[derive(Clone, Copy)]
+pub enum HedgeAction {
+    Choice(u32),
+    Ratio(f64),
+}
+
+impl From<u32> for HedgeAction {
+    fn from(choice: u32) -> Self {
+        Self::Choice(choice)
+    }
+}
+
+/// A short call that is hedged along a path.
+pub struct ShortCall {
+    spec: EnvSpec,
     config: HedgingConfig,
     /// The points of the paths `[paths, steps + 1, 3]`: underlying, call, delta.
     points: ScalarBuffer<f64>,
-    paths: usize,
-    seed: u64,
-    split: Split,
     /// The scale of the underlying in observations: its standard deviation to expiry, as a logarithm.
     deviation: f64,
 }
 
-impl Shared {
-    fn fresh(&self, i: usize, episode: u64) -> HedgeState {
-        let mut random = Random::new(&[self.seed, self.split.word(), i as u64, episode]);
-        HedgeState {
-            episode,
-            path: random.below(self.paths as u64) as u32,
-            ..HedgeState::default()
-        }
-    }
+/// B short calls to be hedged.
+pub type HedgingEnv = EpisodicEnv<ShortCall>;
 
+impl ShortCall {
     /// Underlying, call and delta at a step of a path.
     fn point(&self, path: u32, step: u32) -> [f64; POINT] {
         let at = (path as usize * (self.config.steps as usize + 1) + step as usize) * POINT;
         [self.points[at], self.points[at + 1], self.points[at + 2]]
     }
-
-    fn show(&self, state: &HedgeState, out: &mut [f32]) {
-        let [underlying, ..] = self.point(state.path, state.step);
-        let moneyness = libm::log(underlying / self.config.strike()) / self.deviation;
-        let left = f64::from(self.config.steps - state.step) / f64::from(self.config.steps);
-        out.copy_from_slice(&[moneyness as f32, left as f32, state.hedge as f32]);
-    }
-}
-
-/// B short calls to be hedged.
-pub struct HedgingEnv {
-    spec: EnvSpec,
-    shared: Shared,
-    states: Vec<HedgeState>,
-    /// The profit of each environment's last finished episode, in per cent of the first price.
-    finals: Vec<f64>,
 }
 
 impl HedgingEnv {
@@ -86,31 +72,24 @@ impl HedgingEnv {
             ),
             normalisation: None,
         };
-        let shared = Shared {
-            paths: points.len() / POINT / (config.steps as usize + 1),
-            deviation: config.volatility * (config.days / 365.0).sqrt(),
+        let deviation = config.volatility * (config.days / 365.0).sqrt();
+        let task = ShortCall {
+            spec,
             config,
             points,
-            seed: options.seed,
-            split: options.split,
+            deviation,
         };
-        let states = (0..options.num_envs).map(|i| shared.fresh(i, 0)).collect();
-        Self {
-            spec,
-            shared,
-            states,
-            finals: vec![0.0; options.num_envs],
-        }
+        Self::of(task, options)
     }
 
     /// The configuration of the task.
     pub fn config(&self) -> &HedgingConfig {
-        &self.shared.config
+        &self.task.config
     }
 
     /// The underlying that environment `i` sees, and the delta of its call.
     pub fn delta(&self, i: usize) -> (f64, f64) {
-        let [underlying, _, delta] = self.shared.point(self.states[i].path, self.states[i].step);
+        let [underlying, _, delta] = self.task.point(self.states[i].path, self.states[i].step);
         (underlying, delta)
     }
 
@@ -120,94 +99,72 @@ impl HedgingEnv {
         self.finals[i]
     }
 
-    /// Steps the environments with hedge ratios off the grid, as [`BatchEnv::step`] does with actions.
+    /// Steps the environments with hedge ratios off the grid, as [`BatchEnv::step`](crate::BatchEnv::step)
+    /// does with actions.
     pub fn step_ratios(&mut self, ratios: &[f64], out: StepBuffers<'_>) {
-        self.run(&|i| ratios[i], out);
-    }
-
-    fn run(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: StepBuffers<'_>) {
-        let (shared, len) = (&self.shared, self.states.len());
-        let range = (&mut self.states[..], &mut self.finals[..]);
-        let view = (range, StepRows::new(out, &self.spec));
-        for_ranges(view, len, GRAIN, &|first,
-                                       len,
-                                       ((states, finals), mut out): (
-            (&mut [HedgeState], &mut [f64]),
-            StepRows,
-        )| {
-            for i in 0..len {
-                let state = &mut states[i];
-                let [from, call, _] = shared.point(state.path, state.step);
-                let [to, then, _] = shared.point(state.path, state.step + 1);
-                state.hedge = ratio(first + i);
-                let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
-                state.profit += earned;
-                state.step += 1;
-                let over = state.step >= shared.config.steps;
-                out.reward[i] = -(earned * earned) as f32;
-                out.terminated[i] = over;
-                out.truncated[i] = false;
-                if over {
-                    shared.show(state, out.final_obs.row(i));
-                    finals[i] = state.profit;
-                    *state = shared.fresh(first + i, state.episode + 1);
-                }
-                shared.show(state, out.obs.row(i));
-            }
-            out.action_mask.values.fill(true);
-        });
-    }
-
-    fn tag(&self) -> String {
-        format!(
-            "hedging v1 x {} over {} paths, {:?} with seed {}",
-            self.states.len(),
-            self.shared.paths,
-            self.shared.split,
-            self.shared.seed
-        )
+        self.step_by(|i| HedgeAction::Ratio(ratios[i]), out);
     }
 }
 
-impl BatchEnv for HedgingEnv {
+impl Episodic for ShortCall {
+    type Value = HedgeState;
+    type Input = u32;
+    type Action = HedgeAction;
+    /// The profit.
+    type Final = f64;
+
     fn spec(&self) -> &EnvSpec {
         &self.spec
     }
 
-    fn num_envs(&self) -> usize {
-        self.states.len()
+    fn size(&self) -> Option<String> {
+        Some(format!("{} paths", self.config.paths))
     }
 
-    fn reset(&mut self, mut out: StepBuffers<'_>) {
-        out.clear();
-        let d = self.spec.obs_dim();
-        for (i, state) in self.states.iter_mut().enumerate() {
-            if state.step != 0 {
-                *state = self.shared.fresh(i, state.episode + 1);
-            }
-            self.shared.show(state, &mut out.obs[i * d..(i + 1) * d]);
+    fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [u32], StageError> {
+        actions.discrete(num_envs)
+    }
+
+    fn begin(&self, mut random: Random, episode: u64, state: &mut [HedgeState]) {
+        state[0] = HedgeState {
+            episode,
+            path: random.below(u64::from(self.config.paths)) as u32,
+            ..HedgeState::default()
+        };
+    }
+
+    fn advance(&self, state: &mut [HedgeState], _: u32, action: HedgeAction) -> Outcome {
+        let state = &mut state[0];
+        let [from, call, _] = self.point(state.path, state.step);
+        let [to, then, _] = self.point(state.path, state.step + 1);
+        state.hedge = match action {
+            HedgeAction::Choice(choice) if choice < self.config.ratios => self.config.ratio(choice),
+            HedgeAction::Choice(_) => 0.0,
+            HedgeAction::Ratio(ratio) => ratio,
+        };
+        let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
+        state.profit += earned;
+        state.step += 1;
+        Outcome {
+            reward: -(earned * earned) as f32,
+            terminated: state.step >= self.config.steps,
+            truncated: false,
         }
     }
 
-    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
-        let actions = actions.discrete(self.states.len())?;
-        let ratios = self.shared.config.ratios;
-        let span = f64::from(ratios - 1);
-        let ratio = |i: usize| {
-            let action = actions[i];
-            f64::from(if action < ratios { action } else { 0 }) / span
-        };
-        self.run(&ratio, out);
-        Ok(())
+    fn show(&self, state: &[HedgeState], _: u32, out: &mut [f32]) {
+        let state = &state[0];
+        let [underlying, ..] = self.point(state.path, state.step);
+        let moneyness = libm::log(underlying / self.config.strike()) / self.deviation;
+        let left = f64::from(self.config.steps - state.step) / f64::from(self.config.steps);
+        out.copy_from_slice(&[moneyness as f32, left as f32, state.hedge as f32]);
     }
 
-    fn save(&self) -> Vec<u8> {
-        StateWriter::new(&self.tag()).array(&self.states).finish()
+    fn result(&self, state: &[HedgeState]) -> f64 {
+        state[0].profit
     }
 
-    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let mut reader = StateReader::new(state, &self.tag(), size_of_val(&self.states[..]))?;
-        reader.array(&mut self.states);
-        Ok(())
+    fn clock(state: &[HedgeState]) -> Option<(u32, u64)> {
+        Some((state[0].step, state[0].episode))
     }
 }

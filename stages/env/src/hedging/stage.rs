@@ -2,7 +2,7 @@
 
 use super::config::{HedgingConfig, SPOT};
 use super::env::{HedgingEnv, POINT};
-use crate::env_artifact;
+use crate::env_artifact::{self, SPLIT_TABLES, check_size, store_split_tables};
 use crate::ipc;
 use crate::open_options::OpenOptions;
 use arrow_array::types::Float64Type;
@@ -13,8 +13,6 @@ use stages_numerics::random::Random;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "hedging";
-/// The files of the paths for training and for testing.
-const TABLES: [&str; 2] = ["train.arrow", "test.arrow"];
 
 impl HedgingConfig {
     /// The paths as a file: underlying, call and delta at every step.
@@ -59,12 +57,7 @@ impl StageKind for Hedging {
 
     fn run(&self, config: &HedgingConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
-        let mut builder = env_artifact::begin(&context.store, FAMILY, config)?;
-        for (stream, name) in (0..).zip(TABLES) {
-            context.check_cancelled()?;
-            builder.bytes(name, &config.table(stream)?)?;
-        }
-        env_artifact::outputs(builder)
+        store_split_tables(context, FAMILY, config, |stream| config.table(stream))
     }
 }
 
@@ -76,12 +69,9 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     let file = env_artifact::files(store, artifact);
     let config: HedgingConfig = env_artifact::spec(&file)?;
     config.validate()?;
-    let name = TABLES[options.split.table()];
+    let name = SPLIT_TABLES[options.split.table()];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
-    StageError::new(format!(
-        "`{name}` of the environment does not have the size that `env.json` states"
-    ))
-    .hint("run the environment's stage again with --force")
-    .when(points.len() != config.paths as usize * (config.steps as usize + 1) * POINT)?;
+    let expected = config.paths as usize * (config.steps as usize + 1) * POINT;
+    check_size(name, points.len() == expected)?;
     Ok(HedgingEnv::new(config, points, options))
 }

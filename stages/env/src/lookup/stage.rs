@@ -1,8 +1,8 @@
 //! The stage kind `env/lookup`.
 
 use super::config::LookupConfig;
-use super::env::{LookupEnv, Table};
-use crate::env_artifact;
+use super::env::LookupEnv;
+use crate::env_artifact::{self, SPLIT_TABLES, check_size, store_split_tables};
 use crate::ipc;
 use crate::open_options::{OpenOptions, Split};
 use arrow_array::types::Float32Type;
@@ -15,8 +15,6 @@ use std::sync::Arc;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "lookup";
-/// The names of the two tables and of their random streams.
-const TABLES: [(&str, u64); 2] = [("train.arrow", 0), ("test.arrow", 1)];
 
 impl LookupConfig {
     /// A table as a file.
@@ -59,19 +57,13 @@ impl StageKind for Lookup {
 
     fn run(&self, config: &LookupConfig, context: &Context) -> Result<Outputs, StageError> {
         config.validate()?;
-        let mut builder = env_artifact::begin(&context.store, FAMILY, config)?;
-        for (name, stream) in TABLES {
-            context.check_cancelled()?;
-            builder.bytes(name, &config.table(stream)?)?;
-        }
-        env_artifact::outputs(builder)
+        store_split_tables(context, FAMILY, config, |stream| config.table(stream))
     }
 }
 
 /// The files of an environment of `config`, in memory, as [`from_files`] takes them.
 pub(crate) fn table_file(config: &LookupConfig, split: Split) -> Result<Bytes, StageError> {
-    let (_, stream) = TABLES[split.table()];
-    config.table(stream).map(Bytes::from)
+    config.table(split.table() as u64).map(Bytes::from)
 }
 
 /// Opens one of the tables.
@@ -80,19 +72,14 @@ pub(crate) fn from_table(
     bytes: Bytes,
     options: &OpenOptions,
 ) -> Result<LookupEnv, StageError> {
-    let (name, _) = TABLES[options.split.table()];
+    let name = SPLIT_TABLES[options.split.table()];
     let batch = ipc::read(name, bytes)?;
-    let table = Table {
-        features: ipc::numbers::<Float32Type>(&batch, "features")?,
-        returns: ipc::numbers::<Float32Type>(&batch, "return")?,
-    };
+    let features = ipc::numbers::<Float32Type>(&batch, "features")?;
+    let returns = ipc::numbers::<Float32Type>(&batch, "return")?;
     config.validate()?;
-    StageError::new(format!(
-        "`{name}` of the environment does not have the size that `env.json` states"
-    ))
-    .hint("run the environment's stage again with --force")
-    .when(table.returns.len() != config.rows || table.features.len() != config.rows * config.features)?;
-    Ok(LookupEnv::new(config, table, options))
+    let is_same = returns.len() == config.rows && features.len() == config.rows * config.features;
+    check_size(name, is_same)?;
+    Ok(LookupEnv::new(config, features, returns, options))
 }
 
 /// Opens the artifact of the stage `env/lookup`, as itself rather than as a [`crate::BatchEnv`].
@@ -102,7 +89,7 @@ pub(crate) fn from_table(
 pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<LookupEnv, StageError> {
     let file = env_artifact::files(store, artifact);
     let config: LookupConfig = env_artifact::spec(&file)?;
-    from_table(config, file(TABLES[options.split.table()].0)?, options)
+    from_table(config, file(SPLIT_TABLES[options.split.table()])?, options)
 }
 
 /// Makes the environment of a configuration without a store.

@@ -41,7 +41,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// [`PortfolioEnv::begin_at`].
     pub fn acting_worlds(&self) -> Vec<ActingWorld> {
         let world = |range: &SnapshotRange| ActingWorld {
-            name: self.simulator.common().worlds.name(range.first).to_owned(),
+            name: self.common().worlds.name(range.first).to_owned(),
             first: range.first,
             last: range.last,
         };
@@ -58,7 +58,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// Writes the observation and the action mask of the present state.
     pub fn show(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
-        let mut out = StepRows::new(out, self.simulator.common().spec);
+        let mut out = StepRows::new(out, &self.simulator.common().spec);
         let mut states = self.states.rows();
         self.simulator.observe(&states.env(0), out.obs.row(0));
         self.simulator.mask(&states.env(0), out.action_mask.row(0));

@@ -1,7 +1,7 @@
 //! The batch of environments of a market.
 
 use super::course::Course;
-use super::simulator::Simulator;
+use super::simulator::{Common, Simulator};
 use super::state::{Clock as _, EnvState, Parts, StateRows, States};
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, StepBuffers};
@@ -99,7 +99,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         let num_envs = options.num_envs;
         StageError::new("cannot open 0 environments").when(num_envs == 0)?;
         let simulator = S::open(file, options)?;
-        let course = Course::new(simulator.common().worlds, options)?;
+        let course = Course::new(&simulator.common().worlds, options)?;
         let mut states = States::new(num_envs, simulator.common().width);
         let mut rows = states.rows();
         for i in 0..num_envs {
@@ -109,7 +109,7 @@ impl<S: Simulator> PortfolioEnv<S> {
             course,
             states,
             finals: vec![None; num_envs],
-            final_weights: vec![0.0; num_envs * simulator.num_weights()],
+            final_weights: vec![0.0; num_envs * simulator.common().num_weights],
             notes: Vec::new(),
             simulator,
         })
@@ -131,12 +131,12 @@ impl<S: Simulator> PortfolioEnv<S> {
         let range = EnvRows {
             states: self.states.rows(),
             finals: &mut self.finals,
-            final_weights: Rows::new(&mut self.final_weights, simulator.num_weights()),
+            final_weights: Rows::new(&mut self.final_weights, simulator.common().num_weights),
             notes: Rows {
                 width: usize::from(!self.notes.is_empty()),
                 values: &mut self.notes,
             },
-            out: StepRows::new(out, simulator.common().spec),
+            out: StepRows::new(out, &simulator.common().spec),
         };
         for_ranges(range, num_envs, S::GRAIN, &|first, len, mut range: EnvRows<'_, S>| {
             let out = &mut range.out;
@@ -171,8 +171,8 @@ impl<S: Simulator> PortfolioEnv<S> {
 
     fn tag(&self) -> String {
         let Course { split, seed, .. } = &self.course;
-        let kind = self.simulator.tag(self.finals.len());
-        format!("{kind}, {split:?} with seed {seed}")
+        let [kind, size] = &self.common().tag;
+        format!("{kind} x {} of {size}, {split:?} with seed {seed}", self.finals.len())
     }
 
     /// Keeps the explanation of every step from now on.
@@ -189,6 +189,11 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Forgets the ends of episodes.
     pub(super) fn forget(&mut self) {
         self.finals.fill(None);
+    }
+
+    /// What all accounts share.
+    pub fn common(&self) -> &Common {
+        self.simulator.common()
     }
 
     /// The market.
@@ -219,7 +224,7 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// The weights `[N]` with which the last finished episode of environment `i` ended; zeros before the
     /// first end.
     pub fn final_weights(&self, i: usize) -> &[f64] {
-        let n = self.simulator.num_weights();
+        let n = self.common().num_weights;
         &self.final_weights[i * n..(i + 1) * n]
     }
 
@@ -230,23 +235,18 @@ impl<S: Simulator> PortfolioEnv<S> {
 
     /// The name of the world that environment `i` is in.
     pub fn world(&self, i: usize) -> &str {
-        self.simulator.common().worlds.name(self.snapshot(i))
+        self.common().worlds.name(self.snapshot(i))
     }
 
     /// The names of all worlds.
     pub fn worlds(&self) -> Vec<&str> {
-        self.simulator
-            .common()
-            .worlds
-            .names()
-            .iter()
-            .map(String::as_str)
-            .collect()
+        let names = self.common().worlds.names();
+        names.iter().map(String::as_str).collect()
     }
 
     /// The first snapshot of the world of a snapshot: earlier snapshots are of another market.
     pub fn world_start(&self, snapshot: usize) -> usize {
-        let worlds = self.simulator.common().worlds;
+        let worlds = &self.common().worlds;
         worlds.snapshots(worlds.of(snapshot)).start
     }
 
@@ -259,21 +259,20 @@ impl<S: Simulator> PortfolioEnv<S> {
     /// Steps from the start to the end of the evaluation episode of environment `i`.
     pub fn test_steps(&self, i: usize) -> usize {
         let range = self.course.evaluated(i);
-        range.last - range.first + self.simulator.common().steps_beyond
+        range.last - range.first + self.common().steps_beyond
     }
 
     /// The dates of the snapshots of the evaluation episode of environment `i`.
     pub fn test_dates(&self, i: usize) -> Vec<Date> {
         let range = self.course.evaluated(i);
-        (range.first..=range.last)
-            .map(|t| self.simulator.time(t).date)
-            .collect()
+        let times = &self.common().times[range.first..=range.last];
+        times.iter().map(|time| time.date).collect()
     }
 }
 
 impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
     fn spec(&self) -> &EnvSpec {
-        self.simulator.common().spec
+        &self.common().spec
     }
 
     fn num_envs(&self) -> usize {
@@ -282,7 +281,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
 
     fn reset(&mut self, mut out: StepBuffers<'_>) {
         out.clear();
-        let mut out = StepRows::new(out, self.simulator.common().spec);
+        let mut out = StepRows::new(out, &self.common().spec);
         let mut states = self.states.rows();
         for i in 0..self.finals.len() {
             let mut env = states.env(i);
@@ -304,7 +303,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
             None => Ok(()),
             Some(i) => Err(StageError::new(format!(
                 "the reward of a step to {} is {}",
-                self.simulator.time(self.snapshot(i)),
+                self.common().times[self.snapshot(i)],
                 out.reward[i]
             ))
             .hint(
@@ -316,15 +315,11 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
 
     fn save(&self) -> Vec<u8> {
         let states = &self.states;
-        let moments: &[Moments] = match self.simulator.common().reward.keeps_moments() {
+        let moments: &[Moments] = match self.common().reward.keeps_moments() {
             true => &states.moments,
             false => &[],
         };
-        let hedges: &[<S::Parts as Parts>::Hedge] = if self.simulator.common().hedges {
-            &states.hedges
-        } else {
-            &[]
-        };
+        let hedges: &[<S::Parts as Parts>::Hedge] = if self.common().hedges { &states.hedges } else { &[] };
         StateWriter::new(&self.tag())
             .array(&states.accounts)
             .array(&states.positions)

@@ -7,7 +7,7 @@
 //! | it says | by |
 //! | --- | --- |
 //! | what an account is made of | the associated types, plain numbers that are saved as they are |
-//! | its worlds, whose snapshots follow one another, and their times | [`Simulator::common`], [`Simulator::time`] |
+//! | its worlds, whose snapshots follow one another, and what each shows and pays | [`Simulator::common`] |
 //! | how an episode begins | [`Simulator::begin`] |
 //! | what an action means, and what a step does | [`Simulator::decide`], [`Simulator::step`] |
 //! | what a state shows and allows | [`Simulator::observe`], [`Simulator::mask`] |

@@ -19,21 +19,42 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// The properties that all accounts of a market share.
-#[derive(Clone, Copy)]
-pub struct Common<'a> {
+/// What all accounts of a market share.
+pub struct Common {
     /// The specification of observations and actions.
-    pub spec: &'a EnvSpec,
-    pub worlds: &'a Worlds,
-    pub reward: &'a Reward,
+    pub spec: EnvSpec,
+    pub(crate) worlds: Worlds,
+    pub(crate) reward: Reward,
+    /// The kind of saved states, and the size of the market: states of another size cannot be restored.
+    pub(crate) tag: [String; 2],
     /// The number of positions of an account.
-    pub width: usize,
+    pub(crate) width: usize,
+    /// The number of weights of an account.
+    pub(crate) num_weights: usize,
     /// True if accounts have a hedge.
     pub hedges: bool,
     /// The number of steps of a training episode.
-    pub episode_length: EpisodeLength,
+    pub(crate) episode_length: EpisodeLength,
     /// The number of steps of an evaluation episode beyond its last snapshot.
-    pub steps_beyond: usize,
+    pub(crate) steps_beyond: usize,
+    /// The time of each snapshot.
+    pub times: Vec<SnapshotTime>,
+    /// The interest on 1 of cash from each snapshot to the next.
+    pub risk_free: Vec<f64>,
+    /// The return of the underlying, or of the market, from each snapshot to the next, with dividends; 0 at the
+    /// end of a world.
+    pub underlying: Vec<f64>,
+    /// The part of an observation that shows the market, the same for every account `[T, W]`.
+    pub(crate) rows: Vec<f32>,
+}
+
+impl Common {
+    /// The part of an observation that shows the market at a snapshot.
+    #[inline]
+    pub fn row(&self, snapshot: usize) -> &[f32] {
+        let width = self.rows.len() / self.times.len();
+        &self.rows[snapshot * width..(snapshot + 1) * width]
+    }
 }
 
 /// The rules and tables by which environments are stepped, one account at a time. Environment i of a batch
@@ -60,13 +81,8 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// # Errors
     /// Fails when a file is missing or damaged.
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError>;
-    /// The properties that all accounts share.
-    fn common(&self) -> Common<'_>;
-    /// The name of the saved states of `num_envs` environments: kind and size, without the split and the
-    /// seed.
-    fn tag(&self, num_envs: usize) -> String;
-    /// The time of a snapshot.
-    fn time(&self, snapshot: usize) -> SnapshotTime;
+    /// What all accounts share.
+    fn common(&self) -> &Common;
 
     /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.
     fn begin(&self, env: &mut EnvState<'_, Self::Parts>, snapshots: SnapshotRange);
@@ -98,18 +114,6 @@ pub trait Simulator: Sized + Send + Sync + 'static {
 
     /// The statement of an account.
     fn ledger(&self, env: EnvView<'_, Self::Parts>) -> Self::Ledger;
-    /// The number of weights of an account.
-    fn num_weights(&self) -> usize {
-        0
-    }
     /// Writes the value of each position as a fraction of the net asset value.
     fn weights(&self, _env: EnvView<'_, Self::Parts>, _out: &mut [f64]) {}
-
-    /// The interest on 1 of cash from a snapshot to the next.
-    fn risk_free_return(&self, snapshot: usize) -> f64;
-    /// The return of the underlying, or of the market, from a snapshot to the next, with dividends; 0 at the
-    /// end of a world.
-    fn underlying_return(&self, snapshot: usize) -> f64;
-    /// The part of an observation that shows the market at a snapshot, the same for every account.
-    fn market_row(&self, snapshot: usize) -> &[f32];
 }

@@ -76,7 +76,7 @@ pub trait Derived: Copy + Default + Send + Sync {}
 impl<T: Copy + Default + Send + Sync> Derived for T {}
 
 /// The parts of an account.
-pub trait Parts: Sized + 'static {
+pub trait Parts: Copy + 'static {
     /// The account.
     type Account: Saved + Clock;
     /// A position, of which an account has [`Common::width`](super::Common).
@@ -122,6 +122,7 @@ impl<P: Parts> EnvState<'_, P> {
 }
 
 /// One environment, to be read: what is saved of it.
+#[derive(Clone, Copy)]
 pub struct EnvView<'a, P: Parts> {
     pub account: &'a P::Account,
     /// The positions `[N]`.
@@ -130,15 +131,8 @@ pub struct EnvView<'a, P: Parts> {
     pub hedge: &'a P::Hedge,
 }
 
-impl<P: Parts> Clone for EnvView<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<P: Parts> Copy for EnvView<'_, P> {}
-
 /// All environments of a batch, B with N positions each.
+#[derive(Clone)]
 pub(crate) struct States<P: Parts> {
     /// The accounts `[B]`.
     pub(super) accounts: Vec<P::Account>,
@@ -157,22 +151,6 @@ pub(crate) struct States<P: Parts> {
     /// The validity of the look-ups `[B]`.
     cached: Vec<P::Cached>,
     width: usize,
-}
-
-impl<P: Parts> Clone for States<P> {
-    fn clone(&self) -> Self {
-        Self {
-            accounts: self.accounts.clone(),
-            positions: self.positions.clone(),
-            counters: self.counters.clone(),
-            hedges: self.hedges.clone(),
-            moments: self.moments.clone(),
-            orders: self.orders.clone(),
-            terms: self.terms.clone(),
-            cached: self.cached.clone(),
-            width: self.width,
-        }
-    }
 }
 
 impl<P: Parts> States<P> {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The names of worlds, and the snapshots of each.
 #[derive(Debug, Default)]
-pub struct Worlds {
+pub(crate) struct Worlds {
     names: Vec<String>,
     /// The first snapshot of each world.
     starts: Vec<usize>,

@@ -32,7 +32,7 @@ pub(crate) struct Change {
 }
 
 /// The reward of an environment's steps.
-pub struct Reward {
+pub(crate) struct Reward {
     config: RewardConfig,
     program: Option<Program>,
     capital: f64,

@@ -61,7 +61,7 @@ impl Held {
 impl ActingSimulator for OptionsSimulator {
     fn holdings(&self, env: EnvView<'_, OptionsParts>) -> Holdings {
         let (market, account, hedge) = (&self.market, env.account, env.hedge);
-        let (now, symbol) = (market.now(account), market.tables.worlds.name(account.t as usize));
+        let (now, symbol) = (market.now(account), market.common.worlds.name(account.t as usize));
         let mut positions: Vec<Holding> = env.positions[..account.lines as usize]
             .iter()
             .map(|line| {
@@ -70,7 +70,7 @@ impl ActingSimulator for OptionsSimulator {
                     expiry: Some(Date(contract.expiry)),
                     strike: Some(contract.strike),
                     right: Some(OptionRight::of(contract.call)),
-                    opened: Some(market.tables.time(line.opened as usize).to_string()),
+                    opened: Some(market.common.times[line.opened as usize].to_string()),
                     strategy: Some(line.group),
                     ..Holding::of(
                         Holdable::Option,
@@ -98,7 +98,7 @@ impl ActingSimulator for OptionsSimulator {
 
     fn hold(&self, env: &mut Env<'_>, holdings: &Holdings) -> Result<(), StageError> {
         let market = &self.market;
-        let symbol = market.tables.worlds.name(env.account.t as usize).to_owned();
+        let symbol = market.common.worlds.name(env.account.t as usize).to_owned();
         let (mut lines, mut units, mut futures) = (Vec::new(), 0.0, 0.0);
         for holding in &holdings.positions {
             if holding.symbol != symbol {
@@ -192,7 +192,7 @@ impl ActingSimulator for OptionsSimulator {
         let orders = Described {
             market,
             account: &account,
-            symbol: market.tables.worlds.name(account.t as usize),
+            symbol: market.common.worlds.name(account.t as usize),
             names: space.names(),
             act,
         };
@@ -249,7 +249,8 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
     if holding.quantity.fract() != 0.0 || holding.quantity == 0.0 || holding.quantity.abs() > 1e6 {
         return Err(holding.refused(&format!("{} is not a number of contracts", holding.quantity)));
     }
-    let world = tables.worlds.snapshots(tables.worlds.of(t as usize));
+    let worlds = &market.common.worlds;
+    let world = worlds.snapshots(worlds.of(t as usize));
     let found: Vec<u32> = (0..tables.contracts.len() as u32)
         .filter(|&id| {
             let contract = &tables.contracts[id as usize];
@@ -271,7 +272,7 @@ fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> 
     let opened = match &holding.opened {
         None => t,
         Some(text) => (world.start as u32..=t)
-            .find(|&s| tables.time(s as usize).to_string() == *text)
+            .find(|&s| market.common.times[s as usize].to_string() == *text)
             .ok_or_else(|| {
                 holding
                     .refused(&format!(

@@ -62,7 +62,7 @@ impl Exposure {
     pub(super) fn explain(&self, market: &Market, env: &Env<'_>) -> Explained {
         let t = env.account.t as usize;
         let tables = &market.tables;
-        let moved = tables.underlying[self.t] * market.underlying_return(self.t);
+        let moved = tables.underlying[self.t] * market.common.underlying[self.t];
         let days = match tables.instants.get(t) {
             None => f64::from(tables.dates[t] - tables.dates[self.t]),
             Some(now) => (now - tables.instants[self.t]) as f64 / 86_400e6,

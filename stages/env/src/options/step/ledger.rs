@@ -124,7 +124,7 @@ impl Ledger {
     ) -> Self {
         let t = account.t as usize;
         let now = market.tables.at(t);
-        let time = market.tables.time(t);
+        let time = market.common.times[t];
         Self {
             date: time.date,
             instant: time.instant,
@@ -175,7 +175,7 @@ impl Position {
             call: contract.call,
             deliverable: market.tables.shares(contract.deliverable),
             quantity: line.quantity,
-            opened: market.tables.time(line.opened as usize),
+            opened: market.common.times[line.opened as usize],
             mark: entry.mark,
             model_mark: entry.source == Entry::MODEL,
         }

@@ -9,16 +9,18 @@ use crate::env_artifact::{self, Files};
 use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
+use crate::open_options::OpenOptions;
 use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
+use crate::options::quantities;
 use crate::options::tables::{
     DELIVERABLE, DEPTHS, Entry, RISKS, SETTLEMENT, SIZES, SnapshotRows, Spec, World, part_files,
 };
 use crate::parts::{TableRows as _, consistent, mismatch};
-use crate::portfolio::Worlds;
+use crate::portfolio::{Common, Worlds};
 use crate::rates::growth;
-use crate::spec::Normalisation;
+use crate::reward::Reward;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, TimestampMicrosecondType, UInt32Type};
@@ -50,7 +52,6 @@ pub(crate) struct Contract {
 /// The open tables: T snapshots, K slots. The worlds' snapshots follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
-    pub worlds: Worlds,
     /// The dates of the snapshots, in days since 1970-01-01.
     pub dates: Vec<i32>,
     /// The instants of the snapshots, in microseconds since 1970 UTC; empty where there is one snapshot a
@@ -59,8 +60,6 @@ pub(crate) struct Tables {
     pub underlying: Vec<f64>,
     /// Days to the next snapshot; 0 at the end of a world.
     pub days: Vec<f64>,
-    /// Interest on 1 of cash to the next snapshot.
-    pub accrual: Vec<f64>,
     /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next;
     /// empty where no future is traded.
     pub growth: Vec<f64>,
@@ -70,8 +69,6 @@ pub(crate) struct Tables {
     pub slate: Vec<i32>,
     /// The call and the put at the money `[T, maturities, 2]`, -1 where there is none.
     pub at_the_money: Vec<i32>,
-    /// The observations of market and slate `[T, F + K G]`, normalised.
-    pub rows: Vec<f32>,
     /// The hidden features `[T, H]`.
     hidden: Vec<f32>,
     pub contracts: Vec<Contract>,
@@ -116,19 +113,24 @@ impl Tables {
         FuturePrice::decode(self.future.get(at..at + FuturePrice::WIDTH)?)
     }
 
-    /// Opens the files that `file` returns by name, showing observations in `normalisation`, if it is given.
-    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
+    /// Opens the files that `file` returns by name, and what all accounts share.
+    pub(crate) fn open(file: impl Files, options: &OpenOptions) -> Result<(Self, Common), StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
-        if let Some(other) = normalisation {
+        if let Some(other) = &options.normalise_as {
             spec.env.normalisation = Some(other.clone());
         }
         let slate = &spec.config.slate;
-        let slots = 2 * slate.maturities.len() * slate.deltas.len();
-        let mut reader = Reader::new(slots, 2 * slate.maturities.len());
         let is_adjusted = spec.worlds.iter().any(|world| !world.adjustments.is_empty());
-        reader.roots = is_adjusted.then(Vec::new);
+        let mut reader = Reader {
+            slots: 2 * slate.maturities.len() * slate.deltas.len(),
+            pairs: 2 * slate.maturities.len(),
+            deliverables: vec![1.0],
+            roots: is_adjusted.then(Vec::new),
+            ..Reader::default()
+        };
         for world in &spec.worlds {
-            let start = reader.begin_world();
+            let start = reader.rows.dates.len();
+            reader.alive.clear();
             for part in &world.parts {
                 let [snapshots, paths] = part_files(part);
                 reader.take(
@@ -138,9 +140,9 @@ impl Tables {
             }
             reader.worlds.push(world, reader.rows.dates.len() - start)?;
         }
-        let this = reader.finish(spec)?;
+        let (this, common) = reader.finish(spec)?;
         this.check()?;
-        Ok(this)
+        Ok((this, common))
     }
 
     /// Refuses tables with indices out of range, so that no step can go out of bounds.
@@ -182,19 +184,6 @@ impl Tables {
         self.part_of[t]
     }
 
-    /// The width of a row: F + K G.
-    pub(crate) fn width(&self) -> usize {
-        self.rows.len() / self.dates.len()
-    }
-
-    /// The time of snapshot `t`.
-    pub(crate) fn time(&self, t: usize) -> SnapshotTime {
-        SnapshotTime {
-            date: Date(self.dates[t]),
-            instant: self.instants.get(t).copied(),
-        }
-    }
-
     /// The days from snapshot `t` to the settlement of a contract that is listed to `expiry`; with their
     /// fraction where snapshots are instants.
     #[inline]
@@ -205,10 +194,18 @@ impl Tables {
         }
     }
 
-    /// The observation of market and slate at snapshot `t`.
-    pub(crate) fn row(&self, t: usize) -> &[f32] {
-        let width = self.width();
-        &self.rows[t * width..(t + 1) * width]
+    /// The return of the underlying from snapshot `t` to the next, with dividends; splits are no returns.
+    fn underlying_return(&self, t: usize) -> f64 {
+        let Some(&next) = self.underlying.get(t + 1) else {
+            return 0.0;
+        };
+        let worth = match self.adjusted.get(&(t as u32 + 1)) {
+            None => next,
+            Some(Adjusted { adjustment, .. }) => {
+                adjustment.cash + f64::from(adjustment.shares) * adjustment.ratio * next
+            }
+        };
+        worth / self.underlying[t] - 1.0
     }
 }
 
@@ -279,22 +276,6 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(slots: usize, pairs: usize) -> Self {
-        Self {
-            slots,
-            pairs,
-            deliverables: vec![1.0],
-            ..Self::default()
-        }
-    }
-
-    /// Begins another world, to which the following parts belong, with contracts of its own. Returns its
-    /// first snapshot.
-    fn begin_world(&mut self) -> usize {
-        self.alive.clear();
-        self.rows.dates.len()
-    }
-
     /// Takes the next part.
     fn take(&mut self, snapshots: &RecordBatch, paths: &RecordBatch) -> Result<(), StageError> {
         let (start, n) = (self.rows.dates.len(), snapshots.num_rows());
@@ -433,7 +414,7 @@ impl Reader {
         })
     }
 
-    fn finish(self, spec: Spec) -> Result<Tables, StageError> {
+    fn finish(self, spec: Spec) -> Result<(Tables, Common), StageError> {
         let all = self.rows;
         let t = all.dates.len();
         let is_future = spec.config.hedge.instrument == HedgeInstrument::Future;
@@ -473,7 +454,13 @@ impl Reader {
         };
         let mut deliverables = Box::new([1.0; 256]);
         deliverables[..self.deliverables.len()].copy_from_slice(&self.deliverables);
-        Ok(Tables {
+        let instant = |t: usize| all.instants.get(t).copied();
+        let times = all.dates.iter().enumerate().map(|(t, &date)| SnapshotTime {
+            date: Date(date),
+            instant: instant(t),
+        });
+        let (times, risk_free) = (times.collect(), growth(&days, &all.rate));
+        let tables = Tables {
             adjusted: adjusted(
                 &spec,
                 &self.worlds,
@@ -482,12 +469,10 @@ impl Reader {
                 &self.deliverables,
                 self.roots.as_deref().unwrap_or_default(),
             )?,
-            accrual: growth(&days, &all.rate),
             growth: growth(&days, &carry),
             future: all.future,
             days,
             spec,
-            worlds: self.worlds,
             hidden: all.hidden,
             dates: all.dates,
             instants: all.instants,
@@ -496,11 +481,32 @@ impl Reader {
             underlying: all.underlying,
             slate: all.slate,
             at_the_money: all.at_the_money,
-            rows,
             contracts: self.contracts,
             part_of: self.part_of,
             parts: self.parts,
-        })
+        };
+        let config = &tables.spec.config;
+        let size = format!(
+            "{} lines over {t} snapshots and {} contracts",
+            config.lines,
+            tables.contracts.len()
+        );
+        let common = Common {
+            spec: tables.spec.env.clone(),
+            worlds: self.worlds,
+            reward: Reward::new(&config.reward, config.capital, &quantities::NAMES)?,
+            tag: ["options v1".to_owned(), size],
+            width: config.lines,
+            num_weights: 0,
+            hedges: !config.hedge.is_none(),
+            episode_length: config.episode_length,
+            steps_beyond: 0,
+            times,
+            risk_free,
+            underlying: (0..t).map(|t| tables.underlying_return(t)).collect(),
+            rows,
+        };
+        Ok((tables, common))
     }
 }
 

@@ -11,10 +11,12 @@ use crate::options::order::Instrument;
 use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
 use crate::options::strategies::{Leg, Strategies};
+use crate::portfolio::Common;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
     pub tables: Tables,
+    pub common: Common,
     pub config: OptionsConfig,
     pub strategies: Strategies,
     pub multiplier: f64,
@@ -66,21 +68,6 @@ impl Market {
             true => None,
             false => self.tables.adjusted.get(&t),
         }
-    }
-
-    /// The return of the underlying from snapshot `t` to the next, with dividends; splits are no returns.
-    pub(super) fn underlying_return(&self, t: usize) -> f64 {
-        let prices = &self.tables.underlying;
-        let Some(&next) = prices.get(t + 1) else {
-            return 0.0;
-        };
-        let worth = match self.adjusted(t as u32 + 1) {
-            None => next,
-            Some(Adjusted { adjustment, .. }) => {
-                adjustment.cash + f64::from(adjustment.shares) * adjustment.ratio * next
-            }
-        };
-        worth / prices[t] - 1.0
     }
 
     /// The tables at the snapshot of an account.

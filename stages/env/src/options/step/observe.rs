@@ -9,8 +9,9 @@ pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
     let (account, lines, terms) = (&*env.account, &*env.positions, &*env.terms);
     let t = account.t as usize;
     let tables = &market.tables;
-    let (row, rest) = out.split_at_mut(tables.width());
-    row.copy_from_slice(tables.row(t));
+    let shown = market.common.row(t);
+    let (row, rest) = out.split_at_mut(shown.len());
+    row.copy_from_slice(shown);
     let now = tables.at(t);
     let underlying = now.underlying;
     let clip = f64::from(market.clip);

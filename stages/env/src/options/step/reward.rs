@@ -3,7 +3,7 @@
 use super::market::Market;
 use super::state::Account;
 use crate::options::quantities::QUANTITIES;
-use crate::reward::{Change, Moments, Reward, drawdown};
+use crate::reward::{Change, Moments, drawdown};
 
 /// The account before a step, as far as a reward depends on it.
 #[derive(Clone, Copy)]
@@ -30,22 +30,19 @@ impl Before {
 }
 
 /// The reward of the step that led to `account`, whose peak is up to date.
-pub(super) fn reward(
-    reward: &Reward,
-    market: &Market,
-    before: Before,
-    account: &Account,
-    moments: &mut Moments,
-) -> f64 {
+pub(super) fn reward(market: &Market, before: Before, account: &Account, moments: &mut Moments) -> f64 {
     let change = Change {
         nav: [before.nav, account.nav],
         peak: [before.peak, account.peak],
-        risk_free: market.tables.accrual[account.t as usize - 1],
+        risk_free: market.common.risk_free[account.t as usize - 1],
         traded: account.traded - before.traded,
         costs: account.spread_cost + account.commission - before.costs,
         exposure: account.delta * market.now(account).underlying,
     };
-    reward.of(&change, moments, |scale| quantities(market, before, account, scale))
+    market
+        .common
+        .reward
+        .of(&change, moments, |scale| quantities(market, before, account, scale))
 }
 
 /// The values of [`QUANTITIES`].
@@ -55,7 +52,7 @@ fn quantities(market: &Market, before: Before, account: &Account, scale: f64) ->
     let capital = market.config.capital;
     let underlying = tables.underlying[t];
     let simple = (account.nav - before.nav) * scale;
-    let risk_free = tables.accrual[t - 1];
+    let risk_free = market.common.risk_free[t - 1];
     let deep = drawdown(account.nav, account.peak);
     let collateral = market.collateral(account, underlying);
     [

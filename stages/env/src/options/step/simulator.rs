@@ -24,20 +24,16 @@ use crate::options::action_config::ActionKind;
 use crate::options::config::{MAX_ACTIONS, MarginKind};
 use crate::options::fills::FillRule;
 use crate::options::order::{Decision, Instrument, Orders};
-use crate::options::quantities;
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Strategies};
 use crate::portfolio::{Common, EnvView, Outcome, Simulator};
-use crate::reward::Reward;
 use crate::split::SnapshotRange;
-use datasets::SnapshotTime;
 use stages_core::StageError;
 
 /// Steps environments of one market.
 pub struct OptionsSimulator {
     pub(super) market: Market,
     pub(super) costs: OpenCosts,
-    pub(super) reward: Reward,
 }
 
 impl OptionsSimulator {
@@ -184,7 +180,7 @@ impl Simulator for OptionsSimulator {
     type Note = Explained;
 
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
-        let tables = Tables::open(file, options.normalise_as.as_ref())?;
+        let (tables, common) = Tables::open(file, options)?;
         let config = tables.spec.config.clone();
         let market = Market {
             strategies: Strategies::new(&config)?,
@@ -199,40 +195,17 @@ impl Simulator for OptionsSimulator {
                 .then(|| config.margin.risk_array.scenarios()),
             clip: tables.spec.env.clip(config.clip),
             tables,
+            common,
             config,
         };
         Ok(Self {
-            reward: Reward::new(&market.config.reward, market.config.capital, &quantities::NAMES)?,
             costs: OpenCosts::new(&market),
             market,
         })
     }
 
-    fn common(&self) -> Common<'_> {
-        let Market { tables, config, .. } = &self.market;
-        Common {
-            spec: &tables.spec.env,
-            worlds: &tables.worlds,
-            reward: &self.reward,
-            width: config.lines,
-            hedges: !config.hedge.is_none(),
-            episode_length: config.episode_length,
-            steps_beyond: 0,
-        }
-    }
-
-    fn tag(&self, num_envs: usize) -> String {
-        let Market { tables, config, .. } = &self.market;
-        format!(
-            "options v1 x {num_envs} of {} lines over {} snapshots and {} contracts",
-            config.lines,
-            tables.dates.len(),
-            tables.contracts.len(),
-        )
-    }
-
-    fn time(&self, snapshot: usize) -> SnapshotTime {
-        self.market.tables.time(snapshot)
+    fn common(&self) -> &Common {
+        &self.market.common
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
@@ -314,7 +287,7 @@ impl Simulator for OptionsSimulator {
         }
         let exposure = explained.as_ref().map(|_| Exposure::new(market, env));
         let account = &mut *env.account;
-        let interest = account.cash * market.tables.accrual[account.t as usize];
+        let interest = account.cash * market.common.risk_free[account.t as usize];
         account.cash += interest;
         account.interest += interest;
         if hedges {
@@ -359,7 +332,7 @@ impl Simulator for OptionsSimulator {
         let closable = settle_and_mark(market, now, env);
         let account = &mut *env.account;
         account.peak = account.peak.max(account.nav);
-        let reward = reward(&self.reward, market, before, account, env.moments);
+        let reward = reward(market, before, account, env.moments);
         let terminated = account.nav <= market.config.ruin * market.config.capital;
         let truncated = !terminated && account.t >= account.last;
         action_mask::update(market, &self.costs, now, env, closable);
@@ -393,17 +366,5 @@ impl Simulator for OptionsSimulator {
     fn ledger(&self, env: EnvView<'_, OptionsParts>) -> Ledger {
         let lines = &env.positions[..env.account.lines as usize];
         Ledger::new(&self.market, env.account, lines, env.counters, env.hedge)
-    }
-
-    fn risk_free_return(&self, snapshot: usize) -> f64 {
-        self.market.tables.accrual[snapshot]
-    }
-
-    fn underlying_return(&self, snapshot: usize) -> f64 {
-        self.market.underlying_return(snapshot)
-    }
-
-    fn market_row(&self, snapshot: usize) -> &[f32] {
-        self.market.tables.row(snapshot)
     }
 }

@@ -130,6 +130,7 @@ pub struct Hedge {
 clock!(Account);
 
 /// The parts of an account: position lines `[M]`, with the terms of their contracts.
+#[derive(Clone, Copy)]
 pub struct OptionsParts;
 
 impl Parts for OptionsParts {

@@ -274,7 +274,7 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
             if out.truncated[i] && !out.terminated[i] {
                 last = after;
             }
-            let expected = rewards[i].step(config, &before, &after, env.tables().accrual[t]);
+            let expected = rewards[i].step(config, &before, &after, env.common().risk_free[t]);
             if ended {
                 rewards[i] = SlowReward::new(config);
             }

@@ -104,12 +104,12 @@ fn check_slots(market: &SyntheticMarket, config: &OptionsConfig) {
     let normalisation = env.spec().normalisation.clone().unwrap();
     let own = config.slate.features.len();
     let slots = 2 * config.slate.maturities.len() * config.slate.deltas.len();
-    let market_width = plain.tables().width() - slots * own;
-    assert_eq!(tables.width(), market_width + slots * (own + 2));
+    let market_width = plain.common().row(0).len() - slots * own;
+    assert_eq!(env.common().row(0).len(), market_width + slots * (own + 2));
     assert_eq!(env.spec().observation.len(), plain.spec().observation.len() + 2 * slots);
     let (mut shown, mut missing) = (0, 0);
     for t in 0..n {
-        let (row, without) = (tables.row(t), plain.tables().row(t));
+        let (row, without) = (env.common().row(t), plain.common().row(t));
         assert_eq!(row[..market_width], without[..market_width]);
         for slot in 0..slots {
             let at = market_width + slot * (own + 2);
@@ -122,7 +122,7 @@ fn check_slots(market: &SyntheticMarket, config: &OptionsConfig) {
             let expected = match usize::try_from(tables.slate[t * slots + slot]) {
                 Ok(id) => {
                     let contract = &tables.contracts[id];
-                    values(tables.time(t), contract.expiry, contract.strike, contract.call)
+                    values(env.common().times[t], contract.expiry, contract.strike, contract.call)
                 }
                 Err(_) => [f64::NAN; 2],
             };
@@ -175,7 +175,7 @@ fn the_future_of_contracts_changes_nothing() {
     assert_eq!(a.spec(), b.spec());
     assert!(a.ledger(0).snapshot < n - 20);
     for t in 0..market.days.len() {
-        assert_eq!(a.tables().row(t) == b.tables().row(t), t < n, "{t}");
+        assert_eq!(a.common().row(t) == b.common().row(t), t < n, "{t}");
     }
     let (mut x, mut y) = (Step::new(a.spec(), 2), Step::new(b.spec(), 2));
     a.reset(x.buffers());

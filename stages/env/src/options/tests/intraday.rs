@@ -34,7 +34,7 @@ fn contracts_trade_on_their_day_until_they_settle() {
             let last = contract.last as usize;
             for t in contract.first as usize..last {
                 assert!(!of(t).is_settled());
-                let time = tables.time(t);
+                let time = env.common().times[t];
                 let expected =
                     f64::from(contract.expiry - time.date.0) + (16.0 - hours[t % hours.len()]) / 24.0;
                 // The clocks may have changed in between.
@@ -104,9 +104,9 @@ fn interest_accrues_by_elapsed_time() {
             f64::from(tables.dates[t + 1] - tables.dates[t]) + (HOURS[(t + 1) % 2] - HOURS[t % 2]) / 24.0;
         let expected = libm::expm1(rate * days / 365.0);
         // The clocks may have changed in between.
-        assert!((tables.accrual[t] - expected).abs() < 1.01 * rate / 24.0 / 365.0);
+        assert!((env.common().risk_free[t] - expected).abs() < 1.01 * rate / 24.0 / 365.0);
         if tables.dates[t + 1] == tables.dates[t] {
-            assert!((tables.accrual[t] - expected).abs() < 1e-16);
+            assert!((env.common().risk_free[t] - expected).abs() < 1e-16);
         }
     }
 }
@@ -124,9 +124,9 @@ fn a_daily_feature_is_shown_on_the_next_day() {
     let tables = env.tables();
     let (slow, volatility) = (market.features[0].values.clone(), market.features[1].values.clone());
     for t in 24..tables.dates.len() {
-        let shown = tables.row(t);
+        let shown = env.common().row(t);
         assert_eq!(shown[0], slow[t / 2 - 1].1 as f32);
-        assert_eq!(volatility[t].0, tables.time(t));
+        assert_eq!(volatility[t].0, env.common().times[t]);
         assert_eq!(shown[1], volatility[t].1 as f32);
     }
     // Its first value is that of day 10, which day 11 shows.
@@ -135,9 +135,9 @@ fn a_daily_feature_is_shown_on_the_next_day() {
     market.features[0].values.remove(40);
     let env = super::env(&market, &config, Split::Test, 1);
     for t in [80, 81, 82, 83] {
-        assert_eq!(env.tables().row(t)[0], slow[39].1 as f32);
+        assert_eq!(env.common().row(t)[0], slow[39].1 as f32);
     }
-    assert_eq!(env.tables().row(84)[0], slow[41].1 as f32);
+    assert_eq!(env.common().row(84)[0], slow[41].1 as f32);
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn partial_fills_are_accounted_for() {
             if out.truncated[0] || out.terminated[0] {
                 continue;
             }
-            let now = env.tables().time(after.snapshot);
+            let now = env.common().times[after.snapshot];
             for position in env.positions(0).iter().filter(|p| p.opened == now) {
                 let [_, _, bid, ask] = env.tables().at(after.snapshot).depths(position.contract);
                 let size = f64::from(if position.quantity > 0 { ask } else { bid });

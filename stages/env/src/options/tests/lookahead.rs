@@ -96,7 +96,7 @@ fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
 
     // Tables, bit by bit.
     for t in 0..n {
-        assert_eq!(a.tables().row(t), b.tables().row(t));
+        assert_eq!(a.common().row(t), b.common().row(t));
         let k = 20;
         assert_eq!(
             a.tables().slate[t * k..(t + 1) * k],
@@ -106,7 +106,7 @@ fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
             a.tables().at_the_money[t * 4..t * 4 + 4],
             b.tables().at_the_money[t * 4..t * 4 + 4]
         );
-        assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
+        assert_eq!(a.common().risk_free[t].to_bits(), b.common().risk_free[t].to_bits());
         let growth = |env: &OptionsEnv| env.tables().growth.get(t).map(|growth| growth.to_bits());
         assert_eq!(growth(&a), growth(&b));
     }

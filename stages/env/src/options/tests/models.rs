@@ -137,7 +137,7 @@ fn nothing_is_opened_beyond_the_limits() {
         let t = env.ledger(0).snapshot;
         let actions = random_actions(&mut random, &out, 1);
         step_discrete(&mut env, &actions, &mut out);
-        for position in env.positions(0).iter().filter(|p| p.opened == env.tables().time(t)) {
+        for position in env.positions(0).iter().filter(|p| p.opened == env.common().times[t]) {
             let volume = f64::from(env.tables().at(t).depths(position.contract)[0]);
             assert!(f64::from(position.quantity.abs()) <= 0.2 * volume, "{volume}");
             opened += 1;
@@ -185,7 +185,7 @@ fn openings_are_filled_up_to_the_limits() {
         };
         let t = before.snapshot;
         let opened = env.positions(0);
-        let opened: Vec<_> = opened.iter().filter(|p| p.opened == env.tables().time(t)).collect();
+        let opened: Vec<_> = opened.iter().filter(|p| p.opened == env.common().times[t]).collect();
         let legs: Vec<(u32, i32)> = strategies.legs[strategy]
             .iter()
             .filter_map(|leg| match leg.traded {

@@ -23,7 +23,7 @@ fn held(
     env.reset(out.buffers());
     let orders = orders(&env);
     env.step_decisions(&[Decision::Orders(Orders::new(&orders))], out.buffers());
-    let width = env.tables().width();
+    let width = env.common().row(0).len();
     let mut ledgers = vec![(env.ledger(0), env.positions(0), out.obs[width..].to_vec())];
     for _ in 0..env.test_steps(0) - 2 {
         step_discrete(&mut env, &[0], &mut out);

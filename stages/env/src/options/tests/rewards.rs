@@ -89,7 +89,7 @@ fn play(config: &OptionsConfig, mut check: impl FnMut(&OptionsEnv, &Ledger, &Led
         } else {
             env.ledger(0)
         };
-        let free = env.tables().accrual[before.snapshot];
+        let free = env.common().risk_free[before.snapshot];
         check(&env, &before, &after, free, peak, f64::from(out.reward[0]));
         peak = if ended { config.capital } else { peak.max(after.nav) };
     }

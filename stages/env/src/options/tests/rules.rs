@@ -407,7 +407,7 @@ fn shown_in_another_normalisation() {
     assert_eq!(as_one.spec().normalisation.as_ref(), Some(&theirs));
     let ours = own.spec().normalisation.clone().unwrap();
     let t = own.ledger(0).snapshot;
-    let (a, b) = (own.tables().row(t), as_one.tables().row(t));
+    let (a, b) = (own.common().row(t), as_one.common().row(t));
     assert_ne!(a, b);
     for i in 0..a.len() {
         if a[i].abs() < 5.0 && b[i].abs() < 5.0 {
@@ -423,7 +423,7 @@ fn shown_in_another_normalisation() {
         normalise_as: Some(ours),
         ..OpenOptions::test(1, 1)
     };
-    assert_eq!(open(&two, &same).tables().rows, own.tables().rows);
+    assert_eq!(open(&two, &same).common().rows, own.common().rows);
     let mut short = theirs;
     short.offset.pop();
     let file = |wanted: &str| Ok(two.iter().find(|(name, _)| *name == wanted).unwrap().1.clone());

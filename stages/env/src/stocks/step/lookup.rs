@@ -1,13 +1,17 @@
 //! The open tables of an environment, in which a step looks up its values.
 
 use crate::env_artifact::{self, Files};
+use crate::episode::EpisodeLength;
 use crate::normalise;
+use crate::open_options::OpenOptions;
 use crate::parts::{by_world, consistent};
-use crate::portfolio::{Worlds, normalise_as, part_batches};
+use crate::portfolio::{Common, Worlds, normalise_as, part_batches};
 use crate::rates::growth;
-use crate::spec::Normalisation;
+use crate::reward::Reward;
 use crate::stocks::config::Rules;
+use crate::stocks::quantities::names;
 use crate::stocks::tables::{Event, HedgeQuote, PANEL, Panel, PanelFile, Spec, status};
+use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 
 /// The open tables: T dates of N symbols. The worlds' dates follow one another.
@@ -15,13 +19,11 @@ pub(crate) struct Tables {
     pub spec: Spec,
     /// N, the number of symbols.
     pub n: usize,
-    pub worlds: Worlds,
     /// The dates, in days since 1970-01-01.
     pub dates: Vec<i32>,
     /// Days to the next date; 0 at the end of a world.
     pub days: Vec<f64>,
-    /// Interest on 1 of cash, and on 1 of debt, to the next date.
-    pub accrual: Vec<f64>,
+    /// Interest on 1 of debt to the next date.
     pub debit_accrual: Vec<f64>,
     /// The mark, the open and the status of each symbol `[T, N]`, as in [`Panel`].
     marks: Vec<f64>,
@@ -34,14 +36,10 @@ pub(crate) struct Tables {
     volatilities: Vec<f64>,
     /// The risk indicator `[T]`.
     pub risk: Vec<f64>,
-    /// The mean return of the symbols that trade on a date and on the one before.
-    pub market_return: Vec<f64>,
     /// The start of each date's events, and the end of the last date's.
     event_starts: Vec<u32>,
     /// The events by date; `t` is numbered over all worlds.
     events: Vec<Event>,
-    /// The part of each observation that depends on the date alone `[T, W]`.
-    rows: Vec<f32>,
     /// The hidden values `[T, N, H]`.
     hidden: Vec<f32>,
     /// The quotes of the instrument that hedges `[T]` and the betas `[T, N]`, where the portfolio is hedged.
@@ -50,10 +48,10 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
-    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
+    /// Opens the files that `file` gives by name, and what all accounts share.
+    pub(crate) fn open(file: impl Files, options: &OpenOptions) -> Result<(Self, Common), StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
-        normalise_as(&mut spec.env, normalisation);
+        normalise_as(&mut spec.env, options.normalise_as.as_ref());
         let n = spec.symbols();
         let config = &spec.config;
         let batches = part_batches(file, PANEL, &spec.parts)?;
@@ -80,10 +78,9 @@ impl Tables {
         for t in 0..=all.dates.len() {
             event_starts.push(all.events.partition_point(|event| (event.t as usize) < t) as u32);
         }
-        let mut this = Self {
+        let interest = growth(&days, &all.rate);
+        let this = Self {
             n,
-            worlds,
-            accrual: growth(&days, &all.rate),
             debit_accrual: growth(&days, &debit),
             days,
             dates: all.dates,
@@ -98,10 +95,8 @@ impl Tables {
             volumes: all.liquidity.iter().copied().step_by(2).collect(),
             volatilities: all.liquidity.iter().copied().skip(1).step_by(2).collect(),
             risk: all.risk,
-            market_return: Vec::new(),
             event_starts,
             events: all.events,
-            rows,
             hidden: all.hidden,
             hedge: all
                 .hedge
@@ -111,15 +106,44 @@ impl Tables {
             betas: all.beta,
             spec,
         };
-        this.market_return = (0..this.dates.len()).map(|t| this.mean_return(t)).collect();
-        Ok(this)
+        let (config, t) = (&this.spec.config, this.dates.len());
+        let is_finrl = config.rules == Rules::Finrl;
+        let common = Common {
+            spec: this.spec.env.clone(),
+            worlds,
+            reward: Reward::new(&config.reward, config.capital, names(!config.hedge.is_none()))?,
+            tag: ["stocks v1".to_owned(), format!("{n} symbols over {t} dates")],
+            width: n,
+            num_weights: n,
+            hedges: !config.hedge.is_none(),
+            // FinRL's episodes are whole, and have a step after the last date.
+            episode_length: match is_finrl {
+                true => EpisodeLength {
+                    least: u32::MAX,
+                    most: u32::MAX,
+                },
+                false => config.episode_length,
+            },
+            steps_beyond: usize::from(is_finrl),
+            times: this
+                .dates
+                .iter()
+                .map(|&date| SnapshotTime::of_day(Date(date)))
+                .collect(),
+            risk_free: if is_finrl { vec![0.0; t] } else { interest },
+            underlying: (1..=t).map(|t| this.mean_return(t)).collect(),
+            rows,
+        };
+        Ok((this, common))
     }
 
-    /// The mean return of the symbols that trade at `t` and at the date before.
+    /// True if `t` is a date, and not the first of a world.
+    fn has_date_before(&self, t: usize) -> bool {
+        t < self.dates.len() && t > 0 && self.days[t - 1] > 0.0
+    }
+
+    /// The mean return of the symbols that trade at `t` and at the date before; 0 where none does.
     fn mean_return(&self, t: usize) -> f64 {
-        if t == 0 || self.worlds.begins(t) {
-            return 0.0;
-        }
         let returns: Vec<f64> = (0..self.n).filter_map(|i| self.total_return(t, i)).collect();
         match returns.len() {
             0 => 0.0,
@@ -129,7 +153,7 @@ impl Tables {
 
     /// The return of a symbol, dividends included, from the date before `t`, where it trades on both.
     pub(crate) fn total_return(&self, t: usize, symbol: usize) -> Option<f64> {
-        if t == 0 || self.worlds.begins(t) {
+        if !self.has_date_before(t) {
             return None;
         }
         let trades = |t: usize| self.status(t)[symbol] & status::TRADES != 0;
@@ -192,7 +216,7 @@ impl Tables {
     /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a
     /// bar on both.
     pub(crate) fn hedge_return(&self, t: usize) -> Option<f64> {
-        if t == 0 || self.worlds.begins(t) {
+        if !self.has_date_before(t) {
             return None;
         }
         self.hedge.get(t)?.total_return(&self.hedge[t - 1])
@@ -210,13 +234,6 @@ impl Tables {
         Some(f64::from(
             self.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at],
         ))
-    }
-
-    /// The part of an observation that depends on the date alone.
-    #[inline]
-    pub(crate) fn row(&self, t: usize) -> &[f32] {
-        let width = self.rows.len() / self.dates.len();
-        &self.rows[t * width..(t + 1) * width]
     }
 }
 

@@ -3,12 +3,14 @@
 use super::kernels::{Exposure, exposure};
 use super::lookup::Tables;
 use super::state::Account;
+use crate::portfolio::Common;
 use crate::stocks::config::{FillAt, StocksConfig};
 use stages_numerics::dispatch::InstructionSet;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
     pub tables: Tables,
+    pub common: Common,
     pub config: StocksConfig,
     pub clip: f32,
     pub instructions: InstructionSet,
@@ -17,7 +19,7 @@ pub(super) struct Market {
 impl Market {
     /// The symbols of the world that date `t` is of.
     pub(super) fn symbols(&self, t: usize) -> &[String] {
-        &self.tables.spec.worlds[self.tables.worlds.of(t)].symbols
+        &self.tables.spec.worlds[self.common.worlds.of(t)].symbols
     }
 
     /// The value of units of the instrument that hedges as a part of the net asset value: none of a future,

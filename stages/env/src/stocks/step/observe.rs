@@ -12,7 +12,7 @@ use crate::stocks::tables::status;
 pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
     let account = &*env.account;
     let t = account.t as usize;
-    let row = market.tables.row(t);
+    let row = market.common.row(t);
     if market.config.rules == Rules::Finrl {
         let n = env.positions.len();
         let (closes, indicators) = row.split_at(n);

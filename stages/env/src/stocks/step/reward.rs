@@ -3,7 +3,7 @@
 use super::hedge;
 use super::market::Market;
 use super::state::{Account, Env, Hedge};
-use crate::reward::{Change, Reward, drawdown};
+use crate::reward::{Change, drawdown};
 use crate::stocks::quantities::QUANTITIES;
 
 /// An account and its hedge.
@@ -48,7 +48,7 @@ impl Book {
 }
 
 /// The reward of the step from `before` to the state, whose peak is up to date.
-pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut Env<'_>) -> f64 {
+pub(super) fn reward(market: &Market, before: &Book, env: &mut Env<'_>) -> f64 {
     let after = Book::new(env);
     let t = after.account.t as usize;
     // The value of the hedge, and the exposure that it leaves.
@@ -63,13 +63,13 @@ pub(super) fn reward(reward: &Reward, market: &Market, before: &Book, env: &mut 
     let change = Change {
         nav: [before.account.nav, after.account.nav],
         peak: [before.account.peak, after.account.peak],
-        risk_free: market.tables.accrual[t - 1],
+        risk_free: market.common.risk_free[t - 1],
         traded: after.traded() - before.traded(),
         costs: after.costs() - before.costs(),
         exposure: held[1],
     };
     let shares = &*env.positions;
-    reward.of(&change, env.moments, |scale| {
+    market.common.reward.of(&change, env.moments, |scale| {
         quantities(market, &change, [before, &after], (shares, held), scale)
     })
 }
@@ -99,7 +99,7 @@ fn quantities(
         simple - change.risk_free,
         libm::log(account.nav.max(1e-3 * capital) * scale),
         change.risk_free,
-        tables.market_return[t],
+        market.common.underlying[t - 1],
         account.nav / capital,
         deep,
         deep - drawdown(before.account.nav, before.account.peak),

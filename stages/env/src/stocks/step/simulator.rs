@@ -14,22 +14,17 @@ use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::{execute, liquidate};
 use crate::actions::Actions;
 use crate::env_artifact::Files;
-use crate::episode::EpisodeLength;
 use crate::open_options::OpenOptions;
 use crate::portfolio::{Common, EnvView, Outcome, Simulator};
-use crate::reward::Reward;
 use crate::split::SnapshotRange;
 use crate::stocks::config::Rules;
-use crate::stocks::quantities;
 use crate::stocks::tables::status;
-use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
 use stages_numerics::dispatch::InstructionSet;
 
 /// Steps environments of one market.
 pub struct StocksSimulator {
     pub(super) market: Market,
-    pub(super) reward: Reward,
 }
 
 impl StocksSimulator {
@@ -66,7 +61,7 @@ impl StocksSimulator {
             }
         };
         if account.cash >= 0.0 {
-            let interest = account.cash * tables.accrual[t];
+            let interest = account.cash * self.market.common.risk_free[t];
             account.cash += interest;
             account.interest += interest;
         } else {
@@ -127,14 +122,13 @@ impl Simulator for StocksSimulator {
     type Note = ();
 
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
-        let tables = Tables::open(file, options.normalise_as.as_ref())?;
+        let (tables, common) = Tables::open(file, options)?;
         let config = tables.spec.config.clone();
-        let names = quantities::names(!config.hedge.is_none());
         Ok(Self {
-            reward: Reward::new(&config.reward, config.capital, names)?,
             market: Market {
                 clip: tables.spec.env.clip(config.clip),
                 tables,
+                common,
                 // Rows of some tens of symbols: wider vectors leave more of them over.
                 instructions: InstructionSet::detect().without_avx512(),
                 config,
@@ -142,37 +136,8 @@ impl Simulator for StocksSimulator {
         })
     }
 
-    fn common(&self) -> Common<'_> {
-        let Market { tables, config, .. } = &self.market;
-        Common {
-            spec: &tables.spec.env,
-            worlds: &tables.worlds,
-            reward: &self.reward,
-            width: tables.n,
-            hedges: !config.hedge.is_none(),
-            // FinRL's episodes are whole, and have a step after the last date.
-            episode_length: match config.rules {
-                Rules::Market => config.episode_length,
-                Rules::Finrl => EpisodeLength {
-                    least: u32::MAX,
-                    most: u32::MAX,
-                },
-            },
-            steps_beyond: usize::from(config.rules == Rules::Finrl),
-        }
-    }
-
-    fn tag(&self, num_envs: usize) -> String {
-        let tables = &self.market.tables;
-        format!(
-            "stocks v1 x {num_envs} of {} symbols over {} dates",
-            tables.n,
-            tables.dates.len(),
-        )
-    }
-
-    fn time(&self, snapshot: usize) -> SnapshotTime {
-        SnapshotTime::of_day(Date(self.market.tables.dates[snapshot]))
+    fn common(&self) -> &Common {
+        &self.market.common
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
@@ -235,7 +200,7 @@ impl Simulator for StocksSimulator {
             env.account.peak = peak;
             market.mark(env.account, env.positions, env.hedge.units);
         }
-        let reward = reward(&self.reward, market, &before, env);
+        let reward = reward(market, &before, env);
         let account = &*env.account;
         let terminated = account.nav <= market.config.ruin * market.config.capital;
         Outcome {
@@ -273,33 +238,11 @@ impl Simulator for StocksSimulator {
         Ledger::new(&self.market, env.account, env.positions, env.hedge)
     }
 
-    fn num_weights(&self) -> usize {
-        self.market.tables.n
-    }
-
     fn weights(&self, env: EnvView<'_, StocksParts>, out: &mut [f64]) {
         let (market, t) = (&self.market, env.account.t as usize);
         let scale = 1.0 / env.account.nav.max(1e-3 * market.config.capital);
         for ((out, held), mark) in out.iter_mut().zip(env.positions).zip(market.tables.marks(t)) {
             *out = held * mark * scale;
         }
-    }
-
-    /// 0 under FinRL's rules.
-    fn risk_free_return(&self, snapshot: usize) -> f64 {
-        match self.market.config.rules {
-            Rules::Market => self.market.tables.accrual[snapshot],
-            Rules::Finrl => 0.0,
-        }
-    }
-
-    /// The mean of the symbols that trade at a snapshot and at the next.
-    fn underlying_return(&self, snapshot: usize) -> f64 {
-        let returns = &self.market.tables.market_return;
-        returns.get(snapshot + 1).copied().unwrap_or(0.0)
-    }
-
-    fn market_row(&self, snapshot: usize) -> &[f32] {
-        self.market.tables.row(snapshot)
     }
 }

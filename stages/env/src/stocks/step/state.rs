@@ -66,6 +66,7 @@ clock!(Account);
 
 /// The parts of an account: shares held `[N]`, negative if short; an order is the signed shares that a step
 /// is to trade.
+#[derive(Clone, Copy)]
 pub struct StocksParts;
 
 impl Parts for StocksParts {

@@ -1,7 +1,6 @@
 //! Nothing that is stamped later changes what an environment shows or does.
 
 use super::*;
-use crate::Simulator as _;
 use crate::stocks::HedgeBars;
 use crate::stocks::synthetic::eventful;
 use datasets::{Date, DateRange};
@@ -82,20 +81,20 @@ fn check(source: &PanelSource, config: &StocksConfig, from: Date, n: usize) {
     assert_eq!(a.spec(), b.spec());
     for t in 0..n {
         let f64_bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(a.tables().row(t)), bits(b.tables().row(t)));
+        assert_eq!(bits(a.common().row(t)), bits(b.common().row(t)));
         assert_eq!(f64_bits(a.tables().marks(t)), f64_bits(b.tables().marks(t)));
         assert_eq!(a.tables().status(t), b.tables().status(t));
         assert_eq!(a.tables().events(t), b.tables().events(t));
-        if a.simulator().common().hedges {
+        if a.common().hedges {
             assert_eq!(a.tables().hedge(t), b.tables().hedge(t));
         }
         if config.hedge.has_betas() {
             assert_eq!(f64_bits(a.tables().betas(t)), f64_bits(b.tables().betas(t)));
         }
-        assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
+        assert_eq!(a.common().risk_free[t].to_bits(), b.common().risk_free[t].to_bits());
         assert_eq!(
-            a.tables().market_return[t].to_bits(),
-            b.tables().market_return[t].to_bits()
+            a.common().underlying[t.saturating_sub(1)].to_bits(),
+            b.common().underlying[t.saturating_sub(1)].to_bits()
         );
     }
     let (mut x, mut y) = (Step::new(a.spec(), 3), Step::new(b.spec(), 3));

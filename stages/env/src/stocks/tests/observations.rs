@@ -1,7 +1,6 @@
 //! Observations: their names, their normalisation, and what symbols without data show.
 
 use super::*;
-use crate::Simulator as _;
 use crate::stocks::Target;
 use crate::stocks::synthetic::{eventful, panel};
 
@@ -61,7 +60,7 @@ fn symbols_without_data_show_the_mean() {
     let env = env(&source, &StocksConfig::default(), Split::Test, 1);
     let (own, trades) = (place(&env, "S01.indicator_0"), place(&env, "S01.trades"));
     for t in 0..200 {
-        let row = env.simulator().market_row(t);
+        let row = env.common().row(t);
         assert_eq!(row[own] == 0.0, t < 170, "{t}");
         assert_eq!(row[trades], f32::from(u8::from(t >= 170)));
         assert_eq!(env.trades(t, 1), t >= 170);

@@ -2,10 +2,11 @@
 
 use crate::env_artifact::{self, Files};
 use crate::normalise;
+use crate::open_options::OpenOptions;
 use crate::parts::{TableRows as _, by_world, consistent, mismatch};
-use crate::portfolio::{Worlds, normalise_as, part_batches};
-use crate::spec::Normalisation;
-use crate::table::quantities::Form;
+use crate::portfolio::{Common, Worlds, normalise_as, part_batches};
+use crate::reward::Reward;
+use crate::table::quantities::{Form, with_terms};
 use crate::table::tables::{Rows, Spec, TABLE};
 use datasets::{Date, SnapshotTime};
 use stages_core::StageError;
@@ -15,9 +16,6 @@ pub(crate) struct Tables {
     pub spec: Spec,
     /// N, the number of symbols.
     pub n: usize,
-    pub worlds: Worlds,
-    /// The instants of the rows `[T]`.
-    pub times: Vec<SnapshotTime>,
     /// Days to the next row; 0 at the end of a world.
     pub days: Vec<f64>,
     /// The payoffs `[T, N]` or `[T, K]` of 1 of position, or of a choice, for the step to the next row; with
@@ -26,15 +24,13 @@ pub(crate) struct Tables {
     payoff_width: usize,
     /// The values that expressions name `[T, E]`.
     terms: Vec<f64>,
-    /// The part of each observation that depends on the row alone `[T, W]`.
-    shown: Vec<f32>,
 }
 
 impl Tables {
-    /// Opens the files that `file` gives by name, showing observations in `normalisation` where it is given.
-    pub(crate) fn open(file: impl Files, normalisation: Option<&Normalisation>) -> Result<Self, StageError> {
+    /// Opens the files that `file` gives by name, and what all accounts share.
+    pub(crate) fn open(file: impl Files, options: &OpenOptions) -> Result<(Self, Common), StageError> {
         let mut spec: Spec = env_artifact::spec(&file)?;
-        normalise_as(&mut spec.env, normalisation);
+        normalise_as(&mut spec.env, options.normalise_as.as_ref());
         let by = spec.env.normalisation.clone().ok_or_else(mismatch)?;
         let (n, width) = (spec.symbols(), spec.paying_width());
         let shown_width = n * spec.observed.len();
@@ -42,15 +38,13 @@ impl Tables {
         let form = spec.config.form();
         let batches = part_batches(file, TABLE, &spec.parts)?;
         let of_worlds = by_world(&batches, spec.worlds.len())?;
+        let (mut all, mut times, mut shown) = (Worlds::default(), Vec::new(), Vec::new());
         let mut this = Self {
             n,
-            worlds: Worlds::default(),
-            times: Vec::new(),
             days: Vec::new(),
             payoffs: Vec::new(),
             payoff_width: width,
             terms: Vec::new(),
-            shown: Vec::new(),
             spec,
         };
         for (world, in_files) in this.spec.worlds.iter().zip(of_worlds) {
@@ -60,17 +54,16 @@ impl Tables {
             }
             let t = rows.dates.len();
             consistent(world.symbols.len() == n)?;
-            this.worlds.push(world, t)?;
+            all.push(world, t)?;
             let instant = |row: usize| rows.instants.get(row).copied();
-            let times = rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {
+            let start = times.len();
+            times.extend(rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {
                 date: Date(date),
                 instant: instant(row),
-            });
-            let times: Vec<SnapshotTime> = times.collect();
-            this.days
-                .extend(times.windows(2).map(|pair| pair[1].days() - pair[0].days()));
+            }));
+            let days = times[start..].windows(2).map(|pair| pair[1].days() - pair[0].days());
+            this.days.extend(days);
             this.days.push(0.0);
-            this.times.extend(times);
             let later = rows.paying.iter().skip(width);
             match form {
                 Form::Price => this
@@ -78,11 +71,34 @@ impl Tables {
                     .extend(rows.paying.iter().zip(later).map(|(now, later)| later / now - 1.0)),
                 Form::PerPosition | Form::PerAction => this.payoffs.extend(later),
             }
-            this.payoffs.resize(this.times.len() * width, 0.0);
+            this.payoffs.resize(times.len() * width, 0.0);
             this.terms.extend_from_slice(&rows.terms);
-            this.shown.extend(normalise::rows(&rows.observed, shown_width, &by));
+            shown.extend(normalise::rows(&rows.observed, shown_width, &by));
         }
-        Ok(this)
+        let (config, t) = (&this.spec.config, times.len());
+        let common = Common {
+            spec: this.spec.env.clone(),
+            worlds: all,
+            reward: Reward::new(&config.reward, 1.0, &this.names())?,
+            tag: ["table v1".to_owned(), format!("{n} symbols over {t} rows")],
+            width: n,
+            num_weights: n,
+            hedges: false,
+            episode_length: config.episode_length,
+            steps_beyond: 0,
+            times,
+            // Cash earns nothing.
+            risk_free: vec![0.0; t],
+            underlying: (0..t).map(|t| this.mean_payoff(t)).collect(),
+            rows: shown,
+        };
+        Ok((this, common))
+    }
+
+    /// The names that expressions may have.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let terms: Vec<&str> = self.spec.terms.iter().map(String::as_str).collect();
+        with_terms(self.spec.config.form(), &terms)
     }
 
     /// The payoffs of the step from row `t` to the next.
@@ -92,8 +108,7 @@ impl Tables {
     }
 
     /// The mean payoff of the step from row `t` to the next.
-    #[inline]
-    pub(crate) fn mean_payoff(&self, t: usize) -> f64 {
+    fn mean_payoff(&self, t: usize) -> f64 {
         let payoffs = self.payoffs(t);
         payoffs.iter().sum::<f64>() / payoffs.len() as f64
     }
@@ -103,12 +118,5 @@ impl Tables {
     pub(crate) fn terms(&self, t: usize) -> &[f64] {
         let width = self.spec.terms.len();
         &self.terms[t * width..(t + 1) * width]
-    }
-
-    /// The part of an observation that depends on row `t` alone.
-    #[inline]
-    pub(crate) fn shown(&self, t: usize) -> &[f32] {
-        let width = self.shown.len() / self.times.len();
-        &self.shown[t * width..(t + 1) * width]
     }
 }

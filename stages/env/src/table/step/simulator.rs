@@ -9,19 +9,18 @@ use crate::env_artifact::Files;
 use crate::expression::Program;
 use crate::open_options::OpenOptions;
 use crate::portfolio::{Clock as _, Common, EnvView, Outcome, Simulator};
-use crate::reward::{Change, Reward, drawdown};
+use crate::reward::{Change, drawdown};
 use crate::split::SnapshotRange;
 use crate::table::config::{MAX_TERMS, TableConfig};
 use crate::table::quantities::{self, Form};
-use datasets::SnapshotTime;
 use stages_core::StageError;
 
 /// Steps the environments of a batch.
 pub struct TableSimulator {
     pub(super) tables: Tables,
+    pub(super) common: Common,
     pub(super) form: Form,
     clip: f32,
-    pub(super) reward: Reward,
     /// The expression of the reward where it is not of an account, with its factor.
     expression: Option<(Program, f64)>,
     terminal: Option<Program>,
@@ -150,7 +149,8 @@ impl TableSimulator {
                     costs: before.nav * moved.costs,
                     exposure: before.nav * moved.position,
                 };
-                self.reward
+                self.common
+                    .reward
                     .of(&change, env.moments, |_| self.values(before, account, moved))
             }
             (_, Some((program, scale))) => {
@@ -181,7 +181,7 @@ impl TableSimulator {
                 all.add(&[
                     paid,
                     libm::log((1.0 + paid).max(1e-3)),
-                    self.tables.mean_payoff(t - 1),
+                    self.common.underlying[t - 1],
                     account.nav,
                     deep,
                     deep - drawdown(before.nav, before.peak),
@@ -205,11 +205,9 @@ impl Simulator for TableSimulator {
     type Note = ();
 
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
-        let tables = Tables::open(file, options.normalise_as.as_ref())?;
-        let config = &tables.spec.config;
+        let (tables, common) = Tables::open(file, options)?;
+        let (config, names) = (&tables.spec.config, tables.names());
         let form = config.form();
-        let terms: Vec<&str> = tables.spec.terms.iter().map(String::as_str).collect();
-        let names = quantities::with_terms(form, &terms);
         let expression = match form {
             Form::Price => None,
             Form::PerPosition | Form::PerAction => config
@@ -220,37 +218,16 @@ impl Simulator for TableSimulator {
         Ok(Self {
             form,
             clip: tables.spec.env.clip(config.clip),
-            reward: Reward::new(&config.reward, 1.0, &names)?,
             expression,
             terminal: config.terminal(&names)?,
             cost: 1e-4 * config.costs.basis_points,
             tables,
+            common,
         })
     }
 
-    fn common(&self) -> Common<'_> {
-        Common {
-            spec: &self.tables.spec.env,
-            worlds: &self.tables.worlds,
-            reward: &self.reward,
-            width: self.tables.n,
-            hedges: false,
-            episode_length: self.config().episode_length,
-            steps_beyond: 0,
-        }
-    }
-
-    fn tag(&self, num_envs: usize) -> String {
-        let tables = &self.tables;
-        format!(
-            "table v1 x {num_envs} of {} symbols over {} rows",
-            tables.n,
-            tables.times.len(),
-        )
-    }
-
-    fn time(&self, row: usize) -> SnapshotTime {
-        self.tables.times[row]
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn begin(&self, env: &mut Env<'_>, snapshots: SnapshotRange) {
@@ -300,7 +277,7 @@ impl Simulator for TableSimulator {
 
     fn observe(&self, env: &Env<'_>, out: &mut [f32]) {
         let account = &*env.account;
-        let shown = self.tables.shown(account.t as usize);
+        let shown = self.common.row(account.t as usize);
         let (row, own) = out.split_at_mut(shown.len());
         row.copy_from_slice(shown);
         let clip = self.clip;
@@ -327,7 +304,7 @@ impl Simulator for TableSimulator {
         let account = env.account;
         let row = account.t as usize;
         Ledger {
-            time: self.tables.times[row],
+            time: self.common.times[row],
             row,
             step: account.steps(),
             nav: account.nav,
@@ -339,25 +316,7 @@ impl Simulator for TableSimulator {
         }
     }
 
-    fn num_weights(&self) -> usize {
-        self.tables.n
-    }
-
     fn weights(&self, env: EnvView<'_, TableParts>, out: &mut [f64]) {
         out.copy_from_slice(env.positions);
-    }
-
-    /// Cash earns nothing.
-    fn risk_free_return(&self, _: usize) -> f64 {
-        0.0
-    }
-
-    /// The mean over symbols of what 1 of position is paid; with a price, the mean return.
-    fn underlying_return(&self, row: usize) -> f64 {
-        self.tables.mean_payoff(row)
-    }
-
-    fn market_row(&self, row: usize) -> &[f32] {
-        self.tables.shown(row)
     }
 }

@@ -32,6 +32,7 @@ clock!(Account);
 
 /// The parts of an account: positions `[N]`, with a price as fractions of the net asset value, as prices have
 /// left them; an order is the position that a step takes.
+#[derive(Clone, Copy)]
 pub struct TableParts;
 
 impl Parts for TableParts {

@@ -1,7 +1,6 @@
 //! Batches: restarts, threads, neighbours, normalisation, and nothing of the future.
 
 use super::*;
-use crate::Simulator as _;
 use crate::actions::Actions;
 use crate::tests::{step_discrete, steps_again_after_a_restart};
 use std::collections::BTreeMap;
@@ -99,7 +98,7 @@ fn normalisation_is_fitted_on_training_rows() {
     let rows: Vec<f32> = [0, 100]
         .iter()
         .flat_map(|start| (train.first..=train.last).map(move |t| start + t))
-        .map(|t| env.simulator().market_row(t)[0])
+        .map(|t| env.common().row(t)[0])
         .collect();
     let mean = rows.iter().sum::<f32>() / rows.len() as f32;
     let square = rows.iter().map(|v| v * v).sum::<f32>() / rows.len() as f32;
@@ -110,7 +109,7 @@ fn normalisation_is_fitted_on_training_rows() {
     let other: tables::Spec = serde_json::from_slice(&build(&source, &short()).unwrap().files[0].1).unwrap();
     assert_eq!(other.env.normalisation, spec.env.normalisation);
     let changed = from(&build(&source, &short()).unwrap(), &OpenOptions::train(1, 0));
-    assert_eq!(changed.simulator().market_row(99)[0], 5.0);
+    assert_eq!(changed.common().row(99)[0], 5.0);
 }
 
 /// Rows after the one that an environment is at change nothing that it has shown, paid or allowed until then.

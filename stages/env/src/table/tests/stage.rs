@@ -1,7 +1,6 @@
 //! The stage: its artifact, its inputs, and what a plan refuses.
 
 use super::*;
-use crate::Simulator as _;
 use crate::tests::{context, growth};
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Store;
@@ -133,10 +132,7 @@ fn inputs_are_joined_by_symbol_and_date() {
     let mut index = one(&[("vix", &[0.0; 60])]);
     index.symbols[0].values[0] = (0..60).map(|i| f64::from(i) / 100.0).collect();
     let env = run(&index, &[0]).unwrap();
-    assert_eq!(
-        (env.simulator().market_row(7)[0], env.simulator().market_row(67)[0]),
-        (0.07, 0.07)
-    );
+    assert_eq!((env.common().row(7)[0], env.common().row(67)[0]), (0.07, 0.07));
     let mut others = random(2, 60, 2);
     others.symbols.iter_mut().for_each(|rows| rows.symbol.insert(0, 'X'));
     let err = run(&others, &[1]).err().unwrap();
