@@ -1,12 +1,14 @@
-//! The harness of integration tests: a [`Project`] is a temporary directory in which the binary `runner`
-//! runs, and [`Ended`] is the outcome of a run of the binary.
+//! The harness of integration tests: [`pipeline()`] builds the text of a pipeline, a [`Project`] is a temporary
+//! directory in which the binary `runner` runs, and [`Ended`] is the outcome of a run of the binary.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod ended;
+mod pipeline;
 mod process;
 mod project;
 
 pub use ended::{Digests, Ended};
+pub use pipeline::{PipelineText, pipeline};
 pub use process::{marked, wait_for};
 pub use project::{Project, files, runner, within};

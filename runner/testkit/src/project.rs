@@ -1,6 +1,7 @@
 //! A directory with pipelines and a home of its own.
 
 use crate::Ended;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -22,7 +23,7 @@ pub struct Project {
 
 impl Project {
     /// Creates a project with the pipeline `pipeline`.
-    pub fn new(pipeline: &str) -> Self {
+    pub fn new(pipeline: impl Display) -> Self {
         let project = Self {
             dir: tempfile::tempdir().unwrap(),
         };
@@ -41,10 +42,10 @@ impl Project {
     }
 
     /// Writes a file and creates its parent directories.
-    pub fn write(&self, name: &str, text: &str) {
+    pub fn write(&self, name: &str, text: impl Display) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        std::fs::write(path, text.to_string()).unwrap();
     }
 
     /// Sets a command's directory and home to the project's, without remote store, colours or standard input.

@@ -23,7 +23,6 @@ mod own_table;
 mod policies;
 mod policy_act;
 mod policy_export;
-mod programs;
 mod python_envs;
 mod python_stages;
 mod python_to_onnx;

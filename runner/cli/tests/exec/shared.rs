@@ -1,28 +1,21 @@
-//! Several runs at once, and actions that several stages have in common.
+//! Several runs at once.
 
 use crate::Project;
+use runner_testkit::pipeline;
 use std::process::Stdio;
 
 #[test]
 fn two_processes_compute_each_action_once() {
-    let project = Project::new("");
-    let counter = project.path("counter");
-    let stage = |name: &str, needs: &str| {
-        format!(
-            "  {name}:\n    run: echo {name} >> $COUNTER; sleep 0.3; echo {name} > ${{outputs.x}}\n    env: \
-            {{ COUNTER: {} }}\n    outputs: {{ x: x.txt }}\n{needs}",
+    let dir = tempfile::tempdir().unwrap();
+    let counter = dir.path().join("counter");
+    let stages = ["a", "b", "c"].iter().fold(pipeline("shared"), |text, name| {
+        let count = format!(
+            "echo {name} >> {}; sleep 0.3; echo {name} > ${{outputs.x}}",
             counter.display()
-        )
-    };
-    project.write(
-        "p.yaml",
-        &format!(
-            "version: 1\nname: shared\nstages:\n{}{}{}",
-            stage("a", ""),
-            stage("b", ""),
-            stage("c", "    needs: { x: a.x }\n")
-        ),
-    );
+        );
+        text.run(name, &count)
+    });
+    let project = Project::new(stages.needs("x", "a.x"));
     let children: Vec<_> = (0..3)
         .map(|_| {
             project
@@ -48,22 +41,4 @@ fn two_processes_compute_each_action_once() {
     computed.sort();
     assert_eq!(computed, ["a", "b", "c"]);
     assert!(waited);
-}
-
-#[test]
-fn equal_stages_of_one_run_compute_once() {
-    let project = Project::new(
-        "\
-version: 1
-name: twins
-stages:
-  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }
-  b: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }
-",
-    );
-    let ended = project.run(&["exec", "p.yaml", "--json", "--jobs", "2"]);
-    insta::assert_snapshot!(ended.log(), @r"
-    ran a
-    cached b
-    ");
 }

@@ -1,0 +1,77 @@
+//! The executors: worker processes, and programs in the sandbox, with and without isolation.
+//!
+//! This program is its own worker and its own sandbox, as `runner` is.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../lab/mod.rs"]
+mod lab;
+mod limits;
+mod outputs;
+mod programs;
+#[path = "../../../../tests/requirements.rs"]
+mod requirements;
+mod tools;
+mod workers;
+
+use lab::{Lab, Ran, Setup};
+use libtest_mimic::Trial;
+use requirements::trial;
+use runner_pipeline::Isolation;
+use runner_testkit::{PipelineText, pipeline};
+use std::process::ExitCode;
+
+/// The name of a test, and the test.
+type Test = (&'static str, fn());
+
+/// The tests that need nothing but a shell.
+fn tests(module: &str, tests: &[Test]) -> Vec<Trial> {
+    let named = |&(name, test): &Test| trial(&format!("{module}::{name}"), None, test);
+    tests.iter().map(named).collect()
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("worker") => return ExitCode::from(runner_engine::executor::worker(lab::kinds(), no_upstream)),
+        Some("sandbox") => return ExitCode::from(runner_sandbox::sandbox()),
+        _ => {}
+    }
+    let trials = [
+        tests("limits", limits::TESTS),
+        tests("outputs", outputs::TESTS),
+        tests("programs", programs::TESTS),
+        tests("tools", tools::TESTS),
+        tests("workers", workers::TESTS),
+    ];
+    requirements::run(trials.into_iter().flatten().collect())
+}
+
+fn no_upstream(
+    _: &cache::Store,
+    _: &cache::WorkerSettings,
+) -> cache::Result<std::sync::Arc<dyn cache::Upstream>> {
+    unreachable!("the tests have no remote store")
+}
+
+/// A stage `a` with this command.
+fn program(command: &str) -> PipelineText {
+    pipeline("program").run("a", command)
+}
+
+/// Runs a pipeline without isolation: the programs see the host.
+fn exec_on_host(lab: &Lab, text: impl std::fmt::Display) -> Ran {
+    let setup = Setup {
+        isolation: Isolation::None,
+        ..Setup::default()
+    };
+    lab.run_with(text, setup)
+}
+
+/// The text of an output of a stage that succeeds.
+fn output(lab: &Lab, text: impl std::fmt::Display, stage: &str) -> String {
+    let ran = lab.run_with(text, Setup::default());
+    assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
+    let outputs = ran.outputs(stage);
+    lab.text(*outputs.values().next().unwrap())
+}
