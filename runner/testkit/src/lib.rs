@@ -1,5 +1,6 @@
-//! The harness of integration tests: [`pipeline()`] builds the text of a pipeline, a [`Project`] is a temporary
-//! directory in which the binary `runner` runs, and [`Ended`] is the outcome of a run of the binary.
+//! The harness of integration tests: [`pipeline()`] builds the text of a pipeline, a [`Project`] is a
+//! temporary directory in which the binary `runner` runs, and [`Ended`] is the outcome of a run of the
+//! binary.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
