@@ -9,6 +9,7 @@ pub mod dataset;
 pub mod error;
 pub mod event;
 pub mod features;
+pub mod flat;
 pub mod input;
 pub mod kind;
 pub mod memo;

@@ -35,8 +35,8 @@ impl Origin {
     pub(crate) fn new(env: ArtifactDigest, common: &Common) -> Self {
         Self {
             env: env.to_string(),
-            seed: common.seed,
-            validation: common.validation,
+            seed: common.training.seed,
+            validation: common.training.validation,
         }
     }
 }

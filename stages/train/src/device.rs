@@ -28,7 +28,7 @@ pub(crate) fn choose<A: Algorithm>(
     let common = algorithm.common();
     let architecture = common.network.architecture(spec)?;
     let open = |device: Device| open(device, common, &architecture);
-    let candidates = common.device.candidates();
+    let candidates = common.training.device.candidates();
     let wanted: Vec<Device> = match candidates {
         [_] => candidates.to_vec(),
         _ => candidates
@@ -62,7 +62,7 @@ pub(crate) fn choose<A: Algorithm>(
 }
 
 fn open(device: Device, common: &Common, architecture: &Architecture) -> Result<Box<dyn Model>, String> {
-    device.model(architecture, common.precision)
+    device.model(architecture, common.rollouts.precision)
 }
 
 /// Times an update on each device, reports the results, and returns the fastest.
@@ -74,7 +74,7 @@ pub(crate) fn fastest<A: Algorithm>(
 ) -> Result<(Device, Box<dyn Model>), StageError> {
     let mut best: Option<(f64, Device, Box<dyn Model>)> = None;
     for (device, model) in available {
-        let (algorithm, env) = (make(), TableEnv::new(spec, make().common().n_envs));
+        let (algorithm, env) = (make(), TableEnv::new(spec, make().common().training.n_envs));
         let rollout = algorithm.common().rollout() as f64;
         match seconds_per_update(algorithm, env, model) {
             Ok((seconds, model)) => {
@@ -124,5 +124,5 @@ fn seconds_per_update(
 
 /// Makes the steps of a trial so small that the network does not change, whatever the rewards.
 pub(crate) fn without_learning(common: &mut Common) {
-    common.learning_rate = Schedule::Constant(1e-9);
+    common.training.learning_rate = Schedule::Constant(1e-9);
 }

@@ -37,7 +37,7 @@ pub(crate) trait TrainSettings {
 
     /// True if the steps of a training depend on its length.
     fn depends_on_total(&self) -> bool {
-        self.common().learning_rate.depends_on_total()
+        self.common().training.learning_rate.depends_on_total()
     }
 
     /// Passes a maker of the algorithm to `visitor`.
@@ -67,9 +67,9 @@ impl TrainSettings for PpoSettings {
 
     fn depends_on_total(&self) -> bool {
         let schedules = [
-            Some(self.common.learning_rate),
-            Some(self.clip_range),
-            self.clip_range_vf,
+            Some(self.common.training.learning_rate),
+            Some(self.ppo.clip_range),
+            self.ppo.clip_range_vf,
         ];
         schedules.iter().flatten().any(|schedule| schedule.depends_on_total())
     }
@@ -97,7 +97,7 @@ impl<A: OffPolicy> TrainSettings for OffPolicySettings<A> {
     }
 
     fn depends_on_total(&self) -> bool {
-        self.common.learning_rate.depends_on_total() || self.own.depends_on_total()
+        self.common.training.learning_rate.depends_on_total() || self.own.depends_on_total()
     }
 
     fn algorithm<V: Visitor>(&self, _: &Means<'_>, visitor: V) -> Result<V::Result, StageError> {
@@ -113,7 +113,7 @@ impl TrainSettings for EsSettings {
     }
 
     fn depends_on_total(&self) -> bool {
-        self.common.learning_rate.depends_on_total() || self.std_schedule.depends_on_total()
+        self.common.training.learning_rate.depends_on_total() || self.std_schedule.depends_on_total()
     }
 
     fn algorithm<V: Visitor>(&self, means: &Means<'_>, visitor: V) -> Result<V::Result, StageError> {
@@ -148,7 +148,7 @@ impl TrainSettings for ImitationSettings {
     }
 
     fn depends_on_total(&self) -> bool {
-        self.common.learning_rate.depends_on_total() || self.teacher_share.depends_on_total()
+        self.common.training.learning_rate.depends_on_total() || self.teacher_share.depends_on_total()
     }
 
     fn algorithm<V: Visitor>(&self, means: &Means<'_>, visitor: V) -> Result<V::Result, StageError> {
@@ -177,7 +177,7 @@ fn run<S: StageKind>(
         normalise_as: normalise_as.clone(),
         // Each thread opens its own.
         processes: Some(1),
-        ..OpenOptions::train(common.n_envs, common.seed)
+        ..OpenOptions::train(common.training.n_envs, common.training.seed)
     };
     let means = Means {
         open: &|| stages_env::open(&context.store, env, &options),

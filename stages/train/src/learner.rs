@@ -27,13 +27,13 @@ pub(crate) trait Algorithm {
     /// Changes the settings so that a trial of an update measures everything that training repeats, in little
     /// time.
     fn shorten_trial(&mut self) {
-        self.common_mut().n_epochs = 1;
+        self.common_mut().rollouts.n_epochs = 1;
     }
 
     /// The number of samples that an update learns from, each counted as often as it is used.
     fn samples_per_update(&self) -> f64 {
         let common = self.common();
-        common.rollout() as f64 * common.n_epochs as f64
+        common.rollout() as f64 * common.rollouts.n_epochs as f64
     }
 
     /// The statistics at the start of training on environments with observations of `obs_dim` elements, from
@@ -83,7 +83,7 @@ pub(crate) trait Algorithm {
 
     /// True if a training with these settings passes through the state.
     fn reaches(&self, state: &TrainState) -> bool {
-        state.step.saturating_sub(self.last_rollout(state)) < self.common().total_timesteps
+        state.step.saturating_sub(self.last_rollout(state)) < self.common().training.total_timesteps
     }
 
     /// Parameters `[_, P]` of policies other than the learner's that validation judges, too, and that may be

@@ -61,9 +61,9 @@ impl Rollout {
 
     /// Begins a rollout where the last one ended.
     pub(crate) fn begin(&mut self, common: &Common, learner: &mut Learner) {
-        let (n, b) = (common.n_steps * common.n_envs, common.n_envs);
+        let (n, b) = (common.rollouts.n_steps * common.training.n_envs, common.training.n_envs);
         let (spec, state) = (learner.env.spec(), &mut learner.state);
-        (self.n_steps, self.n_envs) = (common.n_steps, b);
+        (self.n_steps, self.n_envs) = (common.rollouts.n_steps, b);
         let (d, a) = (spec.obs_dim(), spec.action_space.num_outputs());
         self.obs.resize((n + b) * d, 0.0);
         self.mask.resize((n + b) * a, true);
@@ -72,14 +72,17 @@ impl Rollout {
             self.step = Step::new(spec, b);
         }
         learner.model.refresh(&mut state.state);
-        let count = self.sequences.map_or(1, |sequences| common.n_steps / sequences.length);
+        let count = self
+            .sequences
+            .map_or(1, |sequences| common.rollouts.n_steps / sequences.length);
         self.state.resize(count * state.state.len(), 0.0);
         self.keep_state(0, &state.state);
         self.obs[..b * d].copy_from_slice(&state.obs);
         self.mask[..b * a].copy_from_slice(&state.mask);
         self.episode_start[..b].copy_from_slice(&state.episode_start);
         if let ActionSpace::Candidates { .. } = spec.action_space {
-            self.candidates.resize_with(common.n_steps + 1, CandidateBatch::default);
+            self.candidates
+                .resize_with(common.rollouts.n_steps + 1, CandidateBatch::default);
             learner.env.observe_candidates(&mut self.candidates[0]);
         }
     }

@@ -62,7 +62,7 @@ impl<S: StageKind> Training<'_, S> {
         let recipe = cache::canonical_json(&recipe);
         let (env, class) = (given.input(ENV.name)?.digest, self.common.numerics_class(device));
         let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
-        if self.common.precision == Precision::Bf16 {
+        if self.common.rollouts.precision == Precision::Bf16 {
             // A training does not resume from the checkpoint of another order of additions.
             parts.push(Path::detect().order().as_bytes());
         }
@@ -82,10 +82,10 @@ impl<S: StageKind> Training<'_, S> {
     /// The share of the steps that the checkpoint holds.
     pub(crate) fn share(&self, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let mut done = 0;
-        for &device in self.common.device.candidates() {
+        for &device in self.common.training.device.candidates() {
             done = done.max(self.begun(given, device)?);
         }
-        let total = self.common.total_timesteps;
+        let total = self.common.training.total_timesteps;
         Ok(Some(Share::new("steps", done.min(total), total)))
     }
 
@@ -102,7 +102,7 @@ impl<S: StageKind> Training<'_, S> {
         let env_artifact = &given.input(ENV.name)?.artifact;
         let options = OpenOptions {
             normalise_as: normalise_as.clone(),
-            ..OpenOptions::train(common.n_envs, common.seed)
+            ..OpenOptions::train(common.training.n_envs, common.training.seed)
         };
         let env = stages_env::open_any(&context.store, env_artifact, &options)?;
         let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);
@@ -113,7 +113,7 @@ impl<S: StageKind> Training<'_, S> {
         }
         let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
         let validation = Validation::open(&context.store, env_artifact, common, normalise_as.as_ref())?;
-        if validation.is_none() && common.validation.every.is_some_and(|every| every > 0) {
+        if validation.is_none() && common.training.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {
                 message: "the environment holds no data out for validation: the last policy is handed on"
                     .to_owned(),
@@ -122,7 +122,7 @@ impl<S: StageKind> Training<'_, S> {
         }
         let origin = Origin::new(given.input(ENV.name)?.digest, common);
         let continuation = match init {
-            Some(init) if common.resume == Resume::Continue => {
+            Some(init) if common.training.resume == Resume::Continue => {
                 Some(continuation::read(&given, S::NAME, init, &origin)?)
             }
             _ => None,

@@ -93,7 +93,7 @@ fn learner(
     model: Box<dyn Model>,
     params: Vec<f32>,
 ) -> Learner<'static> {
-    let mut first = Step::new(env.spec(), settings.common.n_envs);
+    let mut first = Step::new(env.spec(), settings.common.training.n_envs);
     env.reset(first.buffers());
     let statistics = Algorithm::new(settings).statistics(env.spec().obs_dim(), None).unwrap();
     let state_len = model.architecture().state_len();
@@ -103,7 +103,7 @@ fn learner(
 
 /// The connected environment.
 fn open(settings: &PpoSettings, context: &Context) -> Box<dyn BatchEnv> {
-    let options = OpenOptions::train(settings.common.n_envs, settings.common.seed);
+    let options = OpenOptions::train(settings.common.training.n_envs, settings.common.training.seed);
     stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap()
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     let mut validation = job.validation.take();
     let until = job.until.unwrap_or(u64::MAX);
     let mut learner = start(&mut algorithm, job)?;
-    while learner.state.step < algorithm.common().total_timesteps.min(until)
+    while learner.state.step < algorithm.common().training.total_timesteps.min(until)
         && !ends_early(&learner, validation.as_ref())
     {
         let updated = spinning(|| {
@@ -90,7 +90,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     if let Some(checkpointer) = &mut learner.checkpointer {
         checkpointer.finish(state)?;
     }
-    let (train_state, data) = match algorithm.common().save_train_state {
+    let (train_state, data) = match algorithm.common().training.save_train_state {
         true => (Some(checkpoint::encode(state)?), algorithm.copy_data()),
         false => (None, None),
     };
@@ -174,9 +174,9 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
             warm_start::check(init, env.spec(), &architecture)?;
             init.params().to_vec()
         }
-        None => initial(&architecture, common.network.ortho_init, common.seed),
+        None => initial(&architecture, common.network.ortho_init, common.training.seed),
     };
-    let mut first = Step::new(env.spec(), common.n_envs);
+    let mut first = Step::new(env.spec(), common.training.n_envs);
     env.reset(first.buffers());
     let statistics = algorithm.statistics(env.spec().obs_dim(), init)?;
     let mut fresh = TrainState::new(env.spec(), params, statistics, architecture.state_len(), &first);
@@ -185,7 +185,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     let common = algorithm.common();
     let mut copy = None;
     if let Some(continuation) = continuation {
-        let Begun { state, go_on, data } = continuation.begin(fresh, common.total_timesteps)?;
+        let Begun { state, go_on, data } = continuation.begin(fresh, common.training.total_timesteps)?;
         copy = data;
         if go_on {
             env.restore(&state.env).map_err(|err| {
@@ -239,8 +239,12 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     };
     let common = algorithm.common();
     let mut learner = Learner::new(env, model, state);
-    learner.checkpointer = Some(Checkpointer::new(scratch, common.checkpoint_interval, &learner.state)?);
-    learner.progress = Some(Progress::new(context, common.total_timesteps, &learner.state));
+    learner.checkpointer = Some(Checkpointer::new(
+        scratch,
+        common.training.checkpoint_interval,
+        &learner.state,
+    )?);
+    learner.progress = Some(Progress::new(context, common.training.total_timesteps, &learner.state));
     Ok(learner)
 }
 
@@ -268,8 +272,8 @@ fn update(
     let state = &mut learner.state;
     state.step += rollout;
     state.update += 1;
-    let last = state.step >= common.total_timesteps;
-    let loud = last || state.update.is_multiple_of(common.log_interval);
+    let last = state.step >= common.training.total_timesteps;
+    let loud = last || state.update.is_multiple_of(common.training.log_interval);
     metrics::record(state, &metrics, loud.then_some(context));
     learner.timer.stop();
     if let Some(progress) = &mut learner.progress {

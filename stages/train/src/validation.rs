@@ -55,7 +55,7 @@ impl Validation {
         common: &Common,
         normalise_as: Option<&Normalisation>,
     ) -> Result<Option<Self>, StageError> {
-        let config = common.validation;
+        let config = common.training.validation;
         let episodes = match (
             config.every,
             stages_env::evaluation_episodes(store, env, Split::Validation)?,
@@ -66,7 +66,7 @@ impl Validation {
         };
         let options = OpenOptions {
             normalise_as: normalise_as.cloned(),
-            ..OpenOptions::validation(episodes, common.seed)
+            ..OpenOptions::validation(episodes, common.training.seed)
         };
         let envs = [
             stages_env::open_any(store, env, &options)?,
@@ -77,7 +77,7 @@ impl Validation {
             every: config.every.unwrap_or(EVERY),
             first: envs[0].save(),
             envs,
-            seed: common.seed,
+            seed: common.training.seed,
         }))
     }
 

@@ -71,9 +71,9 @@ impl A2c {
         let coefficients = Coefficients {
             clip_range: f32::INFINITY,
             clip_range_vf: None,
-            ent_coef: settings.ent_coef as f32,
-            vf_coef: settings.vf_coef as f32,
-            normalize_advantage: settings.normalize_advantage,
+            ent_coef: settings.ppo.ent_coef as f32,
+            vf_coef: settings.ppo.vf_coef as f32,
+            normalize_advantage: settings.ppo.normalize_advantage,
         };
         let sums = learner.backward(&minibatch, &self.rollout.objective(&minibatch, coefficients))?;
         let losses = Losses::mean(&sums, minibatch.len());
@@ -84,8 +84,10 @@ impl A2c {
             )
         })?;
         match self.settings.rms_prop_eps {
-            None => learner.optimiser_step(learning_rate, common.max_grad_norm),
-            Some(epsilon) => learner.rms_prop_step(learning_rate, (ALPHA, epsilon), common.max_grad_norm),
+            None => learner.optimiser_step(learning_rate, common.rollouts.max_grad_norm),
+            Some(epsilon) => {
+                learner.rms_prop_step(learning_rate, (ALPHA, epsilon), common.rollouts.max_grad_norm)
+            }
         }
         learner.timer.stop();
         Ok(vec![

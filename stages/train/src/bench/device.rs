@@ -34,7 +34,7 @@ pub struct DeviceRow {
 pub fn bench_devices() -> Result<Vec<DeviceRow>, StageError> {
     let cases: Vec<Case> = table()?
         .into_iter()
-        .filter(|case| case.settings.common.precision == Precision::F32)
+        .filter(|case| case.settings.common.rollouts.precision == Precision::F32)
         .collect();
     Ok(Device::ALL
         .into_iter()
@@ -73,7 +73,7 @@ fn measure(device: Device, case: &Case) -> Result<DeviceRow, String> {
     let settings = &case.settings.common;
     let env = case.env().map_err(|err| err.message)?;
     let architecture = settings.network.architecture(env.spec()).map_err(|err| err.message)?;
-    let model = device.model(&architecture, settings.precision)?;
+    let model = device.model(&architecture, settings.rollouts.precision)?;
     let mut trial = Trial::new(&case.settings, env, model).map_err(|err| err.message)?;
     let measured = fastest(&mut trial, Duration::from_secs(2));
     if let Some(fault) = trial.learner.model.fault() {
@@ -81,13 +81,13 @@ fn measure(device: Device, case: &Case) -> Result<DeviceRow, String> {
     }
     let (seconds, timer) = measured.map_err(|err| err.message)?;
     let samples = settings.rollout() as f64;
-    let minibatches = samples * settings.n_epochs as f64 / settings.batch_size as f64;
+    let minibatches = samples * settings.rollouts.n_epochs as f64 / settings.rollouts.batch_size as f64;
     let learning = timer.spent(Phase::Backward) + timer.spent(Phase::Optimiser);
     Ok(DeviceRow {
         device: device.name().to_owned(),
         name: case.name.clone(),
         product_gflops: None,
-        forward_ms: Some(1e3 * timer.spent(Phase::Forward) / settings.n_steps as f64),
+        forward_ms: Some(1e3 * timer.spent(Phase::Forward) / settings.rollouts.n_steps as f64),
         update_ms: Some(1e3 * learning / minibatches),
         steps_per_second: Some(samples / seconds),
         note: String::new(),

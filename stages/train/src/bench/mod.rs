@@ -79,7 +79,7 @@ pub(crate) struct Case {
 impl Case {
     /// The environment.
     pub(crate) fn env(&self) -> Result<Box<dyn BatchEnv>, StageError> {
-        let n_envs = self.settings.common.n_envs;
+        let n_envs = self.settings.common.training.n_envs;
         let Some((obs_dim, num_actions)) = self.stand_in else {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
             return Ok(Box::new(env));
@@ -98,7 +98,7 @@ impl Case {
     fn trial(&self) -> Result<Trial, StageError> {
         let env = self.env()?;
         let common = &self.settings.common;
-        let model = model(&common.network.architecture(env.spec())?, common.precision);
+        let model = model(&common.network.architecture(env.spec())?, common.rollouts.precision);
         Trial::new(&self.settings, env, model)
     }
 }
@@ -354,18 +354,18 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     let spent = |wanted: Phase| timer.spent(wanted);
     let samples = settings.rollout() as f64;
     let (forward, backward) = flop_count(trial.learner.model.architecture());
-    let update = samples * settings.n_epochs as f64 * (forward + backward) / 1e9;
+    let update = samples * settings.rollouts.n_epochs as f64 * (forward + backward) / 1e9;
     let all = update + samples * forward / 1e9;
-    let peak = rayon::scope(|_| peak_gflops(settings.precision));
+    let peak = rayon::scope(|_| peak_gflops(settings.rollouts.precision));
     let update_gflops = update / spent(Phase::Backward);
     Ok(BenchRow {
         name: case.name.clone(),
-        precision: settings.precision,
+        precision: settings.rollouts.precision,
         parameters: trial.learner.state.params.len(),
-        n_envs: settings.n_envs,
-        n_steps: settings.n_steps,
-        batch_size: settings.batch_size,
-        n_epochs: settings.n_epochs,
+        n_envs: settings.training.n_envs,
+        n_steps: settings.rollouts.n_steps,
+        batch_size: settings.rollouts.batch_size,
+        n_epochs: settings.rollouts.n_epochs,
         threads: rayon::current_num_threads(),
         steps_per_second: samples / seconds,
         environment: spent(Phase::Environment) / seconds,

@@ -73,7 +73,7 @@ impl<'a> Made<'a> {
     }
 
     fn open(&self, common: &Common) -> Result<Box<dyn BatchEnv>, StageError> {
-        let options = OpenOptions::train(common.n_envs, common.seed);
+        let options = OpenOptions::train(common.training.n_envs, common.training.seed);
         stages_env::open(self.store, &self.env.artifact, &options)
     }
 
@@ -82,7 +82,7 @@ impl<'a> Made<'a> {
     fn fastest(&self, mut algorithm: impl Algorithm, skipped: usize) -> Result<(f64, f64), StageError> {
         let common = algorithm.common().clone();
         let env = self.open(&common)?;
-        let network = model(&common.network.architecture(env.spec())?, common.precision);
+        let network = model(&common.network.architecture(env.spec())?, common.rollouts.precision);
         let mut learner = Learner::trial(&mut algorithm, env, network)?;
         let (mut best, mut began) = ((0.0, f64::INFINITY), Instant::now());
         let mut update = 0;
@@ -123,7 +123,7 @@ impl<'a> Made<'a> {
     ) -> Result<TrainerRow, StageError> {
         // The rounds before learning begins, and one that makes buffers.
         let algorithm = FromReplay::new(settings);
-        let skipped = 1000 / algorithm.common().n_steps + 2;
+        let skipped = 1000 / algorithm.common().rollouts.n_steps + 2;
         self.row(name, algorithm, skipped, operations)
     }
 

@@ -86,7 +86,7 @@ impl OffPolicy for Dqn {
     fn start(settings: &DqnSettings, _: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         state.extra = state.params.clone();
         if settings.own.priorities.is_some() {
-            let capacity = settings.replay.capacity(settings.common.n_envs);
+            let capacity = settings.replay.capacity(settings.common.training.n_envs);
             state.extra.push(1.0);
             state.extra.resize(state.params.len() + 1 + capacity, 0.0);
         }
@@ -197,7 +197,7 @@ impl OffPolicy for Dqn {
         let learning_rate = settings.common.learning_rate_at(learner.state.step);
         let len = networks.num_params;
         let clip = Clip {
-            max_norm: settings.common.max_grad_norm,
+            max_norm: settings.common.rollouts.max_grad_norm,
             squares: &mut networks.squares,
         };
         learn(
@@ -258,7 +258,7 @@ impl Networks {
             replay.sample(random, &mut self.indices);
             return;
         };
-        let done = replay.total() as f64 / settings.common.total_timesteps as f64;
+        let done = replay.total() as f64 / settings.common.training.total_timesteps as f64;
         let beta = beta0 + (1.0 - beta0) * done.min(1.0);
         let mut greatest = 0.0f32;
         for (index, weight) in self.indices.iter_mut().zip(&mut self.weights) {

@@ -4,9 +4,8 @@
 use super::algorithm::Dqn;
 use crate::checks::check;
 use crate::network::{Network, NetworkHead, problem};
-use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
-use crate::settings::{Common, DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
-use crate::validation_config::ValidationConfig;
+use crate::replay::settings::{OffPolicySettings, ReplaySettings};
+use crate::settings::{Common, TrainingSettings};
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
 
@@ -24,33 +23,48 @@ stages_core::settings! {
     }
 }
 
-with_replay_settings!(with_shared_settings! config_struct!
+stages_core::flat_settings! {
     /// Configuration of `train/dqn`.
-    DqnConfig(DqnPolicy)
-    {
+    pub struct DqnConfig {
         /// Environment steps between updates of the target network.
-        target_update_interval: u64 = 10_000,
+        pub target_update_interval: u64 = 10_000,
         /// The share of the training over which the share of random actions falls.
-        exploration_fraction: f64 = 0.1,
+        pub exploration_fraction: f64 = 0.1,
         /// The share of random actions at the start.
-        exploration_initial_eps: f64 = 1.0,
+        pub exploration_initial_eps: f64 = 1.0,
         /// The share of random actions from then on, and of those that the trained policy draws where it is
         /// not asked for its best.
-        exploration_final_eps: f64 = 0.05,
+        pub exploration_final_eps: f64 = 0.05,
         /// Bound of the gradient's Euclidean norm.
-        max_grad_norm: f64 = 10.0,
+        pub max_grad_norm: f64 = 10.0,
         /// If true, the network chooses the action whose value the target network gives (van Hasselt and
         /// others, 2016).
-        double_q: bool = false,
+        pub double_q: bool = false,
         /// If true, transitions are drawn by the size of their last errors (Schaul and others, 2016), and
         /// weighted against that.
-        prioritized_replay: bool = false,
+        pub prioritized_replay: bool = false,
         /// The power of the errors that priorities are.
-        prioritized_replay_alpha: f64 = 0.6,
+        pub prioritized_replay_alpha: f64 = 0.6,
         /// The power of the weights at the start, which rises to 1 at the end of training.
-        prioritized_replay_beta0: f64 = 0.4,
+        pub prioritized_replay_beta0: f64 = 0.4,
+        /// The replay buffer.
+        #[serde(flatten)]
+        pub replay: ReplaySettings = ReplaySettings {
+            batch_size: 32,
+            tau: 1.0,
+            train_freq: 4,
+            ..Default::default()
+        },
+        /// The settings that every algorithm has.
+        #[serde(flatten)]
+        pub training: TrainingSettings = TrainingSettings {
+            learning_rate: Schedule::Constant(1e-4),
+            ..Default::default()
+        },
+        /// The network.
+        pub policy_kwargs: DqnPolicy,
     }
-);
+}
 
 /// The checked settings.
 pub type DqnSettings = OffPolicySettings<Dqn>;
@@ -59,7 +73,7 @@ impl Dqn {
     /// The share of random actions after `step` environment steps.
     pub(crate) fn epsilon(&self, step: u64, common: &Common) -> f64 {
         let (first, last) = self.exploration;
-        let done = step as f64 / common.total_timesteps as f64;
+        let done = step as f64 / common.training.total_timesteps as f64;
         if done >= self.exploration_fraction {
             return last;
         }
@@ -68,12 +82,6 @@ impl Dqn {
 }
 
 impl DqnConfig {
-    const LEARNING_STARTS: u64 = 100;
-    const BATCH_SIZE: usize = 32;
-    const TAU: f64 = 1.0;
-    const TRAIN_FREQ: usize = 4;
-    const LEARNING_RATE: f64 = 1e-4;
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -86,7 +94,7 @@ impl DqnConfig {
             epsilon: self.exploration_final_eps as f32,
         };
         let network = Network::perceptron(&policy.net_arch, policy.activation_fn, head);
-        let (common, replay) = off_policy_of!(self, network, self.max_grad_norm);
+        let common = self.replay.common(self.training, network, self.max_grad_norm)?;
         check!(
             self; count: target_update_interval;
             share: exploration_fraction, exploration_initial_eps, exploration_final_eps,
@@ -96,7 +104,7 @@ impl DqnConfig {
         let powers = (self.prioritized_replay_alpha, self.prioritized_replay_beta0);
         Ok(OffPolicySettings {
             common,
-            replay,
+            replay: self.replay,
             own: Dqn {
                 dueling: policy.dueling,
                 target_update_interval: self.target_update_interval,

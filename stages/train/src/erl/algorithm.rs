@@ -122,7 +122,9 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
                 let shape = MlpShape::of(&architecture);
                 state.extra.extend_from_slice(&state.params[..self.actor_len]);
                 for i in 1..self.settings.pop_size as u64 {
-                    state.extra.extend(shape.initial(&[self.common().seed, MEMBER, i]));
+                    state
+                        .extra
+                        .extend(shape.initial(&[self.common().training.seed, MEMBER, i]));
                 }
             }
             Evolution::CemRl(settings) => state.extra.extend(cross_entropy::first(settings, self.actor_len)),
@@ -223,7 +225,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
         networks: &mut A::Networks,
         learner: &mut Learner,
     ) -> Result<Iteration, StageError> {
-        let (update, seed) = (learner.state.update, self.common().seed);
+        let (update, seed) = (learner.state.update, self.common().training.seed);
         let learns = update >= self.settings.warmup_iters;
         learner.timer.start(Phase::Forward);
         let starts = learner.env.save();
@@ -277,7 +279,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
         networks: &mut A::Networks,
         learner: &mut Learner,
     ) -> Result<Iteration, StageError> {
-        let (update, seed, len) = (learner.state.update, self.common().seed, self.actor_len);
+        let (update, seed, len) = (learner.state.update, self.common().training.seed, self.actor_len);
         let members = self.settings.pop_size;
         learner.timer.start(Phase::Forward);
         let mut mean = learner.state.params[..len].to_vec();

@@ -6,14 +6,13 @@ use crate::network::{Network, NetworkHead};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
 use crate::sac::algorithm::Sac;
 use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
-use crate::settings::{Common, DeviceChoice, Resume};
+use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings};
 use crate::td3::algorithm::Td3;
 use crate::td3::settings::Td3Settings;
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
-use stages_policy::Precision;
 
 /// An algorithm over a population of actors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -276,17 +275,11 @@ impl ErlConfig {
         checks::count("episode_length", self.episode_length.unwrap_or(1))?;
         self.validation.check()?;
         check!(self; schedule: learning_rate; positive: checkpoint_interval;);
-        Ok(Common {
+        let training = TrainingSettings {
             total_timesteps: self.total_timesteps,
             seed: self.seed,
             n_envs: self.episodes_for_fitness,
-            // So many steps that no iteration has more.
-            n_steps: (self.pop_size + 1).saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
-            batch_size: self.batch_size,
-            n_epochs: 1,
             learning_rate: self.learning_rate,
-            max_grad_norm: f64::INFINITY,
-            precision: Precision::F32,
             validation: self.validation,
             resume: self.resume,
             save_train_state: self.save_train_state,
@@ -296,8 +289,9 @@ impl ErlConfig {
             },
             checkpoint_interval: self.checkpoint_interval,
             log_interval: self.log_interval,
-            network,
-        })
+        };
+        let (members, length) = (self.pop_size, self.episode_length);
+        Ok(Common::population(training, members, length, self.batch_size, network))
     }
 
     /// Checks the settings.
@@ -315,10 +309,8 @@ impl ErlConfig {
             batch_size: self.batch_size,
             tau: self.tau,
             gamma: self.gamma,
-            train_freq: 1,
-            gradient_steps: 1,
-            n_steps: 1,
             memory_map_above: self.memory_map_above,
+            ..Default::default()
         };
         replay.check(1)?;
         let inner = match self.agent {

@@ -112,7 +112,7 @@ impl<'a> Es<'a> {
             Kind::CmaEs => Box::new(CmaEs::new(settings.std_init, population)),
         };
         Self {
-            noise: Noise::new(Random::new(&[settings.common.seed, NOISE]).next_u64()),
+            noise: Noise::new(Random::new(&[settings.common.training.seed, NOISE]).next_u64()),
             settings: settings.clone(),
             open,
             strategy,
@@ -123,11 +123,11 @@ impl<'a> Es<'a> {
     }
 
     fn generation(&self, state: &TrainState) -> Generation {
-        let done = state.step as f64 / self.settings.common.total_timesteps as f64;
+        let done = state.step as f64 / self.settings.common.training.total_timesteps as f64;
         Generation {
             number: state.update,
             std: self.settings.std_schedule.at(done),
-            learning_rate: self.settings.common.learning_rate.at(done),
+            learning_rate: self.settings.common.training.learning_rate.at(done),
             noise: self.noise,
         }
     }

@@ -2,12 +2,12 @@
 
 use crate::checks::{self, check, refuse_given};
 use crate::network::{MlpLstmPolicy, NetArch, Network, PolicyKwargs};
-use crate::settings::{Common, DeviceChoice, Resume};
+use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
-use stages_policy::{Activation, Precision};
+use stages_policy::Activation;
 
 /// An evolution strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -160,27 +160,21 @@ impl EsConfig {
         ConfigProblem::new("device", "a population is evaluated on the CPU")
             .hint("set `device: auto`")
             .when(!matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu))?;
+        let training = TrainingSettings {
+            total_timesteps: self.total_timesteps,
+            seed: self.seed,
+            n_envs: self.num_rollouts,
+            learning_rate: self.learning_rate.unwrap_or(Schedule::Constant(0.02)),
+            validation: self.validation,
+            resume: self.resume,
+            save_train_state: self.save_train_state,
+            device: DeviceChoice::Cpu,
+            checkpoint_interval: self.checkpoint_interval,
+            log_interval: self.log_interval,
+        };
+        let (members, length) = (self.population_size, self.episode_length);
         let settings = EsSettings {
-            common: Common {
-                total_timesteps: self.total_timesteps,
-                seed: self.seed,
-                n_envs: self.num_rollouts,
-                // So many steps that no generation has more.
-                n_steps: (self.population_size + 1)
-                    .saturating_mul(self.episode_length.unwrap_or(1 << 24) as usize),
-                batch_size: 1,
-                n_epochs: 1,
-                learning_rate: self.learning_rate.unwrap_or(Schedule::Constant(0.02)),
-                max_grad_norm: f64::INFINITY,
-                precision: Precision::F32,
-                validation: self.validation,
-                resume: self.resume,
-                save_train_state: self.save_train_state,
-                device: DeviceChoice::Cpu,
-                checkpoint_interval: self.checkpoint_interval,
-                log_interval: self.log_interval,
-                network: self.policy_kwargs.network()?,
-            },
+            common: Common::population(training, members, length, 1, self.policy_kwargs.network()?),
             algorithm: self.algorithm,
             population_size: self.population_size,
             episode_length: self.episode_length.unwrap_or(u64::MAX),
@@ -190,12 +184,12 @@ impl EsConfig {
             std_max_change: self.std_max_change.unwrap_or(0.2),
             normalize_obs: self.normalize_obs,
         };
-        settings.common.validation.check()?;
+        settings.common.training.validation.check()?;
         for end in [0.0, 1.0] {
             checks::positive("std_schedule", settings.std_schedule.at(end))?;
         }
         check!(settings; positive: std_init, std_lr, std_max_change;);
-        check!(settings.common; schedule: learning_rate; positive: checkpoint_interval;);
+        check!(settings.common.training; schedule: learning_rate; positive: checkpoint_interval;);
         Ok(settings)
     }
 }

@@ -118,7 +118,7 @@ impl Imitation {
 
     /// The share of the training that is done.
     fn done(&self, learner: &Learner) -> f64 {
-        learner.state.step as f64 / self.settings.common.total_timesteps as f64
+        learner.state.step as f64 / self.settings.common.training.total_timesteps as f64
     }
 
     /// Steps the environments `n_steps` times, with the actions of teacher or student, and keeps the
@@ -126,7 +126,7 @@ impl Imitation {
     fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let teacher_share = self.settings.teacher_share.at(self.done(learner));
         let common = &self.settings.common;
-        let (steps, b) = (common.n_steps, common.n_envs);
+        let (steps, b) = (common.rollouts.n_steps, common.training.n_envs);
         let head = learner.model.architecture().head.clone();
         let (a, k) = (head.num_outputs(), head.num_components());
         self.rollout.begin(common, learner);
@@ -136,7 +136,7 @@ impl Imitation {
         self.value.resize(steps * b, 0.0);
         self.teacher_model.refresh(&mut learner.state.extra);
 
-        let mut random = Random::new(&[common.seed, ACT, learner.state.update]);
+        let mut random = Random::new(&[common.training.seed, ACT, learner.state.update]);
         for t in 0..steps {
             learner.tick((t * b) as u64)?;
             learner.timer.start(Phase::Forward);
@@ -298,13 +298,13 @@ impl Imitation {
     fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let (settings, common) = (&self.settings, &self.settings.common);
         let done = self.done(learner);
-        let learning_rate = common.learning_rate.at(done);
+        let learning_rate = common.training.learning_rate.at(done);
         let rollout = self.rollout.minibatch(common);
         let mut order: Vec<u32> = (0..rollout.columns as u32).collect();
-        let columns = (common.batch_size / rollout.steps).max(1);
-        let mut random = Random::new(&[common.seed, SHUFFLE, learner.state.update]);
+        let columns = (common.rollouts.batch_size / rollout.steps).max(1);
+        let mut random = Random::new(&[common.training.seed, SHUFFLE, learner.state.update]);
         let (mut kl, mut value, mut samples) = (0.0, 0.0, 0.0);
-        for epoch in 0..common.n_epochs {
+        for epoch in 0..common.rollouts.n_epochs {
             random.shuffle(&mut order);
             for indices in order.chunks(columns).take(learner.minibatch_limit) {
                 let minibatch = Minibatch { indices, ..rollout };
@@ -322,7 +322,7 @@ impl Imitation {
                 })?;
                 (kl, value) = (kl + sums[KL], value + sums[VALUE]);
                 samples += minibatch.len() as f64;
-                learner.optimiser_step(learning_rate, common.max_grad_norm);
+                learner.optimiser_step(learning_rate, common.rollouts.max_grad_norm);
             }
         }
         learner.timer.stop();

@@ -2,12 +2,10 @@
 
 use crate::checks;
 use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, TransformerPolicy};
-use crate::settings::{DeviceChoice, Resume, config, settings, with_common_settings, with_shared_settings};
-use crate::validation_config::ValidationConfig;
+use crate::settings::{Common, RolloutSettings, TrainingSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
-use stages_policy::Precision;
 
 /// The student's network: one of these, a network without memory if none is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,33 +32,52 @@ impl PolicyKwargs for StudentPolicy {
     }
 }
 
-macro_rules! with_imitation_settings {
-    ($macro:ident! $($arguments:tt)*) => {
-        $macro! { $($arguments)* {
-            /// The share of the steps in which the teacher acts; in the others the student does, and the
-            /// teacher labels the action. `1` is behaviour cloning, `{ linear: [1, 0] }` is DAgger.
-            teacher_share: Schedule = Schedule::Constant(1.0),
-            /// Weight of the value loss, the mean squared difference from the teacher's values.
-            vf_coef: f64 = 0.5,
-        } }
-    };
+stages_core::flat_settings! {
+    /// Configuration of `train/imitate`.
+    pub struct ImitateConfig {
+        /// The share of the steps in which the teacher acts; in the others the student does, and the
+        /// teacher labels the action. `1` is behaviour cloning, `{ linear: [1, 0] }` is DAgger.
+        pub teacher_share: Schedule = Schedule::Constant(1.0),
+        /// Weight of the value loss, the mean squared difference from the teacher's values.
+        pub vf_coef: f64 = 0.5,
+        /// The rollouts and minibatches.
+        #[serde(flatten)]
+        pub rollouts: RolloutSettings = RolloutSettings {
+            batch_size: 256,
+            ..Default::default()
+        },
+        /// The settings that every algorithm has.
+        #[serde(flatten)]
+        pub training: TrainingSettings,
+        /// The network.
+        pub policy_kwargs: StudentPolicy,
+    }
 }
 
-with_imitation_settings!(settings!
-    /// The checked settings of imitation.
-    ImitationSettings
-);
-with_imitation_settings!(with_common_settings! config!
-    "Configuration of `train/imitate`."
-    ImitateConfig(StudentPolicy, n_steps: 128, batch_size: 256) => ImitationSettings
-);
+/// The checked settings of imitation.
+#[derive(Clone, Debug)]
+pub struct ImitationSettings {
+    pub(crate) common: Common,
+    pub(crate) teacher_share: Schedule,
+    pub(crate) vf_coef: f64,
+}
 
-impl ImitationSettings {
-    fn check(&self) -> Result<(), ConfigProblem> {
-        self.common.check_sequences("n_steps", self.common.n_steps)?;
+impl ImitateConfig {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<ImitationSettings, ConfigProblem> {
+        let common = Common::checked(self.training, self.rollouts, &self.policy_kwargs)?;
+        common.check_sequences("n_steps", common.rollouts.n_steps)?;
         checks::share("teacher_share", self.teacher_share.at(0.0))?;
         checks::share("teacher_share", self.teacher_share.at(1.0))?;
-        checks::weight("vf_coef", self.vf_coef)
+        checks::weight("vf_coef", self.vf_coef)?;
+        Ok(ImitationSettings {
+            common,
+            teacher_share: self.teacher_share,
+            vf_coef: self.vf_coef,
+        })
     }
 }
 

@@ -56,7 +56,7 @@ impl Segment<'_> {
     pub(crate) fn options(&self, common: &Common) -> OpenOptions {
         OpenOptions {
             normalise_as: self.init.and_then(|init| init.spec().normalisation.clone()),
-            ..OpenOptions::train(common.n_envs, common.seed)
+            ..OpenOptions::train(common.training.n_envs, common.training.seed)
         }
     }
 }
@@ -72,9 +72,9 @@ pub(super) fn train<A: Algorithm>(
     let make = || {
         let mut algorithm = make();
         let common = algorithm.common_mut();
-        common.save_train_state = true;
-        if held_out.is_some_and(|episodes| episodes > 0) && common.validation.every.is_none() {
-            common.validation.every = Some(segment.interval);
+        common.training.save_train_state = true;
+        if held_out.is_some_and(|episodes| episodes > 0) && common.training.validation.every.is_none() {
+            common.training.validation.every = Some(segment.interval);
         }
         algorithm
     };

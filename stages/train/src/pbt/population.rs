@@ -80,7 +80,7 @@ impl Population<'_> {
             })
             .collect();
         let common = self.trainer(&members[0])?.common().clone();
-        let (total, by) = (common.total_timesteps, common.validation.selects_by());
+        let (total, by) = (common.training.total_timesteps, common.training.validation.selects_by());
         let interval = config.interval(total);
         let (mut rounds, mut metrics, mut until) = (Vec::new(), String::new(), 0);
         loop {

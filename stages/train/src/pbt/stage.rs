@@ -54,7 +54,7 @@ impl StageKind for Pbt {
             first.unwrap_or_default(),
             class.into_bytes(),
         ];
-        if common.precision == Precision::Bf16 {
+        if common.rollouts.precision == Precision::Bf16 {
             names.push(Path::detect().order().as_bytes().to_vec());
         }
         let population = Population {
@@ -93,7 +93,7 @@ fn store(
     let selected = state.selection.best.as_ref().map(|best| Selected {
         step: best.step,
         of: state.step,
-        by: common.validation.selects_by(),
+        by: common.training.validation.selects_by(),
         value: best.value,
     });
     let (normalisation, params) = match &state.selection.best {

@@ -96,12 +96,12 @@ impl Algorithm for Ppo {
     fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
         StageError::new("`normalize_obs`: symbolic states have no numbers to normalise")
             .hint("leave `normalize_obs` out")
-            .when(self.settings.normalize_obs && obs_dim == 0)?;
+            .when(self.settings.ppo.normalize_obs && obs_dim == 0)?;
         let weight = warm_start::WEIGHT * self.settings.common.rollout() as f64;
         Ok(Statistics {
-            obs_rms: warm_start::obs_rms(init, self.settings.normalize_obs, obs_dim, weight)?,
-            return_rms: self.settings.normalize_reward.then(|| RunningMeanStd::new(1)),
-            return_gamma: self.settings.gamma,
+            obs_rms: warm_start::obs_rms(init, self.settings.ppo.normalize_obs, obs_dim, weight)?,
+            return_rms: self.settings.ppo.normalize_reward.then(|| RunningMeanStd::new(1)),
+            return_gamma: self.settings.ppo.gamma,
             normalisation: None,
         })
     }
@@ -137,7 +137,7 @@ impl Ppo {
     /// Steps the environments `n_steps` times under the current policy, and estimates advantages.
     pub(crate) fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
         let common = &self.settings.common;
-        let (steps, b) = (common.n_steps, common.n_envs);
+        let (steps, b) = (common.rollouts.n_steps, common.training.n_envs);
         let head = learner.model.architecture().head.clone();
         let k = head.num_components();
         self.rollout.begin(common, learner);
@@ -157,7 +157,7 @@ impl Ppo {
             floats.resize(steps * b, 0.0);
         }
 
-        let mut random = Random::new(&[common.seed, ACT, learner.state.update]);
+        let mut random = Random::new(&[common.training.seed, ACT, learner.state.update]);
         for t in 0..steps {
             learner.tick((t * b) as u64)?;
             learner.timer.start(Phase::Forward);
@@ -215,8 +215,8 @@ impl Ppo {
         };
         learner.model.forward(&input, &mut self.after, &mut self.output);
         estimate_advantages(
-            self.settings.gamma as f32,
-            self.settings.gae_lambda as f32,
+            self.settings.ppo.gamma as f32,
+            self.settings.ppo.gae_lambda as f32,
             &self.reward,
             &self.value,
             &self.rollout.episode_start[b..],
@@ -232,7 +232,7 @@ impl Ppo {
     /// the recurrent state before its reset (Pardo and others, "Time limits in reinforcement learning",
     /// 2018).
     fn bootstrap(&mut self, learner: &mut Learner, row: usize) {
-        let (b, step, state) = (self.settings.common.n_envs, &self.rollout.step, &learner.state);
+        let (b, step, state) = (self.settings.common.training.n_envs, &self.rollout.step, &learner.state);
         let Truncated {
             which,
             raw,
@@ -264,7 +264,7 @@ impl Ppo {
         let input = Observed::new(obs, mask, episode_start);
         learner.model.forward(&input, states, &mut self.output);
         for (&i, &value) in which.iter().zip(&self.output.value) {
-            self.reward[row + i] += self.settings.gamma as f32 * value;
+            self.reward[row + i] += self.settings.ppo.gamma as f32 * value;
         }
     }
 }
@@ -350,22 +350,22 @@ impl Ppo {
     /// Learns from the rollout in shuffled minibatches; returns the means of the losses.
     fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let (settings, common) = (&self.settings, &self.settings.common);
-        let done = learner.state.step as f64 / common.total_timesteps as f64;
-        let learning_rate = common.learning_rate.at(done);
+        let done = learner.state.step as f64 / common.training.total_timesteps as f64;
+        let learning_rate = common.training.learning_rate.at(done);
         let coefficients = Coefficients {
-            clip_range: settings.clip_range.at(done) as f32,
-            clip_range_vf: settings.clip_range_vf.map(|schedule| schedule.at(done) as f32),
-            ent_coef: settings.ent_coef as f32,
-            vf_coef: settings.vf_coef as f32,
-            normalize_advantage: settings.normalize_advantage,
+            clip_range: settings.ppo.clip_range.at(done) as f32,
+            clip_range_vf: settings.ppo.clip_range_vf.map(|schedule| schedule.at(done) as f32),
+            ent_coef: settings.ppo.ent_coef as f32,
+            vf_coef: settings.ppo.vf_coef as f32,
+            normalize_advantage: settings.ppo.normalize_advantage,
         };
         let rollout = self.rollout.minibatch(common);
         let mut order: Vec<u32> = rollout.sequences().collect();
-        let count = (common.batch_size / rollout.steps).max(1);
+        let count = (common.rollouts.batch_size / rollout.steps).max(1);
         let mut burn_in = BurnIn::new(&self.rollout);
-        let mut random = Random::new(&[common.seed, SHUFFLE, learner.state.update]);
+        let mut random = Random::new(&[common.training.seed, SHUFFLE, learner.state.update]);
         let mut all = Vec::new();
-        'epochs: for epoch in 0..common.n_epochs {
+        'epochs: for epoch in 0..common.rollouts.n_epochs {
             random.shuffle(&mut order);
             for indices in order.chunks(count).take(learner.minibatch_limit) {
                 let mut minibatch = Minibatch { indices, ..rollout };
@@ -383,10 +383,14 @@ impl Ppo {
                     )
                 })?;
                 all.push(losses);
-                if settings.target_kl.is_some_and(|target| losses.approx_kl > 1.5 * target) {
+                if settings
+                    .ppo
+                    .target_kl
+                    .is_some_and(|target| losses.approx_kl > 1.5 * target)
+                {
                     break 'epochs;
                 }
-                learner.optimiser_step(learning_rate, common.max_grad_norm);
+                learner.optimiser_step(learning_rate, common.rollouts.max_grad_norm);
             }
         }
         learner.timer.stop();

@@ -159,7 +159,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         replay.sample(random, &mut self.indices);
         let step = learner.state.optimiser_steps + 1;
         let rows = shard_rows(of.batch_size, &self.networks.actor);
-        let (networks, seed) = (&self.networks, common.seed);
+        let (networks, seed) = (&self.networks, common.training.seed);
         let batches = self
             .shards
             .par_iter_mut()

@@ -132,9 +132,8 @@ impl<A: OffPolicy> FromReplay<A> {
         networks: &mut A::Networks,
         learner: &mut Learner,
     ) -> Result<Vec<Metric>, StageError> {
-        let Common {
-            n_envs, n_steps, seed, ..
-        } = self.settings.common;
+        let common = &self.settings.common;
+        let (n_envs, seed, n_steps) = (common.training.n_envs, common.training.seed, common.rollouts.n_steps);
         let settings = &self.settings.replay;
         let update = learner.state.update;
         let (mut act, mut batch) = (Random::new(&[seed, ACT, update]), Random::new(&[seed, BATCH, update]));
@@ -191,8 +190,8 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
 
     fn samples_per_update(&self) -> f64 {
         let OffPolicySettings { common, replay, .. } = &self.settings;
-        let rounds = common.n_steps / replay.train_freq;
-        (rounds * replay.gradient_steps(common.n_envs) * replay.batch_size) as f64
+        let rounds = common.rollouts.n_steps / replay.train_freq;
+        (rounds * replay.gradient_steps(common.training.n_envs) * replay.batch_size) as f64
     }
 
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
@@ -211,7 +210,7 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let replay = Replay::new(&self.settings.replay, spec, self.common().n_envs, Some(folder))?;
+        let replay = Replay::new(&self.settings.replay, spec, self.common().training.n_envs, Some(folder))?;
         self.replay.insert(replay).open(folder, state, from)
     }
 
@@ -226,7 +225,12 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         let mut replay = match self.replay.take() {
             Some(replay) => replay,
-            None => Replay::new(&self.settings.replay, learner.env.spec(), self.common().n_envs, None)?,
+            None => Replay::new(
+                &self.settings.replay,
+                learner.env.spec(),
+                self.common().training.n_envs,
+                None,
+            )?,
         };
         let mut networks = match self.networks.take() {
             Some(networks) => networks,

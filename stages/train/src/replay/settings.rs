@@ -1,74 +1,39 @@
 //! The settings of algorithms that learn from a replay buffer, named as stable-baselines3 2.9 does.
 
 use crate::checks::check;
-use crate::settings::Common;
+use crate::network::Network;
+use crate::settings::{Common, RolloutSettings, TrainingSettings};
 use stages_core::ConfigProblem;
+use stages_policy::Precision;
 
-/// Passes the settings of a replay buffer to a macro, after its other arguments. `Self` is the configuration.
-macro_rules! with_replay_settings {
-    ($macro:ident! $($arguments:tt)*) => {
-        $macro! { $($arguments)* {
-            /// The number of transitions that the replay buffer holds, of all environments together.
-            buffer_size: usize = 1_000_000,
-            /// Environment steps before learning begins, taken by uniformly random actions.
-            learning_starts: u64 = Self::LEARNING_STARTS,
-            /// Transitions in a batch.
-            batch_size: usize = Self::BATCH_SIZE,
-            /// The share of the parameters that target networks take over in an update (Polyak averaging).
-            tau: f64 = Self::TAU,
-            /// Discount per step.
-            gamma: f64 = 0.99,
-            /// Steps of each environment between gradient steps.
-            train_freq: usize = Self::TRAIN_FREQ,
-            /// Gradient steps after them; -1 for as many as transitions were added.
-            gradient_steps: i64 = 1,
-            /// Steps whose rewards a target adds up before the value of the state after them.
-            n_steps: usize = 1,
-            /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory.
-            /// Does not change the result.
-            memory_map_above: u64 = 2 << 30,
-        } }
-    };
+stages_core::flat_settings! {
+    /// The settings of a replay buffer.
+    #[derive(Copy)]
+    pub struct ReplaySettings {
+        /// The number of transitions that the replay buffer holds, of all environments together.
+        pub buffer_size: usize = 1_000_000,
+        /// Environment steps before learning begins, taken by uniformly random actions.
+        pub learning_starts: u64 = 100,
+        /// Transitions in a batch.
+        pub batch_size: usize = 256,
+        /// The share of the parameters that target networks take over in an update (Polyak averaging).
+        pub tau: f64 = 0.005,
+        /// Discount per step.
+        pub gamma: f64 = 0.99,
+        /// Steps of each environment between gradient steps.
+        pub train_freq: usize = 1,
+        /// Gradient steps after them; -1 for as many as transitions were added.
+        pub gradient_steps: i64 = 1,
+        /// Steps whose rewards a target adds up before the value of the state after them.
+        pub n_steps: usize = 1,
+        /// Bytes of the replay buffer above which it is mapped from a file instead of held in memory.
+        /// Does not change the result.
+        pub memory_map_above: u64 = 2 << 30,
+    }
 }
-pub(crate) use with_replay_settings;
 
 /// The settings that cannot change the result.
 pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval", "memory_map_above"];
-
-macro_rules! replay_settings {
-    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
-        /// The settings of a replay buffer.
-        #[derive(Clone, Debug)]
-        pub(crate) struct ReplaySettings {
-            $($(#[$meta])* pub $field: $ty,)*
-        }
-    };
-}
-with_replay_settings!(replay_settings!);
-
-/// The settings of the replay buffer of a configuration.
-macro_rules! replay_of {
-    ($config:ident; { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
-        $crate::replay::settings::ReplaySettings {
-            $($field: $config.$field,)*
-        }
-    };
-}
-pub(crate) use replay_of;
-
-/// The checked common settings of a configuration of an algorithm that learns from a replay buffer, and those
-/// of the buffer.
-macro_rules! off_policy_of {
-    ($config:ident, $network:expr, $max_grad_norm:expr) => {{
-        let replay = with_replay_settings!(replay_of! $config;);
-        replay.check($config.n_envs)?;
-        let common = with_shared_settings!(common_of! $config, $network, replay.round(), replay.batch_size,
-            $max_grad_norm;);
-        common.check()?;
-        (common, replay)
-    }};
-}
-pub(crate) use off_policy_of;
 
 /// The checked settings of an algorithm that learns from a replay buffer.
 #[derive(Clone, Debug)]
@@ -84,6 +49,30 @@ pub struct OffPolicySettings<A> {
 const ROUND: usize = 100;
 
 impl ReplaySettings {
+    /// The checked common settings of a training that learns from this buffer.
+    pub(crate) fn common(
+        &self,
+        training: TrainingSettings,
+        network: Network,
+        max_grad_norm: f64,
+    ) -> Result<Common, ConfigProblem> {
+        self.check(training.n_envs)?;
+        let rollouts = RolloutSettings {
+            n_steps: self.round(),
+            batch_size: self.batch_size,
+            n_epochs: 1,
+            max_grad_norm,
+            precision: Precision::F32,
+        };
+        let common = Common {
+            training,
+            rollouts,
+            network,
+        };
+        common.check()?;
+        Ok(common)
+    }
+
     /// Steps of each environment in a round, the rollout of these algorithms.
     pub(crate) fn round(&self) -> usize {
         ROUND.next_multiple_of(self.train_freq.max(1))

@@ -44,7 +44,7 @@ impl OffPolicy for Sac {
     fn start(settings: &SacSettings, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let (common, own) = (&settings.common, &settings.own);
         let architecture = common.network.architecture(spec)?;
-        let critics = first_critics(&architecture, &own.qf, own.n_critics, common.seed);
+        let critics = first_critics(&architecture, &own.qf, own.n_critics, common.training.seed);
         state.add_params(&critics);
         state.add_params(&[libm::log(own.ent_coef.0) as f32]);
         state.extra = critics;

@@ -3,12 +3,11 @@
 use super::algorithm::Sac;
 use crate::checks::check;
 use crate::network::{Network, NetworkHead, check_sizes, problem};
-use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
-use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
-use crate::validation_config::ValidationConfig;
+use crate::replay::settings::{OffPolicySettings, ReplaySettings};
+use crate::settings::TrainingSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, Schedule};
+use stages_core::ConfigProblem;
 use stages_policy::Activation;
 
 /// The weight of the entropy.
@@ -97,30 +96,31 @@ stages_core::settings! {
     }
 }
 
-with_replay_settings!(with_shared_settings! config_struct!
+stages_core::flat_settings! {
     /// Configuration of `train/sac`.
-    SacConfig(SacPolicy)
-    {
+    pub struct SacConfig {
         /// The weight of the entropy: a number, or `auto` to learn it from 1 on (`auto_0.1`: from 0.1 on)
         /// such that the policy's entropy is `target_entropy`.
-        ent_coef: EntCoef = EntCoef::default(),
+        pub ent_coef: EntCoef = EntCoef::default(),
         /// That entropy, in nats; by default minus the number of components of an action.
-        target_entropy: Option<f64> = None,
+        pub target_entropy: Option<f64> = None,
         /// Gradient steps between updates of the target networks.
-        target_update_interval: u64 = 1,
+        pub target_update_interval: u64 = 1,
+        /// The replay buffer.
+        #[serde(flatten)]
+        pub replay: ReplaySettings,
+        /// The settings that every algorithm has.
+        #[serde(flatten)]
+        pub training: TrainingSettings,
+        /// The network.
+        pub policy_kwargs: SacPolicy,
     }
-);
+}
 
 /// The checked settings.
 pub type SacSettings = OffPolicySettings<Sac>;
 
 impl SacConfig {
-    const LEARNING_STARTS: u64 = 100;
-    const BATCH_SIZE: usize = 256;
-    const TAU: f64 = 0.005;
-    const TRAIN_FREQ: usize = 1;
-    const LEARNING_RATE: f64 = 3e-4;
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -129,14 +129,14 @@ impl SacConfig {
         let policy = &self.policy_kwargs;
         let head = NetworkHead::SquashedGaussian;
         let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;
-        let (common, replay) = off_policy_of!(self, network, f64::INFINITY);
+        let common = self.replay.common(self.training, network, f64::INFINITY)?;
         let ent_coef = self.ent_coef.checked()?;
         check!(self; count: target_update_interval;);
         ConfigProblem::new("target_entropy", "must be finite")
             .when(self.target_entropy.is_some_and(|value| !value.is_finite()))?;
         Ok(OffPolicySettings {
             common,
-            replay,
+            replay: self.replay,
             own: Sac {
                 qf: policy.net_arch.qf.clone(),
                 n_critics: policy.n_critics,

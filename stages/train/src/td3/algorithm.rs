@@ -42,7 +42,7 @@ impl OffPolicy for Td3 {
     fn start(settings: &Td3Settings, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let (common, own) = (&settings.common, &settings.own);
         let architecture = common.network.architecture(spec)?;
-        let critics = first_critics(&architecture, &own.qf, own.n_critics, common.seed);
+        let critics = first_critics(&architecture, &own.qf, own.n_critics, common.training.seed);
         let actor = state.params.clone();
         state.add_params(&critics);
         state.extra = critics;

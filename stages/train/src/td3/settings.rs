@@ -3,10 +3,9 @@
 use super::algorithm::Td3;
 use crate::checks::check;
 use crate::network::NetworkHead;
-use crate::replay::settings::{OffPolicySettings, off_policy_of, replay_of, with_replay_settings};
+use crate::replay::settings::{OffPolicySettings, ReplaySettings};
 use crate::sac::settings::ActorCriticArch;
-use crate::settings::{DeviceChoice, Resume, common_of, config_struct, with_shared_settings};
-use crate::validation_config::ValidationConfig;
+use crate::settings::TrainingSettings;
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Activation;
 
@@ -26,32 +25,36 @@ stages_core::settings! {
     }
 }
 
-with_replay_settings!(with_shared_settings! config_struct!
+stages_core::flat_settings! {
     /// Configuration of `train/td3`.
-    Td3Config(Td3Policy)
-    {
+    pub struct Td3Config {
         /// The standard deviation of the normal noise that is added to actions in training, where the bounds
         /// of actions are -1 and 1. stable-baselines3 adds none unless it is given, and then hardly explores.
-        action_noise: f64 = 0.1,
+        pub action_noise: f64 = 0.1,
         /// Gradient steps of the critics for each of the actor and of the target networks.
-        policy_delay: u64 = 2,
+        pub policy_delay: u64 = 2,
         /// The standard deviation of the normal noise that is added to the target actor's actions.
-        target_policy_noise: f64 = 0.2,
+        pub target_policy_noise: f64 = 0.2,
         /// The bound of that noise.
-        target_noise_clip: f64 = 0.5,
+        pub target_noise_clip: f64 = 0.5,
+        /// The replay buffer.
+        #[serde(flatten)]
+        pub replay: ReplaySettings,
+        /// The settings that every algorithm has.
+        #[serde(flatten)]
+        pub training: TrainingSettings = TrainingSettings {
+            learning_rate: Schedule::Constant(1e-3),
+            ..Default::default()
+        },
+        /// The network.
+        pub policy_kwargs: Td3Policy,
     }
-);
+}
 
 /// The checked settings.
 pub type Td3Settings = OffPolicySettings<Td3>;
 
 impl Td3Config {
-    const LEARNING_STARTS: u64 = 100;
-    const BATCH_SIZE: usize = 256;
-    const TAU: f64 = 0.005;
-    const TRAIN_FREQ: usize = 1;
-    const LEARNING_RATE: f64 = 1e-3;
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -60,11 +63,11 @@ impl Td3Config {
         let policy = &self.policy_kwargs;
         let head = NetworkHead::Deterministic;
         let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;
-        let (common, replay) = off_policy_of!(self, network, f64::INFINITY);
+        let common = self.replay.common(self.training, network, f64::INFINITY)?;
         check!(self; count: policy_delay; weight: action_noise, target_policy_noise, target_noise_clip;);
         Ok(OffPolicySettings {
             common,
-            replay,
+            replay: self.replay,
             own: Td3 {
                 qf: policy.net_arch.qf.clone(),
                 n_critics: policy.n_critics,

@@ -27,10 +27,11 @@ fn a2c_learns_cart_pole_on_most_seeds() {
 
 #[test]
 fn same_bytes_for_any_number_of_threads_and_after_a_stop() {
-    let config = |total: u64| A2cConfig {
-        normalize_obs: true,
-        checkpoint_interval: 1e-9,
-        ..a2c(total, 3)
+    let config = |total: u64| {
+        let mut config = a2c(total, 3);
+        config.normalize_obs = true;
+        config.training.checkpoint_interval = 1e-9;
+        config
     };
     let run = |threads: usize, totals: &[u64]| {
         let home = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ pub(super) fn count_so_far() -> u64 {
 fn allocations(settings: &PpoSettings, context: &Context) -> u64 {
     let common = &settings.common;
     let architecture = common.network.architecture(open(settings, context).spec()).unwrap();
-    let model = stages_policy::model(&architecture, common.precision);
+    let model = stages_policy::model(&architecture, common.rollouts.precision);
     let (mut ppo, mut learner) = ppo_with(settings, context, model, initial(&architecture, false, 4));
     // On one thread all of the work is this thread's.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
@@ -75,15 +75,15 @@ fn a_rollout_allocates_nothing() {
     let mut context = context(home.path());
     connect(&mut context, "CartPole-hidden-velocity");
     let mut config = hidden_velocity(10_000, 3);
-    (config.n_envs, config.batch_size) = (130, 64);
+    (config.training.n_envs, config.rollouts.batch_size) = (130, 64);
     for precision in [Precision::F32, Precision::Bf16] {
-        config.precision = precision;
+        config.rollouts.precision = precision;
         assert_eq!(allocations(&config.settings().unwrap(), &context), 0, "{precision:?}");
     }
-    (config.normalize_obs, config.precision) = (false, Precision::F32);
+    (config.ppo.normalize_obs, config.rollouts.precision) = (false, Precision::F32);
     assert_eq!(allocations(&config.settings().unwrap(), &context), 0);
     let mut config = cart_pole(10_000, 3);
-    config.n_envs = 130;
+    config.training.n_envs = 130;
     assert_eq!(allocations(&config.settings().unwrap(), &context), 0);
     // The count can fail.
     let before = COUNT.get();

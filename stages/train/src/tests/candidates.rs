@@ -126,7 +126,7 @@ fn reward(policy: &Policy, shows_again: bool) -> f64 {
 }
 
 fn train(settings: &PpoSettings, shows_again: bool, updates: usize) -> Policy {
-    let env = Matching::new(settings.common.n_envs, shows_again);
+    let env = Matching::new(settings.common.training.n_envs, shows_again);
     let spec = env.spec.clone();
     let architecture = settings.common.network.architecture(&spec).unwrap();
     let model = stages_policy::model(&architecture, Precision::F32);

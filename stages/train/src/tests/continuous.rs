@@ -70,7 +70,7 @@ fn a_longer_training_goes_on_from_the_shorter_one() {
             "policy_kwargs": { "lstm_hidden_size": 8, "net_arch": { "pi": [8], "vf": [8] } },
         }))
         .unwrap();
-        config.total_timesteps = total;
+        config.training.total_timesteps = total;
         config
     };
     let trained = |totals: &[u64]| {

@@ -81,7 +81,7 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
     let mut config = cart_pole(4096, 1);
-    config.checkpoint_interval = 1e-9;
+    config.training.checkpoint_interval = 1e-9;
     let settings = config.settings().unwrap();
     let env = open(&settings, &context);
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
@@ -114,7 +114,7 @@ fn a_device_that_is_asked_for_and_not_there_is_refused() {
         let mut context = context(home.path());
         connect(&mut context, "CartPole-v1");
         let mut config = cart_pole(4096, 1);
-        config.device = choice;
+        config.training.device = choice;
         let err = Ppo.run(&config, &context).unwrap_err();
         assert!(
             err.message.starts_with(&format!("`device: {device}` cannot be used: ")),
@@ -132,7 +132,7 @@ fn the_cpu_chosen_or_named_gives_the_same_bytes() {
         let mut context = context(home.path());
         connect(&mut context, "CartPole-v1");
         let mut config = cart_pole(512, 1);
-        config.device = choice;
+        config.training.device = choice;
         let bytes = outputs(Ppo, &config, &context);
         (bytes, context.numerics_class.get().cloned())
     };

@@ -15,9 +15,9 @@ fn divergence_names_the_step_and_the_last_good_checkpoint() {
         let mut context = context(home.path());
         connect(&mut context, "CartPole-v1");
         let mut config = cart_pole(4096, 1);
-        config.n_epochs = n_epochs;
-        config.checkpoint_interval = 1e-9;
-        config.learning_rate = stages_core::Schedule::Constant(1e30);
+        config.rollouts.n_epochs = n_epochs;
+        config.training.checkpoint_interval = 1e-9;
+        config.training.learning_rate = stages_core::Schedule::Constant(1e30);
         let err = Ppo.run(&config, &context).unwrap_err();
         assert!(err.message.contains(&format!("diverged at step {step} ")), "{err}");
         let file = checkpoint(home.path());
@@ -78,7 +78,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
     let mut config = cart_pole(4096, 1);
-    config.checkpoint_interval = 1e-9;
+    config.training.checkpoint_interval = 1e-9;
     let settings = config.settings().unwrap();
     let scratch = home.path().join("here");
     std::fs::create_dir(&scratch).unwrap();
@@ -90,7 +90,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
         continuation: None,
         kind: "test",
         env: Box::new(Poisoned(env, 0)),
-        model: stages_policy::model(&architecture, settings.common.precision),
+        model: stages_policy::model(&architecture, settings.common.rollouts.precision),
         init: None,
         scratch: &scratch,
         context: &context,

@@ -84,8 +84,8 @@ fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
     for precision in [Precision::F32, Precision::Bf16] {
         for seed in 1..=5 {
             let mut config = hidden_velocity(100_000, seed);
-            (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
-            config.precision = precision;
+            (config.ppo.gamma, config.ppo.gae_lambda) = (GAMMA, GAE_LAMBDA);
+            config.rollouts.precision = precision;
             let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
             assert!(score >= 475.0, "{precision:?}, seed {seed}: {score}");
         }
@@ -160,9 +160,9 @@ fn ppo_without_memory_does_not_learn_hidden_velocity() {
         (2, 0.98, 0.8),
     ] {
         let mut config = cart_pole(100_000, seed);
-        (config.gamma, config.gae_lambda) = (gamma, gae_lambda);
-        config.normalize_obs = true;
-        config.normalize_reward = true;
+        (config.ppo.gamma, config.ppo.gae_lambda) = (gamma, gae_lambda);
+        config.ppo.normalize_obs = true;
+        config.ppo.normalize_reward = true;
         let score = score(Ppo, &config, "CartPole-hidden-velocity", seed);
         assert!(score < 100.0, "seed {seed}: {score}");
     }
@@ -193,7 +193,7 @@ fn recurrent_ppo_remembers_what_ppo_cannot() {
         let remembered = score(RecurrentPpo, &memory(300_000, seed), "RepeatPreviousEasy", seed);
         assert!(remembered >= 0.95, "seed {seed}: {remembered}");
         let mut config: PpoConfig = cart_pole(300_000, seed);
-        config.normalize_reward = true;
+        config.ppo.normalize_reward = true;
         let without = score(Ppo, &config, "RepeatPreviousEasy", seed);
         assert!(without < -0.4, "seed {seed}: {without}");
     }

@@ -106,7 +106,7 @@ fn train(
     updates: usize,
     metric: &str,
 ) -> (Policy, f64, f64) {
-    let env = Targets::new(settings.common.n_envs);
+    let env = Targets::new(settings.common.training.n_envs);
     let spec = env.spec.clone();
     let architecture = settings.common.network.architecture(&spec).unwrap();
     let model = stages_policy::model(&architecture, Precision::F32);

@@ -259,7 +259,7 @@ fn a_round_allocates_nothing_per_step() {
     let mut context = context(home.path());
     connect(&mut context, "Pendulum-v1");
     let settings = small_sac(1000).settings().unwrap();
-    let options = OpenOptions::train(settings.common.n_envs, 1);
+    let options = OpenOptions::train(settings.common.training.n_envs, 1);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
@@ -287,7 +287,7 @@ fn after_a_round<A: OffPolicy>(
     model: impl Fn(&Architecture) -> Box<dyn Model>,
 ) -> TrainState {
     let mut algorithm = FromReplay::new(settings);
-    let options = OpenOptions::train(algorithm.common().n_envs, 1);
+    let options = OpenOptions::train(algorithm.common().training.n_envs, 1);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let model = model(&algorithm.common().network.architecture(env.spec()).unwrap());
     let mut learner = Learner::trial(&mut algorithm, env, model).unwrap();
@@ -352,9 +352,9 @@ fn devices_are_compared_by_learning() {
     let mut context = context_with(home.path(), lines.clone(), CancelToken::default());
     connect(&mut context, "Pendulum-v1");
     let mut config = small_sac(100_000);
-    config.learning_starts = 50_000;
+    config.replay.learning_starts = 50_000;
     let settings = config.settings().unwrap();
-    let options = OpenOptions::train(settings.common.n_envs, 1);
+    let options = OpenOptions::train(settings.common.training.n_envs, 1);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let available = vec![

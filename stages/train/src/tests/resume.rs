@@ -9,20 +9,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// minibatches.
 fn small(total_timesteps: u64) -> RecurrentPpoConfig {
     let mut config = hidden_velocity(total_timesteps, 5);
-    config.learning_rate = stages_core::Schedule::Constant(1e-3);
-    config.clip_range = stages_core::Schedule::Constant(0.2);
-    config.batch_size = 96;
-    config.n_epochs = 3;
+    config.training.learning_rate = stages_core::Schedule::Constant(1e-3);
+    config.ppo.clip_range = stages_core::Schedule::Constant(0.2);
+    config.rollouts.batch_size = 96;
+    config.rollouts.n_epochs = 3;
     config.policy_kwargs.lstm_hidden_size = 16;
-    config.checkpoint_interval = 1e-9;
+    config.training.checkpoint_interval = 1e-9;
     config
 }
 
 #[test]
 fn same_bytes_for_any_number_of_threads() {
     let mut config = small(8192);
-    config.n_envs = 64;
-    config.batch_size = 2048;
+    config.training.n_envs = 64;
+    config.rollouts.batch_size = 2048;
     config.policy_kwargs.lstm_hidden_size = 48;
     let run = |threads: usize| {
         let home = tempfile::tempdir().unwrap();
@@ -41,7 +41,7 @@ fn same_bytes_for_any_number_of_threads() {
 fn two_layers_give_the_same_bytes_for_any_number_of_threads_and_after_a_stop() {
     let config = |total: u64| {
         let mut config = small(total);
-        (config.n_envs, config.batch_size) = (16, 256);
+        (config.training.n_envs, config.rollouts.batch_size) = (16, 256);
         config.policy_kwargs.n_lstm_layers = 2;
         config
     };
@@ -133,7 +133,7 @@ fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
 #[test]
 fn stopped_at_once_and_run_again_ends_in_the_same_bytes() {
     let mut config = small(1024);
-    config.checkpoint_interval = RecurrentPpoConfig::default().checkpoint_interval;
+    config.training.checkpoint_interval = RecurrentPpoConfig::default().training.checkpoint_interval;
     let home = tempfile::tempdir().unwrap();
     let mut undisturbed = context(home.path());
     connect(&mut undisturbed, "CartPole-hidden-velocity");
@@ -252,7 +252,7 @@ fn a_longer_training_goes_on_from_the_shorter_one() {
 
     // With a schedule over the whole length, nothing is shared.
     let mut scheduled = small(1500);
-    scheduled.learning_rate = stages_core::Schedule::Linear(1e-3, 0.0);
+    scheduled.training.learning_rate = stages_core::Schedule::Linear(1e-3, 0.0);
     outputs(RecurrentPpo, &scheduled, &context);
     assert_eq!(log.0.lock().unwrap().len(), 1);
 }

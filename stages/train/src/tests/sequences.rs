@@ -13,7 +13,7 @@ fn collected(length: usize, burn_in: usize, factor: f32) -> (Algorithm, Learner<
     let mut context = context(home.path());
     connect(&mut context, "CartPole-hidden-velocity");
     let mut config = hidden_velocity(10_000, 3);
-    (config.sequence_length, config.burn_in) = (Some(length), burn_in);
+    (config.sequences.sequence_length, config.sequences.burn_in) = (Some(length), burn_in);
     let settings = config.settings().unwrap();
     let architecture = settings
         .common
@@ -115,11 +115,15 @@ fn burn_in_ends_in_the_state_that_running_forward_reaches() {
 /// A small training with sequences and burn-in.
 fn small(total_timesteps: u64) -> RecurrentPpoConfig {
     let mut config = hidden_velocity(total_timesteps, 5);
-    config.learning_rate = stages_core::Schedule::Constant(1e-3);
-    config.clip_range = stages_core::Schedule::Constant(0.2);
-    (config.n_envs, config.batch_size, config.n_epochs) = (32, 512, 3);
+    config.training.learning_rate = stages_core::Schedule::Constant(1e-3);
+    config.ppo.clip_range = stages_core::Schedule::Constant(0.2);
+    (
+        config.training.n_envs,
+        config.rollouts.batch_size,
+        config.rollouts.n_epochs,
+    ) = (32, 512, 3);
     config.policy_kwargs.lstm_hidden_size = 48;
-    (config.sequence_length, config.burn_in) = (Some(8), 4);
+    (config.sequences.sequence_length, config.sequences.burn_in) = (Some(8), 4);
     config
 }
 
@@ -145,16 +149,18 @@ fn sequences_of_a_whole_rollout_change_nothing() {
     connect(&mut context, "CartPole-hidden-velocity");
     let mut run = |change: &dyn Fn(&mut RecurrentPpoConfig)| {
         let mut config = small(2048);
-        (config.sequence_length, config.burn_in) = (None, 0);
+        (config.sequences.sequence_length, config.sequences.burn_in) = (None, 0);
         change(&mut config);
         context.fresh = true;
         outputs(RecurrentPpo, &config, &context)
     };
     let whole = run(&|_| {});
-    assert!(whole == run(&|config| config.sequence_length = Some(32)));
-    let cut = run(&|config| config.sequence_length = Some(8));
+    assert!(whole == run(&|config| config.sequences.sequence_length = Some(32)));
+    let cut = run(&|config| config.sequences.sequence_length = Some(8));
     assert!(whole != cut);
-    assert!(cut != run(&|config| (config.sequence_length, config.burn_in) = (Some(8), 4)));
+    assert!(
+        cut != run(&|config| (config.sequences.sequence_length, config.sequences.burn_in) = (Some(8), 4))
+    );
 }
 
 /// The answer was shown four steps ago; without memory nothing above -0.49 can be had.

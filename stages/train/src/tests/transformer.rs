@@ -53,7 +53,7 @@ fn the_first_minibatch_has_ratios_of_one() {
 #[test]
 fn same_bytes_for_any_number_of_threads() {
     let mut config = small(4096);
-    (config.n_envs, config.batch_size) = (64, 2048);
+    (config.training.n_envs, config.rollouts.batch_size) = (64, 2048);
     (config.policy_kwargs.d_model, config.policy_kwargs.n_heads) = (32, 4);
     let run = |threads: usize| {
         let home = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn begins_with_the_policy_of_another_and_refuses_other_networks() {
     };
     let first = policy(&mut context, &small(512)).unwrap();
     let mut still = small(256);
-    still.learning_rate = Schedule::Constant(0.0);
+    still.training.learning_rate = Schedule::Constant(0.0);
     let warm = policy(&mut context, &still).unwrap();
     assert_eq!(first.params(), warm.params());
     still.policy_kwargs.window = 7;

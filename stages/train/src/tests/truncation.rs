@@ -67,15 +67,10 @@ impl Model for Counter {
 
 #[test]
 fn an_episode_cut_off_is_worth_its_last_observation() {
-    let config = RecurrentPpoConfig {
-        total_timesteps: 8,
-        n_envs: 2,
-        n_steps: 4,
-        batch_size: 8,
-        gamma: 0.5,
-        gae_lambda: 1.0,
-        ..RecurrentPpoConfig::default()
-    };
+    let mut config = RecurrentPpoConfig::default();
+    (config.training.total_timesteps, config.training.n_envs) = (8, 2);
+    (config.rollouts.n_steps, config.rollouts.batch_size) = (4, 8);
+    (config.ppo.gamma, config.ppo.gae_lambda) = (0.5, 1.0);
     let settings = config.settings().unwrap();
     let spec = EnvSpec {
         name: "episodes".to_owned(),

@@ -20,12 +20,12 @@ const OFTEN: ValidationConfig = ValidationConfig {
 /// A training whose policies vary, with normalised observations.
 fn varied(total_timesteps: u64) -> RecurrentPpoConfig {
     let mut config = hidden_velocity(total_timesteps, 5);
-    config.learning_rate = Schedule::Constant(3e-3);
-    config.clip_range = Schedule::Constant(0.2);
-    (config.batch_size, config.n_epochs) = (96, 3);
+    config.training.learning_rate = Schedule::Constant(3e-3);
+    config.ppo.clip_range = Schedule::Constant(0.2);
+    (config.rollouts.batch_size, config.rollouts.n_epochs) = (96, 3);
     config.policy_kwargs.lstm_hidden_size = 16;
-    config.checkpoint_interval = 1e-9;
-    config.validation = OFTEN;
+    config.training.checkpoint_interval = 1e-9;
+    config.training.validation = OFTEN;
     config
 }
 
@@ -99,9 +99,9 @@ fn the_best_policy_is_handed_on_and_its_value_is_what_it_earns() {
     let id = "CartPole-hidden-velocity";
     for mode in [ValidationMode::Greedy, ValidationMode::Drawn] {
         let mut config = varied(8000);
-        config.validation.mode = mode;
+        config.training.validation.mode = mode;
         let finished = finish(RecurrentPpo, &config, id);
-        let name = config.validation.selects_by();
+        let name = config.training.validation.selects_by();
         let values = series(&finished, name);
         // Rollouts are of 256 steps: 600 is reached at 768, 1,200 at 1,280, 1,800 at 2,048; the last policy
         // is validated too.
@@ -148,9 +148,9 @@ fn training_is_the_same_with_and_without() {
     };
     for precision in [Precision::F32, Precision::Bf16] {
         let mut with = varied(1500);
-        with.precision = precision;
+        with.rollouts.precision = precision;
         let mut without = with.clone();
-        without.validation = off;
+        without.training.validation = off;
         compare(
             [RecurrentPpo, RecurrentPpo],
             "CartPole-hidden-velocity",
@@ -160,7 +160,7 @@ fn training_is_the_same_with_and_without() {
     }
     let mut with = cart_pole(1500, 2);
     let without = with.clone();
-    with.validation = OFTEN;
+    with.training.validation = OFTEN;
     compare([Ppo, Ppo], "CartPole-v1", &with, &without);
     compare([Ppo, Ppo], "Pendulum-v1", &with, &without);
     let mut with: TransformerPpoConfig = serde_json::from_value(json!({
@@ -169,7 +169,7 @@ fn training_is_the_same_with_and_without() {
     }))
     .unwrap();
     let without = with.clone();
-    with.validation = OFTEN;
+    with.training.validation = OFTEN;
     compare(
         [TransformerPpo, TransformerPpo],
         "CartPole-hidden-velocity",
@@ -221,8 +221,8 @@ fn same_bytes_for_any_number_of_threads_and_after_any_stop() {
 fn patience_ends_a_training_that_no_longer_improves() {
     let mut config = varied(20_000);
     // Nothing is learned: the first validation is the best.
-    (config.learning_rate, config.normalize_obs) = (Schedule::Constant(0.0), false);
-    config.validation.patience = 3;
+    (config.training.learning_rate, config.ppo.normalize_obs) = (Schedule::Constant(0.0), false);
+    config.training.validation.patience = 3;
     let finished = finish(RecurrentPpo, &config, "CartPole-hidden-velocity");
     assert_eq!(finished.last.step, 2560);
     assert_eq!(series(&finished, "validation/return_greedy").len(), 4);
@@ -234,7 +234,7 @@ fn patience_ends_a_training_that_no_longer_improves() {
         (Some(768), Some(2560))
     );
     // The policy is the first one of all that were as good.
-    config.validation = ValidationConfig::default();
+    config.training.validation = ValidationConfig::default();
     let whole = finish(RecurrentPpo, &config, "CartPole-hidden-velocity");
     assert!(whole.last.step > 20_000 && whole.meta.get("selected").is_none());
 }

@@ -35,7 +35,7 @@ fn begins_with_the_other_policy() {
 
     // A training with a learning rate of 0 returns the initial policy, whatever its seed.
     let mut still = cart_pole(512, 2);
-    still.learning_rate = Schedule::Constant(0.0);
+    still.training.learning_rate = Schedule::Constant(0.0);
     let cold = train(Ppo, &still, &context).unwrap();
     assert_ne!(load(&context, &cold).params(), load(&context, &first).params());
     context.inputs.insert("init".to_owned(), vec![first.clone()]);
@@ -59,7 +59,7 @@ fn goes_on_with_the_statistics_of_observations() {
     let first = train(RecurrentPpo, &hidden_velocity(2048, 1), &context).unwrap();
     context.inputs.insert("init".to_owned(), vec![first.clone()]);
     let mut still = hidden_velocity(256, 7);
-    still.learning_rate = Schedule::Constant(0.0);
+    still.training.learning_rate = Schedule::Constant(0.0);
     let warm = train(RecurrentPpo, &still, &context).unwrap();
     let (first, warm) = (load(&context, &first), load(&context, &warm));
     assert_eq!(first.params(), warm.params());
@@ -89,7 +89,7 @@ fn what_does_not_fit_is_refused() {
     );
     assert!(refused.hint.is_some());
     let mut normal = cart_pole(256, 1);
-    normal.normalize_obs = true;
+    normal.ppo.normalize_obs = true;
     let refused = train(Ppo, &normal, &context).unwrap_err();
     assert!(refused.message.contains("without `normalize_obs`"), "{refused}");
     connect(&mut context, "CartPole-hidden-velocity");
@@ -103,12 +103,12 @@ fn what_does_not_fit_is_refused() {
 /// A training with everything that has state, at a constant learning rate.
 fn steady(total_timesteps: u64) -> RecurrentPpoConfig {
     let mut config = hidden_velocity(total_timesteps, 3);
-    config.learning_rate = Schedule::Constant(1e-3);
-    config.clip_range = Schedule::Constant(0.2);
+    config.training.learning_rate = Schedule::Constant(1e-3);
+    config.ppo.clip_range = Schedule::Constant(0.2);
     config.policy_kwargs.lstm_hidden_size = 16;
-    config.n_epochs = 3;
-    config.save_train_state = true;
-    config.validation = ValidationConfig {
+    config.rollouts.n_epochs = 3;
+    config.training.save_train_state = true;
+    config.training.validation = ValidationConfig {
         every: Some(700),
         episodes: Some(3),
         ..ValidationConfig::default()
@@ -126,18 +126,18 @@ fn a_continued_training_ends_in_the_bytes_of_a_longer_one() {
 
     context.inputs.insert("init".to_owned(), vec![first.clone()]);
     let mut more = steady(4000);
-    more.resume = Resume::Continue;
+    more.training.resume = Resume::Continue;
     let continued = train(RecurrentPpo, &more, &context).unwrap();
     assert_eq!(continued.digest, long.digest);
     // Not so if it begins with the parameters alone.
-    more.resume = Resume::Fresh;
+    more.training.resume = Resume::Fresh;
     assert_ne!(train(RecurrentPpo, &more, &context).unwrap().digest, long.digest);
 
     // In other environments the optimiser and the statistics go on, and the episodes begin anew.
-    more.resume = Resume::Continue;
-    (more.seed, more.learning_rate) = (4, Schedule::Constant(0.0));
-    more.total_timesteps = 1600;
-    more.validation.every = Some(0);
+    more.training.resume = Resume::Continue;
+    (more.training.seed, more.training.learning_rate) = (4, Schedule::Constant(0.0));
+    more.training.total_timesteps = 1600;
+    more.training.validation.every = Some(0);
     let other = train(RecurrentPpo, &more, &context).unwrap();
     let state = |policy: &Input| {
         let entry = policy.artifact.entry("train_state.safetensors").unwrap();
@@ -150,11 +150,11 @@ fn a_continued_training_ends_in_the_bytes_of_a_longer_one() {
     let count = |state: &TrainState| state.statistics.return_rms.as_ref().unwrap().count;
     assert_eq!(count(&after), count(&before) + 256.0);
 
-    more.total_timesteps = 1500;
+    more.training.total_timesteps = 1500;
     let refused = train(RecurrentPpo, &more, &context).unwrap_err();
     assert!(refused.message.contains("1536 steps already"), "{refused}");
-    more.total_timesteps = 1600;
-    more.normalize_reward = false;
+    more.training.total_timesteps = 1600;
+    more.ppo.normalize_reward = false;
     let refused = train(RecurrentPpo, &more, &context).unwrap_err();
     assert!(refused.message.contains("normalize_reward"), "{refused}");
 }
@@ -165,7 +165,7 @@ fn a_policy_without_train_state_is_not_continued() {
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
     let mut config = cart_pole(512, 1);
-    config.resume = Resume::Continue;
+    config.training.resume = Resume::Continue;
     // There is nothing to continue: it begins from the start.
     let first = train(Ppo, &config, &context).unwrap();
     assert_eq!(load(&context, &first).params(), {
