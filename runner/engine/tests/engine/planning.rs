@@ -103,7 +103,9 @@ fn the_nearest_of_all_earlier_runs_is_compared_with() {
     };
     lab.run(text(1, 1));
     lab.run(text(2, 2));
-    insta::assert_snapshot!(lab.plan(text(1, 3), &Setup::default()), @r#"s would run: env.B: "1" -> "3" (against run r1, the nearest)"#);
+    insta::assert_snapshot!(lab.plan(text(1, 3), &Setup::default()), @r#"
+    s would run: env.B: "1" -> "3" (against run r1, the nearest)
+    "#);
     insta::assert_snapshot!(lab.plan(text(2, 3), &Setup::default()), @r#"s would run: env.B: "2" -> "3""#);
     let planned = lab.plan_with(text(1, 3), &Setup::default());
     let nearest = planned[0].nearest.as_ref().unwrap();
@@ -169,7 +171,9 @@ fn of_many_needs_that_are_not_known_the_first_are_named() {
 fn the_share_of_a_stage_that_is_cached_is_not_expected_to_take_time() {
     let lab = Lab::new();
     lab.run(squares(2));
-    insta::assert_snapshot!(lab.plan(squares(8), &Setup::default()), @"s would run: with.count: 2 -> 8, 2 of 8 squares cached");
+    insta::assert_snapshot!(lab.plan(squares(8), &Setup::default()), @"
+    s would run: with.count: 2 -> 8, 2 of 8 squares cached
+    ");
     let planned = lab.plan_with(squares(8), &Setup::default());
     let (took, expected) = (planned[0].took_seconds.unwrap(), planned[0].expected_seconds.unwrap());
     // Four times the work, of which three quarters are left.
@@ -191,7 +195,9 @@ fn the_share_of_a_stage_that_is_cached_is_not_expected_to_take_time() {
 fn a_stage_much_dearer_than_usual_is_warned_of() {
     let lab = Lab::new();
     let dear = || squares(3).with("exact", true);
-    insta::assert_snapshot!(lab.plan(dear(), &Setup::default()), @"s would run: never ran before, 0 of 3 squares cached, warning: 100 times its usual cost: exact: true (hint: write `exact: false`)");
+    insta::assert_snapshot!(lab.plan(dear(), &Setup::default()), @"
+    s would run: never ran before, 0 of 3 squares cached, warning: 100 times its usual cost: exact: true (hint: write `exact: false`)
+    ");
     insta::assert_snapshot!(lab.run(dear()), @r#"
     r1 of squares: s
     s starts with 8 threads: never ran before
@@ -200,7 +206,9 @@ fn a_stage_much_dearer_than_usual_is_warned_of() {
     done: 0 cached, 1 ran, 0 failed, 0 skipped
     "#);
     // What took a moment, and would take a hundred, is not worth a word.
-    insta::assert_snapshot!(lab.plan(squares(300).with("exact", true), &Setup::default()), @"s would run: with.count: 3 -> 300, 3 of 300 squares cached");
+    insta::assert_snapshot!(lab.plan(squares(300).with("exact", true), &Setup::default()), @"
+    s would run: with.count: 3 -> 300, 3 of 300 squares cached
+    ");
 }
 
 #[test]
@@ -219,7 +227,9 @@ fn another_kind_is_a_difference_and_not_a_ratio_of_work() {
     let lab = Lab::new();
     lab.run(squares(2));
     let dice = pipeline("squares").uses("s", "test/dice");
-    insta::assert_snapshot!(lab.plan(&dice, &Setup::default()), @"s would run: kind: test/squares -> test/dice, with.count: 2 -> default");
+    insta::assert_snapshot!(lab.plan(&dice, &Setup::default()), @"
+    s would run: kind: test/squares -> test/dice, with.count: 2 -> default
+    ");
     let planned = lab.plan_with(&dice, &Setup::default());
     assert_eq!(planned[0].expected_seconds, planned[0].took_seconds);
 }

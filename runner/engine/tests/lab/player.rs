@@ -5,8 +5,9 @@ use cache::{ArtifactBuilder, ArtifactDigest, Store};
 use runner_engine::executor::{Done, Executor, Job, JobWork, Limits, Program};
 use serde_json::json;
 use stages_core::error::Cause;
-use stages_core::{CancelToken, Context, EventSink, Input, PortType, StageError, StageEvent};
+use stages_core::{Context, EventSink, Input, PortType, StageError, StageEvent};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 /// | `edit NAME` | changes a file beside the pipeline |
 /// | `remove NAME` | removes a file beside the pipeline |
 /// | `meet N` | waits until N stages are at this step |
+/// | `hold` | waits until it is released |
 /// | `wait` | waits until it is asked to stop, or until its time limit |
 /// | `be late` | waits until it is asked to stop, and goes on |
 /// | `hang` | waits until it is killed |
@@ -32,6 +34,7 @@ pub(crate) struct Player {
     tries: Mutex<BTreeMap<String, usize>>,
     at_meeting: Mutex<usize>,
     met: Condvar,
+    released: AtomicBool,
     /// The stages that run now, and the largest number of them at any time.
     running: Mutex<(usize, usize)>,
     /// The stages that were played, in order, with the threads that they were given.
@@ -42,6 +45,11 @@ impl Player {
     /// The largest number of stages that ran at the same time.
     pub(crate) fn most_running(&self) -> usize {
         self.running.lock().unwrap().1
+    }
+
+    /// Lets the stages go on that hold.
+    pub(crate) fn release(&self) {
+        self.released.store(true, Ordering::SeqCst);
     }
 
     /// The stages that were played since the last call, in order.
@@ -86,12 +94,13 @@ impl Player {
                 ("remove", name) => std::fs::remove_file(program.base.join(name)).unwrap(),
                 ("meet", number) => self.meet(number.parse().unwrap()),
                 ("wait", _) => {
-                    stage.until(&limits.cancel)?;
+                    stage.until(&|| limits.cancel.is_cancelled())?;
                     return Err(StageError::interrupted());
                 }
-                ("be", "late") => stage.until(&limits.cancel)?,
+                ("be", "late") => stage.until(&|| limits.cancel.is_cancelled())?,
+                ("hold", _) => stage.until(&|| self.released.load(Ordering::SeqCst))?,
                 ("hang", _) => {
-                    stage.until(&limits.kill)?;
+                    stage.until(&|| limits.kill.is_cancelled())?;
                     return Err(StageError::interrupted());
                 }
                 _ => panic!("the player cannot {step:?}"),
@@ -234,14 +243,14 @@ impl Stage<'_> {
         Ok(builder.finish()?)
     }
 
-    /// Waits until it is asked to stop by this token.
-    fn until(&self, token: &CancelToken) -> Result<(), StageError> {
-        while !token.is_cancelled() {
+    /// Waits until it may go on.
+    fn until(&self, goes_on: &dyn Fn() -> bool) -> Result<(), StageError> {
+        while !goes_on() {
             std::thread::sleep(Duration::from_millis(5));
             if self.limits.timeout.is_some_and(|limit| self.started.elapsed() > limit) {
                 return Err(StageError::new("took longer than its time limit"));
             }
-            assert!(self.started.elapsed() < Duration::from_secs(60), "it is never stopped");
+            assert!(self.started.elapsed() < Duration::from_secs(60), "it waits in vain");
         }
         Ok(())
     }
