@@ -1,24 +1,7 @@
 //! Named objects at a URL.
 
+use crate::failure::Attempt;
 use bytes::Bytes;
-
-/// The failure of a request.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// There is no object with that name.
-    NotFound,
-    /// A later request would fail in the same way: no permission, for example.
-    Permanent(String),
-    /// A later request may succeed.
-    Transient(String),
-    /// The caller stopped the request.
-    Stopped,
-    /// The local store failed, not the remote.
-    Local(cache::Error),
-}
-
-/// The result of a request.
-pub(crate) type Attempt<T> = Result<T, Fault>;
 
 /// Receives the bytes of an object.
 pub(crate) trait Sink {
@@ -40,7 +23,7 @@ pub(crate) trait Backend: Send + Sync {
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()>;
 
     /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when it
-    /// returns false, the write is abandoned ([`Fault::Stopped`]).
+    /// returns false, the write is abandoned ([`Stopped`](crate::failure::Failure::Stopped)).
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
     /// Lists at most `limit` names below a directory.

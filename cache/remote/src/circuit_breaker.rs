@@ -6,30 +6,13 @@
 //! each delay is longer than the one before. A permanent failure (no permission, another format) opens it
 //! permanently.
 
-use crate::backend::{Attempt, Fault};
+use crate::failure::{Attempt, Failure};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The first delay of the open circuit breaker, and the longest delay.
 const FIRST_REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
-
-/// The failure of a request.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// There is no object with that name.
-    NotFound,
-    /// The caller stopped the request.
-    Stopped,
-    /// The circuit breaker is open.
-    CircuitOpen,
-    /// The failure that opened the circuit breaker.
-    CircuitOpened(String),
-    /// The request failed, while others succeed.
-    GaveUp(String),
-    /// The local store failed.
-    Local(cache::Error),
-}
 
 /// Fails requests at once while the remote does not answer.
 #[derive(Default)]
@@ -93,8 +76,8 @@ impl CircuitBreaker {
         self.state().successes += 1;
     }
 
-    /// Sends a request, unless the circuit breaker is open.
-    pub(crate) fn call<T>(&self, request: impl FnOnce() -> Attempt<T>) -> Result<T, Failure> {
+    /// Sends a request, unless the circuit breaker is open. A failure that opens it is permanent.
+    pub(crate) fn call<T>(&self, request: impl FnOnce() -> Attempt<T>) -> Attempt<T> {
         let successes = {
             let mut state = self.state();
             if state.is_open() {
@@ -102,33 +85,24 @@ impl CircuitBreaker {
             }
             state.successes
         };
-        match request() {
-            Ok(value) => {
-                self.succeeded();
-                Ok(value)
-            }
-            Err(Fault::NotFound) => {
-                self.succeeded();
-                Err(Failure::NotFound)
-            }
-            Err(Fault::Stopped) => Err(Failure::Stopped),
-            Err(Fault::Local(err)) => Err(Failure::Local(err)),
-            Err(Fault::Permanent(message)) => {
-                self.open_for_good();
-                Err(Failure::CircuitOpened(message))
-            }
-            Err(Fault::Transient(message)) => {
+        let answer = request();
+        match answer {
+            Ok(_) | Err(Failure::NotFound) => self.succeeded(),
+            Err(Failure::Permanent { .. }) => self.open_for_good(),
+            Err(Failure::Transient { message, .. }) => {
                 let mut state = self.state();
-                if state.is_open() {
-                    Err(Failure::CircuitOpen)
+                return Err(if state.is_open() {
+                    Failure::CircuitOpen
                 } else if state.successes == successes {
                     state.open();
-                    Err(Failure::CircuitOpened(message))
+                    Failure::permanent(message, "")
                 } else {
-                    Err(Failure::GaveUp(message))
-                }
+                    Failure::transient(message)
+                });
             }
+            Err(_) => {}
         }
+        answer
     }
 }
 
@@ -137,7 +111,7 @@ mod tests {
     use super::*;
 
     fn transient() -> Attempt<()> {
-        Err(Fault::Transient("an outage".to_owned()))
+        Err(Failure::transient("an outage"))
     }
 
     #[test]
@@ -145,11 +119,11 @@ mod tests {
         let breaker = CircuitBreaker::default();
         assert!(matches!(breaker.call(|| Ok(1)), Ok(1)));
         assert!(matches!(
-            breaker.call(|| Err::<(), _>(Fault::NotFound)),
+            breaker.call(|| Err::<(), _>(Failure::NotFound)),
             Err(Failure::NotFound)
         ));
         assert!(!breaker.is_open());
-        assert!(matches!(breaker.call(transient), Err(Failure::CircuitOpened(_))));
+        assert!(matches!(breaker.call(transient), Err(Failure::Permanent { .. })));
         assert!(matches!(breaker.call(|| Ok(1)), Err(Failure::CircuitOpen)));
     }
 
@@ -157,7 +131,7 @@ mod tests {
     fn two_concurrent_failures_open_it_once() {
         let breaker = CircuitBreaker::default();
         let outer = breaker.call(|| {
-            assert!(matches!(breaker.call(transient), Err(Failure::CircuitOpened(_))));
+            assert!(matches!(breaker.call(transient), Err(Failure::Permanent { .. })));
             transient()
         });
         assert!(matches!(outer, Err(Failure::CircuitOpen)));
@@ -170,7 +144,7 @@ mod tests {
         assert!(breaker.is_open());
         breaker.state().open = Some(Until::Time(Instant::now()));
         assert!(matches!(breaker.call(|| Ok(1)), Ok(1)));
-        assert!(matches!(breaker.call(transient), Err(Failure::CircuitOpened(_))));
+        assert!(matches!(breaker.call(transient), Err(Failure::Permanent { .. })));
         assert!(breaker.state().rest > FIRST_REST, "the next rest is longer");
         breaker.open_for_good();
         breaker.open();
@@ -180,8 +154,8 @@ mod tests {
     #[test]
     fn a_permanent_failure_opens_it_for_good() {
         let breaker = CircuitBreaker::default();
-        let failure = breaker.call::<()>(|| Err(Fault::Permanent("no permission".to_owned())));
-        assert!(matches!(failure, Err(Failure::CircuitOpened(message)) if message == "no permission"));
+        let failure = breaker.call::<()>(|| Err(Failure::permanent("no permission", "")));
+        assert!(matches!(failure, Err(Failure::Permanent { message, .. }) if message == "no permission"));
         assert!(matches!(breaker.state().open, Some(Until::Forever)));
     }
 
@@ -192,7 +166,7 @@ mod tests {
             breaker.call(|| Ok(1)).unwrap();
             transient()
         });
-        assert!(matches!(failure, Err(Failure::GaveUp(_))));
+        assert!(matches!(failure, Err(Failure::Transient { .. })));
         assert!(!breaker.is_open());
     }
 }

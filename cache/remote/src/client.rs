@@ -1,11 +1,12 @@
 //! Requests to a remote, with the circuit breaker, the existence cache and warnings.
 
 use crate::address::Address;
-use crate::backend::{Attempt, Backend, Sink};
-use crate::circuit_breaker::{CircuitBreaker, Failure};
+use crate::backend::{Backend, Sink};
+use crate::circuit_breaker::CircuitBreaker;
 use crate::cloud::Cloud;
 use crate::directory::Directory;
 use crate::existence_cache::ExistenceCache;
+use crate::failure::{Attempt, Failure};
 use crate::object_name::{DOCUMENTS, object_name, parse_object_name};
 use crate::redact::Redactor;
 use crate::settings::RemoteSettings;
@@ -132,7 +133,7 @@ impl Client {
         self.known.get().map(locked)
     }
 
-    fn backend(&self) -> std::result::Result<&dyn Backend, Failure> {
+    fn backend(&self) -> Attempt<&dyn Backend> {
         let backend = self.backend.get_or_init(|| {
             let made: std::result::Result<Box<dyn Backend>, String> = match &self.address {
                 Address::Directory(path) => Ok(Box::new(Directory::new(path.clone()))),
@@ -184,17 +185,17 @@ impl Client {
         self.answer(answer)
     }
 
-    fn answer<T>(&self, answer: std::result::Result<T, Failure>) -> Result<Option<T>> {
+    fn answer<T>(&self, answer: Attempt<T>) -> Result<Option<T>> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
             Err(Failure::NotFound | Failure::CircuitOpen | Failure::Stopped) => Ok(None),
             Err(Failure::Local(err)) => Err(err),
-            Err(Failure::CircuitOpened(message)) => {
+            Err(Failure::Permanent { message, .. }) => {
                 self.writes.open();
                 self.warn_unavailable(&message);
                 Ok(None)
             }
-            Err(Failure::GaveUp(message)) => {
+            Err(Failure::Transient { message, .. }) => {
                 self.warnings.add(REQUEST_FAILED, || {
                     format!(
                         "a request to the remote {} failed: {}",
@@ -248,7 +249,7 @@ impl Client {
     }
 
     /// The backend for writing; initialises an empty remote.
-    pub(crate) fn writable(&self) -> std::result::Result<&dyn Backend, Failure> {
+    pub(crate) fn writable(&self) -> Attempt<&dyn Backend> {
         let backend = self.backend()?;
         if !self.has_format(backend) {
             if !self.is_available() {
@@ -319,7 +320,7 @@ impl Client {
     }
 
     /// Fetches an object of at most [`MAX_LEN`] bytes; `None` when it does not exist.
-    pub(crate) fn object(&self, path: &str) -> std::result::Result<Option<Vec<u8>>, Failure> {
+    pub(crate) fn object(&self, path: &str) -> Attempt<Option<Vec<u8>>> {
         let backend = self.backend()?;
         match self.reads.call(|| read_object(backend, path)) {
             Ok(bytes) => Ok(Some(bytes)),

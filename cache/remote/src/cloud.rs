@@ -6,8 +6,9 @@
 //! `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
-use crate::backend::{Attempt, Backend, Fault, Sink};
+use crate::backend::{Backend, Sink};
 use crate::connector::{Connector, NoAnswer};
+use crate::failure::{Attempt, Failure, innermost};
 use crate::runtime::Runtime;
 use crate::settings::RemoteSettings;
 use bytes::Bytes;
@@ -23,7 +24,6 @@ use object_store::{
     BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _,
     ObjectStoreScheme, PutPayload, RetryConfig,
 };
-use std::error::Error as _;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl Cloud {
             ),
         };
         Ok(Self {
-            store: store.map_err(|err| message(&err))?,
+            store: store.map_err(|err| innermost(&err))?,
             prefix: prefix.clone(),
             stall,
             deadline: settings.timeout * 2,
@@ -144,7 +144,7 @@ impl Cloud {
     }
 
     fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
-        self.unless_stopped(request)?.map_err(|err| fault(&err))
+        self.unless_stopped(request)?.map_err(|err| failure(&err))
     }
 
     /// Waits for the end of a read, or until reads are stopped.
@@ -152,7 +152,7 @@ impl Cloud {
         let mut stop = self.stop_reads.clone();
         self.runtime.block_on(async {
             match select(pin!(stop.wait_for(|stop| *stop)), pin!(read)).await {
-                Either::Left(_) => Err(Fault::Stopped),
+                Either::Left(_) => Err(Failure::Stopped),
                 Either::Right((read, _)) => Ok(read),
             }
         })
@@ -166,15 +166,19 @@ impl Cloud {
     ) -> Attempt<Option<T>> {
         // A timeout must be created inside the runtime.
         match self.unless_stopped(async { timeout(limit, stream.next()).await })? {
-            Ok(item) => item.transpose().map_err(|err| fault(&err)),
-            Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
+            Ok(item) => item.transpose().map_err(|err| failure(&err)),
+            Err(_) => Err(Failure::transient(NoAnswer(limit).to_string())),
         }
     }
 
     async fn write_parts(&self, path: &Path, bytes: &Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let len = bytes.len();
         let size = (MULTIPART / 2).max(len.div_ceil(MAX_PARTS));
-        let mut upload = self.store.put_multipart(path).await.map_err(|err| write_fault(&err))?;
+        let mut upload = self
+            .store
+            .put_multipart(path)
+            .await
+            .map_err(|err| write_failure(&err))?;
         let sent = {
             let parts = (0..len)
                 .step_by(size)
@@ -191,8 +195,8 @@ impl Cloud {
                 match sent.next().await {
                     None => break Ok(()),
                     Some(Ok(len)) if on_part(len) => {}
-                    Some(Ok(_)) => break Err(Fault::Stopped),
-                    Some(Err(err)) => break Err(fault(&err)),
+                    Some(Ok(_)) => break Err(Failure::Stopped),
+                    Some(Err(err)) => break Err(failure(&err)),
                 }
             }
         };
@@ -204,9 +208,9 @@ impl Cloud {
                 {
                     Ok(())
                 }
-                joined => joined.map(|_| ()).map_err(|err| fault(&err)),
+                joined => joined.map(|_| ()).map_err(|err| failure(&err)),
             },
-            Err(fault) => Err(fault),
+            Err(failure) => Err(failure),
         };
         if joined.is_err() {
             // If the abort fails, the store drops the parts by its own rules.
@@ -216,36 +220,30 @@ impl Cloud {
     }
 }
 
-fn fault(err: &Error) -> Fault {
+/// The failure that an error of `object_store` denotes.
+pub(crate) fn failure(err: &Error) -> Failure {
+    let message = innermost(err);
     match err {
-        Error::NotFound { .. } => Fault::NotFound,
+        Error::NotFound { .. } => Failure::NotFound,
+        Error::Precondition { .. } => Failure::of_range("the object has changed meanwhile"),
         Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
         | Error::InvalidPath { .. }
         | Error::NotSupported { .. }
         | Error::NotImplemented { .. }
-        | Error::UnknownConfigurationKey { .. } => Fault::Permanent(message(err)),
-        _ => Fault::Transient(message(err)),
+        | Error::UnknownConfigurationKey { .. } => Failure::permanent(message, ""),
+        // `object_store` has no kind for a range that the object does not have.
+        _ if message.contains("416") || message.contains("range") => Failure::of_range(message),
+        _ => Failure::transient(message),
     }
 }
 
-/// The fault of a failed write: only the bucket can be missing.
-fn write_fault(err: &Error) -> Fault {
-    match fault(err) {
-        Fault::NotFound => Fault::Permanent("there is no such bucket".to_owned()),
+/// The failure of a write: only the bucket can be missing.
+fn write_failure(err: &Error) -> Failure {
+    match failure(err) {
+        Failure::NotFound => Failure::permanent("there is no such bucket", ""),
         other => other,
     }
-}
-
-/// The innermost message of an error: the outer messages repeat the URL.
-pub(crate) fn message(err: &Error) -> String {
-    let mut innermost = err.to_string();
-    let mut source = err.source();
-    while let Some(err) = source {
-        innermost = err.to_string();
-        source = err.source();
-    }
-    innermost
 }
 
 impl Backend for Cloud {
@@ -260,27 +258,28 @@ impl Backend for Cloud {
             ..GetOptions::default()
         };
         let mut answer = self.wait(self.store.get_opts(&path, options(offset)));
-        let no_range = |fault: &Fault| match fault {
-            Fault::Permanent(_) => true,
-            Fault::Transient(message) => message.contains("416"),
-            _ => false,
+        let no_range = |failure: &Failure| {
+            matches!(
+                failure,
+                Failure::Permanent { .. } | Failure::Transient { of_range: true, .. }
+            )
         };
         if offset > 0 && answer.as_ref().is_err_and(no_range) {
             // The server does not support ranges, or the partial blob is longer than the object.
             answer = self.wait(self.store.get_opts(&path, options(0)));
         }
         let object = answer?;
-        sink.begin(object.range.start, object.meta.size).map_err(Fault::Local)?;
+        sink.begin(object.range.start, object.meta.size)?;
         let mut stream = object.into_stream();
         let (began, mut len) = (Instant::now(), 0);
         while let Some(bytes) = self.next(self.stall, &mut stream)? {
             len += bytes.len() as u64;
-            if !sink.take(&bytes).map_err(Fault::Local)? {
+            if !sink.take(&bytes)? {
                 break;
             }
             // A server that sends a byte now and then would otherwise count as making progress.
             if began.elapsed() > self.deadline + Duration::from_secs(len / MIN_RATE) {
-                return Err(Fault::Transient(format!("less than {MIN_RATE} bytes per second")));
+                return Err(Failure::transient(format!("less than {MIN_RATE} bytes per second")));
             }
         }
         Ok(())
@@ -292,7 +291,7 @@ impl Backend for Cloud {
             return self.runtime.block_on(self.write_parts(&path, &bytes, on_part));
         }
         let put = self.store.put(&path, PutPayload::from(bytes));
-        self.runtime.block_on(put).map_err(|err| write_fault(&err))?;
+        self.runtime.block_on(put).map_err(|err| write_failure(&err))?;
         on_part(len);
         Ok(())
     }

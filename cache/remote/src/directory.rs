@@ -1,6 +1,7 @@
 //! A remote in a directory of a mounted file system or of another disk.
 
-use crate::backend::{Attempt, Backend, Fault, Sink};
+use crate::backend::{Backend, Sink};
+use crate::failure::{Attempt, Failure};
 use bytes::Bytes;
 use rustix::fs::OFlags;
 use std::fs::{self, File};
@@ -25,13 +26,13 @@ impl Directory {
     }
 }
 
-fn fault(path: &Path) -> impl Fn(io::Error) -> Fault {
+fn fault(path: &Path) -> impl Fn(io::Error) -> Failure {
     move |err| match err.kind() {
-        ErrorKind::NotFound => Fault::NotFound,
+        ErrorKind::NotFound => Failure::NotFound,
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory => {
-            Fault::Permanent(format!("`{}`: {err}", path.display()))
+            Failure::permanent(format!("`{}`: {err}", path.display()), "")
         }
-        _ => Fault::Transient(format!("`{}`: {err}", path.display())),
+        _ => Failure::transient(format!("`{}`: {err}", path.display())),
     }
 }
 
@@ -42,7 +43,7 @@ impl Backend for Directory {
         if meta.is_file() {
             Ok(meta.len())
         } else {
-            Err(Fault::NotFound)
+            Err(Failure::NotFound)
         }
     }
 
@@ -58,18 +59,18 @@ impl Backend for Directory {
             .map_err(&fault)?;
         let meta = file.metadata().map_err(&fault)?;
         if !meta.is_file() {
-            return Err(Fault::NotFound);
+            return Err(Failure::NotFound);
         }
         let total = meta.len();
         let offset = if offset <= total { offset } else { 0 };
         file.seek(SeekFrom::Start(offset)).map_err(&fault)?;
-        sink.begin(offset, total).map_err(Fault::Local)?;
+        sink.begin(offset, total)?;
         let mut buffer = vec![0; CHUNK.min(usize::try_from(total - offset).unwrap_or(CHUNK) + 1)];
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(()),
                 Ok(n) => {
-                    if !sink.take(&buffer[..n]).map_err(Fault::Local)? {
+                    if !sink.take(&buffer[..n])? {
                         return Ok(());
                     }
                 }
@@ -87,10 +88,8 @@ impl Backend for Directory {
             match fs::create_dir(&self.root) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
                     let parent = self.root.parent().unwrap_or(&self.root);
-                    return Err(Fault::Permanent(format!(
-                        "the directory `{}` does not exist",
-                        parent.display()
-                    )));
+                    let message = format!("the directory `{}` does not exist", parent.display());
+                    return Err(Failure::permanent(message, ""));
                 }
                 Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
                 made => made.map_err(fault(&self.root))?,
@@ -106,7 +105,7 @@ impl Backend for Directory {
             Ok(())
         };
         write().map_err(fault(&path)).map_err(|err| match err {
-            Fault::NotFound => Fault::Transient(format!("`{}` was removed", parent.display())),
+            Failure::NotFound => Failure::transient(format!("`{}` was removed", parent.display())),
             other => other,
         })?;
         on_part(bytes.len());

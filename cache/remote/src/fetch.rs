@@ -1,7 +1,8 @@
 //! Fetching one blob: into a partial file, which is checked and then renamed.
 
-use crate::backend::{Attempt, Fault, Sink};
+use crate::backend::Sink;
 use crate::client::Client;
+use crate::failure::{Attempt, Failure};
 use crate::object_name::object_name;
 use cache::{BlobDigest, Error, PartialBlob, Result};
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
                     // A transfer that breaks after some progress is resumed, however often. object_store
                     // itself resumes a transfer only within its retry timeout from the start, and only from a
                     // server that sends ETags.
-                    Err(Fault::Transient(_))
+                    Err(Failure::Transient { .. })
                         if download.partial.len() > before && !is_hung(download.partial.len()) =>
                     {
                         client.reads.succeeded();
@@ -114,13 +115,13 @@ impl Download<'_> {
     fn check_complete(&self) -> Attempt<()> {
         let len = self.partial.len();
         if self.client.is_stopped() {
-            return Err(Fault::Stopped);
+            return Err(Failure::Stopped);
         }
         match self.total {
             Some(total)
                 if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) =>
             {
-                Err(Fault::Transient(format!(
+                Err(Failure::transient(format!(
                     "the connection ended after {len} of {total} bytes"
                 )))
             }

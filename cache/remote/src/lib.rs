@@ -19,7 +19,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`settings`], [`address`] | the configuration of a remote, and its URL |
-//! | [`backend`], [`directory`], [`cloud`] | named objects; retry with exponential backoff |
+//! | [`failure`], [`backend`], [`directory`], [`cloud`] | named objects, and the failures of requests; retry with exponential backoff |
 //! | [`connector`], [`runtime`] | the HTTP client, and the thread that drives it |
 //! | [`circuit_breaker`] | no requests while the remote does not answer |
 //! | [`redact`], [`warnings`] | messages without credentials |
@@ -41,6 +41,7 @@ mod connector;
 mod directory;
 mod documents;
 mod existence_cache;
+mod failure;
 mod fetch;
 mod keys;
 mod memo_filter;

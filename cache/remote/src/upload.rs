@@ -1,8 +1,8 @@
 //! Uploads: blobs first, then the records that name them.
 
 use crate::backend::Backend;
-use crate::circuit_breaker::Failure;
 use crate::client::Client;
+use crate::failure::{Attempt, Failure};
 use crate::object_name::object_name;
 use crate::signature;
 use bytes::Bytes;
@@ -163,7 +163,7 @@ enum Earlier {
     OfOther,
 }
 
-fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Earlier, Failure> {
+fn earlier(client: &Client, ready: &Ready, path: &str) -> Attempt<Earlier> {
     let Some(bytes) = client.object(path)? else {
         return Ok(Earlier::Replaceable);
     };
@@ -235,7 +235,7 @@ pub(crate) fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()>
         Failure::Local(err) => return Err(err),
         Failure::CircuitOpen | Failure::Stopped => return Ok(()),
         Failure::NotFound => "it does not accept the object".to_owned(),
-        Failure::CircuitOpened(message) | Failure::GaveUp(message) => message,
+        Failure::Permanent { message, .. } | Failure::Transient { message, .. } => message,
     };
     client.warnings.add("not uploaded", || {
         format!(

@@ -1,7 +1,6 @@
 //! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] that a stage runs in, the
 //! events that it emits, and the tables passed between stages ([`dataset`]).
 
-mod config;
 pub mod context;
 pub mod contracts;
 pub mod corporate_actions;

@@ -18,9 +18,9 @@ macro_rules! settings {
     ($($(#[$meta:meta])* $vis:vis struct $name:ident {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $ty:ty $(= $default:expr)?),* $(,)?
     })*) => {$(
-        $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         #[serde(default, deny_unknown_fields)]
+        $(#[$meta])*
         $vis struct $name {
             $($(#[$field_meta])* $field_vis $field: $ty,)*
         }

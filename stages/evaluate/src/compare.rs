@@ -10,14 +10,13 @@ use crate::output::{self, Metrics};
 use agent::{Agent, Common};
 use difference::Resampling;
 use evidence::{equity, evidence};
-use stages_core::config;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 pub use verdict::VerdictConfig;
 
-config! {
+stages_core::settings! {
     /// Configuration of `evaluate/compare`.
     pub struct CompareConfig {
         /// Seed of the bootstrap.

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 use stages_env::{BaselineName, OpenOptions};
 use stages_policy::Policy;
 
-config! {
+stages_core::settings! {
     /// Configuration of `evaluate/backtest`.
     pub struct BacktestConfig {
         /// If true, the policy takes its most likely action, otherwise it samples one.

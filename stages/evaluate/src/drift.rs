@@ -8,7 +8,6 @@ use crate::output::{self, Metrics};
 use datasets::Date;
 use rules::Broken;
 use samples::{Pair, samples, split};
-use stages_core::config;
 use stages_core::names;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
@@ -20,7 +19,7 @@ use statistics::{
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-config! {
+stages_core::settings! {
     /// Configuration of `evaluate/drift`.
     pub struct DriftConfig {
         /// The number of latest dates that are compared with those before.
@@ -38,7 +37,7 @@ config! {
     }
 }
 
-config! {
+stages_core::settings! {
     /// Distances between distributions.
     #[derive(Copy)]
     pub struct DriftLimits {

@@ -6,13 +6,12 @@ mod measure;
 
 use crate::output;
 use fold_runs::{FoldRuns, joined};
-use stages_core::config;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
 
-config! {
+stages_core::settings! {
     /// Configuration of `evaluate/walk_forward`.
     pub struct WalkForwardConfig {
         /// Seed of the bootstrap.

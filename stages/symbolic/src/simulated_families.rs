@@ -8,7 +8,7 @@
 use serde_json::{Value, json};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, config,
+    StageKind,
 };
 use stages_knowledge::datalog::{Model, Rules};
 use stages_knowledge::word::TooMany;
@@ -61,7 +61,7 @@ const DRAWS: usize = 64;
 const SPLITS: u64 = 1;
 const FALSE: u64 = 2;
 
-config! {
+stages_core::settings! {
 /// Families over generations: who is there, and what is asked about them.
 pub struct SimulatedFamiliesConfig {
     /// The seed of people and splits.

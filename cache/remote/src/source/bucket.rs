@@ -2,9 +2,10 @@
 //! tools.
 
 use super::Timing;
-use super::request::{Ask, Body, Failure, Reply};
-use crate::cloud::{NO_LIMIT, message};
+use super::request::{Ask, Body, Reply};
+use crate::cloud::{NO_LIMIT, failure};
 use crate::connector::Connector;
+use crate::failure::{Attempt, Failure, innermost};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
@@ -27,7 +28,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// Creates the object at `BUCKET/KEY`; settings are given by the names of their environment variables.
-    pub(super) fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
+    pub(super) fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Attempt<Self> {
         let hint = "check AWS_REGION, AWS_ENDPOINT_URL and the credentials in the environment";
         let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
         let key = Path::from_url_path(key).map_err(|err| {
@@ -57,7 +58,7 @@ impl Bucket {
                 retry_timeout: timing.stall,
             })
             .build()
-            .map_err(|err| Failure::permanent(message(&err), hint))?;
+            .map_err(|err| Failure::permanent(innermost(&err), hint))?;
         Ok(Self {
             store,
             key,
@@ -71,7 +72,7 @@ impl Bucket {
     }
 
     /// Sends a request.
-    pub(super) async fn get(&self, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+    pub(super) async fn get(&self, ask: &Ask<'_>) -> Attempt<Reply<'static>> {
         let options = GetOptions {
             if_none_match: ask.known.and_then(|known| known.etag.clone()),
             // S3 does not support `If-Range`: an object that has changed is refused, and then fetched from
@@ -88,7 +89,7 @@ impl Bucket {
                 last_modified: None,
                 bytes: found
                     .into_stream()
-                    .map_err(|err| Failure::transient(message(&err)))
+                    .map_err(|err| Failure::transient(innermost(&err)))
                     .boxed(),
             })),
             Err(Error::NotModified { .. }) if ask.known.is_some() => Ok(Reply::NotModified),
@@ -101,15 +102,16 @@ fn refused(err: &Error) -> Failure {
     let credentials = "check the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, \
                        AWS_REGION); a public \
                        bucket needs AWS_SKIP_SIGNATURE=true";
-    match err {
-        Error::NotFound { .. } => Failure::permanent(
+    match (failure(err), err) {
+        (Failure::NotFound, _) => Failure::permanent(
             "there is no such bucket or object",
             "check the URL; `--offline` uses what was fetched from it before",
         ),
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            Failure::permanent(format!("access is denied: {}", message(err)), credentials)
-        }
-        Error::Precondition { .. } => Failure::transient("the object has changed meanwhile"),
-        _ => Failure::transient(message(err)),
+        (
+            Failure::Permanent { message, .. },
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. },
+        ) => Failure::permanent(format!("access is denied: {message}"), credentials),
+        (Failure::Permanent { message, .. }, _) => Failure::transient(message),
+        (other, _) => other,
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Timing;
 use super::origin::{Origin, next};
-use super::request::{Ask, Body, Failure, Reply};
+use super::request::{Ask, Body, Reply};
+use crate::failure::{Attempt, Failure};
 use crate::runtime::Runtime;
 use cache::{FetchedFile, OnBytes, PartialBlob, RemoteFile, Store};
 use std::time::{Duration, Instant};
@@ -49,8 +50,8 @@ struct Partial {
 pub(super) fn with_retries<T>(
     store: &Store,
     timing: Timing,
-    request: &mut dyn FnMut() -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    request: &mut dyn FnMut() -> Attempt<T>,
+) -> Attempt<T> {
     let mut retries = Retries::new(timing);
     loop {
         match request() {
@@ -75,7 +76,7 @@ impl Retries {
     ///
     /// # Errors
     /// The failure, if a retry cannot resolve it or the retries are used up.
-    fn wait(&mut self, store: &Store, failure: Failure) -> Result<(), Failure> {
+    fn wait(&mut self, store: &Store, failure: Failure) -> Attempt<()> {
         let Failure::Transient { wait, .. } = &failure else {
             return Err(failure);
         };
@@ -87,7 +88,7 @@ impl Retries {
         let until = Instant::now() + wait.unwrap_or_default().max(backoff);
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if store.is_interrupted() {
-                return Err(Failure::Interrupted);
+                return Err(Failure::Stopped);
             }
             std::thread::sleep(left.min(TICK));
         }
@@ -97,7 +98,7 @@ impl Retries {
 
 impl Download<'_> {
     /// Fetches the file.
-    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+    pub(super) fn run(&self) -> Attempt<Outcome> {
         let mut retries = Retries::new(self.timing);
         let mut partial = match self.file.pinned {
             Some(_) => Some(self.open(None)?),
@@ -126,7 +127,7 @@ impl Download<'_> {
                     }
                     if let Err(failure) = retries.wait(self.store, failure) {
                         match (partial, &failure) {
-                            (Some(partial), Failure::Store(_)) => partial.blob.discard()?,
+                            (Some(partial), Failure::Local(_)) => partial.blob.discard()?,
                             (Some(partial), _) => partial.blob.suspend()?,
                             (None, _) => {}
                         }
@@ -139,7 +140,7 @@ impl Download<'_> {
 
     /// Sends one request and receives its body. `None` if the file must be requested again from another
     /// offset.
-    fn attempt(&self, partial: &mut Option<Partial>) -> Result<Option<Outcome>, Failure> {
+    fn attempt(&self, partial: &mut Option<Partial>) -> Attempt<Option<Outcome>> {
         let can_resume = |partial: &&mut Partial| self.file.pinned.is_some() || partial.version.is_some();
         let from = partial
             .as_mut()
@@ -153,14 +154,15 @@ impl Download<'_> {
         let body = match self.origin.get(self.runtime, self.store, &ask) {
             Ok(Reply::NotModified) => return Ok(Some(Outcome::NotModified)),
             Ok(Reply::Body(body)) => body,
-            Err(failure @ Failure::Transient { .. }) if from > 0 => {
+            Err(failure) => {
                 // The object may have become shorter, or may have been replaced.
-                if let Some(partial) = partial.as_mut().filter(|_| is_of_range(&failure)) {
+                if let (Failure::Transient { of_range: true, .. }, Some(partial)) = (&failure, partial)
+                    && from > 0
+                {
                     partial.restart()?;
                 }
                 return Err(failure);
             }
-            Err(failure) => return Err(failure),
         };
         let version = body.strong_etag().map(str::to_owned);
         let is_same =
@@ -198,7 +200,7 @@ impl Download<'_> {
     }
 
     /// Appends a body to the bytes received so far.
-    fn receive(&self, partial: &mut Partial, mut body: Body<'_>) -> Result<(), Failure> {
+    fn receive(&self, partial: &mut Partial, mut body: Body<'_>) -> Attempt<()> {
         let (began, start) = (Instant::now(), partial.blob.len());
         let mut looked = None;
         loop {
@@ -237,7 +239,7 @@ impl Download<'_> {
         }
     }
 
-    fn check_room(&self, needed: u64) -> Result<(), Failure> {
+    fn check_room(&self, needed: u64) -> Attempt<()> {
         match self.store.free_space() {
             Some(free) if free < needed => Err(Failure::permanent(
                 format!(
@@ -259,7 +261,7 @@ impl Download<'_> {
         partial: &mut Option<Partial>,
         etag: Option<String>,
         last_modified: Option<String>,
-    ) -> Result<Option<Outcome>, Failure> {
+    ) -> Attempt<Option<Outcome>> {
         if !found.blob.is_intact() {
             if found.left_before > 0 {
                 found.restart()?;
@@ -300,7 +302,7 @@ impl Download<'_> {
     }
 
     /// Opens the partial file of a version. Waits for another process that is fetching it.
-    fn open(&self, version: Option<String>) -> Result<Partial, Failure> {
+    fn open(&self, version: Option<String>) -> Attempt<Partial> {
         let name = format!("{}\0{}", self.file.url, version.as_deref().unwrap_or_default());
         loop {
             if let Some(blob) = self.store.partial_file(self.file.pinned, name.as_bytes())? {
@@ -311,7 +313,7 @@ impl Download<'_> {
                 });
             }
             if self.store.is_interrupted() {
-                return Err(Failure::Interrupted);
+                return Err(Failure::Stopped);
             }
             std::thread::sleep(TICK);
         }
@@ -319,14 +321,8 @@ impl Download<'_> {
 }
 
 impl Partial {
-    fn restart(&mut self) -> Result<(), Failure> {
+    fn restart(&mut self) -> Attempt<()> {
         self.left_before = 0;
         Ok(self.blob.restart()?)
     }
-}
-
-/// True if a request failed because of its range or version.
-fn is_of_range(failure: &Failure) -> bool {
-    let words = ["416", "range", "changed meanwhile"];
-    matches!(failure, Failure::Transient { message, .. } if words.iter().any(|word| message.contains(word)))
 }

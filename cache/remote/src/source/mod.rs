@@ -16,12 +16,13 @@ mod origin;
 mod request;
 mod web;
 
+use crate::failure::Failure;
 use crate::redact::Redactor;
 use crate::runtime::Runtime;
 use cache::{BlobDigest, Error, FetchFiles, FetchedFile, OnBytes, RemoteFile, Result, Seen, Store};
 use download::{Download, Outcome};
 use origin::Origin;
-use request::{Ask, Failure, Reply};
+use request::{Ask, Reply};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -201,23 +202,24 @@ impl SourceFiles {
     }
 
     fn error(&self, file: &RemoteFile, failure: Failure) -> Error {
-        match failure {
-            Failure::Store(err) => err,
-            Failure::Interrupted => Error::Interrupted {
-                path: file.url.clone().into(),
-            },
-            Failure::Transient { message, .. } => Error::File {
-                url: file.url.clone(),
-                reason: self.redactor.get_or_init(Redactor::new).clean(&message),
-                hint: "check the network, and try again: what has arrived is kept; `--offline` uses what \
-                    was fetched before"
-                    .to_owned(),
-            },
-            Failure::Permanent { message, hint } => Error::File {
-                url: file.url.clone(),
-                reason: self.redactor.get_or_init(Redactor::new).clean(&message),
-                hint,
-            },
+        let (message, hint) = match failure {
+            Failure::Local(err) => return err,
+            Failure::Stopped | Failure::CircuitOpen => {
+                let path = file.url.clone().into();
+                return Error::Interrupted { path };
+            }
+            Failure::NotFound => ("there is no such file".to_owned(), "check the URL"),
+            Failure::Permanent { message, hint } => (message, hint),
+            Failure::Transient { message, .. } => (
+                message,
+                "check the network, and try again: what has arrived is kept; `--offline` uses what was \
+                fetched before",
+            ),
+        };
+        Error::File {
+            url: file.url.clone(),
+            reason: self.redactor.get_or_init(Redactor::new).clean(&message),
+            hint: hint.to_owned(),
         }
     }
 }

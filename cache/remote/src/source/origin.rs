@@ -1,8 +1,10 @@
 //! A file on its server: requests, and their answers.
 
 use super::bucket::Bucket;
-use super::request::{Ask, Body, Failure, Reply};
+use super::request::{Ask, Body, Reply};
 use super::{Client, Timing, web};
+use crate::connector::NoAnswer;
+use crate::failure::{Attempt, Failure};
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use cache::{RemoteFile, Store};
@@ -27,7 +29,7 @@ impl<'a> Origin<'a> {
         client: &'a Client,
         s3: &[(String, String)],
         timing: Timing,
-    ) -> Result<Self, Failure> {
+    ) -> Attempt<Self> {
         match file.url.strip_prefix("s3://") {
             Some(rest) => Bucket::new(rest, s3, timing).map(Self::Bucket),
             None => Ok(Self::Web(&client.web, &file.url)),
@@ -35,12 +37,7 @@ impl<'a> Origin<'a> {
     }
 
     /// Sends a request, and waits until its answer begins.
-    pub(super) fn get(
-        &self,
-        runtime: &Runtime,
-        store: &Store,
-        ask: &Ask<'_>,
-    ) -> Result<Reply<'static>, Failure> {
+    pub(super) fn get(&self, runtime: &Runtime, store: &Store, ask: &Ask<'_>) -> Attempt<Reply<'static>> {
         match self {
             Self::Web(web, url) => wait(runtime, store, web.stall(), web.get(url, ask))?,
             Self::Bucket(bucket) => wait(runtime, store, bucket.limit(), bucket.get(ask))?,
@@ -54,7 +51,7 @@ pub(super) fn next(
     store: &Store,
     stall: Duration,
     body: &mut Body<'_>,
-) -> Result<Option<Bytes>, Failure> {
+) -> Attempt<Option<Bytes>> {
     wait(runtime, store, stall, body.bytes.next())?.transpose()
 }
 
@@ -64,7 +61,7 @@ fn wait<T>(
     store: &Store,
     limit: Duration,
     request: impl Future<Output = T>,
-) -> Result<T, Failure> {
+) -> Attempt<T> {
     let began = Instant::now();
     runtime.block_on(async {
         let mut request = pin!(request);
@@ -73,13 +70,10 @@ fn wait<T>(
                 return Ok(done);
             }
             if store.is_interrupted() {
-                return Err(Failure::Interrupted);
+                return Err(Failure::Stopped);
             }
             if began.elapsed() >= limit {
-                return Err(Failure::transient(format!(
-                    "no response within {:.1} s",
-                    limit.as_secs_f64()
-                )));
+                return Err(Failure::transient(NoAnswer(limit).to_string()));
             }
         }
     })

@@ -1,44 +1,9 @@
 //! Requests for a file on a server, and their answers.
 
+use crate::failure::Attempt;
 use bytes::Bytes;
 use cache::FetchedFile;
 use futures_util::stream::BoxStream;
-use std::time::Duration;
-
-/// The failure of a request.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// A later request may succeed, after the time `wait` if the server states one.
-    Transient { message: String, wait: Option<Duration> },
-    /// A later request would fail in the same way.
-    Permanent { message: String, hint: String },
-    /// The work was interrupted.
-    Interrupted,
-    /// The local store failed.
-    Store(cache::Error),
-}
-
-impl From<cache::Error> for Failure {
-    fn from(err: cache::Error) -> Self {
-        Self::Store(err)
-    }
-}
-
-impl Failure {
-    pub(super) fn transient(message: impl Into<String>) -> Self {
-        Self::Transient {
-            message: message.into(),
-            wait: None,
-        }
-    }
-
-    pub(super) fn permanent(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Permanent {
-            message: message.into(),
-            hint: hint.into(),
-        }
-    }
-}
 
 /// A request for a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +31,7 @@ pub(super) struct Body<'a> {
     pub total: Option<u64>,
     pub etag: Option<String>,
     pub last_modified: Option<String>,
-    pub bytes: BoxStream<'a, Result<Bytes, Failure>>,
+    pub bytes: BoxStream<'a, Attempt<Bytes>>,
 }
 
 impl Body<'_> {

@@ -1,17 +1,17 @@
 //! Files of web servers.
 
 use super::Timing;
-use super::request::{Ask, Body, Failure, Reply};
+use super::request::{Ask, Body, Reply};
 use crate::connector::plain_client;
+use crate::failure::{Attempt, Failure, innermost};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::header::{
     CONTENT_RANGE, ETAG, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LAST_MODIFIED,
     RANGE, RETRY_AFTER,
 };
-use reqwest::redirect::{Action, Attempt, Policy};
+use reqwest::redirect::{Action, Attempt as Redirect, Policy};
 use reqwest::{Response, StatusCode};
-use std::error::Error as _;
 use std::time::Duration;
 use url::Url;
 
@@ -44,7 +44,7 @@ impl Web {
     }
 
     /// Sends a request.
-    pub(super) async fn get(&self, url: &str, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+    pub(super) async fn get(&self, url: &str, ask: &Ask<'_>) -> Attempt<Reply<'static>> {
         let mut request = self.client.get(url);
         if let Some(known) = ask.known {
             let etag = known.etag.as_ref().map(|etag| (IF_NONE_MATCH, etag));
@@ -66,14 +66,14 @@ impl Web {
             StatusCode::OK => Ok(body(0, answer.content_length(), answer)),
             StatusCode::PARTIAL_CONTENT if ask.from > 0 => match content_range(answer.headers()) {
                 Some((offset, total)) if offset == ask.from => Ok(body(offset, total, answer)),
-                _ => Err(Failure::transient("the answer is of another range than was asked for")),
+                _ => Err(Failure::of_range("the answer is of another range than was asked for")),
             },
             _ => Err(refused(status, answer.headers())),
         }
     }
 }
 
-fn follow(attempt: Attempt<'_>) -> Action {
+fn follow(attempt: Redirect<'_>) -> Action {
     match check_redirect(attempt.previous(), attempt.url()) {
         Ok(()) => attempt.follow(),
         Err(reason) => attempt.error(reason),
@@ -132,16 +132,6 @@ fn failure(err: reqwest::Error) -> Failure {
     Failure::transient(message)
 }
 
-fn innermost(err: &reqwest::Error) -> String {
-    let mut text = err.to_string();
-    let mut source = err.source();
-    while let Some(err) = source {
-        text = err.to_string();
-        source = err.source();
-    }
-    text
-}
-
 /// The failure that a status denotes.
 fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
     let message = format!("the server answers with status {}", status.as_u16());
@@ -162,6 +152,7 @@ fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
         return Failure::Transient {
             message,
             wait: wait.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT)),
+            of_range: status == StatusCode::RANGE_NOT_SATISFIABLE,
         };
     }
     let hint = match status {

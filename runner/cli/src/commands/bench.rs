@@ -65,7 +65,7 @@ pub(crate) struct BenchArgs {
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
-        BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
+        BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000)),
         BenchTarget::Features => value(&features()?),
         BenchTarget::Ingest => value(&ingest(args.sweep)?),
         BenchTarget::Env if !args.of.is_empty() => value(&environments(session, &args.of)?),
@@ -135,7 +135,7 @@ fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_symbolic::env::SymbolicRow
 
 /// The features alone, those of FinRL on its panel, and the stage over 100 symbols.
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
-    let mut rows = stages_features::bench(30, 20_000).rows;
+    let mut rows = stages_features::bench(30, 20_000);
     rows.extend(stages_features::bench::bench_finrl());
     let dir =
         tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;

@@ -2,12 +2,11 @@
 
 use crate::checks::positive;
 use stages_core::ConfigProblem;
-use stages_core::config;
 
 /// The price of the underlying at the beginning of every path.
 pub(super) const SPOT: f64 = 100.0;
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/hedging`.
     pub struct HedgingConfig {
         /// Paths of the underlying to train on, and as many to test on.

@@ -1,12 +1,11 @@
 //! The configuration of `env/lookup`.
 
 use stages_core::ConfigProblem;
-use stages_core::config;
 
 /// The positions that the actions set.
 pub const POSITIONS: [f32; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/lookup`.
     pub struct LookupConfig {
         /// Rows of each of the two tables, for training and for testing.

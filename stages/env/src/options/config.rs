@@ -15,7 +15,6 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 use stages_core::names;
 
 /// The maximum number of lines of an account.
@@ -28,7 +27,7 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 /// The maximum number of strategies where actions are no menu.
 pub(crate) const MAX_STRATEGIES: usize = 200;
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/options`. Money is in the chain's currency.
     pub struct OptionsConfig {
         /// The underlying; empty for the only one in the chain.
@@ -223,7 +222,7 @@ pub enum Right {
     Underlying,
 }
 
-config! {
+stages_core::settings! {
     /// The number of contracts that a strategy opens for each unit of its legs' quantities.
     pub struct Sizing {
         /// A fixed number; 0 to size by `notional`.
@@ -234,7 +233,7 @@ config! {
     }
 }
 
-config! {
+stages_core::settings! {
     /// Prices and costs of trades.
     pub struct Fills {
         /// The source of quotes.
@@ -271,7 +270,7 @@ pub enum QuoteKind {
     Last,
 }
 
-config! {
+stages_core::settings! {
     /// The margin rule; see the `margin` module for the formula.
     pub struct MarginConfig {
         /// The rule.

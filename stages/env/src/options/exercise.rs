@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 
-config! {
+stages_core::settings! {
     /// Early exercise of American options: assignment of shorts by a model, and own exercise by the action
     /// `exercise`; docs/options-environment.md has the rules.
     pub struct ExerciseConfig {

@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 
 /// The price of a trade of options, before impact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +19,7 @@ pub enum FillPrice {
     NextSnapshot,
 }
 
-config! {
+stages_core::settings! {
     /// The market impact of a trade of options: its price is worse by `coefficient x half the spread x
     /// f(contracts / Q)`, where Q is what is traded or open in the contract at the snapshot, at least 1.
     pub struct Impact {

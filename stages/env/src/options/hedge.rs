@@ -22,9 +22,8 @@ use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 
-config! {
+stages_core::settings! {
     /// Hedging the account's delta; the `hedge` module has the formulas.
     pub struct HedgeConfig {
         /// The instrument.

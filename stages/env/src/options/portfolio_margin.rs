@@ -17,7 +17,6 @@
 //! tables; a step adds them up.
 
 use stages_core::ConfigProblem;
-use stages_core::config;
 use stages_numerics::black_scholes::greeks;
 
 /// The number of scenarios.
@@ -26,7 +25,7 @@ pub(crate) const SCENARIOS: usize = 16;
 /// The gain of one unit of a contract in each scenario: a cache line.
 pub(crate) type RiskRow = [f32; SCENARIOS];
 
-config! {
+stages_core::settings! {
     /// The scenarios of the risk array.
     pub struct RiskArray {
         /// The move of the underlying that is scanned, as a fraction of it: 0.15 for shares, 0.08 for a broad

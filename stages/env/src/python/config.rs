@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 use stages_core::ConfigProblem;
-use stages_core::config;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/python`.
     pub struct PythonConfig {
         /// A Gymnasium id, such as `CartPole-v1`, or `MODULE:ID` where importing the module registers it.

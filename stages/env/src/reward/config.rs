@@ -4,10 +4,9 @@ use crate::expression::Program;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 use stages_core::names;
 
-config! {
+stages_core::settings! {
     /// The reward: an expression over quantities of the step, or the settings of one;
     /// docs/options-environment.md has the formulas.
     pub struct RewardConfig {
@@ -57,7 +56,7 @@ pub enum RewardKind {
 
 names! { RewardKind: MeanVariance, ExponentialUtility, DifferentialSharpe, Simple, Log }
 
-config! {
+stages_core::settings! {
     /// A penalty for losses of a step beyond a threshold:
     /// `weight x max(-excess return - threshold, 0) / (1 - confidence)`.
     pub struct CvarPenalty {

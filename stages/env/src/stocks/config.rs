@@ -11,12 +11,11 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 
 /// The maximum number of symbols of an environment.
 pub(crate) const MAX_SYMBOLS: usize = 4096;
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/stocks`. Money is in the bars' currency.
     pub struct StocksConfig {
         /// The rules: `market`, or those of FinRL's StockTradingEnv, for comparison with published results
@@ -106,7 +105,7 @@ pub enum Prices {
     AdjustedClose,
 }
 
-config! {
+stages_core::settings! {
     /// The actions.
     pub struct StockActions {
         /// The kind.
@@ -142,7 +141,7 @@ pub enum StockActionKind {
     Choices,
 }
 
-config! {
+stages_core::settings! {
     /// Prices, costs and sizes of trades.
     pub struct StockFills {
         /// The price of a trade.
@@ -180,7 +179,7 @@ pub enum FillAt {
     NextOpen,
 }
 
-config! {
+stages_core::settings! {
     /// Margin and its costs.
     pub struct StockMargin {
         /// A trade that increases positions must leave a net asset value of at least this fraction of the
@@ -195,7 +194,7 @@ config! {
     }
 }
 
-config! {
+stages_core::settings! {
     /// The settlement of positions in symbols that are no longer traded.
     pub struct Delisting {
         /// A symbol without a bar on this many dates in a row counts as delisted; until then its positions
@@ -208,7 +207,7 @@ config! {
     }
 }
 
-config! {
+stages_core::settings! {
     /// The settings of `rules: finrl`, under FinRL's names.
     pub struct Finrl {
         /// The most shares of a symbol that a step trades.

@@ -30,7 +30,6 @@ use crate::hedge::{HedgeRule, HedgeTerms, terms};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 
 /// The instrument that is none, and that of the input `future`.
 const NONE: &str = "none";
@@ -39,7 +38,7 @@ const FUTURE: &str = "future";
 /// The returns that a beta is estimated from, at least.
 pub(crate) const LEAST_RETURNS: usize = 20;
 
-config! {
+stages_core::settings! {
     /// Hedging the portfolio's exposure; the `hedge` module has the formulas.
     pub struct StocksHedge {
         /// The instrument: `none`, `future` (of the input `future`), or a symbol of the bars, which is then

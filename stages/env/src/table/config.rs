@@ -11,7 +11,6 @@ use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_core::config;
 use std::collections::BTreeSet;
 
 /// The maximum number of symbols whose weights an action has.
@@ -21,7 +20,7 @@ pub(crate) const MAX_TERMS: usize = 32;
 /// The largest position in absolute value.
 const MAX_POSITION: f64 = 100.0;
 
-config! {
+stages_core::settings! {
     /// Configuration of `env/table`. A column is named as in the table.
     pub struct TableConfig {
         /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and
@@ -86,7 +85,7 @@ config! {
     }
 }
 
-config! {
+stages_core::settings! {
     /// The actions.
     pub struct TableActions {
         /// The kind. With `discrete` and `continuous` an episode has one symbol, with `weights` all.

@@ -6,11 +6,10 @@ use crate::panel::Estimate;
 use crate::performance::{LEAST_OBSERVATIONS, interval_95, mean_and_deviation};
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 use stages_core::ConfigProblem;
-use stages_core::config;
 use stages_core::names;
 use stages_numerics::random::Random;
 
-config! {
+stages_core::settings! {
     /// The rules of a verdict.
     pub struct VerdictConfig {
         /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry

@@ -27,17 +27,6 @@ pub struct BenchRow {
     pub floor: f64,
 }
 
-/// The results of [`bench`].
-#[derive(Clone, Debug, Serialize)]
-pub struct Bench {
-    /// The number of symbols.
-    pub symbols: usize,
-    /// The number of bars of each symbol.
-    pub bars: usize,
-    /// One row for each feature and number of threads.
-    pub rows: Vec<BenchRow>,
-}
-
 /// The bars of a simulated symbol.
 pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
     let mut random = Random::new(&[9, symbol as u64]);
@@ -206,7 +195,7 @@ impl Panel {
 /// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each on one thread, and all
 /// together on one thread and on rayon's current pool, in parallel over symbols and features as in the
 /// stages.
-pub fn bench(symbols: usize, bars: usize) -> Bench {
+pub fn bench(symbols: usize, bars: usize) -> Vec<BenchRow> {
     let panel = Panel::new(symbols, bars);
     let features = cases();
     let mut rows = Vec::new();
@@ -216,5 +205,5 @@ pub fn bench(symbols: usize, bars: usize) -> Bench {
         }
     }
     rows.extend(panel.rows("all", &features));
-    Bench { symbols, bars, rows }
+    rows
 }

@@ -3,5 +3,5 @@
 mod columns;
 mod stage;
 
-pub use columns::{Bench, BenchRow, Named, bench, bench_finrl, cases, sample_bars};
+pub use columns::{BenchRow, Named, bench, bench_finrl, cases, sample_bars};
 pub use stage::bench_stage;

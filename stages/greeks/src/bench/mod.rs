@@ -2,13 +2,11 @@
 //! over the same [`cases`].
 
 mod book;
-mod case;
 mod cases;
 mod surface;
 
 pub use book::Book;
-pub use case::Case;
-pub use cases::cases;
+pub use cases::{Case, cases};
 
 use serde::Serialize;
 use std::time::Instant;
@@ -22,17 +20,6 @@ pub struct BenchRow {
     pub threads: usize,
     /// Options per second.
     pub per_second: f64,
-    /// Gigabytes per second from and to main memory, if memory bandwidth is the limit.
-    pub gigabytes: Option<f64>,
-}
-
-/// The results of [`bench`].
-#[derive(Clone, Debug, Serialize)]
-pub struct Bench {
-    /// The number of options.
-    pub options: usize,
-    /// One row for each case and number of threads.
-    pub rows: Vec<BenchRow>,
 }
 
 /// The seconds of a run: the best of three, after one to warm up.
@@ -48,30 +35,26 @@ fn seconds(run: impl Fn()) -> f64 {
 }
 
 /// Measures in one run, on one thread and on all of rayon's current pool: Greeks (price and eight
-/// sensitivities) of `options` options streamed through main memory and of as many as fit into the caches,
-/// implied volatilities, and the fit of surfaces. The textbook formula over `libm` is given for
-/// comparison.
-pub fn bench(options: usize) -> Bench {
+/// sensitivities) of `options` options, implied volatilities, American options, and the fit of surfaces.
+pub fn bench(options: usize) -> Vec<BenchRow> {
     let book = Book::new(options);
     let single = rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
     let mut rows = Vec::new();
     for case in cases(&book) {
         let mut row = |threads: usize, seconds: f64| {
-            let per_second = case.options(threads) as f64 / seconds;
             rows.push(BenchRow {
                 what: case.name.clone(),
                 threads,
-                per_second,
-                gigabytes: case.bytes.map(|bytes| bytes * per_second / 1e9),
+                per_second: case.options as f64 / seconds,
             });
         };
         if let Some(single) = &single {
-            row(1, single.install(|| seconds(|| case.run(case.options(1)))));
+            row(1, single.install(|| seconds(|| case.run())));
         }
         let threads = rayon::current_num_threads();
         if threads > 1 {
-            row(threads, seconds(|| case.run(case.options(threads))));
+            row(threads, seconds(|| case.run()));
         }
     }
-    Bench { options, rows }
+    rows
 }

@@ -1,6 +1,6 @@
 //! The speed of fitting implied volatility surfaces.
 
-use super::case::Case;
+use super::cases::Case;
 use crate::numerics::formula::{Contract, black_76};
 use crate::numerics::surface::{Quote, Surface};
 use stages_numerics::random::Random;
@@ -39,7 +39,7 @@ pub(super) fn fit<'a>() -> Case<'a> {
         })
         .collect();
     let name = format!("surface of {EXPIRIES} expiries of {QUOTES} quotes");
-    Case::new(name, EXPIRIES * QUOTES, move |_| {
+    Case::new(name, EXPIRIES * QUOTES, move || {
         black_box(Surface::fit(&book, 6));
     })
 }

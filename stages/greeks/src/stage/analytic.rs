@@ -14,7 +14,6 @@ use arrow_array::RecordBatch;
 use datasets::contract::{Contracts, Exercise};
 use datasets::schema::Column;
 use serde_json::json;
-use stages_core::config;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
     Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
@@ -22,7 +21,7 @@ use stages_core::{
 use stages_numerics::special::exp;
 use std::collections::BTreeMap;
 
-config! {
+stages_core::settings! {
     /// Configuration of `greeks/analytic`.
     pub struct AnalyticConfig {
         /// The pricing model: `black_scholes_merton` or `black_76`.

@@ -14,10 +14,10 @@ mod tests;
 
 use super::embedding::{Embedding, EmbeddingConfig};
 use super::proofs::Goals;
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 use stages_knowledge::word;
 
-config! {
+stages_core::settings! {
     /// Potential-based shaping of the rewards of training, by an embedding of the graph's facts.
     pub struct ShapingConfig {
         /// The factor of the shaping's rewards.

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 use stages_ingest::files::Paths;
 use stages_knowledge::Split;
 use stages_knowledge::text::TripleForm;
 
-config! {
+stages_core::settings! {
 /// Files of facts, rules and queries.
 pub struct KnowledgeBaseConfig {
     /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph,

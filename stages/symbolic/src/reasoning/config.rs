@@ -3,10 +3,10 @@
 use super::play::Choice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 use stages_knowledge::Split;
 
-config! {
+stages_core::settings! {
 /// Configuration of `evaluate/reasoning`.
 pub struct ReasoningConfig {
     /// The queries or problems.

@@ -8,7 +8,6 @@ use crate::stage::yields::Yield;
 use datasets::contract::Exercise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::config;
 
 /// The source of the forward of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +53,7 @@ impl Style {
     }
 }
 
-config! {
+stages_core::settings! {
     /// Configuration of `greeks/implied_volatility`.
     pub struct ImpliedVolatilityConfig {
         /// The exercise style of the contracts: `auto` (by class, as the chain states it), `european` or

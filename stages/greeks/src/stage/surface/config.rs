@@ -1,9 +1,8 @@
 //! The configuration of `greeks/surface`.
 
 use crate::stage::time::TimeConfig;
-use stages_core::config;
 
-config! {
+stages_core::settings! {
     /// Configuration of `greeks/surface`.
     pub struct SurfaceConfig {
         /// Expiries with fewer quotes out of the money than this are not fitted; they have the smile of those

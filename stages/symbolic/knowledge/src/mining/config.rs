@@ -7,7 +7,7 @@ use crate::print;
 use crate::word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, StageError, config};
+use stages_core::{ConfigProblem, StageError};
 
 /// The largest number of counters: some 600 MB.
 const MOST_COUNTS: u64 = 20_000_000;
@@ -23,7 +23,7 @@ pub enum WhereGiven {
     Add,
 }
 
-config! {
+stages_core::settings! {
 /// The rules that are wanted, and the bounds of the search for them.
 pub struct RulesConfig {
     /// The largest number of conditions, up to 3. 0 mines nothing: the knowledge base is passed on as it is.

@@ -1,8 +1,8 @@
 //! The settings of an embedding.
 
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 
-config! {
+stages_core::settings! {
     /// The settings of a ComplEx embedding of the graph's facts of two constants.
     pub struct EmbeddingConfig {
         /// Complex numbers of a vector: a multiple of 8.

@@ -4,9 +4,9 @@ use super::TrainingQueries;
 use super::soft_reward::SoftRewardConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 
-config! {
+stages_core::settings! {
 /// Configuration of path finding.
 pub struct PathConfig {
     /// Steps in an episode; staying is one.

@@ -12,9 +12,9 @@ use super::PathQuery;
 use super::task::PathTask;
 use crate::env::batch::Described as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 
-config! {
+stages_core::settings! {
 /// Rewards of training for entities that are not known to be answers, by an embedding of the graph's facts.
 pub struct SoftRewardConfig {
     /// The difference in score (natural logarithm of probability) from the best known answer at which nothing

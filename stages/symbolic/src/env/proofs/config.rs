@@ -3,9 +3,9 @@
 use crate::env::shaping::ShapingConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 
-config! {
+stages_core::settings! {
 /// Configuration of proof search: a preset, and the settings that differ from it.
 pub struct ProofConfig {
     /// The values of the settings that are not given.

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, config};
+use stages_core::ConfigProblem;
 use stages_knowledge::Split;
 
-config! {
+stages_core::settings! {
     /// Configuration of rule worlds.
     pub struct RulesConfig {
         /// The world whose problems are drawn, where no files are given.
