@@ -1,5 +1,5 @@
 //! Market data: its schemas and units, the layouts that vendors give it, the terms of contracts, data-quality
-//! rules, dates and calendars. No polars here.
+//! rules, dates and calendars.
 
 pub mod calendar;
 pub mod contract;

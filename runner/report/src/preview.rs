@@ -4,10 +4,10 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Entry, Store};
-use flate2::read::MultiGzDecoder;
 use runner_engine::Failure;
 use serde_json::{Value, json};
 use stages_core::table;
+use stages_table_file::packing;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
 
@@ -57,11 +57,15 @@ pub fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Previe
                 let text = String::from_utf8_lossy(&blob[..blob.len().min(TEXT)]).into_owned();
                 Preview::Text(head(&text, rows))
             }
-            Some("gz") if is_text_file(entry.path.trim_end_matches(".gz")) => {
+            Some("gz" | "zst")
+                if is_text_file(entry.path.trim_end_matches(".gz").trim_end_matches(".zst")) =>
+            {
                 let mut start = Vec::new();
                 let blob = store.blob(entry.blob)?;
                 // A truncated or damaged file is shown as far as it can be unpacked.
-                let _ = MultiGzDecoder::new(&blob[..]).take(TEXT as u64).read_to_end(&mut start);
+                if let Ok(reader) = packing::decoder(packing::kind(&blob), &blob[..]) {
+                    let _ = reader.take(TEXT as u64).read_to_end(&mut start);
+                }
                 match start.is_empty() {
                     true => Preview::Nothing,
                     false => Preview::Text(head(&String::from_utf8_lossy(&start), rows)),

@@ -5,14 +5,11 @@ use crate::file_memo::Around;
 use crate::unpack::unpack;
 use datasets::Date;
 use datasets::layout::{ColumnSource, ColumnSources, LayoutFile, Table};
-use polars_io::SerReader;
-use polars_io::csv::read::CsvReadOptions;
 use serde::Serialize;
 use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::fmt::Write as _;
 use std::hint::black_box;
-use std::io::Cursor;
 use std::path::Path;
 use std::time::Instant;
 
@@ -82,11 +79,8 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         .described(Table::Bars)
         .map_err(|problem| StageError::new(problem.message))?;
     let alone = least(|| {
-        let frame = CsvReadOptions::default()
-            .into_reader_with_file_handle(Cursor::new(&packed.bytes))
-            .finish()
-            .map_err(|err| StageError::new(err.to_string()))?;
-        black_box(frame);
+        let rows = stages_delimited::read_inferred(&packed.bytes);
+        black_box(rows.map_err(|fault| StageError::of_fault("bars.csv", &fault))?);
         Ok(())
     })?;
     let ours = least(|| {

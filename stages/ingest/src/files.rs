@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 pub struct Paths(Vec<Location>);
 
 /// The extensions by which tables are found in a directory.
-pub const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
+pub const ENDINGS: &[&str] = &[
+    "csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zst", "zip",
+];
 
 /// The depth to which a directory is searched.
 const DEPTH: usize = 16;

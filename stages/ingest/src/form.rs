@@ -3,15 +3,14 @@
 
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
-use crate::json_text;
 use crate::layout_columns::{numeric, wanted};
-use crate::unpack::{Format, Numbering, Packed};
-use datasets::layout::{Form, Join, Layout, Named, OTHERS, normal};
+use crate::unpack::{Format, Numbering, Packed, Part};
+use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, normal};
 use serde_json::Value;
 use stages_core::StageError;
+use stages_table_file::json;
 use stages_table_file::text::{fields, first_line, separator, text_of};
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ pub(crate) const JOINED: &str = "joined.";
 /// A file whose layout is to be recognised; a JSON document is parsed once for all layouts.
 pub(crate) struct Looked<'p> {
     packed: &'p Packed,
-    document: OnceCell<Option<Value>>,
+    document: Option<Value>,
 }
 
 impl<'p> Looked<'p> {
@@ -30,22 +29,20 @@ impl<'p> Looked<'p> {
     /// # Errors
     /// When the file is a damaged JSON document, or a table without a header.
     pub(crate) fn new(packed: &'p Packed) -> Result<Self, StageError> {
-        let document = OnceCell::new();
-        match packed.format {
-            Format::Json => {
-                let _ = document.set(Some(json_text::document(packed)?));
-            }
+        let document = match packed.format {
+            Format::Json => Some(document(packed)?),
             _ => {
                 frame::header(packed)?;
+                None
             }
-        }
+        };
         Ok(Self { packed, document })
     }
 
     /// The column names that the file has if read in this form; `None` if it cannot have the form.
     pub(crate) fn header(&self, form: &Form) -> Option<Vec<String>> {
         match (self.packed.format, &form.json) {
-            (Format::Json, Some(json)) => json_text::names(self.document.get()?.as_ref()?, json),
+            (Format::Json, Some(rows)) => json::names(self.document.as_ref()?, place(rows)),
             (Format::Json, None) | (_, Some(_)) => None,
             (Format::Parquet, None) => match form.header.is_empty() && form.skip_lines == 0 {
                 true => frame::header(self.packed).ok(),
@@ -82,7 +79,7 @@ impl<'p> Looked<'p> {
             }
         }
         let mut found = Vec::new();
-        if let Some(Some(document)) = self.document.get() {
+        if let Some(document) = &self.document {
             walk("", document, 3, &mut found);
         }
         found
@@ -91,13 +88,51 @@ impl<'p> Looked<'p> {
     /// The column names to show in messages.
     pub(crate) fn shown_header(&self) -> Vec<String> {
         match self.packed.format {
-            Format::Json => match self.document.get() {
-                Some(Some(Value::Object(map))) => map.keys().cloned().collect(),
+            Format::Json => match &self.document {
+                Some(Value::Object(map)) => map.keys().cloned().collect(),
                 _ => Vec::new(),
             },
             _ => frame::header(self.packed).unwrap_or_default(),
         }
     }
+}
+
+/// Parses a JSON document; JSON lines become a list.
+fn document(packed: &Packed) -> Result<Value, StageError> {
+    json::document(&packed.bytes).map_err(|err| {
+        StageError::new(format!("cannot read `{}`: {err}", packed.place))
+            .hint("the JSON document may be damaged or incomplete")
+    })
+}
+
+fn place(form: &JsonRows) -> json::Place<'_> {
+    let (rows, key) = (&form.rows, &form.key);
+    json::Place { rows, key }
+}
+
+/// The rows of a JSON document as columns of text.
+pub(crate) fn json_part(packed: &Packed, form: &JsonRows) -> Result<Part, StageError> {
+    let table = json::table(&document(packed)?, place(form)).ok_or_else(|| {
+        let place = match form.rows.as_str() {
+            "" => "the document",
+            rows => rows,
+        };
+        StageError::new(format!("`{}`: `{place}` is not a list of objects", packed.place)).hint(
+            "`json: { rows: data.options }` of the layout says where the rows are; `key` names the \
+                keys of a map",
+        )
+    })?;
+    let batch = table?;
+    Ok(Part {
+        header: batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect(),
+        columns: (0..batch.num_columns()).collect(),
+        batch,
+    })
 }
 
 /// The offset of the header in the text, and the number of lines before it. The header is the line with the
@@ -162,13 +197,8 @@ impl Lookup {
         let key = names.iter().position(|name| *name == normal(&join.on));
         let key = key.ok_or_else(|| no_key(&packed.place, join))?;
         let frame = Frame::read(packed, |_| true)?;
-        let mut columns: Vec<Vec<String>> = vec![Vec::with_capacity(frame.rows()); names.len()];
-        for (column, name) in columns.iter_mut().zip(&names) {
-            frame.texts(name, |_, text| {
-                column.push(text.to_owned());
-                Ok(())
-            })?;
-        }
+        let column = |name: &String| frame.map(name, |text| Ok(text.to_owned()));
+        let columns: Vec<Vec<String>> = names.iter().map(column).collect::<Result<_, StageError>>()?;
         for row in 0..frame.rows() {
             let values = columns.iter().map(|column| column[row].clone()).collect();
             self.rows.insert(columns[key][row].clone(), values);
@@ -231,7 +261,7 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
     };
     let packed = match (packed.format, &form.json) {
         (Format::Json, Some(json)) => Cow::Owned(Packed {
-            part: Some(Arc::new(json_text::table(packed, json)?)),
+            part: Some(Arc::new(json_part(packed, json)?)),
             ..packed.clone()
         }),
         (Format::Csv, None) if !form.header.is_empty() => {

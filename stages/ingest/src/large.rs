@@ -1,7 +1,7 @@
 //! Reads tables in parts from files that are too large to hold in memory.
 //!
-//! A text (plain or gzip) is cut between records, with the header repeated before every part; a Parquet file
-//! is decoded some rows at a time. Zip archives, JSON documents and layouts that need the whole file
+//! A text (plain, gzip or zstd) is cut between records, with the header repeated before every part; a Parquet
+//! file is decoded some rows at a time. Zip archives, JSON documents and layouts that need the whole file
 //! (preambles, joined tables) are read whole.
 
 use crate::files::name_of;
@@ -11,7 +11,6 @@ use crate::layout_columns::wanted;
 use crate::unpack::{self, Format, Numbering, Packed, Part};
 use arrow_array::RecordBatch;
 use datasets::layout::{Layout, normal};
-use flate2::read::MultiGzDecoder;
 use memchr::{memchr, memchr2_iter};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -80,9 +79,10 @@ impl Sizes {
                 read.map_err(|err| unreadable(path, &err))?;
                 unpack::first(path, &bytes).map(Some)
             }
-            Kind::Gzip => {
+            Kind::Gzip | Kind::Zstd => {
                 let limit = limit_of(&file, path)?;
-                let bytes = packing::inflate(MultiGzDecoder::new(BufReader::new(file)), limit, true)
+                let bytes = packing::decoder(kind, BufReader::new(file))
+                    .and_then(|reader| packing::inflate(reader, limit, true))
                     .map_err(|fault| StageError::of_fault(&place, &fault))?;
                 let packed = unpack::table(place, &name, "", bytes);
                 Ok((packed.format == Format::Csv).then_some(packed))
@@ -124,9 +124,12 @@ impl Sizes {
         };
         match kind {
             Kind::Text => self.text(BufReader::new(file), u64::MAX, path, take),
-            Kind::Gzip => {
+            Kind::Gzip | Kind::Zstd => {
                 let limit = limit_of(&file, path)?;
-                self.text(MultiGzDecoder::new(BufReader::new(file)), limit, path, take)
+                let reader = packing::decoder(kind, BufReader::new(file));
+                let reader =
+                    reader.map_err(|fault| StageError::of_fault(&path.display().to_string(), &fault))?;
+                self.text(reader, limit, path, take)
             }
             Kind::Parquet => self.rows(file, path, layout, take),
             Kind::Zip | Kind::Json => Ok(false),
@@ -304,6 +307,10 @@ mod tests {
         Ok(parts)
     }
 
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        packing::Packing::Zstd.pack(vec![("", bytes.into())]).unwrap()
+    }
+
     fn whole(name: &str, bytes: &[u8]) -> RecordBatch {
         let packed = unpack::unpack(Path::new(name), bytes.to_vec()).unwrap().remove(0);
         parse(&packed, find(Table::Chain, "runner").unwrap(), &Around::default()).unwrap()
@@ -318,6 +325,7 @@ mod tests {
             ("a.csv", csv.as_bytes(), 10),
             ("a.csv", csv.trim_end().as_bytes(), 10),
             ("a.csv.gz", &gzip(csv.as_bytes()), 10),
+            ("a.csv.zst", &zstd(csv.as_bytes()), 10),
             ("a.parquet", &parquet, 9),
         ] {
             let parts = in_parts(name, bytes).unwrap();

@@ -64,5 +64,6 @@ pub(crate) fn numeric(layout: &Layout) -> BTreeSet<String> {
     let name = |mapping: &&Mapping| normal(&mapping.theirs);
     let mut others: BTreeSet<String> = others.iter().map(name).collect();
     others.extend(layout.condition.iter().flat_map(Condition::columns));
+    others.extend(layout.contract_symbol.iter().map(|symbol| normal(&symbol.column)));
     numbers.iter().map(name).filter(|name| !others.contains(name)).collect()
 }

@@ -1,10 +1,10 @@
 //! Stages that read market data.
 //!
 //! Files in any known layout ([`datasets::layout`]), or in one that the pipeline file describes, become
-//! tables of [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip
-//! (with [`stages_table_file`]), [`layout_choice`] determines its layout, `form` turns JSON and other forms
-//! into plain tables, [`frame`] reads CSV and Parquet (CSV with polars, which no other module uses), and the
-//! stage's own module converts columns and applies the rules of [`datasets::quality`]. The table of a file is
+//! tables of [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip, zstd
+//! and zip, [`layout_choice`] determines its layout, `form` turns JSON and other forms into plain tables,
+//! [`frame`] reads the columns (all with [`stages_table_file`]), and the stage's own module converts them and
+//! applies the rules of [`datasets::quality`]. The table of a file is
 //! cached under the digest of its bytes, so only new files are read. Rows are sorted before anything depends
 //! on them, so it does not matter how they were spread over files. Large files are read in parts (`large`),
 //! and chains are made partition by partition ([`chain`]).
@@ -25,14 +25,12 @@ mod form;
 pub mod frame;
 mod header;
 pub mod inspect;
-mod json_text;
 mod large;
 pub mod layout_choice;
 mod layout_columns;
 mod location;
 mod missing_days;
 pub mod options;
-mod parquet_columns;
 pub mod propose;
 mod rates;
 pub mod read;

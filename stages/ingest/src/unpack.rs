@@ -1,10 +1,11 @@
-//! Unpacks files into the bytes of tables: plain, gzip or zip, recognised by the first bytes and not by name.
+//! Unpacks files into the bytes of tables: plain, gzip, zstd or zip, recognised by the first bytes and not by
+//! name.
 
 use crate::files::name_of;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use stages_core::StageError;
-use stages_table_file::packing::{self, HEADER_LIMIT, Kind, TABLE_ENDINGS, Wanted, kind};
+use stages_table_file::packing::{self, HEADER_LIMIT, Kind, PACKED_ENDINGS, TABLE_ENDINGS, Wanted, kind};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,7 +90,7 @@ pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
 fn open(path: &Path, bytes: Vec<u8>, limit: u64, wanted: Wanted) -> Result<Vec<Packed>, StageError> {
     let place = path.display().to_string();
     let name = name_of(path.file_name().unwrap_or_default());
-    if !matches!(kind(&bytes), Kind::Gzip | Kind::Zip) {
+    if !matches!(kind(&bytes), Kind::Gzip | Kind::Zstd | Kind::Zip) {
         return Ok(vec![table(place, &name, "", bytes)]);
     }
     let (_, files) =
@@ -150,8 +151,15 @@ fn stem(name: &str) -> &str {
         let is_known = endings.iter().any(|known| ending.eq_ignore_ascii_case(known));
         is_known.then_some(stem)
     }
-    let name = without(name, &["gz", "zip"]).unwrap_or(name);
+    let name = without(name, &PACKED_ENDINGS).unwrap_or(name);
     without(name, &TABLE_ENDINGS).unwrap_or(name)
+}
+
+/// A file name without the extension of a packed file.
+pub fn without_packing(name: &str) -> &str {
+    name.strip_suffix(".gz")
+        .or_else(|| name.strip_suffix(".zst"))
+        .unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -200,6 +208,7 @@ pub(crate) mod tests {
             ("AAPL.csv", "AAPL"),
             ("BRK.A.csv", "BRK.A"),
             ("BRK.B.CSV.GZ", "BRK.B"),
+            ("BRK.B.csv.zst", "BRK.B"),
             ("aapl.us.txt", "aapl.us"),
             ("SPY.zip", "SPY"),
             ("SPY.parquet", "SPY"),

@@ -103,7 +103,7 @@ fn wrong_types_and_damage() {
             .check("ingest/bars", json!({ "path": "b.parquet" }))
             .unwrap_err()
             .message
-            .contains("cannot read")
+            .contains("cannot be read")
     );
     let nulls = parquet(vec![
         ("date", Arc::new(Date32Array::from(vec![Some(18_047), None]))),

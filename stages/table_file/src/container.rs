@@ -1,15 +1,17 @@
 //! Parquet and Arrow IPC, the latter as files and as streams, with any compression codec.
 
 use crate::Fault;
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::Compression;
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use rayon::prelude::*;
 use std::error::Error;
 use std::io::Cursor;
 
@@ -88,6 +90,39 @@ impl Container {
         write().map_err(|err| Fault::new(format!("cannot be written: {err}"), "leave the column out"))?;
         Ok(bytes)
     }
+}
+
+/// The number of rows of a column that are decoded at a time.
+const ROWS: usize = 1 << 16;
+
+/// The names of all columns of a Parquet file.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn parquet_names(bytes: &Bytes) -> Result<Vec<String>, ParquetError> {
+    let metadata = ArrowReaderMetadata::load(bytes, Default::default())?;
+    let fields = metadata.schema().fields();
+    Ok(fields.iter().map(|field| field.name().clone()).collect())
+}
+
+/// The columns of a Parquet file at `indices`, each in chunks, read in parallel; and the number of rows.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn parquet_columns(
+    bytes: &Bytes,
+    indices: &[usize],
+) -> Result<(Vec<Vec<ArrayRef>>, usize), ParquetError> {
+    let metadata = ArrowReaderMetadata::load(bytes, Default::default())?;
+    let rows = metadata.metadata().file_metadata().num_rows();
+    let column = |&index: &usize| -> Result<Vec<ArrayRef>, ParquetError> {
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes.clone(), metadata.clone());
+        let mask = ProjectionMask::roots(builder.parquet_schema(), [index]);
+        let batches = builder.with_projection(mask).with_batch_size(ROWS).build()?;
+        batches.map(|batch| Ok(batch?.column(0).clone())).collect()
+    };
+    let columns = indices.par_iter().map(column).collect::<Result<_, _>>()?;
+    Ok((columns, usize::try_from(rows).unwrap_or_default()))
 }
 
 #[cfg(test)]

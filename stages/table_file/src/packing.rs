@@ -1,11 +1,12 @@
-//! Packed files: gzip, and zip archives. The kind of a file is detected by its first bytes, not by its name.
+//! Packed files: gzip, zstd, and zip archives. The kind of a file is detected by its first bytes, not by its
+//! name.
 
-use crate::Fault;
+use crate::{DAMAGED, Fault};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use std::borrow::Cow;
-use std::io::{Cursor, Read, Write as _};
+use std::io::{BufRead, Cursor, Read, Write as _};
 use zip::ZipArchive;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -26,16 +27,19 @@ pub const ENTRY_LIMIT: usize = 100_000;
 /// The file name extensions of tables.
 pub const TABLE_ENDINGS: [&str; 7] = ["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson"];
 
+/// The file name extensions of packed files.
+pub const PACKED_ENDINGS: [&str; 3] = ["gz", "zst", "zip"];
+
 /// The number of bytes of a text file that are searched for its header.
 pub const HEADER_LIMIT: u64 = 1 << 20;
-
-const DAMAGED: &str = "the file may be damaged or incomplete";
 
 /// The kind of a file, by its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Gzip.
     Gzip,
+    /// Zstandard.
+    Zstd,
     /// A zip archive.
     Zip,
     /// Parquet.
@@ -50,6 +54,7 @@ pub enum Kind {
 pub fn kind(bytes: &[u8]) -> Kind {
     match bytes {
         [0x1f, 0x8b, ..] => Kind::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Kind::Zstd,
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Zip,
         [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
         _ if begins_json(bytes) => Kind::Json,
@@ -76,6 +81,8 @@ pub enum Packing {
     Plain,
     /// Packed with gzip.
     Gzip,
+    /// Packed with Zstandard.
+    Zstd,
     /// A zip archive.
     Zip,
 }
@@ -108,13 +115,14 @@ pub type Entries<'a> = Vec<(String, Cow<'a, [u8]>)>;
 pub fn unpack(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<(Packing, Entries<'_>), Fault> {
     let is_head = wanted == Wanted::Head;
     match kind(bytes) {
-        Kind::Gzip => {
-            let unpacked = inflate(MultiGzDecoder::new(bytes), limit, is_head)?;
-            match kind(&unpacked) {
-                Kind::Zip | Kind::Gzip => {
+        packed @ (Kind::Gzip | Kind::Zstd) => {
+            let unpacked = inflate(decoder(packed, bytes)?, limit, is_head)?;
+            match (kind(&unpacked), packed) {
+                (Kind::Zip | Kind::Gzip | Kind::Zstd, _) => {
                     Err(Fault::new("is an archive within an archive", "unpack it once"))
                 }
-                _ => Ok((Packing::Gzip, vec![(String::new(), Cow::Owned(unpacked))])),
+                (_, Kind::Gzip) => Ok((Packing::Gzip, vec![(String::new(), Cow::Owned(unpacked))])),
+                _ => Ok((Packing::Zstd, vec![(String::new(), Cow::Owned(unpacked))])),
             }
         }
         Kind::Zip => Ok((Packing::Zip, unzip(bytes, limit, wanted)?)),
@@ -178,6 +186,21 @@ fn is_table(name: &str) -> bool {
         && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
+/// The unpacked bytes of a file of this kind; those of any but a gzip or zstd file are as they are.
+///
+/// # Errors
+/// When there is no memory for the decoder.
+pub fn decoder<'a>(kind: Kind, reader: impl BufRead + 'a) -> Result<Box<dyn Read + 'a>, Fault> {
+    Ok(match kind {
+        Kind::Gzip => Box::new(MultiGzDecoder::new(reader)),
+        Kind::Zstd => Box::new(
+            zstd::stream::read::Decoder::with_buffer(reader)
+                .map_err(|err| Fault::new(format!("cannot be unpacked: {err}"), DAMAGED))?,
+        ),
+        _ => Box::new(reader),
+    })
+}
+
 /// Decompresses up to `limit` bytes; with `is_head`, a text ends after enough bytes for its header.
 pub fn inflate(mut reader: impl Read, limit: u64, is_head: bool) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
@@ -217,6 +240,10 @@ impl Packing {
                 let written = encoder.write_all(&first(files).unwrap_or_default());
                 written.and_then(|()| encoder.finish()).map_err(ZipError::from)
             }
+            Self::Zstd => {
+                let bytes = first(files).unwrap_or_default();
+                zstd::stream::encode_all(&*bytes, 1).map_err(ZipError::from)
+            }
             Self::Zip => zip_of(files),
         };
         packed.map_err(|err| Fault::new(format!("cannot be packed: {err}"), "see whether there is memory"))
@@ -245,7 +272,7 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         let text = b"1,2\n".repeat(1000);
-        for packing in [Packing::Plain, Packing::Gzip, Packing::Zip] {
+        for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd, Packing::Zip] {
             let packed = packing.pack(vec![("a.csv", Cow::Borrowed(&text))]).unwrap();
             let (found, files) = unpack(&packed, 4000, Wanted::All).unwrap();
             assert_eq!((found, &*files[0].1), (packing, &*text));

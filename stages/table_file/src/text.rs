@@ -1,112 +1,100 @@
-//! Scans delimited text: its separator, its fields, rows of the wrong length, empty lines, and the lines on
-//! which rows begin.
+//! Scans delimited text: its separator, its fields, the first fault in it, and the lines on which rows begin.
 
-use memchr::{memchr, memchr_iter};
+use crate::Fault;
+use memchr::{memchr, memchr_iter, memchr2_iter};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// The separators considered in text tables.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// What a scan finds out about a text table.
-pub struct Shape {
-    /// The first record with another number of fields than the header, and that number.
-    pub uneven: Option<(usize, usize)>,
-    /// True if there may be empty lines.
-    pub has_empty: bool,
+/// The minimum number of bytes of a text that is checked in one piece.
+const PART: usize = 1 << 20;
+
+/// Returns whether a text is UTF-8, has no empty line, and all its records have this number of fields. Its
+/// parts are checked in parallel.
+pub fn is_regular(text: &[u8], separator: u8, fields: usize) -> bool {
+    let is_even = |part: &[u8]| {
+        if memchr(b'"', part).is_some() {
+            let mut is_even = true;
+            records(part, separator, |_, found| {
+                is_even = found == fields;
+                is_even
+            });
+            return is_even && !begins_empty(part) && !has_empty_line(part);
+        }
+        let part = part.strip_suffix(b"\n").unwrap_or(part);
+        let mut start = 0;
+        memchr_iter(b'\n', part).chain([part.len()]).all(|end| {
+            let line = &part[std::mem::replace(&mut start, end + 1)..end];
+            !matches!(line, b"" | b"\r") && count_of(separator, line) + 1 == fields
+        })
+    };
+    parts(text)
+        .par_iter()
+        .all(|part| std::str::from_utf8(part).is_ok() && is_even(part))
 }
 
-/// Scans a text in parallel parts; `header` is the number of fields of the header.
-///
-/// # Errors
-/// The row (from 1) at which the text is not a valid table.
-pub fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
-    let quoted = memchr(b'"', text).is_some();
-    let mut parts = Vec::new();
-    let mut rest = text;
+/// Cuts a text into parts of whole records.
+fn parts(text: &[u8]) -> Vec<&[u8]> {
+    let (mut parts, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         let least = PART.min(rest.len());
-        let end = memchr(b'\n', &rest[least..]).map_or(rest.len(), |end| least + end + 1);
-        let (part, later) = rest.split_at(end);
+        let mut quoted = memchr_iter(b'"', &rest[..least]).count() % 2 == 1;
+        let end = memchr2_iter(b'"', b'\n', &rest[least..]).find(|at| {
+            let is_quote = rest[least + at] == b'"';
+            quoted ^= is_quote;
+            !is_quote && !quoted
+        });
+        let (part, later) = rest.split_at(end.map_or(rest.len(), |end| least + end + 1));
         parts.push(part);
         rest = later;
     }
-    let look = |part: &[u8]| match std::str::from_utf8(part) {
-        Err(err) => Err(1 + lines_in(&part[..err.valid_up_to()])),
-        Ok(_) if quoted => Ok(Lines::default()),
-        Ok(_) => Ok(Lines::of(part, separator, header)),
-    };
-    let looked: Vec<Result<Lines, usize>> = parts.par_iter().map(|part| look(part)).collect();
+    parts
+}
+
+/// The first line of a text that is not UTF-8 or, if all are, the first record with another number of fields
+/// than the header.
+pub fn fault(text: &[u8], separator: u8, header: usize) -> Option<Fault> {
+    if let Err(err) = std::str::from_utf8(text) {
+        return Some(not_text(
+            text,
+            1 + memchr_iter(b'\n', &text[..err.valid_up_to()]).count(),
+        ));
+    }
     let mut uneven = None;
-    let mut has_empty = false;
-    let mut before = 0;
-    for (part, lines) in parts.into_iter().zip(looked) {
-        // The line numbers of earlier parts are only needed if there is a fault.
-        match lines {
-            Ok(lines) => {
-                has_empty |= lines.has_empty;
-                if uneven.is_none()
-                    && let Some((line, fields)) = lines.uneven
-                {
-                    uneven = Some((lines_in(&text[..before]) + line, fields));
-                }
-            }
-            Err(row) => return Err(lines_in(&text[..before]) + row),
-        }
-        before += part.len();
-    }
-    if quoted {
-        uneven = uneven_row(text, separator, header);
-    }
-    Ok(Shape {
-        uneven,
-        has_empty: quoted || (has_empty && has_empty_line(text)),
+    records(text, separator, |row, found| {
+        uneven = (found != header).then_some((row, found));
+        uneven.is_none()
+    });
+    uneven.map(|(row, found)| Fault {
+        row: Some(row),
+        ..Fault::new(
+            format!("{found} fields under a header of {header}"),
+            match found > header {
+                true => "a text that holds the separator must stand in quotes",
+                false => "the row is cut off; the file may be incomplete",
+            },
+        )
     })
 }
 
-/// The minimum number of bytes of a text that is scanned in one piece.
-pub const PART: usize = 1 << 20;
-
-fn lines_in(text: &[u8]) -> usize {
-    text.iter().filter(|b| **b == b'\n').count()
-}
-
-/// What a scan finds out about lines without quotes.
-#[derive(Default)]
-struct Lines {
-    /// The first line with another number of fields than the header, counted from 1, and that number.
-    uneven: Option<(usize, usize)>,
-    has_empty: bool,
-}
-
-impl Lines {
-    fn of(text: &[u8], separator: u8, header: usize) -> Self {
-        let mut has_empty = false;
-        let mut start = 0;
-        // The end of the text also ends a line.
-        for (i, end) in memchr_iter(b'\n', text).chain([text.len()]).enumerate() {
-            let line = &text[start..end];
-            start = end + 1;
-            if matches!(line, b"" | b"\r") {
-                has_empty |= end < text.len();
-            } else {
-                let fields = 1 + count_of(separator, line);
-                if fields != header {
-                    let uneven = Some((i + 1, fields));
-                    return Self { uneven, has_empty };
-                }
-            }
-        }
-        Self {
-            uneven: None,
-            has_empty,
-        }
+/// The fault of a file whose text is not UTF-8 on the line `row`.
+pub fn not_text(bytes: &[u8], row: usize) -> Fault {
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Fault::new("is UTF-16, and not UTF-8", "convert it: `iconv -f UTF-16 -t UTF-8`");
+    }
+    let hint = "CSV and JSON (UTF-8, perhaps gzip, zstd or zip) and Parquet files are read; `iconv -f LATIN1 -t \
+        UTF-8` converts others";
+    Fault {
+        row: Some(row),
+        ..Fault::new("the text is not UTF-8", hint)
     }
 }
 
 /// The number of occurrences of a byte in a text, counted eight bytes at a time, since lines are too short
 /// for wider steps.
-pub fn count_of(byte: u8, text: &[u8]) -> usize {
+fn count_of(byte: u8, text: &[u8]) -> usize {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let all = u64::from(byte) * 0x0101_0101_0101_0101;
     let (words, rest) = text.as_chunks::<8>();
@@ -216,18 +204,6 @@ fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> boo
     }
 }
 
-/// The first record with another number of fields than the header, and that number.
-fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize)> {
-    let mut found = None;
-    records(text, separator, |line, fields| {
-        if fields != header {
-            found = Some((line, fields));
-        }
-        found.is_none()
-    });
-    found
-}
-
 /// The line on which data row `row` (counted from 0) begins.
 pub fn line_of(text: &[u8], row: usize) -> usize {
     let (mut seen, mut at) = (0, row + 2);
@@ -240,4 +216,50 @@ pub fn line_of(text: &[u8], row: usize) -> usize {
         true
     });
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_found_in_any_part() {
+        for line in ["12,345\n", "\"1\n2\",345\n"] {
+            let (breaks, lines) = (line.matches('\n').count(), 3 * PART / line.len());
+            assert!(is_regular(line.repeat(lines).as_bytes(), b',', 2));
+            assert!(is_regular(line.repeat(lines).trim_end().as_bytes(), b',', 2));
+            for place in [1, lines / 2, lines - 1] {
+                let with = |wrong: &[u8]| {
+                    let lines = [line.repeat(place), line.repeat(lines - place)];
+                    [lines[0].as_bytes(), wrong, lines[1].as_bytes()].concat()
+                };
+                for wrong in ["12\n", "1,2,3\n"] {
+                    let text = with(wrong.as_bytes());
+                    assert!(!is_regular(&text, b',', 2));
+                    let found = fault(&text, b',', 2).unwrap();
+                    assert_eq!(found.row, Some(breaks * place + 1));
+                    assert!(found.what.starts_with(&wrong.split(',').count().to_string()));
+                }
+                assert!(!is_regular(&with(b"\n"), b',', 2));
+                assert_eq!(fault(&with(b"\n"), b',', 2), None);
+                let text = with(b"\xff,2\n");
+                assert!(!is_regular(&text, b',', 2));
+                assert_eq!(fault(&text, b',', 2), Some(not_text(&text, breaks * place + 1)));
+            }
+        }
+    }
+
+    #[test]
+    fn separators_are_counted() {
+        for text in [
+            "",
+            ",",
+            "a,b",
+            "1,2,3,4,5,6,7,,",
+            "012345,,",
+            "\u{2c2c},\u{ac2c},,,,,,,",
+        ] {
+            assert_eq!(count_of(b',', text.as_bytes()), text.matches(',').count());
+        }
+    }
 }

@@ -109,8 +109,12 @@ pub(crate) fn unpack<'a>(path: &str, bytes: &'a [u8]) -> Result<(Packing, packin
             None => fault.what,
         })?;
     if packing != Packing::Zip {
-        let name = path.strip_suffix(".gz").filter(|_| packing == Packing::Gzip);
-        name.unwrap_or(path).clone_into(&mut files[0].0);
+        let ending = match packing {
+            Packing::Gzip => ".gz",
+            Packing::Zstd => ".zst",
+            Packing::Plain | Packing::Zip => "",
+        };
+        path.strip_suffix(ending).unwrap_or(path).clone_into(&mut files[0].0);
     }
     Ok((packing, files))
 }

@@ -29,7 +29,7 @@ pub(super) const COLUMNS: [(&str, &[&str]); 6] = [
 #[serde(default, deny_unknown_fields)]
 pub struct CorporateActionsConfig {
     /// The files: a path, a directory, a glob, a URL, or a list of them; empty for none. CSV or Parquet,
-    /// plain, `.gz` or `.zip`; with named columns, Yahoo's history, or Lean's factor and map files.
+    /// plain, `.gz`, `.zst` or `.zip`; with named columns, Yahoo's history, or Lean's factor and map files.
     pub path: Paths,
     /// The form of the files: `auto` (by their first line), `columns` (one's own and Yahoo's) or `lean`.
     pub format: ActionFormat,

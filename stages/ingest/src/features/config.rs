@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeaturesConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or
-    /// `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz`,
+    /// `.zst` or `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
     /// The column of dates; empty for `date`, `datadate` or `day`.
     pub date: String,

@@ -34,8 +34,8 @@ use std::sync::Arc;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RatesConfig {
     /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or
-    /// `{ url: …, blake3: … }`), or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required,
-    /// unless the input `table` is connected.
+    /// `{ url: …, blake3: … }`), or a list of them; CSV, JSON or Parquet, plain, `.gz`, `.zst` or `.zip`.
+    /// Required, unless the input `table` is connected.
     pub path: Paths,
     /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts`
     /// lists them), the path of a layout file (`./my_vendor.yaml`), or its keys:

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz` or
-    /// `.zip`. Required, unless the input `table` is connected.
+    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz`,
+    /// `.zst` or `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
     /// The column of the instants at which rows are known: days, or days with a time. Empty for `datetime`,
     /// `timestamp`, `date`, `datadate` or `day`.

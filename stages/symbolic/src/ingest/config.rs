@@ -11,12 +11,12 @@ stages_core::settings! {
 /// Files of facts, rules and queries.
 pub struct KnowledgeBaseConfig {
     /// A folder whose files have the usual names: `facts`, `graph`, `background` and `rules` are the graph,
-    /// `train`, `valid` (or `dev`) and `test` the queries, with any ending of a form, and `.gz`. Other files
-    /// are not read. Files of the fields below are added.
+    /// `train`, `valid` (or `dev`) and `test` the queries, with any ending of a form, and `.gz` or `.zst`.
+    /// Other files are not read. Files of the fields below are added.
     pub folder: String = String::new(),
     /// The files of facts and rules that proofs and paths may use: a path, a glob, a URL, or a list of them;
-    /// plain, `.gz` or `.zip`. Clauses are numbered in the order of the list, in each file from top to
-    /// bottom.
+    /// plain, `.gz`, `.zst` or `.zip`. Clauses are numbered in the order of the list, in each file from top
+    /// to bottom.
     pub graph: Paths = Paths::default(),
     /// The files of queries to train on. A query is a fact, stated not to hold where `\+` stands before it or
     /// its label is 0; or a goal list, `?- p(X), q(X).`

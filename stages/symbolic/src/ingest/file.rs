@@ -21,7 +21,7 @@ enum Form {
 }
 
 fn form(config: &KnowledgeBaseConfig, name: &str) -> Form {
-    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let name = unpack::without_packing(name);
     let ending = name
         .rsplit_once('.')
         .map_or("", |(_, ending)| ending)

@@ -77,7 +77,7 @@ pub(super) fn sources(config: &KnowledgeBaseConfig, base: &Path) -> Result<Vec<S
 /// The field that takes a file of that name, and its name without endings.
 fn purpose(name: &str) -> Option<(&'static str, &'static str)> {
     let name = name.to_ascii_lowercase();
-    let (stem, ending) = name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?;
+    let (stem, ending) = stages_ingest::unpack::without_packing(&name).rsplit_once('.')?;
     if !ENDINGS.contains(&ending) {
         return None;
     }

@@ -1,58 +1,15 @@
-//! Reads the columns of a Parquet file in parallel, as they are stored, and converts them to the types that
-//! layouts need.
+//! A column of a table, and the conversion of its values to the types that layouts need.
 
-use crate::unpack::Packed;
 use crate::value::in_range;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::cast;
-use arrow_schema::ArrowError;
-use arrow_schema::{DataType, TimeUnit};
-use bytes::Bytes;
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 use datasets::Date;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
-use rayon::prelude::*;
 
-/// The number of rows decoded at a time.
-const ROWS: usize = 1 << 16;
-
-/// A stored column, in chunks.
-pub(crate) struct Stored(Vec<ArrayRef>);
-
-/// The names of all columns.
-///
-/// # Errors
-/// When the file is damaged.
-pub(crate) fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
-    let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
-    let fields = metadata.schema().fields();
-    Ok(fields.iter().map(|field| field.name().clone()).collect())
-}
-
-/// The columns at `indices`, and the number of rows.
-///
-/// # Errors
-/// When the file is damaged.
-pub(crate) fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
-    let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
-    let rows = metadata.metadata().file_metadata().num_rows();
-    let read = |&index: &usize| column(packed.bytes.clone(), metadata.clone(), index);
-    let columns: Vec<Stored> = indices.par_iter().map(read).collect::<Result<_, _>>()?;
-    Ok((columns, usize::try_from(rows).unwrap_or_default()))
-}
-
-fn column(bytes: Bytes, metadata: ArrowReaderMetadata, index: usize) -> Result<Stored, ParquetError> {
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
-    let mask = ProjectionMask::roots(builder.parquet_schema(), [index]);
-    let mut chunks = Vec::new();
-    for batch in builder.with_projection(mask).with_batch_size(ROWS).build()? {
-        chunks.push(batch?.column(0).clone());
-    }
-    Ok(Stored(chunks))
-}
+/// A column, in chunks: as Parquet stores it, or texts or numbers.
+pub(super) struct Column(pub Vec<ArrayRef>);
 
 /// The shortest decimal that rounds to `number` in single precision, as a double.
 fn shortest(number: f32) -> f64 {
@@ -63,19 +20,14 @@ fn shortest(number: f32) -> f64 {
     number.to_string().parse().unwrap_or_else(|_| f64::from(number))
 }
 
-impl Stored {
-    /// A column of a single chunk.
-    pub(crate) fn of(column: ArrayRef) -> Self {
-        Self(vec![column])
-    }
-
+impl Column {
     /// The type of the values; `Null` for a column without rows.
-    pub(crate) fn data_type(&self) -> &DataType {
+    pub(super) fn data_type(&self) -> &DataType {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
     }
 
     /// Returns whether the values are texts.
-    pub(crate) fn is_text(&self) -> bool {
+    pub(super) fn is_text(&self) -> bool {
         match self.data_type() {
             DataType::Dictionary(_, values) => values.is_string(),
             ty => ty.is_string(),
@@ -83,13 +35,22 @@ impl Stored {
     }
 
     /// True if the values are numbers, or all are missing.
-    pub(crate) fn is_numeric(&self) -> bool {
+    pub(super) fn is_numeric(&self) -> bool {
         self.data_type().is_numeric() || *self.data_type() == DataType::Null
     }
 
     /// True if the values are numbers of single precision.
-    pub(crate) fn is_single_precision(&self) -> bool {
+    pub(super) fn is_single_precision(&self) -> bool {
         *self.data_type() == DataType::Float32
+    }
+
+    /// The type of the values, in words.
+    pub(super) fn type_name(&self) -> String {
+        match self.data_type() {
+            DataType::Boolean => "bool".to_owned(),
+            _ if self.is_text() => "text".to_owned(),
+            ty => ty.to_string(),
+        }
     }
 
     /// The values as numbers, NaN where missing. Single-precision numbers become their shortest decimals:
@@ -97,7 +58,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion.
-    pub(crate) fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
+    pub(super) fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
             if let Some(numbers) = chunk.as_primitive_opt::<Float32Type>() {
@@ -120,7 +81,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion.
-    pub(crate) fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
+    pub(super) fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
         let mut dates = Vec::new();
         for chunk in &self.0 {
             let a_day = match chunk.data_type() {
@@ -147,7 +108,7 @@ impl Stored {
     ///
     /// # Errors
     /// When the type has no conversion; otherwise the first error that `take` returns.
-    pub(crate) fn texts<E: From<ArrowError>>(
+    pub(super) fn texts<E: From<ArrowError>>(
         &self,
         mut take: impl FnMut(usize, Option<&str>) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -1,0 +1,299 @@
+//! A vendor's table as columns. Every value that cannot be read is an error that names file, row and column.
+//!
+//! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file
+//! has no header row, so that its first row is 1.
+
+mod column;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use self::column::Column;
+use crate::unpack::{Format, Numbering, Packed, Part};
+use crate::value::shown;
+use arrow_array::{Array as _, ArrayRef, StringArray};
+use bytes::Bytes;
+use datasets::layout::{Condition, normal};
+use stages_core::StageError;
+use stages_table_file::text::{fields, first_line, line_of, not_text, separator, text_of};
+use stages_table_file::{Fault, parquet_columns, parquet_names};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The column names in a table's header, unchanged.
+///
+/// # Errors
+/// When the header is missing or unreadable.
+pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
+    if let Some(part) = &packed.part {
+        return Ok(part.header.clone());
+    }
+    match packed.format {
+        Format::Json => Err(
+            StageError::new(format!("`{}` is a JSON document, and no table", packed.place))
+                .hint("`layout: { json: { rows: … }, … }` says where its rows are"),
+        ),
+        Format::Csv => {
+            let line = first_line(text_of(&packed.bytes));
+            let line = std::str::from_utf8(line).map_err(|_| of_fault(packed, not_text(&packed.bytes, 1)))?;
+            StageError::new(format!("`{}` has no header", packed.place))
+                .hint("the first line must name the columns")
+                .when(line.trim().is_empty())?;
+            Ok(fields(line, separator(line)))
+        }
+        Format::Parquet => guarded(&packed.place, || parquet_names(&packed.bytes)),
+    }
+}
+
+/// Refuses a header with two wanted columns of the same name, since only one of them could be read.
+///
+/// # Errors
+/// When a wanted name is repeated.
+pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (i, name) in header.iter().enumerate() {
+        if let Some(first) = seen.insert(normal(name), i)
+            && wanted(&normal(name))
+        {
+            return Err(StageError::new(format!(
+                "`{place}` has two columns `{}`: the columns {} and {}",
+                shown(name.trim()),
+                first + 1,
+                i + 1
+            ))
+            .hint("rename or remove one of them in the file: names are compared without case and blanks"));
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a vendor's table that are read.
+pub struct Frame {
+    place: String,
+    /// The text whose lines number the rows; `None` for Parquet and JSON.
+    text: Option<Bytes>,
+    numbering: Numbering,
+    names: Vec<String>,
+    columns: Vec<Column>,
+    /// The number of rows in the columns, before any selection.
+    all_rows: usize,
+    /// The indices of the selected rows, in order; `None` if all are selected.
+    kept: Option<Vec<usize>>,
+    /// Values that stand for missing ones, in addition to the usual.
+    missing: Vec<String>,
+}
+
+impl Frame {
+    /// Reads the columns whose normalised names ([`normal`]) are wanted.
+    ///
+    /// # Errors
+    /// When the table is damaged, or a row and the header differ in their number of fields.
+    pub fn read(packed: &Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
+        Self::read_with_numbers(packed, wanted, |_| false)
+    }
+
+    /// Reads the columns whose normalised names ([`normal`]) are wanted. Columns for which `is_number` holds
+    /// are parsed as numbers at once if all their values are plain numbers.
+    ///
+    /// # Errors
+    /// When the table is damaged, or a row and the header differ in their number of fields.
+    pub fn read_with_numbers(
+        packed: &Packed,
+        wanted: impl Fn(&str) -> bool,
+        is_number: impl Fn(&str) -> bool,
+    ) -> Result<Self, StageError> {
+        let header = header(packed)?;
+        check_unique(&packed.place, &header, &wanted)?;
+        let mut names: Vec<String> = Vec::new();
+        let mut indices = Vec::new();
+        let mut numbers = Vec::new();
+        for (i, name) in header.iter().enumerate() {
+            let name = normal(name);
+            if wanted(&name) {
+                if is_number(&name) {
+                    numbers.push(i);
+                }
+                names.push(name);
+                indices.push(i);
+            }
+        }
+        let (text, (columns, rows)) = match (&packed.part, packed.format) {
+            (Some(part), _) => (None, stored(part, &indices)),
+            (None, Format::Csv) => {
+                let text = packed.bytes.slice_ref(text_of(&packed.bytes));
+                let columns = stages_delimited::read(&text, &header, &indices, &numbers)
+                    .map_err(|fault| of_fault(packed, fault))?;
+                let rows = columns.iter().take(1).flatten().map(|part| part.len()).sum();
+                (Some(text), (columns, rows))
+            }
+            (None, Format::Parquet | Format::Json) => {
+                let read = || parquet_columns(&packed.bytes, &indices);
+                (None, guarded(&packed.place, read)?)
+            }
+        };
+        StageError::new(format!(
+            "`{}` cannot be read: its header and its columns differ",
+            packed.place
+        ))
+        .when(columns.len() != names.len())?;
+        Ok(Self {
+            place: packed.place.clone(),
+            text,
+            numbering: packed.numbering,
+            names,
+            all_rows: rows,
+            columns: columns.into_iter().map(Column).collect(),
+            kept: None,
+            missing: Vec::new(),
+        })
+    }
+
+    /// Treats the given values as missing ones too.
+    #[must_use]
+    pub fn with_missing(mut self, missing: &[String]) -> Self {
+        self.missing = missing.to_vec();
+        self
+    }
+
+    /// Selects the rows that satisfy a condition.
+    ///
+    /// # Errors
+    /// When the table lacks a column of the condition.
+    pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
+        let mut keep = vec![true; self.all_rows];
+        for comparison in &condition.all {
+            self.texts(&comparison.column, |row, text| {
+                keep[row] &= comparison.holds(text);
+                Ok(())
+            })?;
+        }
+        let kept: Vec<usize> = (0..keep.len()).filter(|row| keep[*row]).collect();
+        self.kept = (kept.len() < keep.len()).then_some(kept);
+        Ok(())
+    }
+
+    /// The values of the selected rows, from the values of all rows.
+    fn select<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
+        match &self.kept {
+            Some(kept) => kept.iter().map(|row| values[*row]).collect(),
+            None => values,
+        }
+    }
+
+    /// The number of selected rows.
+    pub fn rows(&self) -> usize {
+        self.kept.as_ref().map_or(self.all_rows, Vec::len)
+    }
+
+    /// Joins columns of a second table: `names` are its columns, with whether each is wanted, and `find`
+    /// gives its row for a key in the column `on`. Returns the number of rows with a match.
+    pub fn join<'t>(
+        &mut self,
+        on: &str,
+        names: impl Iterator<Item = (String, bool)>,
+        find: impl Fn(&str) -> Option<&'t [String]>,
+    ) -> Result<usize, StageError> {
+        let rows = self.map(on, |key| Ok(find(key)))?;
+        for (i, (name, _)) in names.enumerate().filter(|(_, (_, is_wanted))| *is_wanted) {
+            let values = rows.iter().map(|row| row.map(|row| row[i].as_str()));
+            self.names.push(name);
+            self.columns
+                .push(Column(vec![Arc::new(values.collect::<StringArray>())]));
+        }
+        Ok(rows.iter().flatten().count())
+    }
+
+    /// Returns whether the table has the column.
+    pub fn has(&self, theirs: &str) -> bool {
+        self.names.contains(&normal(theirs))
+    }
+
+    /// Returns whether a column stores numbers in single precision, which are read as their shortest
+    /// decimals.
+    pub fn is_single_precision(&self, theirs: &str) -> bool {
+        matches!(self.column(theirs), Ok(column) if column.is_single_precision())
+    }
+
+    fn column(&self, theirs: &str) -> Result<&Column, StageError> {
+        let name = normal(theirs);
+        let i = self.names.iter().position(|n| *n == name);
+        i.map(|i| &self.columns[i])
+            .ok_or_else(|| StageError::new(format!("`{}` has no column `{theirs}`", self.place)))
+    }
+
+    /// An error about the value in a row of the column `theirs`.
+    pub fn error(&self, row: usize, theirs: &str, what: &str) -> StageError {
+        let row = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        let row = match (&self.text, self.numbering) {
+            (Some(text), Numbering::Lines(before)) => line_of(text, row).saturating_add_signed(before),
+            (_, Numbering::RowsAfter(before)) => before + row + 1,
+            _ => row + 1,
+        };
+        StageError::new(format!("`{}`, row {row}, column `{theirs}`: {what}", self.place))
+    }
+
+    /// Passes every value as trimmed text to `take`, empty where missing.
+    ///
+    /// # Errors
+    /// The first error that `take` returns.
+    pub fn texts(
+        &self,
+        theirs: &str,
+        mut take: impl FnMut(usize, &str) -> Result<(), StageError>,
+    ) -> Result<(), StageError> {
+        let mut kept = self
+            .kept
+            .as_ref()
+            .map(|kept| kept.iter().copied().enumerate().peekable());
+        let trimmed = |at: usize, text: Option<&str>| {
+            let row = match &mut kept {
+                Some(kept) => kept.next_if(|(_, kept)| *kept == at).map(|(row, _)| row),
+                None => Some(at),
+            };
+            row.map_or(Ok(()), |row| take(row, text.unwrap_or_default().trim()))
+        };
+        self.column(theirs)?.texts(trimmed)
+    }
+
+    /// The values that `make` gives for the trimmed texts of a column, which are empty where missing.
+    ///
+    /// # Errors
+    /// The first problem that `make` returns, with the place of the text.
+    pub fn map<T>(
+        &self,
+        theirs: &str,
+        mut make: impl FnMut(&str) -> Result<T, String>,
+    ) -> Result<Vec<T>, StageError> {
+        let mut values = Vec::with_capacity(self.rows());
+        self.texts(theirs, |row, text| {
+            values.push(make(text).map_err(|what| self.error(row, theirs, &what))?);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+}
+
+/// Reads with a library, whose panics on damaged bytes become errors.
+pub(crate) fn guarded<T, E: fmt::Display>(
+    place: &str,
+    read: impl FnOnce() -> Result<T, E>,
+) -> Result<T, StageError> {
+    stages_table_file::guarded(read).map_err(|fault| StageError::of_fault(place, &fault))
+}
+
+/// The error for a fault in a text, whose rows are counted from the first line of the file.
+fn of_fault(packed: &Packed, mut fault: Fault) -> StageError {
+    if let Numbering::Lines(before) = packed.numbering {
+        fault.row = fault.row.map(|row| row.saturating_add_signed(before));
+    }
+    StageError::of_fault(&packed.place, &fault)
+}
+
+/// The columns of a part of a file at the given indices of the header, and the number of rows.
+fn stored(part: &Part, indices: &[usize]) -> (Vec<Vec<ArrayRef>>, usize) {
+    let place = |index: &usize| part.columns.iter().position(|column| column == index);
+    let columns = indices.iter().filter_map(place);
+    let columns = columns.map(|at| vec![part.batch.column(at).clone()]);
+    (columns.collect(), part.batch.num_rows())
+}
