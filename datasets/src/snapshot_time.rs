@@ -61,6 +61,9 @@ impl fmt::Display for SnapshotTime {
 pub struct TimeZone(Tz);
 
 impl TimeZone {
+    /// Coordinated universal time.
+    pub const UTC: Self = Self(Tz::UTC);
+
     /// The zone with an IANA name such as `America/New_York`; `None` if there is no such zone.
     pub fn named(name: &str) -> Option<Self> {
         name.parse().ok().map(Self)

@@ -10,7 +10,7 @@ use runner_history::schedule::{
     Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock,
     Work, names,
 };
-use runner_pipeline::{CatchUp, Schedule, Scheduled, Then, WaitFor, When};
+use runner_pipeline::{CatchUp, Keep, Schedule, Scheduled, Then, WaitFor, When};
 use stages_core::CancelToken;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -130,15 +130,11 @@ fn instant(text: &str) -> DateTime<Utc> {
 impl Machine {
     fn new(now: &str, catch_up: CatchUp) -> Self {
         let schedule = Schedule {
-            when: When::At("18:30".parse().unwrap()),
-            zone: TimeZone::named("America/New_York").unwrap(),
-            calendar: CalendarName::Us,
-            from: None,
-            wait_for: None,
+            at: Some(When::At("18:30".parse().unwrap())),
+            timezone: TimeZone::named("America/New_York"),
+            calendar: Some(CalendarName::Us),
             catch_up,
-            timeout: None,
-            keep_runs: None,
-            then: None,
+            ..Schedule::default()
         };
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -211,7 +207,9 @@ fn line(night: &Night) -> String {
 fn each_trading_day_of_a_year_is_run_once() {
     let mut machine = Machine::new("2026-01-02T12:00:00Z", CatchUp::All);
     machine.scheduled.schedule.from = Some("2026-01-02".parse().unwrap());
-    machine.scheduled.schedule.keep_runs = Some(400);
+    machine.scheduled.schedule.keep = Some(Keep {
+        runs: 400.try_into().unwrap(),
+    });
     // A timer that calls at odd times, far more often than a night is due.
     let mut now = instant("2026-01-01T00:00:00Z");
     while now < instant("2027-01-01T12:00:00Z") {

@@ -31,20 +31,21 @@ mod task_graph;
 mod text;
 
 pub use describe::describe_type::{describe_type, type_json, types};
-pub use describe::kinds::{describe_kind, describe_kinds, kind_json, kinds_json};
+pub use describe::kinds::{
+    describe_kind, describe_kinds, describe_python, kind_json, kinds_json, python_json,
+};
 pub use describe::schema::schema;
 pub use describe::{graph, svg};
 pub use file::config_file;
 pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, names, resolved, scheduled};
-pub use file::notify::{Channel, Email, Notify, Occasion, Shape, Tls, Url};
+pub use file::notify::{Channel, Email, MailAddress, MailServer, Notify, Occasion, Shape, Tls, Url};
 pub use file::track::{Mlflow, Otlp, Track};
 pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
-pub use schedule::{CatchUp, Cron, NightDates, Schedule, Scheduled, Then, WaitFor, When};
+pub use schedule::{CatchUp, Cron, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub use select::{named, select};
 pub use stage::command::{Command, Isolation, LOG_LIMIT, PythonCall, Shell, Tool};
 pub use stage::earlier::{Earlier, EarlierRef, FindEarlier, FindTried, NotFound, RunRef};
 pub use stage::interpolate::command_text;
-pub use stage::python_stage::{describe_python, python_json};
 pub use stage::reference::{Select, parse_reference, same as same_value};
 pub use stage::shims::{is_shim, program_behind};
 pub use task_graph::TaskGraph;
@@ -52,5 +53,5 @@ pub use text::error::{PipelineError, PipelineErrors};
 pub use text::place::Place;
 pub use text::plain::{is_plain_path, plain_path};
 pub use text::suggest::suggest;
-pub use text::typed::Variable;
+pub use text::typed::{Name, Variable};
 pub use text::units::duration;

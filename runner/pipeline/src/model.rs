@@ -1,14 +1,12 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
 use crate::file::notify::Notify;
-use crate::file::registration::RegisterForm;
 use crate::file::track::Track;
-use crate::stage::command::Command;
-use crate::stage::earlier::Earlier;
+use crate::stage::{Command, Earlier};
 use crate::task_graph::TaskGraph;
-use crate::text::place::Place;
-use crate::text::typed::{Name, TextOr};
+use crate::text::{Name, Place, some_text};
 use cache::ArtifactDigest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Provided, Settings, Source};
@@ -104,14 +102,18 @@ impl Node {
 
 /// The `register:` of a stage that makes a policy: `register: NAME`, or `register: { policy: NAME, alias:
 /// ALIAS, max_age: 30d }`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(from = "TextOr<Name, RegisterForm>")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Register {
     /// The name under which the policy is registered.
-    pub policy: String,
+    #[schemars(description = "")]
+    pub policy: Name,
     /// An alias that always points to the newest version, such as `challenger`.
-    pub alias: Option<String>,
-    /// The maximum age at which the policy may act: the time from the end of its training data to a decision.
+    #[schemars(description = "")]
+    pub alias: Option<Name>,
+    /// The age from which on it may not act: `30d`.
+    #[serde(default, deserialize_with = "some_text")]
+    #[schemars(with = "Option<String>", extend("pattern" = "^([0-9]+[smhd])+$"))]
     pub max_age: Option<Duration>,
 }
 

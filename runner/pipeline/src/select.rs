@@ -1,10 +1,8 @@
 //! Selection of stages by command-line arguments.
 
 use crate::model::{Node, Pipeline};
-use crate::stage::reference::parse_reference;
-use crate::text::error::PipelineError;
-use crate::text::source::{Spot, Texts};
-use crate::text::suggest::{list, suggest};
+use crate::stage::parse_reference;
+use crate::text::{PipelineError, Spot, Texts, list, suggest};
 use std::path::PathBuf;
 
 /// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is

@@ -53,23 +53,12 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// Reads a value.
-///
-/// # Errors
-/// The first mistake.
-pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
-    T::deserialize(Reader {
-        value,
-        is_keyed: false,
-    })
-}
-
 /// Reads a value, accepting a struct as a map only, and never as a list of its fields.
 ///
 /// # Errors
 /// The first mistake.
-pub fn read_keyed<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
-    T::deserialize(Reader { value, is_keyed: true })
+pub fn read<T: DeserializeOwned>(value: &Value) -> Result<T, ReadError> {
+    T::deserialize(Reader(value))
 }
 
 impl ReadError {
@@ -156,23 +145,13 @@ fn one_of(known: &[&str]) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'de> {
-    value: &'de Value,
-    is_keyed: bool,
-}
-
-impl<'de> Reader<'de> {
-    /// A reader for a part of the value.
-    fn of(self, value: &'de Value) -> Self {
-        Self { value, ..self }
-    }
-}
+struct Reader<'de>(&'de Value);
 
 impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = ReadError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.value {
+        match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
             Value::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -182,11 +161,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             },
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Array(items) => {
-                let mut access = Items {
-                    items,
-                    next: 0,
-                    reader: self,
-                };
+                let mut access = Items { items, next: 0 };
                 let value = visitor.visit_seq(&mut access)?;
                 if access.next < items.len() {
                     return Err(ReadError::invalid_length(items.len(), &"fewer items"));
@@ -196,13 +171,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Value::Object(entries) => visitor.visit_map(Entries {
                 rest: entries.iter(),
                 value: None,
-                reader: self,
             }),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        match self.value {
+        match self.0 {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
@@ -222,12 +196,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        match self.value {
+        match self.0 {
             Value::String(name) => visitor.visit_enum(Variant { name, value: None }),
             Value::Object(entries) => match single(entries) {
                 Some((name, value)) => visitor.visit_enum(Variant {
                     name,
-                    value: Some(self.of(value)),
+                    value: Some(Reader(value)),
                 }),
                 None => Err(ReadError::invalid_value(Unexpected::Map, &"map with a single key")),
             },
@@ -245,8 +219,8 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        match self.value {
-            Value::Array(_) if self.is_keyed => Err(ReadError::invalid_type(Unexpected::Seq, &visitor)),
+        match self.0 {
+            Value::Array(_) => Err(ReadError::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -281,7 +255,6 @@ fn unexpected(value: &Value) -> Unexpected<'_> {
 struct Items<'de> {
     items: &'de [Value],
     next: usize,
-    reader: Reader<'de>,
 }
 
 impl<'de> SeqAccess<'de> for &mut Items<'de> {
@@ -293,7 +266,7 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
         };
         let at = self.next;
         self.next += 1;
-        let value = seed.deserialize(self.reader.of(item));
+        let value = seed.deserialize(Reader(item));
         value.map(Some).map_err(|err| err.below(&format!("[{at}]")))
     }
 
@@ -305,7 +278,6 @@ impl<'de> SeqAccess<'de> for &mut Items<'de> {
 struct Entries<'de> {
     rest: serde_json::map::Iter<'de>,
     value: Option<(&'de str, &'de Value)>,
-    reader: Reader<'de>,
 }
 
 impl<'de> MapAccess<'de> for Entries<'de> {
@@ -324,7 +296,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
             .value
             .take()
             .ok_or_else(|| ReadError::custom("a value before its key"))?;
-        seed.deserialize(self.reader.of(value)).map_err(|err| err.below(name))
+        seed.deserialize(Reader(value)).map_err(|err| err.below(name))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -440,10 +412,12 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn struct_variant<V: Visitor<'de>>(
         self,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.inner("struct variant", |reader| reader.deserialize_any(visitor))
+        self.inner("struct variant", |reader| {
+            reader.deserialize_struct("", fields, visitor)
+        })
     }
 }
 
@@ -494,6 +468,8 @@ mod tests {
             json!({ "whole": 1, "list": 3 }),
             json!({ "whole": 1, "by_year": { "2020": [1, 2, 3] } }),
             json!({ "whole": 1, "by_year": { "then": [1, 2] } }),
+            json!([1, 0.5]),
+            json!({ "whole": 1, "list": [{ "band": [1, 2] }] }),
         ]
         .map(mistake)
         .join("\n");

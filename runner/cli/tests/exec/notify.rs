@@ -74,7 +74,7 @@ fn what_cannot_be_sent_is_refused_with_its_place() {
             "[{ webhook: { url: 'https://a', shape: slak } }]",
             "did you mean `slack`?",
         ),
-        ("[{ webhook: 'ftp://a' }]", "is no address of HTTP"),
+        ("[{ webhook: 'ftp://a' }]", "is not an address of HTTP"),
         (
             "[{ webhook: { secret: 'https://hooks/T0/B0' } }]",
             "is not the name of a variable",
@@ -86,7 +86,7 @@ fn what_cannot_be_sent_is_refused_with_its_place() {
         ),
         (
             "[{ email: { to: a b, from: a@b.example, server: mail } }]",
-            "which is no address",
+            "which is not an address",
         ),
         (
             "[{ email: { to: a@b.example, from: a@b.example, server: 'mail:x' } }]",

@@ -276,7 +276,10 @@ fn a_server_that_cannot_be_named_is_refused() {
         ("track: { mlflow: x }", "`track` is a map, not a list"),
         ("track: [{ mlflow: { experiment: x } }]", "`mlflow` has no `uri`"),
         ("track: [{ mlflw: { uri: 'http://a' } }]", "did you mean `mlflow`?"),
-        ("track: [{ otlp: { endpoint: 'grpc://a' } }]", "is no address of HTTP"),
+        (
+            "track: [{ otlp: { endpoint: 'grpc://a' } }]",
+            "is not an address of HTTP",
+        ),
     ] {
         let ended = project(track).exec(&[]);
         assert_eq!(ended.code, 2, "{track}: {}", ended.text());

@@ -7,7 +7,7 @@ use cache::{ArtifactDigest, Store};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::{Failure, RunStatus, StageStatus, exit};
-use runner_pipeline::{Pipeline, Promote};
+use runner_pipeline::{Name, Pipeline, Promote};
 use stages_core::PortType;
 use std::time::SystemTime;
 
@@ -64,9 +64,10 @@ pub fn register(
             as_of: as_of(run),
             max_age: register.max_age.map(|age| age.as_secs()),
         };
+        let alias = register.alias.as_ref().map(|Name(alias)| alias.as_str());
         registered.push(Registered {
-            policy: register.policy.clone(),
-            version: registry.register(&register.policy, digest, from, register.alias.as_deref(), now)?,
+            policy: register.policy.0.clone(),
+            version: registry.register(&register.policy.0, digest, from, alias, now)?,
         });
     }
     Ok(registered)

@@ -91,16 +91,16 @@ impl DueTimes<'_> {
 
     /// The local date of an instant.
     pub fn local_date(self, instant: DateTime<Utc>) -> Date {
-        self.0.zone.local(instant.timestamp_micros()).0
+        self.0.zone().local(instant.timestamp_micros()).0
     }
 
     /// The instant of a local time on a date.
     pub fn instant(self, date: Date, time: TimeOfDay) -> DateTime<Utc> {
-        at(self.0.zone, date, minutes_of(time))
+        at(self.0.zone(), date, minutes_of(time))
     }
 
     fn due(self, date: Date, previous: Date, at: DateTime<Utc>, minutes: u32) -> Due {
-        let night = match self.0.when {
+        let night = match self.0.when() {
             When::Cron(cron) if !cron.is_daily() => format!("{date}T{:02}:{:02}", minutes / 60, minutes % 60),
             _ => date.to_string(),
         };
@@ -121,14 +121,14 @@ impl DueTimes<'_> {
     }
 
     fn has_night(self, date: Date) -> bool {
-        let is_due = match self.0.when {
+        let is_due = match self.0.when() {
             When::Cron(cron) => {
                 let (_, month, day) = date.ymd();
                 cron.has_day(month, day, (date.weekday() + 1) % 7)
             }
             When::At(_) | When::AfterClose(_) => true,
         };
-        is_due && is_trading_day(self.0.calendar, date)
+        is_due && is_trading_day(self.0.calendar(), date)
     }
 
     /// The instants of a date, each with its local time in minutes after midnight.
@@ -136,17 +136,17 @@ impl DueTimes<'_> {
         if !self.has_night(date) {
             return BTreeMap::new();
         }
-        let of = |minutes: u32| (at(self.0.zone, date, minutes), minutes);
-        match self.0.when {
+        let of = |minutes: u32| (at(self.0.zone(), date, minutes), minutes);
+        match self.0.when() {
             When::At(time) => [of(minutes_of(time))].into(),
             When::AfterClose(after) => {
-                let Some((session, zone)) = self.0.calendar.session().and_then(|session| {
+                let Some((session, zone)) = self.0.calendar().session().and_then(|session| {
                     let zone = TimeZone::named(session.time_zone)?;
                     Some((session, zone))
                 }) else {
                     return BTreeMap::new();
                 };
-                let close = local_hour(self.0.calendar, date, session.close.hours());
+                let close = local_hour(self.0.calendar(), date, session.close.hours());
                 let close = at(zone, date, (close * 60.0).round() as u32);
                 [(close + after, 0)].into()
             }
@@ -177,20 +177,15 @@ fn at(zone: TimeZone, date: Date, minutes: u32) -> DateTime<Utc> {
 mod tests {
     use super::*;
     use datasets::calendar::CalendarName;
-    use runner_pipeline::{CatchUp, Cron};
+    use runner_pipeline::Cron;
     use std::time::Duration;
 
     fn schedule(when: When, zone: &str, calendar: CalendarName) -> Schedule {
         Schedule {
-            when,
-            zone: TimeZone::named(zone).unwrap(),
-            calendar,
-            from: None,
-            wait_for: None,
-            catch_up: CatchUp::All,
-            timeout: None,
-            keep_runs: None,
-            then: None,
+            at: Some(when),
+            timezone: TimeZone::named(zone),
+            calendar: Some(calendar),
+            ..Schedule::default()
         }
     }
 

@@ -125,8 +125,8 @@ impl Scheduler<'_> {
                 None => has_run |= nights.night(&step.due, work)?,
             }
         }
-        if let Some(keep) = scheduled.schedule.keep_runs.filter(|_| has_run) {
-            work.prune(keep)?;
+        if let Some(keep) = scheduled.schedule.keep.as_ref().filter(|_| has_run) {
+            work.prune(keep.runs.get())?;
         }
         let open = plan(scheduled, &nights.log, self.clock.now()).len();
         Ok(Ran::Nights(Outcome {

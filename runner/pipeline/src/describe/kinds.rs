@@ -1,5 +1,6 @@
 //! Descriptions of stage kinds for people: ports and configuration, with defaults and units.
 
+use crate::stage::{KEYS, USES};
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, InputPort};
 use std::fmt::Write as _;
@@ -328,4 +329,17 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
         }
         _ => "any value".to_owned(),
     }
+}
+
+/// The description of `uses: python`, in one line.
+const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
+
+/// The description of `uses: python` as text: its keys, which differ from those of a stage kind.
+pub fn describe_python() -> &'static str {
+    include_str!("../stage/python_stage.txt")
+}
+
+/// The description of `uses: python` as JSON.
+pub fn python_json() -> Value {
+    json!({ "kind": USES, "about": ABOUT, "keys": KEYS.python })
 }

@@ -1,15 +1,12 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
-use crate::file::registration::{PromoteForm, RegisterForm};
+use crate::Register;
+use crate::file::registration::PromoteForm;
 use crate::file::{notify, track};
-use crate::matrix::axes::Range;
-use crate::matrix::folds::Folds;
-use crate::schedule;
-use crate::stage::earlier::{OfPipeline, OfPolicy};
-use crate::stage::needs::Collect;
-use crate::stage::written::{Common, KEYS, OF_KIND, USES};
-use crate::stage::{python_stage, run_stage};
-use crate::text::typed::{Name, TextOr};
+use crate::matrix::{Folds, Range};
+use crate::schedule::Schedule;
+use crate::stage::{Collect, Common, KEYS, OF_KIND, OfPipeline, OfPolicy, USES, python_stage, run_stage};
+use crate::text::{Name, TextOr};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -43,12 +40,12 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     parts["policy"] = described::<OfPolicy>();
     parts["range"] = described::<Range>();
     parts["folds"] = described::<Folds>();
-    parts["schedule"] = of_null(described::<schedule::Written>());
+    parts["schedule"] = of_null(described::<Schedule>());
     parts["schedule"]["properties"]["params"]["type"] = json!(["object", "null"]);
     parts["promote"] = of_null(described::<PromoteForm>());
     parts["notify"] = described::<notify::Entry>();
     parts["track"] = described::<track::Entry>();
-    parts["register"] = described::<TextOr<Name, RegisterForm>>();
+    parts["register"] = described::<TextOr<Name, Register>>();
     parts["register"]["description"] = "The name under which the policy is registered at the end of a run, \
         and an alias that points to the newest."
         .into();

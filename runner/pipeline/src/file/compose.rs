@@ -9,10 +9,7 @@
 //!
 //! The paths of a stage are relative to the file that has its `uses:` or `run:`.
 
-use crate::text::problems::Problems;
-use crate::text::source::{self, Spot};
-use crate::text::tree::{Key, Tree, Value};
-use crate::text::yaml;
+use crate::text::{Key, Problems, Spot, Tree, Value, source, yaml};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

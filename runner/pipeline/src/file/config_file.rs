@@ -4,10 +4,8 @@
 use crate::PipelineErrors;
 pub use crate::text::problems::Problems;
 pub use crate::text::source::Spot;
-use crate::text::source::{self, Texts};
 pub use crate::text::tree::{Key, Tree, Value};
-use crate::text::typed::{Block, text};
-use crate::text::yaml;
+use crate::text::{Block, Texts, some_text, source, yaml};
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -23,7 +21,7 @@ pub fn read<T: DeserializeOwned>(key: &'static str, tree: &Tree, problems: &mut 
 /// # Errors
 /// If the value is not a duration.
 pub fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    text(deserializer).map(Some)
+    some_text(deserializer)
 }
 
 /// Parses the bytes of a file; `None` if the file has no values.

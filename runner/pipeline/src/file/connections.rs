@@ -1,9 +1,8 @@
 //! The connections between the points of a stage and those of its producers.
 
 use crate::InputRef;
-use crate::matrix::point::Point;
-use crate::matrix::points::{Folders, Matching};
-use crate::stage::needs::{Needs, Reference};
+use crate::matrix::{Folders, Matching, Point};
+use crate::stage::{Needs, Reference};
 use std::collections::BTreeMap;
 
 /// The matching points of a stage and of its producers.

@@ -1,12 +1,7 @@
 //! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
 
-use crate::stage::output_types;
-use crate::stage::written::{Job, KEYS, OF_KIND, Program, PythonStage, Stage, USES};
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::suggest::{list, nearest, suggest};
-use crate::text::tree::{Key, Tree, Value};
-use crate::text::units::{is_name, is_variable};
+use crate::stage::{Job, KEYS, OF_KIND, Program, Stage, USES, output_types};
+use crate::text::{Key, Problems, Spot, Tree, Value, is_name, is_variable, list, nearest, suggest};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -126,25 +121,24 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
 
 /// A map whose keys are names. A null value counts as an empty map.
 fn named(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
-    let entries = map(tree, what, problems);
-    for (key, _) in &entries {
-        if !is_name(&key.name) {
-            problems.add(
-                key.spot,
-                format!("`{}` cannot be the name of {} {what}", key.name, article(what)),
-                "a name is letters, digits, `_` and `-`, and begins with a letter",
-            );
+    let (is_valid, what_of, hint): (fn(&str) -> bool, _, _) = match what {
+        "variable" => (
+            is_variable,
+            "an environment variable".to_owned(),
+            "such a name is letters, digits and `_`, and does not begin with a digit",
+        ),
+        _ => {
+            let article = if what.starts_with(['a', 'o']) { "an" } else { "a" };
+            let hint = "a name is letters, digits, `_` and `-`, and begins with a letter";
+            (is_name, format!("{article} {what}"), hint)
         }
+    };
+    let entries = map(tree, what, problems);
+    for (key, _) in entries.iter().filter(|(key, _)| !is_valid(&key.name)) {
+        let message = format!("`{}` cannot be the name of {what_of}", key.name);
+        problems.add(key.spot, message, hint);
     }
     entries
-}
-
-fn article(word: &str) -> &'static str {
-    if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
-        "an"
-    } else {
-        "a"
-    }
 }
 
 fn map(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
@@ -180,17 +174,19 @@ fn items(tree: Tree, what: &str, problems: &mut Problems) -> Vec<Tree> {
 }
 
 fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
+    let spot = tree.spot;
+    let empty = |spot| Tree::map(spot, Vec::new());
     let mut stage = Stage {
+        uses: key.spot,
         key,
         job: Job::Broken,
+        with: empty(spot),
         needs: Vec::new(),
         matrix: Vec::new(),
-        limits: Tree::map(tree.spot, Vec::new()),
-        register: None,
+        settings: empty(spot),
         doubtful: false,
     };
     let name = &stage.key.name;
-    let spot = tree.spot;
     let Value::Map(entries) = tree.value else {
         let described = tree.describe();
         problems.add(
@@ -200,21 +196,14 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         );
         return stage;
     };
-    let mut uses = None;
-    let mut run = None;
-    let mut with = None;
+    let (mut uses, mut run, mut with) = (None, None, None);
     let mut secrets = Vec::new();
     let mut program = Box::<Program>::default();
-    program.settings = Tree::map(spot, Vec::new());
     let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
     let (is_kind, is_command) = (is("uses"), is("run"));
     let is_python = entries
         .iter()
         .any(|(key, value)| key.name == "uses" && value.text() == Some(USES));
-    let mut python = PythonStage {
-        settings: Tree::map(spot, Vec::new()),
-        ..PythonStage::default()
-    };
     let either = [&OF_KIND, KEYS.command].concat();
     let (own, others) = match (is_python, is_kind, is_command) {
         (true, ..) => (&KEYS.python[..], &KEYS.command[1..]),
@@ -241,13 +230,12 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
                 problems.add(key.spot, message, hint);
             }
             "uses" => uses = Some((key, value)),
-            "run" => run = Some((key, value)),
+            "run" => run = Some(value),
             other if !is_own => {
                 let own = if is_python || is_command { own } else { &OF_KIND };
                 let all = [KEYS.common, own].concat();
-                let hint = match nearest(other, all.iter().copied())
-                    .or_else(|| nearest(other, either.iter().copied()))
-                {
+                let near = nearest(other, all.iter().copied());
+                let hint = match near.or_else(|| nearest(other, either.iter().copied())) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None if is_kind => format!(
                         "settings of the kind belong below `with:`; a stage's keys are {}",
@@ -258,139 +246,102 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
                 stage.doubtful |= hint.contains("`needs`?");
                 problems.add(key.spot, format!("unknown key `{other}` in the stage `{name}`"), hint);
             }
-            "with" => with = Some((key, value)),
+            "with" => {
+                with = match value.value {
+                    Value::Map(_) => Some(value),
+                    Value::Scalar(Json::Null) => Some(empty(key.spot)),
+                    _ => problems.fail(
+                        value.spot,
+                        format!("`with` is {}, not a map of settings", value.describe()),
+                        "write `KEY: VALUE` lines, indented, or `{ KEY: VALUE }`",
+                    ),
+                }
+            }
             "needs" => {
                 let before = problems.count();
                 stage.needs = named(value, "port", problems);
                 stage.doubtful |= problems.count() > before;
             }
             "matrix" => stage.matrix = named(value, "axis", problems),
-            "register" => stage.register = Some(value),
             "outputs" => {
-                let entries = named(value, "output", problems);
-                (program.outputs, program.types) = output_types::read(entries, is_python, problems);
+                program.outputs = output_types::read(named(value, "output", problems), is_python, problems)
             }
-            "env" => program.env = variables(value, problems),
+            "env" => program.env = named(value, "variable", problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),
             "resources" | "files" | "tools" if value.is_null() => {}
-            "resources" | "retries" | "timeout" => stage.limits.push(key, value),
-            known if KEYS.command.contains(&known) => program.settings.push(key, value),
-            _ => python.settings.push(key, value),
+            _ => stage.settings.push(key, value),
         }
     }
+    if let Some((key, value)) = &uses {
+        stage.uses = value.spot;
+        stage.with.spot = key.spot;
+    }
+    stage.with = with.unwrap_or(stage.with);
+    program.secrets = names_of_secrets(&secrets, &program.env, problems);
     stage.job = match (uses, run) {
-        (Some((key, _)), Some(_)) => {
-            problems.add(
-                key.spot,
-                format!("the stage `{name}` has both `uses` and `run`"),
-                "keep one of them, and make the other a stage of its own",
-            );
-            Job::Broken
-        }
-        (None, None) => {
-            problems.add(
-                stage.key.spot,
-                format!("the stage `{name}` has neither `uses` nor `run`"),
-                "add `uses: KIND` (see `runner stages`) or `run: COMMAND`",
-            );
-            Job::Broken
-        }
-        (Some((key, value)), None) if is_python => {
-            python.spot = value.spot;
-            python.with = settings(with, key.spot, problems);
-            program.secrets = names_of_secrets(&secrets, &program.env, problems);
-            program.python = Some(python);
-            Job::Command(program)
-        }
-        (Some((key, value)), None) => match value.text() {
-            Some(text) => Job::Kind {
-                name: text.to_owned(),
-                spot: value.spot,
-                with: settings(with, key.spot, problems),
-            },
-            None => {
-                problems.add(
-                    value.spot,
-                    format!("`uses` is {}, not the name of a stage kind", value.describe()),
-                    "write a name such as `train/ppo`; `runner stages` lists them",
-                );
-                Job::Broken
-            }
+        (Some((key, _)), Some(_)) => broken(
+            key.spot,
+            format!("the stage `{name}` has both `uses` and `run`"),
+            "keep one of them, and make the other a stage of its own",
+            problems,
+        ),
+        (None, None) => broken(
+            stage.key.spot,
+            format!("the stage `{name}` has neither `uses` nor `run`"),
+            "add `uses: KIND` (see `runner stages`) or `run: COMMAND`",
+            problems,
+        ),
+        (Some((_, value)), None) => match value.text() {
+            Some(USES) => Job::Program(program),
+            Some(text) => Job::Kind(text.to_owned()),
+            None => broken(
+                value.spot,
+                format!("`uses` is {}, not the name of a stage kind", value.describe()),
+                "write a name such as `train/ppo`; `runner stages` lists them",
+                problems,
+            ),
         },
-        (None, Some((_, run))) => {
-            if run.text().is_none_or(|text| text.trim().is_empty()) {
-                problems.add(
-                    run.spot,
-                    format!("`run` is {}, not a command", run.describe()),
-                    "write one text for the shell; several lines go below `run: |`",
-                );
-                Job::Broken
-            } else {
-                program.run = run;
-                program.secrets = names_of_secrets(&secrets, &program.env, problems);
-                Job::Command(program)
-            }
+        (None, Some(run)) if run.text().is_none_or(|text| text.trim().is_empty()) => broken(
+            run.spot,
+            format!("`run` is {}, not a command", run.describe()),
+            "write one text for the shell; several lines go below `run: |`",
+            problems,
+        ),
+        (None, Some(run)) => {
+            program.run = Some(run);
+            Job::Program(program)
         }
     };
     stage
 }
 
-/// `with:`; an empty map if absent or null.
-fn settings(with: Option<(Key, Tree)>, otherwise: Spot, problems: &mut Problems) -> Tree {
-    let empty = |spot| Tree::map(spot, Vec::new());
-    match with {
-        None => empty(otherwise),
-        Some((key, value)) => match value.value {
-            Value::Map(_) => value,
-            Value::Scalar(Json::Null) => empty(key.spot),
-            _ => {
-                problems.add(
-                    value.spot,
-                    format!("`with` is {}, not a map of settings", value.describe()),
-                    "write `KEY: VALUE` lines, indented, or `{ KEY: VALUE }`",
-                );
-                empty(key.spot)
-            }
-        },
-    }
-}
-
-fn variables(tree: Tree, problems: &mut Problems) -> Vec<(Key, Tree)> {
-    let entries = map(tree, "variable", problems);
-    for (key, _) in entries.iter().filter(|(key, _)| !is_variable(&key.name)) {
-        problems.add(
-            key.spot,
-            format!("`{}` cannot be the name of an environment variable", key.name),
-            "such a name is letters, digits and `_`, and does not begin with a digit",
-        );
-    }
-    entries
+/// Reports an error of a stage that makes its work unknown.
+fn broken(spot: Spot, message: String, hint: &str, problems: &mut Problems) -> Job {
+    problems.add(spot, message, hint);
+    Job::Broken
 }
 
 fn names_of_secrets(secrets: &[Tree], env: &[(Key, Tree)], problems: &mut Problems) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for secret in secrets {
-        match secret.text() {
-            Some(name) if is_variable(name) => {
-                if env.iter().any(|(key, _)| key.name == name) {
-                    problems.add(
-                        secret.spot,
-                        format!("`{name}` is both in `env` and in `secrets`"),
-                        "a variable of `env` is part of the key, one of `secrets` is not: keep one",
-                    );
-                    names.push(name.to_owned());
-                } else if names.iter().any(|known| known == name) {
-                    problems.add(secret.spot, format!("`{name}` is listed twice"), "remove one");
-                } else {
-                    names.push(name.to_owned());
-                }
-            }
-            _ => problems.add(
+        let Some(name) = secret.text().filter(|name| is_variable(name)) else {
+            problems.add(
                 secret.spot,
                 format!("{} is not the name of an environment variable", secret.describe()),
                 "list the names of the variables to pass on, not their values",
-            ),
+            );
+            continue;
+        };
+        if env.iter().any(|(key, _)| key.name == name) {
+            problems.add(
+                secret.spot,
+                format!("`{name}` is both in `env` and in `secrets`"),
+                "a variable of `env` is part of the key, one of `secrets` is not: keep one",
+            );
+        } else if names.iter().any(|known| known == name) {
+            problems.add(secret.spot, format!("`{name}` is listed twice"), "remove one");
         }
+        names.push(name.to_owned());
     }
     names
 }

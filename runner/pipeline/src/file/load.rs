@@ -7,28 +7,15 @@ use crate::file::connections::Connections;
 use crate::file::document::{self, Document};
 use crate::file::overrides::{self, OfNight};
 use crate::file::registration;
-use crate::file::resolved::Resolved;
-use crate::file::resolved_blocks::{Blocks, set_by_night};
-use crate::matrix::axes;
-use crate::matrix::point::{MOST_NODES, Point};
-use crate::matrix::points;
+use crate::file::resolved::{self, Resolved};
+use crate::matrix::{MOST_NODES, Point, axes, points};
 use crate::model::graph_of;
 use crate::schedule::{self, NightDates, Schedule, Scheduled};
-use crate::stage::earlier::This;
-use crate::stage::interpolate::{Scope, Variables, fill};
-use crate::stage::needs::{self, Face, Needs};
-use crate::stage::setting::Setting;
-use crate::stage::tools::Finder;
-use crate::stage::written::{Job, Stage};
-use crate::text::problems::Problems;
-use crate::text::source::{self, Texts};
-use crate::text::tree::{Tree, Value};
-use crate::text::typed::Block;
-use crate::text::yaml;
+use crate::stage::{Connector, Face, Finder, Job, Needs, Scope, Setting, Stage, This, fill, needs};
+use crate::text::{Block, Problems, Texts, Tree, source, yaml};
 use crate::{FindEarlier, FindTried, Node, Notify, Pipeline, PipelineErrors, Promote, Track, Work};
-use serde_json::Value as Json;
 use stages_core::AnyStage;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,8 +133,8 @@ pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
     let document = loader.written()?;
     let stage = |stage: &Stage| {
         let kind = match &stage.job {
-            Job::Kind { name, .. } => Some(name.clone()),
-            Job::Command(_) | Job::Broken => None,
+            Job::Kind(name) => Some(name.clone()),
+            Job::Program(_) | Job::Broken => None,
         };
         (stage.key.name.clone(), kind)
     };
@@ -164,45 +151,36 @@ pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
 /// All errors that [`load_with_sources`] finds.
 pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
     let mut loader = Loader::new(file, source::read(file)?, options, true);
-    match loader.resolve() {
-        Some(mut document) if !loader.problems.any() => {
-            overrides::fix_schedule(&options.set, &loader.settings, &mut document);
-            let schedule = loader.schedule(&document);
-            let texts = &loader.problems.texts;
-            let blocks = Blocks {
-                document: &document,
-                schedule: schedule.as_ref(),
-                notify: &loader.notify,
-                is_argument: &|value| texts.is_argument(value.spot.text),
-            };
-            let blocks = blocks.entries();
-            let by_night = set_by_night(&document);
-            let params = loader.values.params.iter();
-            let params = params.filter(|(name, _)| !by_night.contains(name.as_str()));
-            let params = params.map(|(name, value)| (name.clone(), value.clone())).collect();
-            let point = Point::new();
-            let axes = Scope {
-                verbatim: true,
-                ..loader.values.at(&point)
-            };
-            let resolved = Resolved {
-                document: &document,
-                scope: Scope {
-                    params: Some(&params),
-                    ..axes
-                },
-                axes,
-                blocks,
-                settings: &loader.settings,
-                kinds: options.kinds,
-                file,
-                base: &loader.base,
-                bases: &loader.bases,
-            };
-            Ok(resolved.text(&mut loader.problems))
-        }
-        _ => Err(loader.problems.finish()),
-    }
+    let mut document = match loader.resolve() {
+        Some(document) if !loader.problems.any() => document,
+        _ => return Err(loader.problems.finish()),
+    };
+    overrides::fix_schedule(&options.set, &loader.settings, &mut document);
+    let schedule = loader.schedule(&document);
+    let by_night = resolved::set_by_night(&document);
+    let mut params = loader.values.params.clone();
+    params.retain(|name, _| !by_night.contains(name.as_str()));
+    let point = Point::new();
+    let axes = Scope {
+        verbatim: true,
+        ..loader.values.at(&point)
+    };
+    let resolved = Resolved {
+        document: &document,
+        scope: Scope {
+            params: Some(&params),
+            ..axes
+        },
+        axes,
+        schedule: schedule.as_ref(),
+        notify: &loader.notify,
+        settings: &loader.settings,
+        kinds: options.kinds,
+        file,
+        base: &loader.base,
+        bases: &loader.bases,
+    };
+    Ok(resolved.text(&mut loader.problems))
 }
 
 struct Loader<'a> {
@@ -227,7 +205,8 @@ struct Loader<'a> {
 /// The values that interpolations read.
 struct Values<'a> {
     params: BTreeMap<String, Tree>,
-    env: Variables<'a>,
+    env: &'a BTreeMap<String, String>,
+    tried: Option<&'a FindTried>,
     night: Option<NightDates>,
     /// The environment variables that some stage lists in `secrets:`.
     secrets: BTreeSet<String>,
@@ -239,7 +218,8 @@ impl Values<'_> {
         Scope {
             params: Some(&self.params),
             matrix: None,
-            env: &self.env,
+            env: self.env,
+            tried: self.tried,
             night: self.night,
             secrets: &self.secrets,
             verbatim: false,
@@ -282,7 +262,8 @@ impl<'a> Loader<'a> {
             options,
             values: Values {
                 params: BTreeMap::new(),
-                env: Variables::new(&options.env, options.tried.as_ref()),
+                env: &options.env,
+                tried: options.tried.as_ref(),
                 night: options.night,
                 secrets: BTreeSet::new(),
             },
@@ -334,7 +315,8 @@ impl<'a> Loader<'a> {
     fn document(&mut self) -> Option<Document> {
         let mut document = self.written()?;
         let options = self.options;
-        self.values.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
+        let programs = document.stages.iter().filter_map(Stage::program);
+        self.values.secrets = programs.flat_map(|program| program.secrets.clone()).collect();
         let of_night = self.params_of_night(&document);
         self.settings = overrides::apply(
             &options.set,
@@ -356,27 +338,21 @@ impl<'a> Loader<'a> {
         self.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
-        let indices: HashMap<&str, usize> =
-            stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
-        let needs: Vec<Needs> = (0..stages.len())
-            .map(|index| {
-                needs::resolve(
-                    index,
-                    stages,
-                    &indices,
-                    &faces,
-                    This {
-                        name: &document.name,
-                        file: self.file,
-                        base: &self.base,
-                    },
-                    self.options.earlier.as_ref(),
-                    &mut self.problems,
-                )
-            })
-            .collect();
-        let order = needs::order(stages, &needs, &mut self.problems)?;
         let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
+        let connector = Connector {
+            stages,
+            faces: &faces,
+            names: names.iter().copied().zip(0..).collect(),
+            this: This {
+                name: &document.name,
+                file: self.file,
+                base: &self.base,
+            },
+            find: self.options.earlier.as_ref(),
+        };
+        let needs = (0..stages.len()).map(|index| connector.resolve(index, &mut self.problems));
+        let needs: Vec<Needs> = needs.collect();
+        let order = needs::order(stages, &needs, &mut self.problems)?;
         let mut points: Vec<Vec<Point>> = vec![Vec::new(); stages.len()];
         let mut first: Vec<usize> = vec![0; stages.len()];
         let mut sound = vec![false; stages.len()];
@@ -488,20 +464,12 @@ impl<'a> Loader<'a> {
 
     /// Checks the stage's own settings when its needs or points are unknown.
     fn settle_alone(&mut self, plan: &Plan) {
-        if let (Job::Kind { with, spot, .. }, Face::Kind(kind)) = (&plan.stage.job, plan.face)
-            && plan.stage.matrix.is_empty()
-            && !mentions_matrix(with)
+        let is_fixed =
+            plan.stage.matrix.is_empty() && !plan.stage.with.any_text(&|text| text.contains("${matrix."));
+        if let Face::Kind(kind) = plan.face
+            && is_fixed
         {
-            self.configure(kind, plan.stage, with, *spot, &Point::new());
+            self.configure(kind, plan.stage, &Point::new());
         }
-    }
-}
-
-fn mentions_matrix(tree: &Tree) -> bool {
-    match &tree.value {
-        Value::Scalar(Json::String(text)) => text.contains("${matrix."),
-        Value::Scalar(_) => false,
-        Value::List(items) => items.iter().any(mentions_matrix),
-        Value::Map(entries) => entries.iter().any(|(_, value)| mentions_matrix(value)),
     }
 }

@@ -10,5 +10,4 @@ pub(crate) mod notify;
 pub(crate) mod overrides;
 pub(crate) mod registration;
 pub(crate) mod resolved;
-pub(crate) mod resolved_blocks;
 pub(crate) mod track;

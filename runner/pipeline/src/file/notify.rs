@@ -1,8 +1,8 @@
 //! `notify:`, the messages that are sent when a run has ended. Not part of any key.
 
-use crate::text::typed::{Several, Text, TextOr, Variable, Written};
+use crate::text::{Checked, Several, Text, TextOr, Variable, Written, checked, several, text};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A message and the occasions on which it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -114,14 +114,12 @@ impl TryFrom<TextOr<Text<Address>, WebhookForm>> for Webhook {
     type Error = &'static str;
 
     fn try_from(form: TextOr<Text<Address>, WebhookForm>) -> Result<Self, &'static str> {
-        let (form, shape) = match form {
-            TextOr::Text(address) => (TextOr::Text(address), None),
-            TextOr::Map(WebhookForm { url, secret, shape }) => (TextOr::Map(UrlForm { url, secret }), shape),
+        let (url, secret, shape) = match form {
+            TextOr::Text(address) => (Some(address), None, None),
+            TextOr::Map(WebhookForm { url, secret, shape }) => (url, secret, shape),
         };
-        Ok(Self {
-            url: form.try_into()?,
-            shape: shape.unwrap_or(Shape::Json),
-        })
+        let (url, shape) = (Url::new(url, secret)?, shape.unwrap_or(Shape::Json));
+        Ok(Self { url, shape })
     }
 }
 
@@ -149,16 +147,18 @@ impl TryFrom<TextOr<Text<Address>, UrlForm>> for Url {
 
     fn try_from(form: TextOr<Text<Address>, UrlForm>) -> Result<Self, &'static str> {
         match form {
-            TextOr::Text(Text(Address(url)))
-            | TextOr::Map(UrlForm {
-                url: Some(Text(Address(url))),
-                secret: None,
-            }) => Ok(Self::Plain(url)),
-            TextOr::Map(UrlForm {
-                url: None,
-                secret: Some(Variable(name)),
-            }) => Ok(Self::Secret(name)),
-            TextOr::Map(_) => Err(" has no address, or several\n"),
+            TextOr::Text(address) => Self::new(Some(address), None),
+            TextOr::Map(UrlForm { url, secret }) => Self::new(url, secret),
+        }
+    }
+}
+
+impl Url {
+    fn new(url: Option<Text<Address>>, secret: Option<Variable>) -> Result<Self, &'static str> {
+        match (url, secret) {
+            (Some(Text(Address(url))), None) => Ok(Self::Plain(url)),
+            (None, Some(Variable(name))) => Ok(Self::Secret(name)),
+            _ => Err(" has no address, or several\n"),
         }
     }
 }
@@ -172,7 +172,7 @@ impl Written for Address {
         let is_http = url.starts_with("http://") || url.starts_with("https://");
         is_http
             .then(|| Self(url.to_owned()))
-            .ok_or_else(|| " is no address of HTTP\n".to_owned())
+            .ok_or_else(|| " is not an address of HTTP\n".to_owned())
     }
 }
 
@@ -192,23 +192,26 @@ pub enum Shape {
 
 /// An e-mail by SMTP.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(try_from = "EmailForm")]
-#[schemars(with = "EmailForm")]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Email {
     /// The addresses that it goes to.
-    pub to: Vec<String>,
+    #[serde(deserialize_with = "several")]
+    #[schemars(with = "Several<String>")]
+    pub to: Vec<MailAddress>,
     /// The address that it comes from.
-    pub from: String,
-    /// The server's host.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// The encryption of the connection.
-    pub tls: Tls,
-    /// The user that logs in, if any does.
+    #[schemars(with = "String")]
+    pub from: MailAddress,
+    /// Host and port: `smtp.example.org:587`.
+    #[serde(deserialize_with = "text")]
+    #[schemars(with = "String")]
+    pub server: MailServer,
+    /// The encryption: `always` (port 465), `starttls`, the default, or `never`, for a server on this
+    /// machine.
+    pub tls: Option<Tls>,
+    /// The user that logs in.
     pub user: Option<String>,
     /// The variable of the environment that holds the password.
-    pub password: Option<String>,
+    pub password: Option<Variable>,
 }
 
 /// The encryption of a connection to a mail server.
@@ -223,69 +226,69 @@ pub enum Tls {
     Never,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct EmailForm {
-    /// The addresses that it goes to.
-    to: Several<Text<MailAddress>>,
-    /// The address that it comes from.
-    from: Text<MailAddress>,
-    /// Host and port: `smtp.example.org:587`.
-    server: Text<MailServer>,
-    /// The encryption: `always` (port 465), `starttls`, the default, or `never`, for a server on this
-    /// machine.
-    tls: Option<Tls>,
-    /// The user that logs in.
-    user: Option<String>,
-    /// The variable of the environment that holds the password.
-    password: Option<Variable>,
-}
+checked!(Email);
 
-impl TryFrom<EmailForm> for Email {
-    type Error = &'static str;
-
-    fn try_from(form: EmailForm) -> Result<Self, &'static str> {
-        if form.user.is_some() != form.password.is_some() {
+impl Checked for Email {
+    fn check(self) -> Result<Self, &'static str> {
+        if self.user.is_some() != self.password.is_some() {
             return Err(" has one of `user` and `password`\n\
                 give both, or neither for a server without login");
         }
-        if form.tls == Some(Tls::Never) && form.password.is_some() {
+        if self.tls == Some(Tls::Never) && self.password.is_some() {
             return Err("a password would be sent without encryption\n\
                 leave out `tls: never`, or `user` and `password`");
         }
-        let Text(MailServer { host, port }) = form.server;
-        let port = port.unwrap_or(if form.tls == Some(Tls::Always) { 465 } else { 587 });
+        let (port, tls) = (self.port(), self.tls());
         Ok(Self {
-            to: form.to.0.into_iter().map(|Text(MailAddress(to))| to).collect(),
-            from: form.from.0.0,
-            host,
-            port,
-            tls: form
-                .tls
-                .unwrap_or(if port == 465 { Tls::Always } else { Tls::StartTls }),
-            user: form.user,
-            password: form.password.map(|Variable(name)| name),
+            server: MailServer {
+                port: Some(port),
+                ..self.server
+            },
+            tls: Some(tls),
+            ..self
         })
     }
 }
 
-struct MailAddress(String);
+impl Email {
+    /// The server's port; that of the encryption by default.
+    pub fn port(&self) -> u16 {
+        let default = if self.tls == Some(Tls::Always) { 465 } else { 587 };
+        self.server.port.unwrap_or(default)
+    }
 
-impl Written for MailAddress {
-    fn read(text: &str) -> Result<Self, String> {
-        let parts = text
-            .split_once('@')
-            .filter(|(user, host)| !user.is_empty() && !host.is_empty());
-        match parts.is_none() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            false => Ok(Self(text.to_owned())),
-            true => Err(format!(" has `{}`, which is no address\n", text.replace('\n', " "))),
+    /// The encryption of the connection; that of the port by default.
+    pub fn tls(&self) -> Tls {
+        let default = if self.port() == 465 { Tls::Always } else { Tls::StartTls };
+        self.tls.unwrap_or(default)
+    }
+}
+
+/// The address of a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct MailAddress(pub String);
+
+impl TryFrom<String> for MailAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.split_once('@');
+        let is_whole = parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+        match is_whole && !text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            true => Ok(Self(text)),
+            false => Err(format!(" has `{}`, which is not an address\n", text.replace('\n', " "))),
         }
     }
 }
 
-struct MailServer {
-    host: String,
-    port: Option<u16>,
+/// The host of a mail server, and its port if it is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailServer {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: Option<u16>,
 }
 
 impl Written for MailServer {
@@ -294,12 +297,11 @@ impl Written for MailServer {
             Some((host, port)) => (host, Some(port.parse().unwrap_or(0))),
             None => (text, None),
         };
-        match host.is_empty() || port == Some(0) {
-            false => Ok(Self {
-                host: host.to_owned(),
-                port,
-            }),
-            true => Err(String::new()),
-        }
+        let server = Self {
+            host: host.to_owned(),
+            port,
+        };
+        let is_valid = !host.is_empty() && port != Some(0);
+        is_valid.then_some(server).ok_or_else(String::new)
     }
 }

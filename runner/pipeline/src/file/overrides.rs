@@ -2,12 +2,8 @@
 
 use crate::Place;
 use crate::file::document::Document;
-use crate::stage::setting::{Given, Setting, Strictness};
-use crate::stage::written::Job;
-use crate::text::problems::Problems;
-use crate::text::source::{Spot, Texts};
-use crate::text::suggest::suggest;
-use crate::text::tree::{Key, Step, Tree, Value, steps};
+use crate::stage::{Given, Setting, Strictness};
+use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, steps, suggest};
 use serde_json::Value as Json;
 
 /// Adds the arguments to the texts that errors refer to: first those of `--set`, then those of `--profile`.
@@ -248,7 +244,7 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
             format!("only parameters and configurations can: write `{stage}.with.KEY`"),
         );
     };
-    if matches!(&found.job, Job::Command(program) if program.python.is_none()) {
+    if found.program().is_some_and(|program| program.run.is_some()) {
         return problems.fail(
             at,
             format!("`{stage}` is a `run:` stage and has no `with:`"),

@@ -1,47 +1,16 @@
 //! `register:`, the name under which a stage's policy is registered when its run has ended, and `promote:`,
 //! the alias that is moved to the policy depending on a verdict.
 
-use crate::stage::written::Stage;
-use crate::text::problems::Problems;
-use crate::text::suggest::{list, suggest};
-use crate::text::tree::Tree;
-use crate::text::typed::{Block, Name, Text, TextOr};
+use crate::stage::Stage;
+use crate::text::{Block, Name, Problems, TextOr, Tree, list, suggest};
 use crate::{Node, Promote, Register, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::PortType;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// The alias that `promote:` moves by default.
 pub(crate) const CHAMPION: &str = "champion";
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RegisterForm {
-    policy: Name,
-    alias: Option<Name>,
-    /// The age from which on it may not act: `30d`.
-    #[schemars(with = "Option<String>", extend("pattern" = "^([0-9]+[smhd])+$"))]
-    max_age: Option<Text<Duration>>,
-}
-
-impl From<TextOr<Name, RegisterForm>> for Register {
-    fn from(form: TextOr<Name, RegisterForm>) -> Self {
-        match form {
-            TextOr::Text(Name(policy)) => Self {
-                policy,
-                alias: None,
-                max_age: None,
-            },
-            TextOr::Map(form) => Self {
-                policy: form.policy.0,
-                alias: form.alias.map(|Name(alias)| alias),
-                max_age: form.max_age.map(|Text(age)| age),
-            },
-        }
-    }
-}
 
 /// The alias that a run points to the policy that it registered: where a verdict says that it is better, or
 /// where nothing has the alias yet.
@@ -58,8 +27,18 @@ pub(crate) struct PromoteForm {
 
 /// Reads the `register:` of a stage into its node, which must produce exactly one policy.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
-    let Some(tree) = &stage.register else { return };
-    node.register = Block::of("register").read(tree, tree, problems);
+    let Some((_, tree)) = stage.settings.entry("register") else {
+        return;
+    };
+    let read = Block::of("register").read(tree, tree, problems);
+    node.register = read.map(|register| match register {
+        TextOr::Map(register) => register,
+        TextOr::Text(policy) => Register {
+            policy,
+            alias: None,
+            max_age: None,
+        },
+    });
     let policies = node
         .provides
         .values()
@@ -76,8 +55,11 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
     let (Name(policy), Name(stage)) = (form.policy, form.stage);
     let alias = form.alias.map_or_else(|| CHAMPION.to_owned(), |Name(alias)| alias);
     let at = |key: &str| tree.entry(key).map_or(tree.spot, |(_, value)| value.spot);
-    let is_of_policy =
-        |node: &&Node| node.register.as_ref().is_some_and(|register| register.policy == policy);
+    let is_of_policy = |node: &&Node| {
+        node.register
+            .as_ref()
+            .is_some_and(|register| register.policy.0 == policy)
+    };
     let registered: Vec<&Node> = nodes.iter().filter(is_of_policy).collect();
     let [registered] = registered.as_slice() else {
         let message = match registered.len() {

@@ -2,18 +2,17 @@
 //! samples expanded. The file can be run, and its stages have the same keys.
 
 use crate::file::document::Document;
-use crate::matrix::axes::{self, Matrix};
-use crate::matrix::point::Point;
-use crate::stage::interpolate::{Scope, fill, fill_command};
-use crate::stage::setting::Setting;
-use crate::stage::written::{Job, Stage, USES};
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::tree::{Key, Tree, Value};
-use crate::text::yaml;
+use crate::file::notify::{Channel, Notify};
+use crate::file::registration::CHAMPION;
+use crate::matrix::{Matrix, Point, axes};
+use crate::schedule::{self, CatchUp, EVERY_DAY, Schedule};
+use crate::stage::{Job, Scope, Setting, Stage, USES, fill, fill_command};
+use crate::text::{Key, Problems, Spot, Texts, Tree, Value, yaml};
+use datasets::calendar::CalendarName;
+use serde::Serialize;
 use serde_json::Value as Json;
 use stages_core::AnyStage;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,8 +24,8 @@ pub(crate) struct Resolved<'a> {
     pub scope: Scope<'a>,
     /// The scope of matrices, with all parameters: the points are resolved.
     pub axes: Scope<'a>,
-    /// The entries beside `stages:`.
-    pub blocks: Vec<(Key, Tree)>,
+    pub schedule: Option<&'a Schedule>,
+    pub notify: &'a [Notify],
     pub settings: &'a [Setting],
     pub kinds: &'static [Box<dyn AnyStage>],
     pub file: &'a Path,
@@ -34,6 +33,10 @@ pub(crate) struct Resolved<'a> {
     /// The directories of the stages that come from included files.
     pub bases: &'a BTreeMap<String, Arc<Path>>,
 }
+
+/// The keys of a stage in the order of the file.
+const KEYS: &str = "uses run needs matrix call with path python lock seed files outputs env secrets tools shell \
+    isolation network log container resources retries timeout register";
 
 impl Resolved<'_> {
     /// The text of the resolved file. The document must be valid.
@@ -44,7 +47,7 @@ impl Resolved<'_> {
             self.base.display(),
             scalar(&Json::String(self.document.name.clone()))
         );
-        write_map(&self.blocks, 0, &mut out);
+        write_map(&self.blocks(&problems.texts), 0, &mut out);
         out.push_str("stages:\n");
         for stage in &self.document.stages {
             let name = &stage.key.name;
@@ -58,89 +61,174 @@ impl Resolved<'_> {
     }
 
     fn stage(&self, stage: &Stage, problems: &mut Problems) -> Vec<(Key, Tree)> {
-        let mut entries = Vec::new();
-        let filled = |tree: &Tree, problems: &mut Problems| fill(tree, &self.scope, problems);
+        let entries = KEYS.split_whitespace();
+        let entries = entries.filter_map(|key| Some((Key::from(key), self.value(stage, key, problems)?)));
+        entries.filter(|(_, value)| !value.is_empty()).collect()
+    }
+
+    /// The value of a stage's key; `None` if the stage does not have it.
+    fn value(&self, stage: &Stage, key: &str, problems: &mut Problems) -> Option<Tree> {
         let all = |of: &[(Key, Tree)], problems: &mut Problems| {
-            let entries = of.iter().map(|(key, value)| (key.clone(), filled(value, problems)));
-            map(entries.collect())
+            let entries = of.iter();
+            map(entries.map(|(key, value)| (key.clone(), fill(value, &self.scope, problems))))
         };
-        let own = |of: &Tree, keys: &[&str], problems: &mut Problems| -> Vec<(Key, Tree)> {
-            let all = keys.iter().filter_map(|key| of.entry(key));
-            all.map(|(key, value)| (key.clone(), filled(value, problems))).collect()
-        };
-        match &stage.job {
-            Job::Kind { name, with, .. } => {
-                entries.push(entry("uses", text(name)));
-                let mut with = filled(with, problems);
-                let kind = self.kinds.iter().find(|kind| kind.name() == name);
-                let default = kind.and_then(|kind| kind.resolve(Json::Null).ok()).unwrap_or_default();
-                for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
-                    // The setting is valid: the pipeline was loaded with it.
-                    let _ = setting.filled(&self.scope, problems).apply(&mut with, &default);
-                }
-                entries.push(entry("with", with));
+        let program = stage.program();
+        let is_python = program.is_some_and(|program| program.run.is_none());
+        Some(match (key, &stage.job) {
+            ("uses", Job::Kind(name)) => text(name),
+            ("uses", Job::Program(_)) if is_python => text(USES),
+            ("run", Job::Program(program)) => {
+                let run = program.run.as_ref()?;
+                let names = (stage.inputs(), program.names());
+                text(&fill_command(run, &self.scope, &names.0, &names.1, problems))
             }
-            Job::Command(program) => {
-                if let Some(python) = &program.python {
-                    entries.push(entry("uses", text(USES)));
-                    entries.extend(own(&python.settings, &["call"], problems));
-                    let mut with = filled(&python.with, problems);
-                    for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
-                        let _ = setting.filled(&self.scope, problems).apply(&mut with, &Json::Null);
-                    }
-                    entries.push(entry("with", with));
-                    entries.extend(own(&python.settings, &["path", "python", "lock", "seed"], problems));
-                } else {
-                    let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
-                    let names: Vec<&str> = program.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
-                    let command = program.run.text().unwrap_or_default();
-                    let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
-                    entries.push(entry("run", text(&command)));
-                }
-                entries.extend(own(&program.settings, &["files"], problems));
-                let outputs = program.outputs.iter().map(|(key, value)| {
-                    let path = filled(value, problems);
-                    let value = match program.types.get(&key.name) {
-                        Some(ty) if program.python.is_some() => text(ty.name()),
-                        None if program.python.is_some() => map(vec![entry("path", path)]),
-                        None => path,
-                        Some(ty) => map(vec![entry("path", path), entry("type", text(ty.name()))]),
-                    };
-                    (key.clone(), value)
-                });
-                let outputs = map(outputs.collect());
-                entries.push(entry("outputs", outputs));
-                entries.push(entry("env", all(&program.env, problems)));
-                let secrets = program.secrets.iter().map(|name| text(name));
-                entries.push(entry("secrets", Value::List(secrets.collect())));
-                let settings = ["tools", "shell", "isolation", "network", "log", "container"];
-                entries.extend(own(&program.settings, &settings, problems));
+            ("needs", _) => Tree::from(Value::Map(stage.needs.clone())),
+            ("matrix", _) => axes_of(&axes::read(&stage.matrix, &self.axes, problems)?),
+            ("with", job) => {
+                let kind = match job {
+                    Job::Kind(name) => self.kinds.iter().find(|kind| kind.name() == name),
+                    _ => None,
+                };
+                let default =
+                    || Json::from(kind.and_then(|kind| kind.resolve(Json::Null).ok()).unwrap_or_default());
+                stage.with(self.settings, default, &self.scope, problems)
             }
-            Job::Broken => {}
-        }
-        let needs = stage.needs.iter().map(|(key, value)| (key.clone(), value.clone()));
-        entries.insert(1, entry("needs", map(needs.collect())));
-        if let Some(matrix) = axes::read(&stage.matrix, &self.axes, problems) {
-            entries.insert(2, entry("matrix", map(axes_of(&matrix))));
-        }
-        entries.extend(own(&stage.limits, &["resources", "retries", "timeout"], problems));
-        entries.extend(
-            stage
-                .register
-                .as_ref()
-                .map(|value| entry("register", filled(value, problems))),
-        );
-        entries.retain(|(_, value)| match &value.value {
-            Value::List(items) => !items.is_empty(),
-            Value::Map(entries) => !entries.is_empty(),
-            Value::Scalar(_) => true,
+            ("outputs", Job::Program(program)) => map(program.outputs.iter().map(|output| {
+                let path = fill(&output.path, &self.scope, problems);
+                let value = match output.ty {
+                    Some(ty) if is_python => text(ty.name()),
+                    None if is_python => map([entry("path", path)]),
+                    None => path,
+                    Some(ty) => map([entry("path", path), entry("type", text(ty.name()))]),
+                };
+                (output.key.clone(), value)
+            })),
+            ("env", Job::Program(program)) => all(&program.env, problems),
+            ("secrets", Job::Program(program)) => list(program.secrets.iter().map(|name| text(name))),
+            _ => fill(&stage.settings.entry(key)?.1, &self.scope, problems),
+        })
+    }
+
+    /// The entries beside the stages: the blocks as written, with their defaults, and the parameters that
+    /// they set or read. Interpolations are kept: an address may contain a secret of the environment, and the
+    /// dates depend on the night.
+    fn blocks(&self, texts: &Texts) -> Vec<(Key, Tree)> {
+        let document = self.document;
+        let schedule = document.schedule.as_ref().zip(self.schedule);
+        let champion = |tree: &Tree| with(tree, "alias", || written(&CHAMPION));
+        let blocks = [
+            ("schedule", schedule.map(|(tree, read)| with_schedule(tree, read))),
+            ("promote", document.promote.as_ref().map(champion)),
+            ("notify", document.notify.as_ref().map(|tree| self.notify(tree))),
+            ("track", document.track.as_ref().map(|tree| self.track(tree))),
+        ];
+        let blocks = blocks
+            .into_iter()
+            .filter_map(|(name, tree)| Some((Key::from(name), tree?)));
+        let blocks: Vec<_> = blocks.filter(|(_, tree)| !tree.is_empty()).collect();
+        let set = set_by_night(document);
+        let params = document.params.iter().filter(|(param, _)| {
+            let reads = |text: &str| {
+                let mut rests = text.split("${params.").skip(1);
+                let rest = |rest: &str| {
+                    rest.strip_prefix(&param.name)
+                        .is_some_and(|rest| rest.starts_with(['}', '.']))
+                };
+                rests.any(rest)
+            };
+            set.contains(param.name.as_str()) || blocks.iter().any(|(_, tree)| tree.any_text(&reads))
         });
-        entries
+        // A value of the command line is not interpolated.
+        let params = params.map(|(key, value)| match texts.is_argument(value.spot.text) {
+            true => (key.clone(), value.escaped()),
+            false => (key.clone(), value.clone()),
+        });
+        let params = entry("params", map(params));
+        let params = (!params.1.is_empty()).then_some(params);
+        params.into_iter().chain(blocks).collect()
+    }
+
+    fn notify(&self, block: &Tree) -> Tree {
+        list(block.items().iter().zip(self.notify).map(|(item, read)| {
+            let item = match &read.channel {
+                Channel::Webhook { shape, .. } => within(item, "webhook", |value| {
+                    let value = match &value.value {
+                        Value::Map(_) => value.clone(),
+                        _ => map([entry("url", value.clone())]),
+                    };
+                    with(&value, "shape", || written(shape))
+                }),
+                Channel::Email(email) => within(item, "email", |value| {
+                    // An interpolation is kept, with or without its port.
+                    let value = within(value, "server", |server| match server.text() {
+                        Some(host) if host == email.server.host => text(&format!("{host}:{}", email.port())),
+                        _ => server.clone(),
+                    });
+                    with(&value, "tls", || written(&email.tls()))
+                }),
+                Channel::Command(_) | Channel::Ping(_) => item.clone(),
+            };
+            with(&item, "on", || written(&read.on))
+        }))
+    }
+
+    fn track(&self, block: &Tree) -> Tree {
+        let name = || text(&self.document.name).escaped();
+        let with_name = |value: &Tree| with(value, "experiment", name);
+        list(block.items().iter().map(|item| within(item, "mlflow", with_name)))
     }
 }
 
+/// The parameters that the schedule sets in a night: values that read them differ between nights.
+pub(crate) fn set_by_night(document: &Document) -> BTreeSet<&str> {
+    let set = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
+    let is_set = |name: &&str| set.iter().any(|(key, _)| key.name == *name);
+    let names = document.params.iter().map(|(key, _)| key.name.as_str());
+    names.filter(is_set).collect()
+}
+
+fn with_schedule(block: &Tree, read: &Schedule) -> Tree {
+    // Without `timezone`, the zone is the exchange's.
+    let zone = || text(read.calendar().session().map_or("UTC", |session| session.time_zone));
+    let calendar = || match read.calendar() {
+        CalendarName::Always => text(EVERY_DAY),
+        other => text(other.name()),
+    };
+    let block = with(block, "timezone", zone);
+    let block = with(&block, "calendar", calendar);
+    let block = with(&block, "catch_up", || written(&CatchUp::default()));
+    within(&block, "then", |value| with(value, "replace", || written(&false)))
+}
+
+/// Adds a default entry to a map that lacks it.
+fn with(tree: &Tree, name: &str, default: impl FnOnce() -> Tree) -> Tree {
+    let mut tree = tree.clone();
+    if tree.entry(name).is_none()
+        && let Value::Map(entries) = &mut tree.value
+    {
+        entries.push(entry(name, default()));
+    }
+    tree
+}
+
+/// Changes the entry `name` of a map, if the map has it.
+fn within(tree: &Tree, name: &str, change: impl FnOnce(&Tree) -> Tree) -> Tree {
+    let mut tree = tree.clone();
+    if let Value::Map(entries) = &mut tree.value
+        && let Some((_, value)) = entries.iter_mut().find(|(key, _)| key.name == name)
+    {
+        *value = change(value);
+    }
+    tree
+}
+
+/// The value as it is written in a file.
+fn written(value: &impl Serialize) -> Tree {
+    Tree::of_json(&serde_json::to_value(value).unwrap_or_default())
+}
+
 /// The axes of a matrix as lists, and axes that vary together as explicit points.
-fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
+fn axes_of(matrix: &Matrix) -> Tree {
     let value = |value: &Json| Tree::scalar(Spot::default(), value.clone());
     let mut entries = Vec::new();
     let mut points = vec![Point::new()];
@@ -148,46 +236,43 @@ fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
         let axes: Vec<&String> = relation.points.first().into_iter().flat_map(Point::keys).collect();
         if let [axis] = axes[..] {
             let values = relation.points.iter().filter_map(|point| point.get(axis)).map(value);
-            entries.push(entry(axis, Value::List(values.collect())));
+            entries.push(entry(axis, list(values)));
             continue;
         }
-        points = points
-            .iter()
-            .flat_map(|known| {
-                relation
-                    .points
-                    .iter()
-                    .map(|point| known.clone().into_iter().chain(point.clone()).collect())
-            })
-            .collect();
+        let joined = |known: &Point| {
+            let known = known.clone();
+            let points = relation.points.iter();
+            points.map(move |point| known.clone().into_iter().chain(point.clone()).collect())
+        };
+        points = points.iter().flat_map(joined).collect();
     }
     if points.iter().any(|point| !point.is_empty()) {
-        let point = |point: &Point| map(point.iter().map(|(axis, of)| entry(axis, value(of))).collect());
-        entries.push(entry("points", Value::List(points.iter().map(point).collect())));
+        let point = |point: &Point| map(point.iter().map(|(axis, of)| entry(axis, value(of))));
+        entries.push(entry("points", list(points.iter().map(point))));
     }
     let exclude = |exclude: &axes::Exclude| {
         let axes = exclude.axes.iter();
-        map(axes
-            .map(|(key, values)| (key.clone(), Tree::from(Value::List(values.clone()))))
-            .collect())
+        map(axes.map(|(key, values)| (key.clone(), list(values.iter().cloned()))))
     };
-    if !matrix.excludes.is_empty() {
-        let excludes = matrix.excludes.iter().map(exclude).collect();
-        entries.push(entry("exclude", Value::List(excludes)));
-    }
-    entries
+    entries.push(entry("exclude", list(matrix.excludes.iter().map(exclude))));
+    entries.retain(|(_, value)| !value.is_empty());
+    map(entries)
 }
 
-fn entry(name: &str, value: impl Into<Tree>) -> (Key, Tree) {
-    (Key::from(name), value.into())
+fn entry(name: &str, value: Tree) -> (Key, Tree) {
+    (Key::from(name), value)
 }
 
 fn text(text: &str) -> Tree {
     Value::Scalar(text.into()).into()
 }
 
-fn map(entries: Vec<(Key, Tree)>) -> Tree {
-    Value::Map(entries).into()
+fn list(items: impl IntoIterator<Item = Tree>) -> Tree {
+    Value::List(items.into_iter().collect()).into()
+}
+
+fn map(entries: impl IntoIterator<Item = (Key, Tree)>) -> Tree {
+    Value::Map(entries.into_iter().collect()).into()
 }
 
 /// Writes a map in block style; lists, and their contents, in flow style.

@@ -1,7 +1,7 @@
 //! `track:`, the servers that follow runs. Not part of any key.
 
 use crate::Url;
-use crate::text::typed::Variable;
+use crate::text::Variable;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -16,16 +16,15 @@
 //! ```
 
 use crate::matrix::folds;
-use crate::matrix::point::{MOST_NODES, Point};
+use crate::matrix::point::{MOST_NODES, Point, id};
 use crate::matrix::sample::{Draw, Stream, Wrong, attempts, distinct, range, spaced};
 use crate::stage::interpolate::{Scope, fill};
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::suggest::{list, suggest};
-use crate::text::tree::{Key, Tree, Value, spell};
-use crate::text::typed::{Block, Whole, or_interpolation};
+use crate::text::{
+    Block, Key, Problems, Spot, Tree, Value, Whole, is_name, list, or_interpolation, spell, suggest,
+};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value as Json};
 use std::collections::BTreeSet;
 
@@ -48,13 +47,6 @@ pub(crate) struct Matrix {
     pub excludes: Vec<Exclude>,
 }
 
-/// The number of points to draw, and the seed.
-#[derive(Clone, Copy)]
-struct Samples {
-    count: usize,
-    seed: u64,
-}
-
 enum Axis {
     Values(Vec<Json>),
     /// Drawn jointly with other axes.
@@ -70,7 +62,7 @@ pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problem
     let before = problems.count();
     let mut read = Matrix::default();
     let mut drawn: Vec<(&Key, Draw)> = Vec::new();
-    let mut samples: Option<(Samples, Spot)> = None;
+    let mut wanted: Option<(Samples, Spot)> = None;
     for (key, tree) in matrix {
         let count = problems.count();
         let filled = fill(tree, scope, problems);
@@ -78,7 +70,7 @@ pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problem
             continue;
         }
         match key.name.as_str() {
-            "samples" => samples = samples_of(&filled, problems).map(|samples| (samples, key.spot)),
+            "samples" => wanted = samples(&filled, problems).map(|samples| (samples, key.spot)),
             "points" => read.relations.extend(points(&filled, key.spot, problems)),
             "exclude" => read.excludes = excludes(&filled, problems),
             name => match axis(name, &filled, problems) {
@@ -88,8 +80,8 @@ pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problem
             },
         }
     }
-    match (samples, drawn.first()) {
-        (Some((samples, spot)), Some(_)) => read.relations.extend(together(&drawn, samples, spot, problems)),
+    match (wanted, drawn.first()) {
+        (Some((samples, spot)), Some(_)) => read.relations.extend(together(&drawn, &samples, spot, problems)),
         (None, Some((key, _))) if problems.count() == before => problems.add(
             key.spot,
             format!("the number of values to draw for `{}` is missing", key.name),
@@ -128,30 +120,32 @@ fn alone(name: &str, values: Vec<Json>, spot: Spot) -> Relation {
 /// Draws distinct points, all axes jointly.
 fn together(
     drawn: &[(&Key, Draw)],
-    samples: Samples,
+    samples: &Samples,
     spot: Spot,
     problems: &mut Problems,
 ) -> Option<Relation> {
+    let Whole(count) = samples.count;
+    let count = count as usize;
     let mut streams: Vec<_> = drawn
         .iter()
         .map(|(key, draw)| (&key.name, Stream::new(draw, samples.seed, &key.name)))
         .collect();
     let mut seen = BTreeSet::new();
-    let mut points = Vec::with_capacity(samples.count);
-    for _ in 0..attempts(samples.count) {
-        if points.len() == samples.count {
+    let mut points = Vec::with_capacity(count);
+    for _ in 0..attempts(count) {
+        if points.len() == count {
             break;
         }
         let point: Point = streams
             .iter_mut()
             .map(|(name, stream)| ((*name).clone(), stream.next()))
             .collect();
-        if seen.insert(crate::matrix::point::id("", &point)) {
+        if seen.insert(id("", &point)) {
             points.push(point);
         }
     }
-    if points.len() < samples.count {
-        let message = format!("cannot draw {} different points", samples.count);
+    if points.len() < count {
+        let message = format!("cannot draw {count} different points");
         return problems.fail(spot, message, format!("ask for {} or fewer", points.len()));
     }
     Some(Relation { points, spot })
@@ -167,14 +161,7 @@ fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
         Value::Map(_) if tree.entry("from").is_some() || tree.entry("to").is_some() => {
             stretch(name, tree, problems).map(Axis::Values)
         }
-        Value::Map(entries) if !entries.is_empty() => {
-            keys(
-                entries,
-                &["uniform", "log_uniform", "integer", "choice", "samples", "seed"],
-                problems,
-            )?;
-            draws(name, tree, problems)
-        }
+        Value::Map(entries) if !entries.is_empty() => draws(name, tree, problems),
         Value::List(_) => wrong(name, "an empty list", tree.spot, problems),
         _ => wrong(name, &tree.describe(), tree.spot, problems),
     }
@@ -186,15 +173,6 @@ fn wrong<T>(name: &str, what: &str, spot: Spot, problems: &mut Problems) -> Opti
         format!("the axis `{name}` is {what}, not a list of values"),
         FORMS,
     )
-}
-
-fn keys(entries: &[(Key, Tree)], known: &[&str], problems: &mut Problems) -> Option<()> {
-    let unknown = entries.iter().find(|(key, _)| !known.contains(&key.name.as_str()));
-    if let Some((key, _)) = unknown {
-        let hint = suggest(&key.name, "keys", known.iter().copied());
-        problems.add(key.spot, format!("unknown key `{}` of an axis", key.name), hint);
-    }
-    unknown.is_none().then_some(())
 }
 
 /// True if a value can be part of a point's name.
@@ -225,13 +203,6 @@ fn values(name: &str, items: &[Tree], problems: &mut Problems) -> Option<Vec<Jso
         values.push(value);
     }
     (problems.count() == before).then_some(values)
-}
-
-fn number(tree: &Tree) -> Option<&Number> {
-    match &tree.value {
-        Value::Scalar(Json::Number(number)) => Some(number),
-        _ => None,
-    }
 }
 
 /// A range that includes both bounds.
@@ -323,118 +294,111 @@ fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>
         .ok()
 }
 
-fn count(tree: &Tree, least: u64) -> Option<usize> {
-    let count = number(tree)?.as_u64()?;
-    (least..=MOST_NODES as u64).contains(&count).then_some(count as usize)
+/// Distributions to draw values from, one of which is given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draws {
+    #[serde(default, deserialize_with = "uniform")]
+    uniform: Option<Draw>,
+    #[serde(default, deserialize_with = "log_uniform")]
+    log_uniform: Option<Draw>,
+    #[serde(default, deserialize_with = "integer")]
+    integer: Option<Draw>,
+    choice: Option<Vec<Json>>,
+    samples: Option<Count>,
+    seed: Option<u64>,
 }
 
-fn samples_of(tree: &Tree, problems: &mut Problems) -> Option<Samples> {
-    let (wanted, seed) = match &tree.value {
-        Value::Map(entries) => {
-            keys(entries, &["count", "seed"], problems)?;
-            let part = |key: &str| tree.entry(key).map(|(_, value)| value);
-            (part("count"), part("seed"))
-        }
-        _ => (Some(tree), None),
+type Count = Whole<1, { MOST_NODES as u64 }>;
+
+/// The number of points to draw, and the seed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Samples {
+    count: Count,
+    #[serde(default)]
+    seed: u64,
+}
+
+fn uniform<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Draw>, D::Error> {
+    ends(deserializer, |from, to| {
+        let (from, to) = (from.as_f64()?, to.as_f64()?);
+        (from < to && (to - from).is_finite()).then_some(Draw::Uniform(from, to))
+    })
+}
+
+fn log_uniform<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Draw>, D::Error> {
+    ends(deserializer, |from, to| {
+        let (from, to) = (from.as_f64()?, to.as_f64()?);
+        (0.0 < from && from < to).then_some(Draw::LogUniform(from, to))
+    })
+}
+
+fn integer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Draw>, D::Error> {
+    ends(deserializer, |from, to| {
+        let (from, to) = (from.as_i64()?, to.as_i64()?);
+        (from < to).then_some(Draw::Integer(from, to))
+    })
+}
+
+/// Reads the two bounds of a distribution.
+fn ends<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    draw: fn(&Number, &Number) -> Option<Draw>,
+) -> Result<Option<Draw>, D::Error> {
+    let found = match Json::deserialize(deserializer)?.as_array().map(Vec::as_slice) {
+        Some([Json::Number(from), Json::Number(to)]) => draw(from, to),
+        _ => None,
     };
-    read_samples(wanted.unwrap_or(tree), seed, problems)
+    found.map(Some).ok_or_else(|| D::Error::custom(" has invalid bounds\n"))
 }
 
-fn read_samples(wanted: &Tree, seed: Option<&Tree>, problems: &mut Problems) -> Option<Samples> {
-    let number_of = |seed: &Tree| number(seed).and_then(Number::as_u64);
-    match (count(wanted, 1), seed.map(|seed| (seed, number_of(seed)))) {
-        (None, _) => {
-            let message = format!("the number of samples is {}", wanted.describe());
-            let hint = format!("give an integer from 1 to {MOST_NODES}, or `{{ count: 16, seed: 7 }}`");
-            problems.fail(wanted.spot, message, hint)
-        }
-        (_, Some((seed, None))) => problems.fail(
-            seed.spot,
-            format!("the seed is {}", seed.describe()),
-            "give an integer from 0",
-        ),
-        (Some(count), seed) => Some(Samples {
-            count,
-            seed: seed.and_then(|(_, seed)| seed).unwrap_or(0),
-        }),
+fn samples(tree: &Tree, problems: &mut Problems) -> Option<Samples> {
+    let block = Block::of("samples");
+    match &tree.value {
+        Value::Map(_) => block.read(tree, tree, problems),
+        _ => block.read(tree, tree, problems).map(|count| Samples { count, seed: 0 }),
     }
 }
 
 fn draws(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
-    let Value::Map(entries) = &tree.value else { return None };
-    let ways: Vec<&(Key, Tree)> = entries
-        .iter()
-        .filter(|(key, _)| !matches!(key.name.as_str(), "samples" | "seed"))
-        .collect();
-    let [(key, given)] = ways[..] else {
-        let message = format!("the axis `{name}` is drawn in {} ways", ways.len());
+    let read: Draws = Block::named("draws", format!("the axis `{name}`")).read(tree, tree, problems)?;
+    let at = |key: &str| tree.entry(key).map_or(tree, |(_, value)| value);
+    let choice = match &read.choice {
+        Some(given) if given.is_empty() => {
+            return wrong(name, "an empty `choice`", at("choice").spot, problems);
+        }
+        Some(_) => Some(Draw::Choice(values(name, at("choice").items(), problems)?)),
+        None => None,
+    };
+    let ways = [read.uniform, read.log_uniform, read.integer, choice];
+    let ways: Vec<Draw> = ways.into_iter().flatten().collect();
+    let Ok([draw]) = <[Draw; 1]>::try_from(ways) else {
+        let keys = tree.entries().iter().map(|(key, _)| key.name.as_str());
+        let ways = keys.filter(|key| !["samples", "seed"].contains(key)).count();
         return problems.fail(
             tree.spot,
-            message,
+            format!("the axis `{name}` is drawn in {ways} ways"),
             "give one of `uniform`, `log_uniform`, `integer` and `choice`",
         );
     };
-    let draw = draw(name, &key.name, given, problems)?;
-    let seed = tree.entry("seed").map(|(_, seed)| seed);
-    let Some((_, wanted)) = tree.entry("samples") else {
-        if let Some(seed) = seed {
-            let message = format!("the axis `{name}` has a seed, and no samples of its own");
-            return problems.fail(
-                seed.spot,
-                message,
-                "move the seed to the matrix: `samples: { count: 16, seed: 7 }`",
-            );
+    let Some(Whole(count)) = read.samples else {
+        if read.seed.is_none() {
+            return Some(Axis::Drawn(draw));
         }
-        return Some(Axis::Drawn(draw));
+        return problems.fail(
+            at("seed").spot,
+            format!("the axis `{name}` has a seed, and no samples of its own"),
+            "move the seed to the matrix: `samples: { count: 16, seed: 7 }`",
+        );
     };
-    let samples = read_samples(wanted, seed, problems)?;
-    match distinct(&draw, samples.seed, name, samples.count) {
+    match distinct(&draw, read.seed.unwrap_or(0), name, count as usize) {
         Ok(values) => Some(Axis::Values(values)),
         Err(most) => {
-            let message = format!("there are no {} different values of `{name}` to draw", samples.count);
-            problems.fail(wanted.spot, message, format!("ask for {most} or fewer"))
+            let message = format!("there are no {count} different values of `{name}` to draw");
+            problems.fail(at("samples").spot, message, format!("ask for {most} or fewer"))
         }
     }
-}
-
-fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<Draw> {
-    let Value::List(items) = &given.value else {
-        let hint = format!("write `{way}: [FROM, TO]`, or `choice: [a, b, c]`");
-        return problems.fail(given.spot, format!("`{way}` is {}, not a list", given.describe()), hint);
-    };
-    if way == "choice" {
-        if items.is_empty() {
-            return wrong(name, "an empty `choice`", given.spot, problems);
-        }
-        return values(name, items, problems).map(Draw::Choice);
-    }
-    let ends: Vec<&Number> = items.iter().filter_map(number).collect();
-    let found = match (&ends[..], items.len()) {
-        (&[from, to], 2) => match (way, from.as_f64(), to.as_f64()) {
-            ("integer", ..) => match (from.as_i64(), to.as_i64()) {
-                (Some(from), Some(to)) if from < to => Some(Draw::Integer(from, to)),
-                _ => None,
-            },
-            ("log_uniform", Some(from), Some(to)) if 0.0 < from && from < to => {
-                Some(Draw::LogUniform(from, to))
-            }
-            ("uniform", Some(from), Some(to)) if from < to && (to - from).is_finite() => {
-                Some(Draw::Uniform(from, to))
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    if found.is_none() {
-        let hint = match way {
-            "integer" => "give two integers, the smaller one first: `integer: [1, 100]`",
-            "log_uniform" => "give two numbers above 0, the smaller one first: `log_uniform: [1e-5, 1e-2]`",
-            _ => "give two numbers, the smaller one first: `uniform: [0.9, 0.999]`",
-        };
-        let message = format!("`{way}` of the axis `{name}` has invalid bounds");
-        problems.add(given.spot, message, hint);
-    }
-    found
 }
 
 /// Explicit points.
@@ -451,15 +415,13 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
     let mut read: Vec<Point> = Vec::new();
     let mut seen = BTreeSet::new();
     for item in items {
-        let entries = match &item.value {
-            Value::Map(entries) if !entries.is_empty() => entries,
-            _ => {
-                problems.add(item.spot, format!("a point is {}, not a map", item.describe()), HINT);
-                continue;
-            }
-        };
+        let entries = item.entries();
+        if entries.is_empty() {
+            problems.add(item.spot, format!("a point is {}, not a map", item.describe()), HINT);
+            continue;
+        }
         for (key, value) in entries {
-            if !crate::text::units::is_name(&key.name) {
+            if !is_name(&key.name) {
                 let hint = "a name is letters, digits, `_` and `-`, and begins with a letter";
                 problems.add(key.spot, format!("`{}` cannot be the name of an axis", key.name), hint);
             } else if !names_a_point(&value.to_json()) {
@@ -485,32 +447,23 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
 fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
     const HINT: &str = "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at \
         every axis is excluded";
-    let items = match &tree.value {
-        Value::List(items) => items.as_slice(),
-        Value::Map(_) => std::slice::from_ref(tree),
-        _ => {
-            problems.add(tree.spot, format!("`exclude` is {}", tree.describe()), HINT);
-            return Vec::new();
-        }
-    };
+    if let Value::Scalar(_) = &tree.value {
+        problems.add(tree.spot, format!("`exclude` is {}", tree.describe()), HINT);
+        return Vec::new();
+    }
     let mut excludes = Vec::new();
-    for item in items {
-        let entries = match &item.value {
-            Value::Map(entries) if !entries.is_empty() => entries,
-            _ => {
-                problems.add(
-                    item.spot,
-                    format!("an exclusion is {}, not a map", item.describe()),
-                    HINT,
-                );
-                continue;
-            }
-        };
-        let axes = entries
-            .iter()
-            .map(|(key, value)| (key.clone(), value.items().to_vec()))
-            .collect();
-        excludes.push(Exclude { axes, spot: item.spot });
+    for item in tree.items() {
+        if item.entries().is_empty() {
+            let message = format!("an exclusion is {}, not a map", item.describe());
+            problems.add(item.spot, message, HINT);
+            continue;
+        }
+        let axes = item.entries().iter();
+        let axes = axes.map(|(key, value)| (key.clone(), value.items().to_vec()));
+        excludes.push(Exclude {
+            axes: axes.collect(),
+            spot: item.spot,
+        });
     }
     excludes
 }

@@ -10,11 +10,7 @@
 //! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: a fold is named by the dates on
 //! which it trains and tests, and a stage that fans out over the axis reads the same dates.
 
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::suggest::suggest;
-use crate::text::tree::{Key, Tree};
-use crate::text::typed::{Block, Text, Written};
+use crate::text::{Block, Key, Problems, Spot, Text, Tree, Written, suggest};
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::Deserialize;

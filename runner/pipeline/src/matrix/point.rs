@@ -1,6 +1,6 @@
 //! Points of a matrix.
 
-use crate::text::tree::spell;
+use crate::text::spell;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 

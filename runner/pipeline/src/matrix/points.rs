@@ -4,10 +4,7 @@ use crate::matrix::axes::Matrix;
 use crate::matrix::point::{MOST_NODES, Point, id};
 use crate::stage::needs::{Needs, Reference};
 use crate::stage::reference::same;
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::suggest::{list, suggest};
-use crate::text::tree::spell;
+use crate::text::{Problems, Spot, list, spell, suggest};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

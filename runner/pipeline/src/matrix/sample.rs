@@ -4,7 +4,7 @@
 //! Inexact values (evenly or logarithmically spaced values, samples) are rounded to six significant digits,
 //! so that the text in a point's name is the value itself.
 
-use crate::text::tree::spell;
+use crate::text::spell;
 use serde_json::{Number, Value as Json};
 use stages_numerics::random::Random;
 use std::collections::BTreeSet;

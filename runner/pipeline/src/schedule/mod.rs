@@ -5,5 +5,6 @@ mod model;
 mod read;
 
 pub use cron::Cron;
-pub use model::{CatchUp, NightDates, Schedule, Scheduled, Then, WaitFor, When};
-pub(crate) use read::{EVERY_DAY, Written, params, read};
+pub(crate) use model::EVERY_DAY;
+pub use model::{CatchUp, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};
+pub(crate) use read::{params, read};

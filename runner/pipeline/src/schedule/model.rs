@@ -2,40 +2,95 @@
 
 use super::cron::Cron;
 use crate::Notify;
-use crate::text::typed::{Several, Text, several, text};
-use crate::text::units::is_name;
+use crate::text::{Several, Text, Written, duration, is_name, several, some_text, suggest, text};
 use datasets::calendar::CalendarName;
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The block `schedule:` of a pipeline file.
-#[derive(Clone, Debug, PartialEq)]
+/// The name of the calendar on which every day has a night.
+pub(crate) const EVERY_DAY: &str = "every_day";
+
+/// The longest time after the close.
+const LONGEST_AFTER_CLOSE: Duration = Duration::from_secs(12 * 3600);
+
+/// The nights on which `runner schedule` runs the pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("oneOf" = [{ "required": ["at"] }, { "required": ["cron"] }, { "type": "null" }]))]
 pub struct Schedule {
-    /// The times at which nights are due.
-    pub when: When,
-    /// The time zone of due times and dates.
-    pub zone: TimeZone,
-    /// The days that have a night.
-    pub calendar: CalendarName,
-    /// The date of the first night; without it, the latest night that is due when the schedule is first run.
+    /// The local time, `18:30`, or a time after the exchange's close, which is earlier on a half day:
+    /// `close + 2h30m`.
+    #[serde(deserialize_with = "some_text")]
+    #[schemars(with = "Option<Text<When>>")]
+    pub at: Option<When>,
+    /// Minute, hour, day of the month, month and day of the week: `30 18 * * 1-5`. Only on days of the
+    /// calendar.
+    #[serde(deserialize_with = "some_text")]
+    #[schemars(with = "Option<Text<Cron>>")]
+    pub cron: Option<Cron>,
+    /// The time zone, an IANA name; by default that of the exchange, or UTC.
+    #[serde(deserialize_with = "some_text")]
+    #[schemars(with = "Option<Text<TimeZone>>")]
+    pub timezone: Option<TimeZone>,
+    /// The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or
+    /// every day.
+    #[serde(deserialize_with = "some_text")]
+    #[schemars(schema_with = "calendar_schema")]
+    pub calendar: Option<CalendarName>,
+    /// The date of the first night; by default, the latest that is due when the schedule is first run.
+    #[schemars(with = "Option<String>")]
     pub from: Option<Date>,
     /// The data that a night waits for.
     pub wait_for: Option<WaitFor>,
-    /// The treatment of missed nights.
+    /// What happens to missed nights: all are made up for in order, the latest is, or none.
+    #[schemars(extend("default" = "all"))]
     pub catch_up: CatchUp,
-    /// The maximum duration of a night's run.
+    /// Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; `${schedule.date}` and
+    /// `${schedule.previous}` are its dates.
+    pub params: Option<serde_json::Map<String, Value>>,
+    /// The longest time that the run of a night takes.
+    #[serde(deserialize_with = "some_text")]
+    #[schemars(with = "Option<Text<Duration>>")]
     pub timeout: Option<Duration>,
-    /// The number of the schedule's runs that the history keeps; all if absent.
-    pub keep_runs: Option<usize>,
-    /// The decision made after a night's run.
+    /// What the history keeps.
+    pub keep: Option<Keep>,
+    /// The decision of a registered policy once a night's run is done, as by `runner policy act`.
     pub then: Option<Then>,
+}
+
+/// What the history of runs keeps of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Keep {
+    /// The number of the schedule's latest runs.
+    pub runs: NonZeroUsize,
+}
+
+impl Schedule {
+    /// The times of a day at which nights are due.
+    pub fn when(&self) -> When {
+        let cron = self.cron.map(When::Cron);
+        self.at.or(cron).unwrap_or(When::AfterClose(Duration::ZERO))
+    }
+
+    /// The days that have a night.
+    pub fn calendar(&self) -> CalendarName {
+        self.calendar.unwrap_or(CalendarName::Always)
+    }
+
+    /// The time zone of due times and dates.
+    pub fn zone(&self) -> TimeZone {
+        let exchange = || TimeZone::named(self.calendar().session()?.time_zone);
+        self.timezone.or_else(exchange).unwrap_or(TimeZone::UTC)
+    }
 }
 
 /// The decision of a registered policy once a night's run is done, as by `runner policy act`.
@@ -161,4 +216,53 @@ pub struct Scheduled {
     pub schedule: Schedule,
     /// The messages that are sent when a run has ended.
     pub notify: Vec<Notify>,
+}
+
+/// The codes and the names of all calendars.
+fn calendars() -> impl Iterator<Item = &'static str> {
+    let codes = CalendarName::CODES.iter().map(|(code, _)| *code);
+    codes
+        .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
+        .chain([EVERY_DAY])
+}
+
+fn calendar_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "enum": calendars().collect::<Vec<_>>(), "default": EVERY_DAY })
+}
+
+impl Written for When {
+    fn read(text: &str) -> Result<Self, String> {
+        let Some(after) = text.trim().strip_prefix("close") else {
+            let time = text.parse().ok().filter(|time: &TimeOfDay| time.hours() < 24.0);
+            return time.map(Self::At).ok_or_else(String::new);
+        };
+        let after = match after.trim_start().strip_prefix('+') {
+            Some(after) => duration(after.trim()),
+            None => after.trim().is_empty().then_some(Duration::ZERO),
+        };
+        let after = after.filter(|after| *after <= LONGEST_AFTER_CLOSE);
+        after.map(Self::AfterClose).ok_or_else(String::new)
+    }
+}
+
+impl Written for Cron {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|message| format!("{message}\n"))
+    }
+}
+
+impl Written for TimeZone {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::named(text).ok_or_else(String::new)
+    }
+}
+
+impl Written for CalendarName {
+    fn read(text: &str) -> Result<Self, String> {
+        let found = match text {
+            EVERY_DAY => Some(Self::Always),
+            text => Self::of_code(text),
+        };
+        found.ok_or_else(|| format!("\n{}", suggest(text, "calendars", calendars())))
+    }
 }

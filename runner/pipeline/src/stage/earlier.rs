@@ -10,10 +10,7 @@
 //! A pipeline does not depend on how runs are stored: the caller passes a function that finds artifacts.
 //! References are resolved when the pipeline is loaded.
 
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::tree::Tree;
-use crate::text::typed::{Block, Text, Written};
+use crate::text::{Block, Problems, Spot, Text, Tree, Written};
 use cache::ArtifactDigest;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,9 +1,6 @@
 //! Expansion of the `files:` of a `run:` stage.
 
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::typed::TextOr;
-use crate::text::units::relative;
+use crate::text::{Problems, Spot, TextOr, relative};
 use cache::{BlobDigest, RemoteFile};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -4,12 +4,11 @@
 use crate::matrix::folds;
 use crate::schedule::NightDates;
 use crate::stage::earlier::{FindTried, NotFound};
-use crate::text::plain::plain_words;
-use crate::text::problems::Problems;
-use crate::text::source::{Spot, Texts};
-use crate::text::suggest::{nearest, suggest};
-use crate::text::tree::{self, Tree, Value, follow, spell, steps};
-use crate::text::yaml;
+use crate::text::{
+    Block, Problems, Spot, Texts, Tree, Value, follow, nearest, plain_words, spell, steps, suggest, tree,
+    yaml,
+};
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +20,9 @@ pub(crate) struct Scope<'a> {
     /// The point of the matrix; `None` if it is not available (in `matrix:` itself).
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
-    pub env: &'a Variables<'a>,
+    pub env: &'a BTreeMap<String, String>,
+    /// Counts the policies that were tried under a name; `None` if the registry of policies is not available.
+    pub tried: Option<&'a FindTried>,
     /// The dates of the night that is run; `None` if no scheduled night is run.
     pub night: Option<NightDates>,
     /// The variables that some stage lists in `secrets:`: interpolating them is an error.
@@ -31,36 +32,37 @@ pub(crate) struct Scope<'a> {
     pub verbatim: bool,
 }
 
-/// The variables of the environment and the registry of policies.
-pub(crate) struct Variables<'e> {
-    all: &'e BTreeMap<String, String>,
-    tried: Option<&'e FindTried>,
-}
-
-impl<'e> Variables<'e> {
-    pub(crate) fn new(all: &'e BTreeMap<String, String>, tried: Option<&'e FindTried>) -> Self {
-        Self { all, tried }
+impl Block {
+    /// Reads the block with its interpolations replaced; `None` if it has errors, all of which are reported.
+    pub(crate) fn fill<T: DeserializeOwned>(
+        &self,
+        tree: &Tree,
+        scope: &Scope,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let before = problems.count();
+        let filled = fill(tree, scope, problems);
+        (problems.count() == before).then(|| self.read(tree, &filled, problems))?
     }
 
-    fn get(&self, name: &str) -> Option<&'e String> {
-        self.all.get(name)
+    /// Reads a list of such blocks; blocks with errors are omitted.
+    pub(crate) fn list<T: DeserializeOwned>(
+        &self,
+        tree: Option<&Tree>,
+        scope: &Scope,
+        problems: &mut Problems,
+    ) -> Vec<T> {
+        let Some(tree) = tree else { return Vec::new() };
+        let Value::List(items) = &tree.value else {
+            let message = format!("`{}` is {}, not a list", self.key, tree.describe());
+            problems.add(tree.spot, message, self.hint(&[], "").unwrap_or_default());
+            return Vec::new();
+        };
+        items
+            .iter()
+            .filter_map(|item| self.fill(item, scope, problems))
+            .collect()
     }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.all.keys().map(String::as_str)
-    }
-}
-
-/// A piece of a text.
-#[derive(Debug, PartialEq)]
-enum Piece<'a> {
-    Text(&'a str),
-    /// `$${`, which stands for `${`.
-    Escape,
-    /// The text between `${` and `}`.
-    Reference(&'a str),
-    /// `${` without `}`.
-    Open,
 }
 
 /// The offset of the next `${`. For short texts, a naive search is faster than a prepared one.
@@ -68,88 +70,47 @@ fn opening(text: &str) -> Option<usize> {
     text.as_bytes().windows(2).position(|pair| pair == b"${")
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
+/// Replaces the interpolations of a text that `replace` accepts: it is given the text between `${` and `}`
+/// (`None` if the brace is not closed), and appends the replacement. `$${` becomes `escape`.
+fn replace_all(
+    text: &str,
+    escape: &str,
+    mut replace: impl FnMut(Option<&str>, &mut String) -> bool,
+) -> String {
+    let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = opening(rest) {
-        if rest[..at].ends_with('$') {
-            pieces.push(Piece::Text(&rest[..at - 1]));
-            pieces.push(Piece::Escape);
-            rest = &rest[at + 2..];
+        let (before, after) = (&rest[..at], &rest[at + 2..]);
+        rest = after;
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str(escape);
             continue;
         }
-        pieces.push(Piece::Text(&rest[..at]));
-        rest = &rest[at + 2..];
-        match rest.find('}') {
-            Some(end) => {
-                pieces.push(Piece::Reference(&rest[..end]));
-                rest = &rest[end + 1..];
-            }
-            None => pieces.push(Piece::Open),
+        out.push_str(before);
+        let end = after.find('}');
+        match replace(end.map(|end| &after[..end]), &mut out) {
+            true => rest = end.map_or(after, |end| &after[end + 1..]),
+            false => out.push_str("${"),
         }
     }
-    pieces.push(Piece::Text(rest));
-    pieces.retain(|piece| *piece != Piece::Text(""));
-    pieces
+    out.push_str(rest);
+    out
 }
 
 const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself";
 
 /// Returns a copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
 pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
-    match &tree.value {
-        Value::Scalar(Json::String(text)) if opening(text).is_some() => {
-            fill_text(text, tree.spot, scope, problems)
-        }
-        Value::Scalar(_) => tree.clone(),
-        Value::List(items) => Tree {
-            value: Value::List(items.iter().map(|item| fill(item, scope, problems)).collect()),
-            ..tree.clone_shallow()
-        },
-        Value::Map(entries) => Tree {
-            value: Value::Map(
-                entries
-                    .iter()
-                    .map(|(key, value)| (key.clone(), fill(value, scope, problems)))
-                    .collect(),
-            ),
-            ..tree.clone_shallow()
-        },
-    }
-}
-
-impl Tree {
-    /// Returns a copy with `${` escaped, so that interpolation yields the original texts.
-    pub fn escaped(&self) -> Self {
-        let value = match &self.value {
-            Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
-            Value::Scalar(value) => Value::Scalar(value.clone()),
-            Value::List(items) => Value::List(items.iter().map(Self::escaped).collect()),
-            Value::Map(entries) => Value::Map(
-                entries
-                    .iter()
-                    .map(|(key, value)| (key.clone(), value.escaped()))
-                    .collect(),
-            ),
-        };
-        Self {
-            value,
-            ..self.clone_shallow()
-        }
-    }
-
-    fn clone_shallow(&self) -> Self {
-        Self {
-            spot: self.spot,
-            value: Value::default(),
-            note: self.note.clone(),
-        }
-    }
+    tree.map_texts(&mut |tree, text| match opening(text) {
+        Some(_) => fill_text(text, tree.spot, scope, problems),
+        None => tree.clone(),
+    })
 }
 
 fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Tree {
-    let pieces = pieces(text);
-    if let [Piece::Reference(inner)] = pieces[..] {
+    let whole = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    if let Some(inner) = whole.filter(|inner| !inner.contains('}')) {
         let Some((value, note)) = look_up(inner, spot, scope, problems) else {
             return Tree::scalar(spot, Json::Null);
         };
@@ -165,44 +126,42 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
             value: value.value,
         };
     }
-    let mut out = String::new();
     let mut notes = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Text(text) => out.push_str(text),
-            Piece::Escape => out.push_str(if scope.verbatim { "$${" } else { "${" }),
-            Piece::Open => {
-                problems.add(problems.texts.locate(spot, "${"), "`${` is not closed", FORMS);
-            }
-            Piece::Reference(inner) => {
-                if let Some((text, note)) = splice(inner, spot, scope, problems) {
-                    out.push_str(&text);
-                    notes.push(note);
-                }
-            }
+    let out = replace_all(text, if scope.verbatim { "$${" } else { "${" }, |inner, out| {
+        match inner {
+            Some(inner) => notes.extend(splice(inner, spot, scope, out, problems)),
+            None => problems.add(problems.texts.locate(spot, "${"), "`${` is not closed", FORMS),
         }
-    }
+        true
+    });
     Tree {
         note: (!notes.is_empty()).then(|| notes.join(", ")),
         ..Tree::scalar(spot, Json::String(out))
     }
 }
 
-/// The value of an interpolation as text within a larger text.
-fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(String, String)> {
+/// Appends the value of an interpolation to a text, and returns the note of its origin.
+fn splice(
+    inner: &str,
+    spot: Spot,
+    scope: &Scope,
+    out: &mut String,
+    problems: &mut Problems,
+) -> Option<String> {
     let (value, note) = look_up(inner, spot, scope, problems)?;
     let text = match &value.value {
         Value::Scalar(value) => spell(value),
         Value::List(_) | Value::Map(_) => None,
     };
-    if text.is_none() {
-        problems.add(
+    let Some(text) = text else {
+        return problems.fail(
             problems.texts.locate(spot, &format!("${{{inner}}}")),
             format!("`${{{inner}}}` is {} and cannot be part of a string", value.describe()),
             "let it be the whole value, or use a string or a number",
         );
-    }
-    Some((text?, note))
+    };
+    out.push_str(&text);
+    Some(note)
 }
 
 /// The value of an interpolation, and a note of its origin.
@@ -239,35 +198,32 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
     if trimmed.len() < inner.len() {
         return wrong(format!("spaces inside `{whole}`"), format!("write `${{{trimmed}}}`"));
     }
+    let scalar = |value: Json| {
+        let note = format!("`{whole}` is {}", tree::describe(&value));
+        Ok((Tree::scalar(spot, value), note))
+    };
     match (space, scope.params, scope.matrix) {
         ("params", Some(params), _) => {
-            let (first, rest) = match name.split_once('.') {
-                Some((first, rest)) => (first, Some(rest)),
-                None => (name, None),
-            };
+            let (first, rest) = name.split_once('.').unwrap_or((name, ""));
             let Some(param) = params.get(first) else {
                 return wrong(
                     format!("unknown parameter `{first}` in `{whole}`"),
                     suggest(first, "parameters", params.keys().map(String::as_str)),
                 );
             };
-            let path = rest.map(steps).unwrap_or_default();
+            let path = if name.contains('.') { steps(rest) } else { Vec::new() };
             let found = follow(param, &path);
             if !found.complete {
-                let keys: Vec<&str> = match &found.value.value {
-                    Value::Map(entries) => entries.iter().map(|(key, _)| key.name.as_str()).collect(),
-                    _ => Vec::new(),
-                };
+                let keys = found.value.entries().iter().map(|(key, _)| key.name.as_str());
                 return wrong(
-                    format!("the parameter `{first}` has no `{}`", rest.unwrap_or_default()),
-                    suggest(rest.unwrap_or_default(), "keys", keys),
+                    format!("the parameter `{first}` has no `{rest}`"),
+                    suggest(rest, "keys", keys),
                 );
             }
             let from = found.value.spot;
-            let from = if texts.is_argument(from.text) {
-                format!(", from `--set {}`", texts.content(from.text))
-            } else {
-                format!(", from {}", texts.line(from, spot.text))
+            let from = match texts.is_argument(from.text) {
+                true => format!(", from `--set {}`", texts.content(from.text)),
+                false => format!(", from {}", texts.line(from, spot.text)),
             };
             let note = format!("`{whole}` is {}{from}", found.value.describe());
             Ok((found.value.clone(), note))
@@ -277,10 +233,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
             "write the value out, or refer to both where they are used",
         ),
         ("matrix", _, Some(point)) => match point.get(name) {
-            Some(value) => {
-                let note = format!("`{whole}` is {}", tree::describe(value));
-                Ok((Tree::scalar(spot, value.clone()), note))
-            }
+            Some(value) => scalar(value.clone()),
             None if let Some((axis, part)) = name.split_once('.')
                 && let Some(Json::String(fold)) = point.get(axis) =>
             {
@@ -290,10 +243,9 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
             }
             None => wrong(
                 format!("unknown axis `{name}` in `{whole}`"),
-                if point.is_empty() {
-                    format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
-                } else {
-                    suggest(name, "axes", point.keys().map(String::as_str))
+                match point.is_empty() {
+                    true => format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`"),
+                    false => suggest(name, "axes", point.keys().map(String::as_str)),
                 },
             ),
         },
@@ -311,28 +263,47 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
             format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
         ),
         ("env", ..) => match scope.env.get(name) {
-            Some(text) => {
-                // Variables are untyped: a text that looks like a number is parsed as one.
-                let value = match text.as_str() {
-                    "" => Json::String(String::new()),
-                    text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
-                };
-                let note = format!("`{whole}` is {}", tree::describe(&value));
-                Ok((Tree::scalar(spot, value), note))
-            }
-            None => {
-                let near = nearest(name, scope.env.names());
-                wrong(
-                    format!("the environment has no variable `{name}`"),
-                    match near {
-                        Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
-                        None => format!("set it: `{name}=… runner …`"),
-                    },
-                )
-            }
+            // Variables are untyped: a text that looks like a number is parsed as one.
+            Some(text) => scalar(match text.as_str() {
+                "" => Json::String(String::new()),
+                text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
+            }),
+            None => wrong(
+                format!("the environment has no variable `{name}`"),
+                match nearest(name, scope.env.keys().map(String::as_str)) {
+                    Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
+                    None => format!("set it: `{name}=… runner …`"),
+                },
+            ),
         },
-        ("schedule", ..) => read_schedule(name, &whole, spot, scope),
-        ("policies", ..) => read_policies(name, &whole, spot, scope),
+        ("schedule", ..) if !NightDates::NAMES.contains(&name) => {
+            let hint = suggest(name, "dates of a night", NightDates::NAMES);
+            wrong(format!("unknown date `{name}` in `{whole}`"), hint)
+        }
+        ("schedule", ..) => match scope.night.and_then(|night| night.get(name)) {
+            Some(value) => scalar(value),
+            None => wrong(
+                format!("`{whole}` is known only in a night of the schedule"),
+                "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: \
+                { params: … }` sets",
+            ),
+        },
+        ("policies", ..) => {
+            let Some(policy) = name.strip_suffix(".tried").filter(|policy| !policy.is_empty()) else {
+                return wrong(
+                    format!("unknown number of policies `{whole}`"),
+                    "`${policies.NAME.tried}` is the number of policies that were tried under a name so far",
+                );
+            };
+            match scope.tried {
+                Some(tried) => scalar(
+                    tried(policy)
+                        .map_err(|NotFound { message, hint }| (message, hint))?
+                        .into(),
+                ),
+                None => wrong("the registry of policies is not known here", "write the number"),
+            }
+        }
         ("needs" | "outputs", ..) => wrong(
             format!("`{whole}` is known only inside `run:`"),
             "a stage kind reads its inputs through its ports: see `needs:`",
@@ -351,116 +322,52 @@ fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
     }
 }
 
-/// The date of the night that is run.
-fn read_schedule(name: &str, whole: &str, spot: Spot, scope: &Scope) -> Found {
-    if !NightDates::NAMES.contains(&name) {
-        let hint = suggest(name, "dates of a night", NightDates::NAMES);
-        return wrong(format!("unknown date `{name}` in `{whole}`"), hint);
-    }
-    let Some(value) = scope.night.and_then(|night| night.get(name)) else {
-        return wrong(
-            format!("`{whole}` is known only in a night of the schedule"),
-            "name the night, such as `--night 2026-11-25`, or read a parameter here that `schedule: \
-            { params: … }` sets",
-        );
-    };
-    let note = format!("`{whole}` is {}", tree::describe(&value));
-    Ok((Tree::scalar(spot, value), note))
-}
-
-/// The number of policies that were tried under a name.
-fn read_policies(name: &str, whole: &str, spot: Spot, scope: &Scope) -> Found {
-    let Some(policy) = name.strip_suffix(".tried").filter(|policy| !policy.is_empty()) else {
-        return wrong(
-            format!("unknown number of policies `{whole}`"),
-            "`${policies.NAME.tried}` is the number of policies that were tried under a name so far",
-        );
-    };
-    let Some(tried) = scope.env.tried else {
-        return wrong("the registry of policies is not known here", "write the number");
-    };
-    let count = tried(policy).map_err(|NotFound { message, hint }| (message, hint))?;
-    let note = format!("`{whole}` is {count}");
-    Ok((Tree::scalar(spot, count.into()), note))
-}
-
 /// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}`
 /// are checked and kept, as are `$${` and shell syntax.
 pub(crate) fn fill_command(
-    tree: &Tree,
-    text: &str,
+    run: &Tree,
     scope: &Scope,
     needs: &[&str],
     outputs: &[&str],
     problems: &mut Problems,
 ) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = opening(rest) {
-        let (before, after) = rest.split_at(at);
-        out.push_str(before);
-        let inner = after[2..]
-            .split('}')
-            .next()
-            .filter(|inner| inner.len() + 2 < after.len());
-        let ours = (!before.ends_with('$')).then_some(inner).flatten().and_then(|inner| {
-            let (space, name) = inner.split_once('.')?;
-            ["params", "matrix", "env", "schedule", "policies", "needs", "outputs"]
-                .contains(&space)
-                .then_some((inner, space, name))
-        });
-        let Some((inner, space, name)) = ours else {
-            out.push_str("${");
-            rest = &after[2..];
-            continue;
+    replace_all(run.text().unwrap_or_default(), "$${", |inner, out| {
+        let Some((inner, (space, name))) = inner.and_then(|inner| Some((inner, inner.split_once('.')?)))
+        else {
+            return false;
         };
-        rest = &after[inner.len() + 3..];
         let known = match space {
             "needs" => needs,
             "outputs" => outputs,
-            _ => {
-                if let Some((text, _)) = splice(inner, tree.spot, scope, problems) {
-                    // Interpolated values are not interpolated again.
-                    let text = if scope.verbatim {
-                        text
-                    } else {
-                        text.replace("${", "$${")
-                    };
-                    out.push_str(&text);
-                }
-                continue;
+            "params" | "matrix" | "env" | "schedule" | "policies" => {
+                let mut text = String::new();
+                splice(inner, run.spot, scope, &mut text, problems);
+                // Interpolated values are not interpolated again.
+                out.push_str(&match scope.verbatim {
+                    true => text,
+                    false => text.replace("${", "$${"),
+                });
+                return true;
             }
+            _ => return false,
         };
         if !known.contains(&name) {
             problems.add(
-                problems.texts.locate(tree.spot, &format!("${{{inner}}}")),
+                problems.texts.locate(run.spot, &format!("${{{inner}}}")),
                 format!("`${{{inner}}}` is not defined in `{space}:`"),
                 suggest(name, space, known.iter().copied()),
             );
         }
-        for part in ["${", inner, "}"] {
-            out.push_str(part);
-        }
-    }
-    out.push_str(rest);
-    out
+        // What is not replaced is kept.
+        false
+    })
 }
 
 /// True if a variable's name suggests that its value is secret.
 pub(crate) fn is_secret(name: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "APIKEY",
-        "KEY",
-        "TOKEN",
-        "SECRET",
-        "SECRETS",
-        "PASSWORD",
-        "PASSWD",
-        "CREDENTIAL",
-        "CREDENTIALS",
-    ];
-    name.split('_')
-        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    const WORDS: &str = "APIKEY KEY TOKEN SECRET SECRETS PASSWORD PASSWD CREDENTIAL CREDENTIALS";
+    let is_word = |word: &str| WORDS.split(' ').any(|known| word.eq_ignore_ascii_case(known));
+    name.split('_').any(is_word)
 }
 
 /// The text passed to the shell: in [`super::Command::command`], `${needs.X}` and `${outputs.X}` are replaced
@@ -468,35 +375,12 @@ pub(crate) fn is_secret(name: &str) -> bool {
 /// ([`plain`](crate::text::plain)) or several separated by spaces; any other character in it is replaced by
 /// `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
-    let mut out = String::new();
-    let mut rest = command;
-    while let Some(at) = rest.find("${") {
-        let (before, after) = rest.split_at(at);
-        if let Some(before) = before.strip_suffix('$') {
-            out.push_str(before);
-            out.push_str("${");
-            rest = &after[2..];
-            continue;
-        }
-        out.push_str(before);
-        let replaced = after[2..].find('}').and_then(|end| {
-            let (space, name) = after[2..2 + end].split_once('.')?;
-            let known = matches!(space, "needs" | "outputs");
-            Some((value(space, name).filter(|_| known)?, end + 3))
-        });
-        match replaced {
-            Some((text, length)) => {
-                out.push_str(&plain_words(&text));
-                rest = &after[length..];
-            }
-            None => {
-                out.push_str("${");
-                rest = &after[2..];
-            }
-        }
-    }
-    out.push_str(rest);
-    out
+    replace_all(command, "${", |inner, out| {
+        let reference = inner.and_then(|inner| inner.split_once('.'));
+        let known = reference.filter(|(space, _)| matches!(*space, "needs" | "outputs"));
+        let text = known.and_then(|(space, name)| value(space, name));
+        text.map(|text| out.push_str(&plain_words(&text))).is_some()
+    })
 }
 
 #[cfg(test)]
@@ -522,7 +406,8 @@ mod tests {
         let scope = Scope {
             params: Some(&params),
             matrix: Some(&point),
-            env: &Variables::new(&env, None),
+            env: &env,
+            tried: None,
             night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,
@@ -617,14 +502,16 @@ mod tests {
                 Tree::scalar(Spot::default(), json!("${needs.a}")),
             )])),
             matrix: Some(&BTreeMap::new()),
-            env: &Variables::new(&none, None),
+            env: &none,
+            tried: None,
             night: None,
             secrets: &BTreeSet::new(),
             verbatim: false,
         };
         let text = "f ${needs.a} ${HOME:-x} $${params.x} '${params.x}' ${outputs.b} ${open";
         let mut problems = Problems::new(Texts::default());
-        let command = fill_command(&Tree::default(), text, &scope, &["a"], &["b"], &mut problems);
+        let run_text = |text: &str| Tree::scalar(Spot::default(), json!(text));
+        let command = fill_command(&run_text(text), &scope, &["a"], &["b"], &mut problems);
         assert!(!problems.any());
         assert_eq!(
             command,
@@ -632,14 +519,7 @@ mod tests {
         );
         let run = command_text(&command, |space, name| Some(format!("/{space}/{name}")));
         assert_eq!(run, "f /needs/a ${HOME:-x} ${params.x} '${needs.a}' /outputs/b ${open");
-        fill_command(
-            &Tree::default(),
-            "${needs.c} ${params.y}",
-            &scope,
-            &["a"],
-            &[],
-            &mut problems,
-        );
+        fill_command(&run_text("${needs.c} ${params.y}"), &scope, &["a"], &[], &mut problems);
         assert_eq!(problems.count(), 2);
     }
 }

@@ -2,10 +2,10 @@
 //! or Python stage.
 
 pub(crate) mod command;
-pub(crate) mod configure;
 pub(crate) mod earlier;
 pub(crate) mod files;
 pub(crate) mod interpolate;
+pub(crate) mod keys;
 pub(crate) mod needs;
 pub(crate) mod output_types;
 pub(crate) mod python_interpreter;
@@ -16,3 +16,13 @@ pub(crate) mod setting;
 pub(crate) mod shims;
 pub(crate) mod tools;
 pub(crate) mod written;
+
+pub(crate) use command::Command;
+pub(crate) use earlier::{Earlier, OfPipeline, OfPolicy, This};
+pub(crate) use interpolate::{Scope, fill, fill_command};
+pub(crate) use keys::{Common, KEYS, LIMITS, OF_KIND};
+pub(crate) use needs::{Collect, Connector, Face, Needs, Reference};
+pub(crate) use reference::parse_reference;
+pub(crate) use setting::{Given, Setting, Strictness};
+pub(crate) use tools::Finder;
+pub(crate) use written::{Job, Output, Program, Stage, USES};

@@ -2,86 +2,66 @@
 
 use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Fixed, Or, RunRef, This};
 use crate::stage::reference::{Select, parse_reference};
-use crate::stage::written::{Job, Stage};
+use crate::stage::written::{Job, Output, Program, Stage};
 use crate::task_graph::TaskGraph;
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::suggest::{list, nearest, suggest};
-use crate::text::tree::{Tree, Value};
-use crate::text::typed::{Block, Several, Text};
+use crate::text::{Block, Problems, Several, Spot, Text, Tree, Value, list, nearest, suggest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The interface of a stage, derived from its kind or its command.
+/// The interface of a stage, derived from its kind or its program.
 #[derive(Clone, Copy)]
 pub(crate) enum Face<'a> {
     Kind(&'static dyn AnyStage),
-    Command {
-        outputs: &'a [(crate::text::tree::Key, Tree)],
-        types: &'a BTreeMap<String, PortType>,
-    },
+    Program(&'a Program),
     /// Unknown; the error is already reported.
     Unknown,
 }
 
 impl<'a> Face<'a> {
-    /// The names and types of the outputs; `None` if unknown.
-    fn outputs(&self) -> Option<Vec<(&'a str, PortType)>> {
+    /// The names and types of the outputs; none if unknown.
+    fn outputs(&self) -> Vec<(&'a str, PortType)> {
         match self {
             Self::Kind(kind) => {
                 let outputs: &'static [OutputPort] = kind.ports().outputs;
-                Some(outputs.iter().map(|port| (port.name, port.ty)).collect())
+                outputs.iter().map(|port| (port.name, port.ty)).collect()
             }
-            Self::Command { outputs, types } => Some(
-                outputs
-                    .iter()
-                    .map(|(key, _)| {
-                        let ty = types.get(&key.name).copied().unwrap_or(PortType::File);
-                        (key.name.as_str(), ty)
-                    })
-                    .collect(),
-            ),
-            Self::Unknown => None,
+            Self::Program(program) => program.outputs.iter().map(Output::port).collect(),
+            Self::Unknown => Vec::new(),
         }
     }
 }
 
-/// The stage kind or command of each stage.
+/// The stage kind or program of each stage.
 pub(crate) fn faces<'a>(
     stages: &'a [Stage],
     kinds: &'static [Box<dyn AnyStage>],
     problems: &mut Problems,
 ) -> Vec<Face<'a>> {
-    let face = |stage: &'a Stage| match &stage.job {
+    let names = || kinds.iter().map(|kind| kind.name());
+    let mut face = |stage: &'a Stage| match &stage.job {
         Job::Broken => Face::Unknown,
-        Job::Command(program) => Face::Command {
-            outputs: &program.outputs,
-            types: &program.types,
-        },
-        Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
+        Job::Program(program) => Face::Program(program),
+        Job::Kind(name) => match kinds.iter().find(|kind| kind.name() == name) {
             Some(kind) => Face::Kind(kind.as_ref()),
             None => {
-                let family = name.split_once('/').map_or("", |(family, _)| family);
-                let siblings: Vec<&str> = kinds
-                    .iter()
-                    .map(|kind| kind.name())
-                    .filter(|known| !family.is_empty() && known.starts_with(&format!("{family}/")))
-                    .collect();
-                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-                let hint = match nearest(name, names.iter().copied()) {
+                let family = name.split_once('/').map(|(family, _)| format!("{family}/"));
+                let is_sibling =
+                    |known: &&str| family.as_ref().is_some_and(|family| known.starts_with(family));
+                let siblings: Vec<&str> = names().filter(is_sibling).collect();
+                let hint = match nearest(name, names()) {
                     _ if name.contains("${") => "`uses` cannot contain interpolations".to_owned(),
                     Some(near) => format!("did you mean `{near}`?"),
-                    None if siblings.is_empty() => suggest(name, "stage kinds", names),
+                    None if siblings.is_empty() => suggest(name, "stage kinds", names()),
                     None => format!("the kinds of this family are {}", list(siblings)),
                 };
-                problems.add(*spot, format!("there is no stage kind `{name}`"), hint);
+                problems.add(stage.uses, format!("there is no stage kind `{name}`"), hint);
                 Face::Unknown
             }
         },
     };
-    stages.iter().map(face).collect()
+    stages.iter().map(&mut face).collect()
 }
 
 /// A reference to an output of a stage, at some of the stage's points.
@@ -107,103 +87,6 @@ pub(crate) struct Needs {
     pub sound: bool,
 }
 
-/// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all
-/// stages.
-pub(crate) fn resolve(
-    index: usize,
-    stages: &[Stage],
-    names: &HashMap<&str, usize>,
-    faces: &[Face],
-    this: This<'_>,
-    find: Option<&FindEarlier>,
-    problems: &mut Problems,
-) -> Needs {
-    let stage = &stages[index];
-    let before = problems.count();
-    let mut sound = true;
-    let mut ports = Vec::new();
-    let mut of_earlier: BTreeMap<String, Vec<Earlier>> = BTreeMap::new();
-    for (key, value) in &stage.needs {
-        let port = match faces[index] {
-            Face::Kind(kind) => {
-                let inputs = kind.ports().inputs;
-                let port = inputs.iter().find(|port| port.name == key.name);
-                if port.is_none() {
-                    let hint = if inputs.is_empty() {
-                        format!("`{}` has no inputs: remove it", kind.name())
-                    } else {
-                        suggest(&key.name, "inputs", inputs.iter().map(|port| port.name))
-                    };
-                    problems.add(key.spot, format!("`{}` has no input `{}`", kind.name(), key.name), hint);
-                    continue;
-                }
-                port
-            }
-            Face::Command { .. } | Face::Unknown => None,
-        };
-        let many = !matches!(faces[index], Face::Kind(_)) || port.is_some_and(|port| port.list);
-        let items: &[Tree] = match &value.value {
-            Value::List(items) if items.is_empty() => {
-                problems.add(
-                    value.spot,
-                    format!("`{}` is connected to nothing", key.name),
-                    "name a stage, or remove it",
-                );
-                continue;
-            }
-            Value::List(_) if !many => {
-                problems.add(
-                    value.spot,
-                    format!("the input `{}` takes one artifact, not a list", key.name),
-                    "name one: `STAGE` or `STAGE.OUTPUT`",
-                );
-                continue;
-            }
-            _ => value.items(),
-        };
-        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items.iter().partition(|item| earlier::is_earlier(item));
-        let found: Vec<Found<'_>> = past
-            .iter()
-            .filter_map(|item| of_run(item, port, names, this, find, problems))
-            .collect();
-        sound &= found.len() == past.len();
-        let instead = found.iter().filter_map(|found| match found {
-            Found::Instead(tree) => Some(*tree),
-            Found::Artifact(_) | Found::Nothing => None,
-        });
-        let own: Vec<&Tree> = own.into_iter().chain(instead).collect();
-        let references: Vec<Reference> = own
-            .iter()
-            .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
-            .collect();
-        sound &= references.len() == own.len();
-        if !own.is_empty() {
-            ports.push((key.name.clone(), references));
-        }
-        if !past.is_empty() {
-            // Missing artifacts are passed on too: the empty port is then in the key, and the pipeline is
-            // read again each time.
-            let artifacts = found.into_iter().filter_map(|found| match found {
-                Found::Artifact(earlier) => Some(earlier),
-                Found::Nothing | Found::Instead(_) => None,
-            });
-            of_earlier.insert(key.name.clone(), artifacts.collect());
-        }
-    }
-    // The error about a misspelt name is more helpful.
-    if let Face::Kind(kind) = faces[index]
-        && problems.count() == before
-        && !stage.doubtful
-    {
-        missing(index, kind, stages, faces, problems);
-    }
-    Needs {
-        ports,
-        earlier: of_earlier,
-        sound: sound && !stage.doubtful && problems.count() == before,
-    }
-}
-
 /// The result of resolving a need that refers to an earlier run or to a registered policy.
 enum Found<'t> {
     /// The artifact.
@@ -214,127 +97,396 @@ enum Found<'t> {
     Instead(&'t Tree),
 }
 
-/// Resolves a need to the artifact of an earlier run, or to the registered policy, that it refers to.
-fn of_run<'t>(
-    tree: &'t Tree,
-    port: Option<&InputPort>,
-    names: &HashMap<&str, usize>,
-    this: This<'t>,
-    find: Option<&FindEarlier>,
-    problems: &mut Problems,
-) -> Option<Found<'t>> {
-    let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
-    if let Some(text) = tree.text().filter(|text| text.contains("${")) {
-        return wrong_at(
-            tree.spot,
-            format!("`{text}` is not a valid reference"),
-            "`needs` cannot contain interpolations",
-        );
-    }
-    let written = earlier::read(tree, this, problems)?;
-    let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
-    let text = match written.run {
-        RunRef::Registered(policy) => policy,
-        _ => tree.text().unwrap_or(written.artifact),
-    };
-    let (stage, select, output) = match parse_reference(written.artifact) {
-        _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
-        Ok(parsed) if !parsed.0.is_empty() => parsed,
-        Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
-        Err(message) => return wrong_at(tree.spot, message, FORMS),
-    };
-    if select.all || !select.all_of.is_empty() {
-        return wrong_at(
-            tree.spot,
-            format!("`{text}` stands for several points"),
-            "of an earlier run, name one point; a list takes several references",
-        );
-    }
-    if let Some(Or::Nothing(spot)) = written.or {
-        let refused = match port {
-            None => Some("an input of a program cannot be none".to_owned()),
-            Some(port) if !port.optional => {
-                Some(format!("the input `{}` is required: it cannot be none", port.name))
-            }
-            Some(_) => None,
-        };
-        if let Some(message) = refused {
-            return wrong_at(spot, message, "leave `or` out, or need a stage of this pipeline");
-        }
-    }
-    let Some(find) = find else {
-        return wrong_at(
-            tree.spot,
-            format!("`{text}` names an earlier run, but no run history is available"),
-            "name a stage of this pipeline",
-        );
-    };
-    let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name
-        && file.as_ref() == Some(&this.path()));
-    let reference = EarlierRef {
-        run: written.run,
-        stage,
-        point: &select.picks,
-        output,
-        ty: port.map(|port| port.ty),
-    };
-    match find(&reference) {
-        Err(err) => wrong_at(tree.spot, err.message, &err.hint),
-        // A misspelt stage can never be found.
-        Ok(None) if is_own && !names.contains_key(stage) => {
-            let known: BTreeSet<&str> = names.keys().copied().collect();
-            wrong_at(
-                tree.spot,
-                format!("no run of this pipeline has a stage `{stage}`, nor has it one now"),
-                &suggest(stage, "stages", known),
-            )
-        }
-        Ok(None) if written.or.is_some() => match written.or {
-            Some(Or::Stage(stage)) => Some(Found::Instead(stage)),
-            _ => Some(Found::Nothing),
-        },
-        Ok(None) if matches!(reference.run, RunRef::Registered(_)) => wrong_at(
-            tree.spot,
-            format!("no policy is registered as `{text}`"),
-            &format!(
-                "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of \
-                `none`, begins without one"
-            ),
-        ),
-        Ok(None) => {
-            let of = match &reference.run {
-                RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
-                _ => "this pipeline".to_owned(),
-            };
-            let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
-            let hint = match &reference.run {
-                RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
-                    format!(
-                        "`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}"
-                    )
+/// The stages of a pipeline, and the earlier runs, that needs refer to.
+pub(crate) struct Connector<'a> {
+    pub stages: &'a [Stage],
+    pub faces: &'a [Face<'a>],
+    /// The index of each stage, by name.
+    pub names: HashMap<&'a str, usize>,
+    pub this: This<'a>,
+    /// Finds artifacts of earlier runs, if there is a history of runs.
+    pub find: Option<&'a FindEarlier>,
+}
+
+impl<'a> Connector<'a> {
+    /// Resolves the needs of the stage at `index`.
+    pub(crate) fn resolve(&self, index: usize, problems: &mut Problems) -> Needs {
+        let (stages, faces) = (self.stages, self.faces);
+        let stage = &stages[index];
+        let before = problems.count();
+        let mut sound = true;
+        let mut ports = Vec::new();
+        let mut earlier: BTreeMap<String, Vec<Earlier>> = BTreeMap::new();
+        for (key, value) in &stage.needs {
+            let port = match faces[index] {
+                Face::Kind(kind) => {
+                    let inputs = kind.ports().inputs;
+                    let port = inputs.iter().find(|port| port.name == key.name);
+                    if port.is_none() {
+                        let hint = if inputs.is_empty() {
+                            format!("`{}` has no inputs: remove it", kind.name())
+                        } else {
+                            suggest(&key.name, "inputs", inputs.iter().map(|port| port.name))
+                        };
+                        problems.add(
+                            key.spot,
+                            format!("`{}` has no input `{}`", kind.name(), key.name),
+                            hint,
+                        );
+                        continue;
+                    }
+                    port
                 }
-                _ => format!("run it first; {by_id}"),
+                Face::Program(_) | Face::Unknown => None,
             };
-            wrong_at(
-                tree.spot,
-                format!("no run of {of} has an output of `{stage}` that can be taken"),
-                &hint,
-            )
+            let many = !matches!(faces[index], Face::Kind(_)) || port.is_some_and(|port| port.list);
+            let items: &[Tree] = match &value.value {
+                Value::List(items) if items.is_empty() => {
+                    problems.add(
+                        value.spot,
+                        format!("`{}` is connected to nothing", key.name),
+                        "name a stage, or remove it",
+                    );
+                    continue;
+                }
+                Value::List(_) if !many => {
+                    problems.add(
+                        value.spot,
+                        format!("the input `{}` takes one artifact, not a list", key.name),
+                        "name one: `STAGE` or `STAGE.OUTPUT`",
+                    );
+                    continue;
+                }
+                _ => value.items(),
+            };
+            let (past, own): (Vec<&Tree>, Vec<&Tree>) =
+                items.iter().partition(|item| earlier::is_earlier(item));
+            let found: Vec<Found<'_>> = past
+                .iter()
+                .filter_map(|item| self.earlier(item, port, problems))
+                .collect();
+            sound &= found.len() == past.len();
+            let instead = found.iter().filter_map(|found| match found {
+                Found::Instead(tree) => Some(*tree),
+                Found::Artifact(_) | Found::Nothing => None,
+            });
+            let own: Vec<&Tree> = own.into_iter().chain(instead).collect();
+            let references: Vec<Reference> = own
+                .iter()
+                .filter_map(|item| self.reference(item, index, port, many, problems))
+                .collect();
+            sound &= references.len() == own.len();
+            if !own.is_empty() {
+                ports.push((key.name.clone(), references));
+            }
+            if !past.is_empty() {
+                // Missing artifacts are passed on too: the empty port is then in the key, and the pipeline is
+                // read again each time.
+                let artifacts = found.into_iter().filter_map(|found| match found {
+                    Found::Artifact(earlier) => Some(earlier),
+                    Found::Nothing | Found::Instead(_) => None,
+                });
+                earlier.insert(key.name.clone(), artifacts.collect());
+            }
         }
-        Ok(Some(found)) => match port.filter(|port| !takes(port.ty, &found.ty)) {
-            Some(port) => wrong_at(
+        // The error about a misspelt name is more helpful.
+        if let Face::Kind(kind) = faces[index]
+            && problems.count() == before
+            && !stage.doubtful
+        {
+            self.missing(index, kind, problems);
+        }
+        Needs {
+            ports,
+            earlier,
+            sound: sound && !stage.doubtful && problems.count() == before,
+        }
+    }
+
+    /// Resolves a need to the artifact of an earlier run, or to the registered policy, that it refers to.
+    fn earlier<'t>(
+        &self,
+        tree: &'t Tree,
+        port: Option<&InputPort>,
+        problems: &mut Problems,
+    ) -> Option<Found<'t>>
+    where
+        'a: 't,
+    {
+        let this = self.this;
+        if let Some(text) = tree.text().filter(|text| text.contains("${")) {
+            let message = format!("`{text}` is not a valid reference");
+            return problems.fail(tree.spot, message, "`needs` cannot contain interpolations");
+        }
+        let written = earlier::read(tree, this, problems)?;
+        let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
+        let text = match written.run {
+            RunRef::Registered(policy) => policy,
+            _ => tree.text().unwrap_or(written.artifact),
+        };
+        let (stage, select, output) = match parse_reference(written.artifact) {
+            _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
+            Ok(parsed) if !parsed.0.is_empty() => parsed,
+            Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
+            Err(message) => return wrong_at(tree.spot, message, FORMS),
+        };
+        if select.all || !select.all_of.is_empty() {
+            return wrong_at(
                 tree.spot,
+                format!("`{text}` stands for several points"),
+                "of an earlier run, name one point; a list takes several references",
+            );
+        }
+        if let Some(Or::Nothing(spot)) = written.or {
+            let refused = match port {
+                None => Some("an input of a program cannot be none".to_owned()),
+                Some(port) if !port.optional => {
+                    Some(format!("the input `{}` is required: it cannot be none", port.name))
+                }
+                Some(_) => None,
+            };
+            if let Some(message) = refused {
+                return wrong_at(spot, message, "leave `or` out, or need a stage of this pipeline");
+            }
+        }
+        let Some(find) = self.find else {
+            return wrong_at(
+                tree.spot,
+                format!("`{text}` names an earlier run, but no run history is available"),
+                "name a stage of this pipeline",
+            );
+        };
+        let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name
+        && file.as_ref() == Some(&this.path()));
+        let reference = EarlierRef {
+            run: written.run,
+            stage,
+            point: &select.picks,
+            output,
+            ty: port.map(|port| port.ty),
+        };
+        match find(&reference) {
+            Err(err) => wrong_at(tree.spot, err.message, &err.hint),
+            // A misspelt stage can never be found.
+            Ok(None) if is_own && !self.names.contains_key(stage) => {
+                let known: BTreeSet<&str> = self.names.keys().copied().collect();
+                wrong_at(
+                    tree.spot,
+                    format!("no run of this pipeline has a stage `{stage}`, nor has it one now"),
+                    &suggest(stage, "stages", known),
+                )
+            }
+            Ok(None) if written.or.is_some() => match written.or {
+                Some(Or::Stage(stage)) => Some(Found::Instead(stage)),
+                _ => Some(Found::Nothing),
+            },
+            Ok(None) if matches!(reference.run, RunRef::Registered(_)) => wrong_at(
+                tree.spot,
+                format!("no policy is registered as `{text}`"),
+                &format!(
+                    "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of \
+                `none`, begins without one"
+                ),
+            ),
+            Ok(None) => {
+                let of = match &reference.run {
+                    RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
+                    _ => "this pipeline".to_owned(),
+                };
+                let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
+                let hint = match &reference.run {
+                    RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
+                        format!(
+                            "`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}"
+                        )
+                    }
+                    _ => format!("run it first; {by_id}"),
+                };
+                wrong_at(
+                    tree.spot,
+                    format!("no run of {of} has an output of `{stage}` that can be taken"),
+                    &hint,
+                )
+            }
+            Ok(Some(found)) => match port.filter(|port| !takes(port.ty, &found.ty)) {
+                Some(port) => wrong_at(
+                    tree.spot,
+                    format!(
+                        "the input `{}` takes `{}`, and `{}` is `{}`",
+                        port.name,
+                        port.ty.name(),
+                        found.name,
+                        found.ty
+                    ),
+                    "name another output or stage of that run",
+                ),
+                None => Some(Found::Artifact(found)),
+            },
+        }
+    }
+
+    /// Resolves a need to an output of a stage of this pipeline.
+    fn reference(
+        &self,
+        tree: &Tree,
+        index: usize,
+        port: Option<&InputPort>,
+        many: bool,
+        problems: &mut Problems,
+    ) -> Option<Reference> {
+        let (stages, faces) = (self.stages, self.faces);
+        const FORMS: &str = "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or \
+        `{ collect: STAGE, over: [AXIS] }`";
+        let (named, over) = match &tree.value {
+            Value::Map(_) => collect(tree, problems)?,
+            _ => (tree, None),
+        };
+        let Some(text) = named.text() else {
+            return problems.fail(
+                named.spot,
+                format!("a need is {}, not the name of a stage", named.describe()),
+                FORMS,
+            );
+        };
+        let parsed = match parse_reference(text) {
+            Err(message) if !text.contains("${") => return problems.fail(named.spot, message, FORMS),
+            parsed => parsed,
+        };
+        let mut wrong = |message: String, hint: String| problems.fail(tree.spot, message, hint);
+        if text.contains("${") {
+            return wrong(
+                format!("`{text}` is not a valid reference"),
+                "`needs` cannot contain interpolations".to_owned(),
+            );
+        }
+        let (name, mut select, output) = parsed.ok()?;
+        match over {
+            Some(axes) => select.all_of.extend(axes),
+            None => select.all |= !std::ptr::eq(named, tree),
+        }
+        let Some(&target) = self.names.get(name) else {
+            let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
+            let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
+            return wrong(
+                format!("there is no stage `{name}`"),
+                suggest(name, "other stages", names),
+            );
+        };
+        if (select.all || !select.all_of.is_empty()) && !many {
+            return wrong(
+                format!("`{text}` is a list here, and the input takes one artifact"),
+                format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
+            );
+        }
+        let outputs = match faces[target] {
+            Face::Unknown => return None,
+            face => face.outputs(),
+        };
+        let who = || match faces[target] {
+            Face::Kind(kind) => format!("`{name}` ({})", kind.name()),
+            _ => format!("`{name}`"),
+        };
+        let found = match output {
+            Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
+                Some(found) => *found,
+                None => {
+                    return wrong(
+                        format!("{} has no output `{output}`", who()),
+                        suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
+                    );
+                }
+            },
+            None => {
+                let fitting = |fits: &dyn Fn(PortType, PortType) -> bool| -> Vec<(&str, PortType)> {
+                    let all = outputs.iter().copied();
+                    all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
+                        .collect()
+                };
+                // An output of exactly the port's type is preferred to one that is merely accepted.
+                let fitting = match fitting(&|port, ty| port == ty) {
+                    none if none.is_empty() => fitting(&PortType::takes),
+                    exact => exact,
+                };
+                match fitting[..] {
+                    [one] => one,
+                    [] => {
+                        let (message, hint) = match port {
+                            Some(port) => (
+                                format!("{} has no output of type `{}`", who(), port.ty.name()),
+                                self.givers(port.ty, index),
+                            ),
+                            None => (
+                                format!("{} has no outputs", who()),
+                                "need another stage, or none".to_owned(),
+                            ),
+                        };
+                        return wrong(message, hint);
+                    }
+                    _ => {
+                        let outputs = fitting.iter().map(|(output, _)| format!("{name}.{output}"));
+                        let outputs: Vec<String> = outputs.collect();
+                        return wrong(
+                            format!("{} has more than one output that fits", who()),
+                            format!("write one of {}", list(outputs.iter().map(String::as_str))),
+                        );
+                    }
+                }
+            }
+        };
+        if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
+            let fitting = outputs.iter().find(|(_, ty)| *ty == port.ty);
+            return wrong(
                 format!(
-                    "the input `{}` takes `{}`, and `{}` is `{}`",
+                    "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
                     port.name,
                     port.ty.name(),
-                    found.name,
-                    found.ty
+                    found.0,
+                    found.1.name()
                 ),
-                "name another output or stage of that run",
+                match fitting {
+                    None => self.givers(port.ty, index),
+                    Some((first, _)) => format!("did you mean `{name}.{first}`?"),
+                },
+            );
+        }
+        Some(Reference {
+            stage: target,
+            output: found.0.to_owned(),
+            select,
+            spot: tree.spot,
+        })
+    }
+
+    /// The stages that produce artifacts of a type.
+    fn givers(&self, ty: PortType, index: usize) -> String {
+        let mut names = Vec::new();
+        for (i, face) in self.faces.iter().enumerate().filter(|(i, _)| *i != index) {
+            let outputs = face.outputs().into_iter().filter(|(_, other)| *other == ty);
+            names.extend(outputs.map(|(output, _)| format!("{}.{output}", self.stages[i].key.name)));
+        }
+        match names.is_empty() {
+            true => format!(
+                "no other stage here gives `{}`: add one, see `runner stages`",
+                ty.name()
             ),
-            None => Some(Found::Artifact(found)),
-        },
+            false => format!("`{}` is given by {}", ty.name(), list(names.iter().map(String::as_str))),
+        }
+    }
+
+    /// Reports required inputs that are not connected.
+    fn missing(&self, index: usize, kind: &dyn AnyStage, problems: &mut Problems) {
+        let stage = &self.stages[index];
+        for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
+            if !stage.inputs().contains(&port.name) {
+                let message = format!("the input `{}` of `{}` is not connected", port.name, stage.key.name);
+                let givers = self.givers(port.ty, index);
+                problems.add(
+                    stage.uses,
+                    message,
+                    format!("add `needs: {{ {}: STAGE }}`; {givers}", port.name),
+                );
+            }
+        }
     }
 }
 
@@ -363,192 +515,9 @@ fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Opt
     Some((named, read.over.map(|Several(axes)| axes)))
 }
 
-fn reference(
-    tree: &Tree,
-    index: usize,
-    port: Option<&InputPort>,
-    many: bool,
-    stages: &[Stage],
-    names: &HashMap<&str, usize>,
-    faces: &[Face],
-    problems: &mut Problems,
-) -> Option<Reference> {
-    const FORMS: &str = "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or \
-        `{ collect: STAGE, over: [AXIS] }`";
-    let (named, over) = match &tree.value {
-        Value::Map(_) => collect(tree, problems)?,
-        _ => (tree, None),
-    };
-    let Some(text) = named.text() else {
-        return problems.fail(
-            named.spot,
-            format!("a need is {}, not the name of a stage", named.describe()),
-            FORMS,
-        );
-    };
-    let parsed = match parse_reference(text) {
-        Err(message) if !text.contains("${") => return problems.fail(named.spot, message, FORMS),
-        parsed => parsed,
-    };
-    let mut wrong = |message: String, hint: String| problems.fail(tree.spot, message, hint);
-    if text.contains("${") {
-        return wrong(
-            format!("`{text}` is not a valid reference"),
-            "`needs` cannot contain interpolations".to_owned(),
-        );
-    }
-    let (name, mut select, output) = parsed.ok()?;
-    match over {
-        Some(axes) => select.all_of.extend(axes),
-        None => select.all |= !std::ptr::eq(named, tree),
-    }
-    let Some(&target) = names.get(name) else {
-        let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
-        let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
-        return wrong(
-            format!("there is no stage `{name}`"),
-            suggest(name, "other stages", names),
-        );
-    };
-    if (select.all || !select.all_of.is_empty()) && !many {
-        return wrong(
-            format!("`{text}` is a list here, and the input takes one artifact"),
-            format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
-        );
-    }
-    let outputs = faces[target].outputs()?;
-    let typed = |ty: PortType| {
-        outputs
-            .iter()
-            .filter(move |(_, other)| *other == ty)
-            .map(|(name, _)| *name)
-    };
-    let of_stage = || match faces[target] {
-        Face::Kind(kind) => format!("`{name}` ({})", kind.name()),
-        _ => format!("`{name}`"),
-    };
-    let found = match output {
-        Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
-            Some(found) => *found,
-            None => {
-                return wrong(
-                    format!("{} has no output `{output}`", of_stage()),
-                    suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
-                );
-            }
-        },
-        None => {
-            let fitting = |fits: &dyn Fn(PortType, PortType) -> bool| -> Vec<(&str, PortType)> {
-                let all = outputs.iter().copied();
-                all.filter(|(_, ty)| port.is_none_or(|port| fits(port.ty, *ty)))
-                    .collect()
-            };
-            // An output of exactly the port's type is preferred to one that is merely accepted.
-            let fitting = match fitting(&|port, ty| port == ty) {
-                none if none.is_empty() => fitting(&PortType::takes),
-                exact => exact,
-            };
-            match fitting[..] {
-                [one] => one,
-                [] => {
-                    let (message, hint) = match port {
-                        Some(port) => (
-                            format!("{} has no output of type `{}`", of_stage(), port.ty.name()),
-                            givers(port.ty, index, stages, faces),
-                        ),
-                        None => (
-                            format!("{} has no outputs", of_stage()),
-                            "need another stage, or none".to_owned(),
-                        ),
-                    };
-                    return wrong(message, hint);
-                }
-                _ => {
-                    return wrong(
-                        format!("{} has more than one output that fits", of_stage()),
-                        format!(
-                            "write one of {}",
-                            list(
-                                fitting
-                                    .iter()
-                                    .map(|(output, _)| format!("{name}.{output}"))
-                                    .collect::<Vec<_>>()
-                                    .iter()
-                                    .map(String::as_str)
-                            )
-                        ),
-                    );
-                }
-            }
-        }
-    };
-    if let Some(port) = port.filter(|port| !port.ty.takes(found.1)) {
-        let fitting: Vec<&str> = typed(port.ty).collect();
-        return wrong(
-            format!(
-                "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
-                port.name,
-                port.ty.name(),
-                found.0,
-                found.1.name()
-            ),
-            match fitting[..] {
-                [] => givers(port.ty, index, stages, faces),
-                [first, ..] => format!("did you mean `{name}.{first}`?"),
-            },
-        );
-    }
-    Some(Reference {
-        stage: target,
-        output: found.0.to_owned(),
-        select,
-        spot: tree.spot,
-    })
-}
-
 /// True if a port accepts artifacts of the type called `name`.
 fn takes(port: PortType, name: &str) -> bool {
     port.name() == name || port.takes(PortType::Table) && name == PortType::Table.name()
-}
-
-/// The stages that produce artifacts of a type.
-fn givers(ty: PortType, index: usize, stages: &[Stage], faces: &[Face]) -> String {
-    let mut names = Vec::new();
-    for (i, face) in faces.iter().enumerate().filter(|(i, _)| *i != index) {
-        let outputs = face.outputs().unwrap_or_default();
-        let fitting = outputs.iter().filter(|(_, other)| *other == ty);
-        names.extend(fitting.map(|(output, _)| format!("{}.{output}", stages[i].key.name)));
-    }
-    if names.is_empty() {
-        format!(
-            "no other stage here gives `{}`: add one, see `runner stages`",
-            ty.name()
-        )
-    } else {
-        format!("`{}` is given by {}", ty.name(), list(names.iter().map(String::as_str)))
-    }
-}
-
-/// Reports required inputs that are not connected.
-fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], problems: &mut Problems) {
-    let stage = &stages[index];
-    let spot = match &stage.job {
-        Job::Kind { spot, .. } => *spot,
-        Job::Command(_) | Job::Broken => stage.key.spot,
-    };
-    for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
-        if !stage.needs.iter().any(|(key, _)| key.name == port.name) {
-            problems.add(
-                spot,
-                format!("the input `{}` of `{}` is not connected", port.name, stage.key.name),
-                format!(
-                    "add `needs: {{ {}: STAGE }}`; {}",
-                    port.name,
-                    givers(port.ty, index, stages, faces)
-                ),
-            );
-        }
-    }
 }
 
 /// The topological order of the stages, otherwise in the order of the file. `None` if there is a cycle.

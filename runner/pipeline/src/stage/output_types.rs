@@ -2,26 +2,19 @@
 //! accepts. In a Python stage, a type alone is a table whose file the engine chooses, and `{ path: … }` is a
 //! file of bytes or text.
 
-use crate::text::problems::Problems;
-use crate::text::suggest::{list, nearest, suggest};
-use crate::text::tree::{Key, Tree, Value};
+use crate::stage::written::Output;
+use crate::text::{Key, Problems, Tree, Value, list, nearest, suggest};
 use stages_core::{PortType, typed_output};
-use std::collections::BTreeMap;
 
-/// Reads the paths of outputs, and the types of the outputs that have one. An entry with an error is omitted.
-pub(crate) fn read(
-    entries: Vec<(Key, Tree)>,
-    is_python: bool,
-    problems: &mut Problems,
-) -> (Vec<(Key, Tree)>, BTreeMap<String, PortType>) {
-    let (mut paths, mut types) = (Vec::new(), BTreeMap::new());
+/// Reads the entries. The output of an entry with an error exists: commands and needs may name it.
+pub(crate) fn read(entries: Vec<(Key, Tree)>, is_python: bool, problems: &mut Problems) -> Vec<Output> {
+    let mut outputs = Vec::new();
     for (key, tree) in entries {
         let (path, ty) = match &tree.value {
             Value::Map(fields) => {
                 let path = tree.entry("path").map(|(_, path)| path.clone());
                 let is_file = is_python && fields.len() == 1 && path.is_some();
-                let ty = if is_file { None } else { type_of(&key, fields, problems) };
-                // The output exists, whatever is wrong with its entry: commands and needs may name it.
+                let ty = if is_file { None } else { type_of(&key, &tree, problems) };
                 (
                     path.unwrap_or_else(|| Tree::scalar(key.spot, key.name.clone().into())),
                     ty,
@@ -33,29 +26,25 @@ pub(crate) fn read(
             }
             _ => (tree, None),
         };
-        types.extend(ty.map(|ty| (key.name.clone(), ty)));
-        paths.push((key, path));
+        outputs.push(Output { key, path, ty });
     }
-    (paths, types)
+    outputs
 }
 
 /// Checks the fields of an output, and reads its type.
-fn type_of(key: &Key, fields: &[(Key, Tree)], problems: &mut Problems) -> Option<PortType> {
+fn type_of(key: &Key, tree: &Tree, problems: &mut Problems) -> Option<PortType> {
     let name = &key.name;
-    for (field, _) in fields
-        .iter()
-        .filter(|(field, _)| !["path", "type"].contains(&field.name.as_str()))
-    {
+    let is_known = |name: &str| ["path", "type"].contains(&name);
+    for (field, _) in tree.entries().iter().filter(|(field, _)| !is_known(&field.name)) {
         let other = &field.name;
         let message = format!("unknown key `{other}` in the output `{name}`");
         problems.add(field.spot, message, suggest(other, "keys", ["path", "type"]));
     }
-    let field = |wanted: &str| fields.iter().find(|(field, _)| field.name == wanted);
-    if field("path").is_none() {
+    if tree.entry("path").is_none() {
         let hint = format!("write `{name}: {{ path: {name}.parquet, type: features }}`");
         problems.add(key.spot, format!("the output `{name}` has no `path`"), hint);
     }
-    let Some((_, ty)) = field("type") else {
+    let Some((_, ty)) = tree.entry("type") else {
         let hint = format!(
             "the types are {}; a file of no type is its path alone: `{name}: {name}.csv`",
             list(typed_output::TYPES.map(PortType::name))

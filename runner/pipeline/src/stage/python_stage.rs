@@ -4,16 +4,13 @@
 //! limits, log, history) applies to it.
 
 use crate::stage::command::{Command, PythonCall};
-use crate::stage::interpolate::{Scope, fill};
+use crate::stage::interpolate::Scope;
 use crate::stage::python_interpreter;
 use crate::stage::setting::Setting;
 use crate::stage::tools::in_order;
 use crate::stage::tools::{Finder, Request};
-use crate::stage::written::{KEYS, PythonStage, Stage, USES};
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::typed::{Block, Text, Written, or_interpolation};
-use crate::text::units::relative;
+use crate::stage::written::Stage;
+use crate::text::{Problems, Spot, Text, Written, or_interpolation, relative};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -45,6 +42,9 @@ pub(crate) struct Settings {
     #[schemars(extend("default" = 0), transform = or_interpolation)]
     seed: u64,
 }
+
+/// The keys of [`Settings`] that are read at each point.
+pub(crate) const READ: [&str; 5] = ["call", "path", "python", "lock", "seed"];
 
 /// The function to call, written as `MODULE:FUNCTION`.
 struct Call {
@@ -78,19 +78,6 @@ impl Written for ModuleRoot {
     }
 }
 
-/// The description of `uses: python`, in one line.
-const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
-
-/// The description of `uses: python` as text: its keys, which differ from those of a stage kind.
-pub fn describe_python() -> &'static str {
-    include_str!("python_stage.txt")
-}
-
-/// The description of `uses: python` as JSON.
-pub fn python_json() -> Json {
-    serde_json::json!({ "kind": USES, "about": ABOUT, "keys": KEYS.python })
-}
-
 /// The default interpreter.
 const INTERPRETER: &str = "python3";
 
@@ -98,7 +85,6 @@ const INTERPRETER: &str = "python3";
 /// `command`. Without `finder`, neither is looked up.
 pub(crate) fn resolve(
     stage: &Stage,
-    written: &PythonStage,
     settings: &[Setting],
     scope: &Scope,
     finder: Option<&Finder<'_>>,
@@ -106,27 +92,22 @@ pub(crate) fn resolve(
     command: &mut Command,
     problems: &mut Problems,
 ) {
-    if written.settings.entry("call").is_none() {
+    if stage.settings.entry("call").is_none() {
         problems.add(
-            written.spot,
+            stage.uses,
             "a Python stage has no `call`",
             "name the function: `call: my_stages:make_features`, in `my_stages.py` beside the pipeline",
         );
         return;
     }
-    let settings_at = |key: &str| written.settings.entry(key).map(|(_, value)| value.spot);
-    let Some(read) = Block::of("python").fill::<Settings>(&written.settings, scope, problems) else {
+    let at = |key: &str| stage.settings.entry(key).map_or(stage.uses, |(_, value)| value.spot);
+    let Some(read) = stage.read::<Settings>("python", &READ, scope, problems) else {
         return;
     };
     let Some(Text(Call { call, module })) = read.call else {
         return;
     };
-    let mut with = fill(&written.with, scope, problems);
-    for setting in settings.iter().filter(|setting| setting.stage == stage.key.name) {
-        if let Err((spot, message, hint)) = setting.filled(scope, problems).apply(&mut with, &Json::Null) {
-            problems.add(spot, message, hint);
-        }
-    }
+    let with = stage.with(settings, Json::default, scope, problems);
     let with: BTreeMap<String, Json> = serde_json::from_value(with.to_json()).unwrap_or_default();
     for name in with.keys() {
         let is_need = stage.needs.iter().any(|(key, _)| key.name == *name);
@@ -141,7 +122,7 @@ pub(crate) fn resolve(
                     "such a name is letters, digits and `_`",
                 ),
             };
-            problems.add(written.with.spot, message, hint);
+            problems.add(stage.with.spot, message, hint);
         }
     }
     for (key, _) in stage.needs.iter().filter(|(key, _)| !is_dotted(&key.name)) {
@@ -158,9 +139,7 @@ pub(crate) fn resolve(
         root: read.path.map(|Text(ModuleRoot(root))| root).unwrap_or_default(),
         ..PythonCall::default()
     };
-    let at_call = settings_at("call").unwrap_or(written.spot);
-    add_modules(&module, &python, base, at_call, command, problems);
-    let spot = settings_at("python").unwrap_or(written.spot);
+    add_modules(&module, &python, base, at("call"), command, problems);
     let request = Request {
         name: read.python.unwrap_or_else(|| INTERPRETER.to_owned()),
         version: None,
@@ -176,7 +155,7 @@ pub(crate) fn resolve(
             }
             command.tools = in_order(std::mem::take(&mut command.tools));
         }
-        Some(Err((message, hint))) => problems.add(spot, message, hint),
+        Some(Err((message, hint))) => problems.add(at("python"), message, hint),
         None => {}
     }
     command.python = Some(python);

@@ -1,7 +1,6 @@
 //! References to stages and their points: `train`, `train[seed=1]`, `train[*].policy`.
 
-use crate::text::tree::spell;
-use crate::text::yaml;
+use crate::text::{spell, yaml};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 

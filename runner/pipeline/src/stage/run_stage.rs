@@ -4,12 +4,10 @@ use crate::stage::command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 use crate::stage::files::{self, Pattern, PatternForm};
 use crate::stage::interpolate::{Scope, fill, fill_command, is_secret};
 use crate::stage::tools::{Finder, Request, RequestForm, in_order};
-use crate::stage::written::{Program, Size, Stage};
-use crate::text::plain::is_plain_path;
-use crate::text::problems::Problems;
-use crate::text::tree::{Value, spell};
-use crate::text::typed::{Block, Text, Written, or_interpolation};
-use crate::text::units::{relative, size};
+use crate::stage::written::{Output, Program, Stage};
+use crate::text::{
+    Problems, Size, Text, Value, Written, is_plain_path, or_interpolation, relative, size, spell,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -51,6 +49,9 @@ pub(crate) struct Settings {
     container: Option<Text<Image>>,
 }
 
+/// The keys of [`Settings`] that are read at each point.
+pub(crate) const READ: [&str; 7] = ["files", "tools", "network", "shell", "isolation", "log", "container"];
+
 /// The size of a log in bytes.
 struct LogSize(u64);
 
@@ -89,38 +90,44 @@ impl Written for Image {
 /// Resolves the command of a stage. Without `finder`, tools are not looked up.
 pub(crate) fn command(
     stage: &Stage,
-    written: &Program,
+    program: &Program,
     scope: &Scope,
     finder: Option<&Finder<'_>>,
     base: &Path,
     problems: &mut Problems,
 ) -> Command {
-    let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
-    let names: Vec<&str> = written.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
-    let run = &written.run;
-    let mut command = Command {
-        command: fill_command(run, run.text().unwrap_or_default(), scope, &needs, &names, problems),
-        secrets: written.secrets.clone(),
-        ..Command::default()
+    let text = match &program.run {
+        Some(run) => fill_command(run, scope, &stage.inputs(), &program.names(), problems),
+        None => String::new(),
     };
-    let settings: Option<Settings> = Block::of("run").fill(&written.settings, scope, problems);
+    let settings: Option<Settings> = stage.read("run", &READ, scope, problems);
     let is_sound = settings.is_some();
     let mut settings = settings.unwrap_or_default();
-    let at = |key: &str| written.settings.entry(key).map_or(&[][..], |(_, value)| value.items());
+    let at = |key: &str| stage.settings.entry(key).map_or(&[][..], |(_, value)| value.items());
     for (pattern, tree) in settings.files.iter_mut().zip(at("files")) {
         pattern.spot = tree.spot;
     }
-    if is_sound {
-        command.files = files::expand(&settings.files, base, problems);
-    }
-    command.outputs = outputs(written, scope, &command.files, problems);
-    command.types = written.types.clone();
-    command.env = env(written, scope, problems);
-    command.network = settings.network;
-    command.shell = settings.shell;
-    command.isolation = settings.isolation;
-    command.log_limit = settings.log.map_or(LOG_LIMIT, |Text(LogSize(bytes))| bytes);
-    command.container = settings.container.map(|Text(Image(name))| name);
+    let files = match is_sound {
+        true => files::expand(&settings.files, base, problems),
+        false => Vec::new(),
+    };
+    let types = program.outputs.iter();
+    let mut command = Command {
+        command: text,
+        outputs: outputs(program, scope, &files, problems),
+        types: types
+            .filter_map(|output| Some((output.key.name.clone(), output.ty?)))
+            .collect(),
+        env: env(program, scope, problems),
+        files,
+        secrets: program.secrets.clone(),
+        shell: settings.shell,
+        isolation: settings.isolation,
+        network: settings.network,
+        container: settings.container.map(|Text(Image(name))| name),
+        log_limit: settings.log.map_or(LOG_LIMIT, |Text(LogSize(bytes))| bytes),
+        ..Command::default()
+    };
     if let (Some(_), Some(tool)) = (&command.container, at("tools").first()) {
         problems.add(
             tool.spot,
@@ -155,15 +162,15 @@ pub(crate) fn command(
 
 /// The file of each output, by the output's name.
 fn outputs(
-    written: &Program,
+    program: &Program,
     scope: &Scope,
     files: &[Source],
     problems: &mut Problems,
 ) -> BTreeMap<String, String> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
-    for (key, value) in &written.outputs {
+    for Output { key, path, .. } in &program.outputs {
         let (name, before) = (&key.name, problems.count());
-        let filled = fill(value, scope, problems);
+        let filled = fill(path, scope, problems);
         if problems.count() > before {
             continue;
         }
@@ -201,18 +208,18 @@ fn outputs(
                 }
             }
         };
-        problems.add(value.spot, message, hint);
+        problems.add(path.spot, message, hint);
     }
     places
 }
 
 /// The environment variables set by `env:`.
-fn env(written: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<String, String> {
+fn env(program: &Program, scope: &Scope, problems: &mut Problems) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
-    for (key, value) in &written.env {
+    for (key, value) in &program.env {
         let (name, before) = (&key.name, problems.count());
         // A variable that is also in `secrets:` has already been reported.
-        if is_secret(name) && !written.secrets.contains(name) {
+        if is_secret(name) && !program.secrets.contains(name) {
             let message = format!(
                 "`{name}` looks like a secret, and `env:` would write its value into keys and histories"
             );

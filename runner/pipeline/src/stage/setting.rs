@@ -1,10 +1,7 @@
 //! Values that `--set`, profiles and schedules give to fields of a stage's `with:`.
 
 use crate::stage::interpolate::{Scope, fill};
-use crate::text::problems::Problems;
-use crate::text::source::Spot;
-use crate::text::tree::{Key, Step, Tree, Value};
-use crate::text::yaml;
+use crate::text::{Key, Problems, Spot, Step, Tree, Value, yaml};
 use serde_json::{Number, Value as Json};
 
 /// A value that `--set` or a profile gives to a field of a stage's configuration.

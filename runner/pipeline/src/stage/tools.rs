@@ -12,7 +12,7 @@
 
 use crate::stage::command::Tool;
 use crate::stage::shims::{is_shim, program_behind};
-use crate::text::typed::TextOr;
+use crate::text::TextOr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::Source;

@@ -1,145 +1,117 @@
 //! Stages as written in the file: keys are checked, values are trees that may contain interpolations.
 
-use crate::text::source::Spot;
-use crate::text::tree::{Key, Tree};
-use crate::text::typed::{Text, Whole, Written, keys};
-use crate::text::units::size;
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use crate::stage::interpolate::{Scope, fill};
+use crate::stage::setting::Setting;
+use crate::text::{Block, Key, Problems, Spot, Tree};
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use stages_core::PortType;
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-use std::time::Duration;
-
-/// The keys of every stage; the limits are read at each point.
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Common {
-    #[schemars(skip)]
-    needs: IgnoredAny,
-    #[schemars(skip)]
-    matrix: IgnoredAny,
-    /// The resources that the stage requires.
-    pub resources: Requests,
-    /// The number of retries after a failure.
-    pub retries: Option<Whole<0, 100>>,
-    /// The time limit: `90s`, `2h`, `5d`.
-    pub timeout: Option<Text<Duration>>,
-    #[schemars(skip)]
-    register: IgnoredAny,
-}
-
-/// `resources:`
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Requests {
-    /// The number of threads; by default the running stages share the cores.
-    pub threads: Option<Whole<1, 4096>>,
-    /// Memory, such as `4GiB`.
-    pub memory: Option<Text<Size>>,
-}
-
-/// A size in bytes.
-pub(crate) struct Size(pub u64);
-
-impl Written for Size {
-    const PATTERN: Option<&'static str> = Some("^[0-9.]+ *([KMGT]i?B|kB|B)$");
-
-    fn read(text: &str) -> Result<Self, String> {
-        size(text).map(Self).ok_or_else(String::new)
-    }
-}
-
-/// The keys of a stage that has a kind.
-pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 
 /// The value of `uses:` for Python stages.
 pub(crate) const USES: &str = "python";
 
-/// The keys of every stage, of `run:` stages and of Python stages.
-pub(crate) struct Keys {
-    pub common: &'static [&'static str],
-    pub command: &'static [&'static str],
-    pub python: Vec<&'static str>,
-}
-
-pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
-    let command = keys::<super::run_stage::Settings>();
-    let shared = command
-        .iter()
-        .filter(|key| !["run", "shell", "container"].contains(key));
-    Keys {
-        common: keys::<Common>(),
-        command,
-        python: keys::<super::python_stage::Settings>()
-            .iter()
-            .chain(shared)
-            .copied()
-            .collect(),
-    }
-});
-
 /// A stage as written.
 pub(crate) struct Stage {
     pub key: Key,
+    /// The position of the value of `uses:`; that of the stage's name for a `run:` stage.
+    pub uses: Spot,
     pub job: Job,
+    /// `with:`; an empty map if absent.
+    pub with: Tree,
     pub needs: Vec<(Key, Tree)>,
     pub matrix: Vec<(Key, Tree)>,
-    /// `resources`, `retries` and `timeout`.
-    pub limits: Tree,
-    pub register: Option<Tree>,
+    /// The other keys: `resources`, `timeout` and the like; of a program also `files`, `call` and the like.
+    pub settings: Tree,
     /// True if a key was rejected, so that a missing key may only be misspelt.
     pub doubtful: bool,
 }
 
-impl Stage {
-    /// The environment variables passed to the stage from outside.
-    pub(crate) fn secrets(&self) -> &[String] {
-        match &self.job {
-            Job::Command(program) => &program.secrets,
-            Job::Kind { .. } | Job::Broken => &[],
-        }
-    }
-}
-
 /// The work of a stage.
 pub(crate) enum Job {
-    /// `uses:`
-    Kind {
-        name: String,
-        spot: Spot,
-        /// `with:`; an empty map if absent.
-        with: Tree,
-    },
-    /// `run:`
-    Command(Box<Program>),
+    /// The stage kind that `uses:` names.
+    Kind(String),
+    /// `run:` or `uses: python`.
+    Program(Box<Program>),
     /// Neither `uses:` nor `run:`; the error has already been reported.
     Broken,
 }
 
-/// The keys of a `run:` stage beyond the common ones.
+/// The program of a `run:` or Python stage.
 #[derive(Default)]
 pub(crate) struct Program {
-    pub run: Tree,
-    /// The paths of the outputs.
-    pub outputs: Vec<(Key, Tree)>,
-    /// The types of the outputs that have one.
-    pub types: BTreeMap<String, PortType>,
+    /// The command; `None` for a Python stage.
+    pub run: Option<Tree>,
+    pub outputs: Vec<Output>,
     pub env: Vec<(Key, Tree)>,
+    /// The environment variables passed to the program from outside.
     pub secrets: Vec<String>,
-    /// The other settings: `files`, `tools`, `shell` and the like.
-    pub settings: Tree,
-    /// The function of a `uses: python` stage, whose `run` is empty.
-    pub python: Option<PythonStage>,
 }
 
-/// The keys of a Python stage beyond the common ones, as written.
-#[derive(Default)]
-pub(crate) struct PythonStage {
-    /// The position of `uses`.
-    pub spot: Spot,
-    pub with: Tree,
-    /// `call`, `path` and the like.
-    pub settings: Tree,
+/// An output of a program.
+pub(crate) struct Output {
+    pub key: Key,
+    pub path: Tree,
+    pub ty: Option<PortType>,
+}
+
+impl Stage {
+    /// The program of a `run:` or Python stage.
+    pub(crate) fn program(&self) -> Option<&Program> {
+        match &self.job {
+            Job::Program(program) => Some(program),
+            Job::Kind(_) | Job::Broken => None,
+        }
+    }
+
+    /// The names of the stage's inputs.
+    pub(crate) fn inputs(&self) -> Vec<&str> {
+        self.needs.iter().map(|(key, _)| key.name.as_str()).collect()
+    }
+
+    /// Reads those of the settings that `keys` names; `None` if they have errors.
+    pub(crate) fn read<T: DeserializeOwned>(
+        &self,
+        block: &'static str,
+        keys: &[&str],
+        scope: &Scope,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let entries = self.settings.entries().iter();
+        let own = entries.filter(|(key, _)| keys.contains(&key.name.as_str()));
+        let own = Tree::map(self.settings.spot, own.cloned().collect());
+        Block::of(block).fill(&own, scope, problems)
+    }
+
+    /// `with:` at a point, with the values that `settings` give to it. `default` is the complete default
+    /// configuration.
+    pub(crate) fn with(
+        &self,
+        settings: &[Setting],
+        default: impl Fn() -> Json,
+        scope: &Scope,
+        problems: &mut Problems,
+    ) -> Tree {
+        let mut with = fill(&self.with, scope, problems);
+        for setting in settings.iter().filter(|setting| setting.stage == self.key.name) {
+            let setting = setting.filled(scope, problems);
+            if let Err((spot, message, hint)) = setting.apply(&mut with, &default()) {
+                problems.add(spot, message, hint);
+            }
+        }
+        with
+    }
+}
+
+impl Program {
+    /// The names of the outputs.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.outputs.iter().map(|output| output.key.name.as_str()).collect()
+    }
+}
+
+impl Output {
+    /// The output's name and the type of its artifact.
+    pub(crate) fn port(&self) -> (&str, PortType) {
+        (&self.key.name, self.ty.unwrap_or(PortType::File))
+    }
 }

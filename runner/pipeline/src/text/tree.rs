@@ -97,6 +97,15 @@ impl Tree {
         matches!(self.value, Value::Scalar(Json::Null))
     }
 
+    /// True for a map or a list without entries.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Map(entries) => entries.is_empty(),
+            Value::List(items) => items.is_empty(),
+            Value::Scalar(_) => false,
+        }
+    }
+
     /// The value's text, if it is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
@@ -115,10 +124,55 @@ impl Tree {
 
     /// The entry with the key `name`, if the value is a map that has it.
     pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
+        self.entries().iter().find(|(key, _)| key.name == name)
+    }
+
+    /// The entries of a map; none for any other value.
+    pub fn entries(&self) -> &[(Key, Self)] {
         match &self.value {
-            Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
-            _ => None,
+            Value::Map(entries) => entries,
+            _ => &[],
         }
+    }
+
+    /// The value with its texts replaced.
+    pub(crate) fn map_texts(&self, replace: &mut dyn FnMut(&Self, &str) -> Self) -> Self {
+        let value = match &self.value {
+            Value::Scalar(Json::String(text)) => return replace(self, text),
+            Value::Scalar(_) => return self.clone(),
+            Value::List(items) => Value::List(items.iter().map(|item| item.map_texts(replace)).collect()),
+            Value::Map(entries) => {
+                let entries = entries.iter();
+                Value::Map(
+                    entries
+                        .map(|(key, value)| (key.clone(), value.map_texts(replace)))
+                        .collect(),
+                )
+            }
+        };
+        Self {
+            spot: self.spot,
+            value,
+            note: self.note.clone(),
+        }
+    }
+
+    /// True if a text of the value passes a test.
+    pub(crate) fn any_text(&self, test: &dyn Fn(&str) -> bool) -> bool {
+        match &self.value {
+            Value::Scalar(Json::String(text)) => test(text),
+            Value::Scalar(_) => false,
+            Value::List(items) => items.iter().any(|item| item.any_text(test)),
+            Value::Map(entries) => entries.iter().any(|(_, value)| value.any_text(test)),
+        }
+    }
+
+    /// The value with `${` escaped, so that interpolation yields the original texts.
+    pub(crate) fn escaped(&self) -> Self {
+        self.map_texts(&mut |tree, text| Self {
+            value: Value::Scalar(text.replace("${", "$${").into()),
+            ..tree.clone()
+        })
     }
 
     /// The value as JSON, without positions.
@@ -135,22 +189,14 @@ impl Tree {
 
     /// Creates a tree from a JSON value, without positions.
     pub fn of_json(value: &Json) -> Self {
-        let value = match value {
+        Self::from(match value {
             Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
             Json::Object(entries) => {
-                let entries = entries.iter();
-                Value::Map(
-                    entries
-                        .map(|(name, value)| (Key::from(name), Self::of_json(value)))
-                        .collect(),
-                )
+                let entry = |(name, value): (&String, &Json)| (Key::from(name), Self::of_json(value));
+                Value::Map(entries.iter().map(entry).collect())
             }
             scalar => Value::Scalar(scalar.clone()),
-        };
-        Self {
-            value,
-            ..Self::default()
-        }
+        })
     }
 
     /// A description of the value in words: `a list`, `the text "abc"`.

@@ -37,8 +37,9 @@ const DEEPEST: usize = 48;
 /// The maximum number of values of a file, aliases expanded.
 const MOST: usize = 500_000;
 
-/// Maps with fewer entries are searched linearly for duplicate keys.
-const LOOKED_THROUGH: usize = 16;
+/// The errors of the YAML library: its names of them, the message and the hint; the last entry is for all
+/// others, whose message the library supplies.
+const ERRORS: &str = include_str!("yaml_errors.txt");
 
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
@@ -126,10 +127,7 @@ impl<'t> Builder<'t> {
     fn node(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<Tree, Issue> {
         let issue = |message: &str, hint: &str| Err(Issue::new(spot, message, hint));
         if depth > DEEPEST {
-            return issue(
-                &format!("lists and maps are nested more than {DEEPEST} deep"),
-                "a pipeline file needs a handful of levels: look for a bracket that is not closed",
-            );
+            return Err(too_deep(spot));
         }
         let before = self.nodes;
         self.nodes += 1;
@@ -187,8 +185,7 @@ impl<'t> Builder<'t> {
 
     fn entries(&mut self, depth: usize) -> Result<Vec<(Key, Tree)>, Issue> {
         let mut entries: Vec<(Key, Tree)> = Vec::new();
-        // The position of each key, once there are too many for a linear search.
-        let mut index: HashMap<String, Spot> = HashMap::new();
+        let mut known: HashMap<String, Spot> = HashMap::new();
         let mut merged = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -203,15 +200,7 @@ impl<'t> Builder<'t> {
                 merged.push(self.node(event, at, depth + 1)?);
                 continue;
             }
-            let known = if index.is_empty() {
-                entries
-                    .iter()
-                    .find(|(key, _)| key.name == name)
-                    .map(|(key, _)| key.spot)
-            } else {
-                index.get(&name).copied()
-            };
-            if let Some(known) = known {
+            if let Some(known) = known.insert(name.clone(), spot) {
                 return Err(Issue::new(
                     spot,
                     format!("the key `{name}` is given twice"),
@@ -222,13 +211,7 @@ impl<'t> Builder<'t> {
                 ));
             }
             let value = self.node(event, at, depth + 1)?;
-            if !index.is_empty() {
-                index.insert(name.clone(), spot);
-            }
             entries.push((Key { name, spot }, value));
-            if entries.len() == LOOKED_THROUGH {
-                index.extend(entries.iter().map(|(key, _)| (key.name.clone(), key.spot)));
-            }
         }
         for tree in merged {
             self.merge(&mut entries, tree)?;
@@ -249,29 +232,21 @@ impl<'t> Builder<'t> {
             return Ok((name.to_string(), plain));
         }
         // The text as written, so that the key `007` is kept as it is.
-        let name = match &event {
+        let written = match &event {
             Event::Scalar(text, ..) => Some(text.to_string()),
             _ => None,
         };
         let key = self.node(event, spot, depth + 1)?;
-        let name = match (key.value, name) {
-            (Value::Scalar(Json::Null), _) => {
+        let name = match key.value {
+            Value::Scalar(Json::Null) => {
                 return Err(Issue::new(spot, "a key is empty", "write `key: value`"));
             }
-            (Value::Scalar(Json::String(text)), _) => text,
-            (Value::Scalar(_), Some(name)) => name,
-            (Value::Scalar(value), None) => value.to_string(),
-            (value @ (Value::List(_) | Value::Map(_)), _) => {
+            Value::Scalar(Json::String(text)) => text,
+            Value::Scalar(value) => written.unwrap_or_else(|| value.to_string()),
+            Value::List(_) | Value::Map(_) => {
                 return Err(Issue::new(
                     spot,
-                    format!(
-                        "a key is {}, not a string",
-                        if matches!(value, Value::List(_)) {
-                            "a list"
-                        } else {
-                            "a map"
-                        }
-                    ),
+                    format!("a key is {}, not a string", key.describe()),
                     "quote it; an interpolation between braces or brackets needs quotes: \
                         `\"${params.seed}\"`",
                 ));
@@ -311,91 +286,59 @@ impl<'t> Builder<'t> {
     }
 
     fn scan_issue(&self, err: &ScanError) -> Issue {
-        use ErrorKind as Kind;
         let mut spot = Spot {
             text: self.text,
             place: self.mark(err.marker()),
             width: 1,
         };
-        let line = self
-            .content
-            .lines()
-            .nth(spot.place.line.saturating_sub(1))
-            .unwrap_or_default();
+        let line = spot.place.line.saturating_sub(1);
+        let line = self.content.lines().nth(line).unwrap_or_default();
         let indent_tab = line.chars().take_while(|c| c.is_whitespace()).position(|c| c == '\t');
-        let quote = "quote values that hold `: `, ` #` or begin with one of \
-            `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map";
-        let (message, hint) = match err.kind() {
-            Kind::TabNotAllowed
-            | Kind::TabInBlockIndentation
-            | Kind::TabInIndentation
-            | Kind::TabAtBlockScalarStart
-            | Kind::TabInPlainScalar => {
-                ("a tab where only spaces are allowed".to_owned(), "indent with spaces")
-            }
-            _ if indent_tab.is_some() => {
-                spot.place.column = indent_tab.unwrap_or_default() + 1;
+        let kind = format!("{:?}", err.kind());
+        let name = kind.split(' ').next().unwrap_or_default();
+        let (message, hint) = match (err.kind(), indent_tab) {
+            (_, Some(tab)) if !name.starts_with("Tab") => {
+                spot.place.column = tab + 1;
                 ("a tab in the indentation".to_owned(), "indent with spaces")
             }
-            Kind::UnclosedQuotedScalar
-            | Kind::DocumentIndicatorInQuotedScalar
-            | Kind::InvalidQuotedScalarIndent
-            | Kind::InvalidTrailingSingleQuotedScalar
-            | Kind::InvalidTrailingDoubleQuotedScalar => (
-                "a quote is not closed where it should be".to_owned(),
-                "close it at the end of its text; inside single quotes, write a single quote twice",
-            ),
-            Kind::InvalidColonPlacement => (
-                "a `:` where no key is allowed".to_owned(),
-                "look for a bracket, a brace or a quote that is not closed before it",
-            ),
-            Kind::MappingValueNotAllowed | Kind::MappingKeyNotAllowed => {
-                ("a `:` where no key is allowed".to_owned(), quote)
+            (ErrorKind::RecursionLimitExceeded, _) => return too_deep(spot),
+            (ErrorKind::UnclosedFlowCollection { open }, _) => {
+                (format!("this `{open}` is not closed"), "close it")
             }
-            Kind::UnknownAnchor => (
-                "an alias without an anchor of that name before it".to_owned(),
-                "define it with `&NAME` above; quote a value that begins with `*`",
-            ),
-            Kind::RecursionLimitExceeded => (
-                format!("lists and maps are nested more than {DEEPEST} deep"),
-                "a pipeline file needs a handful of levels: look for a bracket that is not closed",
-            ),
-            Kind::UnclosedFlowCollection { open } => (format!("this `{open}` is not closed"), "close it"),
-            Kind::MismatchedFlowCollectionEnd { open, close } => (
+            (ErrorKind::MismatchedFlowCollectionEnd { open, close }, _) => (
                 format!("`{close}` cannot close `{open}`"),
                 "close brackets and braces in the reverse order of their opening",
             ),
-            Kind::ExpectedBlockMappingKey | Kind::ExpectedBlockSequenceEntry | Kind::InvalidIndentation => (
-                "the indentation does not match the lines above".to_owned(),
-                "give the keys of one map, and the items of one list, the same indentation",
-            ),
-            Kind::UnexpectedEofFlowMapping | Kind::UnexpectedEofImplicitFlowMapping => {
-                ("a `{` is not closed".to_owned(), "close it with `}`")
-            }
-            Kind::UnexpectedEofFlowSequence => ("a `[` is not closed".to_owned(), "close it with `]`"),
-            Kind::UnknownQuotedScalarEscape => (
-                "an unknown escape inside double quotes".to_owned(),
-                "write the backslash twice, or use single quotes",
-            ),
-            kind => {
-                let message = kind.to_string();
-                let message = message.rsplit_once("while ").map_or(message.as_str(), |(_, tail)| {
+            (kind, _) => {
+                let said = kind.to_string();
+                let said = said.rsplit_once("while ").map_or(said.as_str(), |(_, tail)| {
                     tail.split_once(", ").map_or(tail, |(_, what)| what)
                 });
-                (format!("this is not valid YAML: {message}"), quote)
+                let lines: Vec<&str> = ERRORS.lines().map(str::trim).collect();
+                let mut known = lines.chunks_exact(3);
+                let is_known =
+                    |entry: &&[&str]| entry[0].split(' ').any(|known| known == name || known == "*");
+                let (message, hint) = known.find(is_known).map_or(("{}", ""), |entry| (entry[1], entry[2]));
+                (message.replace("{}", said), hint)
             }
         };
-        let hint = if line.contains("${") && !line.contains("\"${") && line.contains(['{', '[', ',']) {
-            "quote an interpolation between braces or brackets: `{ seed: \"${params.seed}\" }`"
-        } else {
-            hint
-        };
-        Issue {
-            spot,
-            message,
-            hint: hint.to_owned(),
+        match line.contains("${") && !line.contains("\"${") && line.contains(['{', '[', ',']) {
+            true => Issue::new(
+                spot,
+                message,
+                "quote an interpolation between braces or brackets: `{ seed: \"${params.seed}\" }`",
+            ),
+            false => Issue::new(spot, message, hint),
         }
     }
+}
+
+fn too_deep(spot: Spot) -> Issue {
+    Issue::new(
+        spot,
+        format!("lists and maps are nested more than {DEEPEST} deep"),
+        "a pipeline file needs a handful of levels: look for a bracket that is not closed",
+    )
 }
 
 /// The value of a plain scalar (YAML 1.2, core schema).
@@ -412,11 +355,8 @@ fn number(text: &str) -> Result<Option<Json>, (String, String)> {
     if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
         return Ok(None);
     }
-    let (sign, digits) = match text.as_bytes().first() {
-        Some(b'-') => ("-", &text[1..]),
-        Some(b'+') => ("", &text[1..]),
-        _ => ("", text),
-    };
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let sign = if text.starts_with('-') { "-" } else { "" };
     let all = |text: &str, valid: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|byte| valid(&byte));
     let too_large = || {
         (
@@ -448,16 +388,9 @@ fn number(text: &str) -> Result<Option<Json>, (String, String)> {
             .map(Some)
             .map_err(|_| too_large());
     }
-    let (mantissa, exponent) = match digits.find(['e', 'E']) {
-        Some(at) => (&digits[..at], Some(&digits[at + 1..])),
-        None => (digits, None),
-    };
-    let exponent_fits =
-        exponent.is_none_or(|text| all(text.strip_prefix(['-', '+']).unwrap_or(text), u8::is_ascii_digit));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits_fit = (!whole.is_empty() || !fraction.is_empty())
-        && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
-    if !exponent_fits || !digits_fit {
+    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    if !all(exponent, u8::is_ascii_digit) || !all(&mantissa.replacen('.', "", 1), u8::is_ascii_digit) {
         return Ok(None);
     }
     // Rust parses every spelling of the core schema: `1.`, `.5`, `1e-3`.

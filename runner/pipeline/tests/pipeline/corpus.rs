@@ -195,9 +195,9 @@ fn bad_arguments() {
     train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
-    train.with.gamma=high          18: `gamma` of `train`: expected a number, found the string "high" | write a number, such as 10 or 3e-4
+    train.with.gamma=high          18: `gamma` of `train` is the string "high", not a number | write a number, such as 10 or 3e-4
     train.with.gamma=[1            18: `with.gamma`: this `[` is not closed | close it
-    train.with.gamma.x=1           1: `gamma` of `train`: expected a number, found a map | see `runner stages train/ppo` for its configuration
+    train.with.gamma.x=1           1: `gamma` of `train` is a map, not a number | see `runner stages train/ppo` for its configuration
     train.with.layers[5]=1         1: `with.layers[5]` cannot be set: `[5]` would be an item of null | set the whole value, or see `runner stages KIND` for the configuration
     train.with.timesteps=0         22: `timesteps` of `train`: must be at least 1 | see `runner stages train/ppo` for its configuration
     env.with.slate.cuont=1         1: unknown key `cuont` in the configuration of `env` (env/options) | did you mean `count`?

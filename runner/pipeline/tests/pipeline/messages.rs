@@ -32,7 +32,7 @@ fn a_misspelt_setting() {
 #[test]
 fn a_value_of_the_wrong_type() {
     insta::assert_snapshot!(changed("timesteps: 8192", "timesteps: 3e5"), @r"
-    p.yaml:45:18: `timesteps` of `train`: expected a non-negative integer, found the number 300000.0
+    p.yaml:45:18: `timesteps` of `train` is the number 300000.0, not a non-negative integer
        |
     45 |       timesteps: 3e5
        |                  ^^^
@@ -54,7 +54,7 @@ fn a_value_in_a_list() {
 #[test]
 fn a_value_from_a_parameter() {
     insta::assert_snapshot!(bad(GOOD, &["lr=1e-3", "seed=-1"]), @r"
-    --set:1:6: `seed` of `market`: expected a non-negative integer, found the number -1 (read as `${params.seed}` in line 13)
+    --set:1:6: `seed` of `market` is the number -1, not a non-negative integer (read as `${params.seed}` in line 13)
       |
     1 | seed=-1
       |      ^^
@@ -186,7 +186,7 @@ fn axes_that_disagree() {
 fn a_long_line() {
     let long = format!("periods: [{}, x]", vec!["5"; 200].join(", "));
     insta::assert_snapshot!(changed("periods: [5, 20]", &long), @r#"
-    p.yaml:25:617: `periods[200]` of `technical`: expected an integer from 0 to 4294967295, found the string "x"
+    p.yaml:25:617: `periods[200]` of `technical` is the string "x", not an integer from 0 to 4294967295
        |
     25 | 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, x]
        |                                                             ^

@@ -2,7 +2,7 @@
 
 use crate::{bad, options, read};
 use runner_pipeline::{
-    CatchUp, LoadOptions, NightDates, Pipeline, Schedule, Then, Track, WaitFor, When, Work, load_text,
+    CatchUp, Keep, LoadOptions, NightDates, Pipeline, Schedule, Then, Track, WaitFor, When, Work, load_text,
     load_with_sources, resolved, scheduled,
 };
 use serde_json::{Value, json};
@@ -63,9 +63,9 @@ fn config(pipeline: &Pipeline) -> &Value {
 fn all_keys() {
     let schedule = read_schedule(NIGHTLY, &night("2026-03-06", "2026-03-05"));
     let expected = Schedule {
-        when: When::At("18:30".parse().unwrap()),
-        zone: datasets::TimeZone::named("America/New_York").unwrap(),
-        calendar: datasets::calendar::CalendarName::Us,
+        at: Some(When::At("18:30".parse().unwrap())),
+        timezone: datasets::TimeZone::named("America/New_York"),
+        calendar: Some(datasets::calendar::CalendarName::Us),
         from: Some("2026-01-05".parse().unwrap()),
         wait_for: Some(WaitFor {
             sources: vec!["market".to_owned()],
@@ -75,13 +75,16 @@ fn all_keys() {
         }),
         catch_up: CatchUp::Latest,
         timeout: Some(Duration::from_secs(6 * 3600)),
-        keep_runs: Some(400),
+        keep: Some(Keep {
+            runs: 400.try_into().unwrap(),
+        }),
         then: Some(Then {
             act: "desk@champion".to_owned(),
             data: vec!["data/2026-03-06.csv".to_owned()],
             replace: false,
             positions: Some("played".to_owned()),
         }),
+        ..Schedule::default()
     };
     assert_eq!(schedule, expected);
 }
@@ -97,25 +100,25 @@ fn defaults() {
     };
     let every_day = minimal("{ cron: '*/5 * * * *' }");
     assert_eq!(
-        (every_day.zone.to_string().as_str(), every_day.catch_up),
+        (every_day.zone().to_string().as_str(), every_day.catch_up),
         ("UTC", CatchUp::All)
     );
-    assert_eq!(every_day.calendar.name(), "always");
+    assert_eq!(every_day.calendar().name(), "always");
     assert_eq!(
         (
             every_day.from,
             &every_day.wait_for,
             every_day.timeout,
-            every_day.keep_runs
+            every_day.keep.is_some()
         ),
-        (None, &None, None, None)
+        (None, &None, None, false)
     );
     // The exchange's own time zone.
     let of_exchange = minimal("{ at: close + 2h30m, calendar: XEUR }");
-    assert_eq!(of_exchange.zone.to_string(), "Europe/Berlin");
-    assert_eq!(of_exchange.when, When::AfterClose(Duration::from_secs(9000)));
+    assert_eq!(of_exchange.zone().to_string(), "Europe/Berlin");
+    assert_eq!(of_exchange.when(), When::AfterClose(Duration::from_secs(9000)));
     assert_eq!(
-        minimal("{ at: close, calendar: XNYS }").when,
+        minimal("{ at: close, calendar: XNYS }").when(),
         When::AfterClose(Duration::ZERO)
     );
 }

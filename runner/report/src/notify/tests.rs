@@ -1,7 +1,7 @@
 //! Messages against real servers on this machine: HTTP, and SMTP as RFC 5321 has it.
 
 use super::*;
-use runner_pipeline::{Email, Occasion, Shape, Tls};
+use runner_pipeline::{Email, MailAddress, MailServer, Occasion, Shape, Tls};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{TcpListener, TcpStream};
@@ -238,12 +238,15 @@ fn session(mut stream: TcpStream, is_busy: &mut bool, line_sent: &mut dyn FnMut(
 }
 
 fn email(port: u16, to: &str) -> [Notify; 1] {
+    let address = |text: &str| MailAddress(text.to_owned());
     let email = Email {
-        to: vec![to.to_owned(), "desk@here.example".to_owned()],
-        from: "runner@here.example".to_owned(),
-        host: "127.0.0.1".to_owned(),
-        port,
-        tls: Tls::Never,
+        to: vec![address(to), address("desk@here.example")],
+        from: address("runner@here.example"),
+        server: MailServer {
+            host: "127.0.0.1".to_owned(),
+            port: Some(port),
+        },
+        tls: Some(Tls::Never),
         user: None,
         password: None,
     };
@@ -280,7 +283,7 @@ fn an_e_mail_needs_the_encryption_that_is_asked_for() {
     let (port, lines, server) = smtp(3);
     let mut all = email(port, "a@there.example");
     if let Channel::Email(email) = &mut all[0].channel {
-        email.tls = Tls::StartTls;
+        email.tls = Some(Tls::StartTls);
     }
     let told = send_by(&all, &message(), &sending());
     assert_eq!(told.len(), 1, "{told:?}");

@@ -86,9 +86,9 @@ pub(super) fn due_json(schedule: &Schedule, due: &Due) -> Value {
 
 /// An instant in the schedule's time zone.
 pub(super) fn local(schedule: &Schedule, at: DateTime<Utc>) -> String {
-    let (date, micros) = schedule.zone.local(at.timestamp_micros());
+    let (date, micros) = schedule.zone().local(at.timestamp_micros());
     let minutes = micros / 60_000_000;
-    format!("{date} {:02}:{:02} {}", minutes / 60, minutes % 60, schedule.zone)
+    format!("{date} {:02}:{:02} {}", minutes / 60, minutes % 60, schedule.zone())
 }
 
 fn utc(at: DateTime<Utc>) -> String {
@@ -108,7 +108,7 @@ pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failur
         let timers = install::installed(session, &scheduled.name);
         rows.push(vec![
             scheduled.name.clone(),
-            format!("{} {}, {}", schedule.when, schedule.zone, schedule.calendar),
+            format!("{} {}, {}", schedule.when(), schedule.zone(), schedule.calendar()),
             last.map_or("none".to_owned(), |night| {
                 format!("{} {}", night.night, night.status.name())
             }),
@@ -122,8 +122,8 @@ pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failur
         all.push(json!({
             "pipeline": scheduled.name,
             "file": file,
-            "calendar": schedule.calendar,
-            "timezone": schedule.zone,
+            "calendar": schedule.calendar(),
+            "timezone": schedule.zone(),
             "last": last,
             "next": next.map(|due| due_json(schedule, &due)),
             "timers": timers,

@@ -37,9 +37,9 @@ pub(super) fn timer(call: &Call, entry: &Entry) -> String {
 /// The times of a day, as systemd's calendar events.
 fn calendar_times(entry: &Entry) -> Vec<String> {
     let schedule = &entry.scheduled.schedule;
-    match schedule.when {
-        When::At(time) => vec![format!("*-*-* {time}:00 {}", schedule.zone)],
-        When::AfterClose(after) => after_close(schedule.calendar, after),
+    match schedule.when() {
+        When::At(time) => vec![format!("*-*-* {time}:00 {}", schedule.zone())],
+        When::AfterClose(after) => after_close(schedule.calendar(), after),
         When::Cron(cron) => {
             let mut hours: Vec<(u32, Vec<u32>)> = Vec::new();
             for minutes in cron.minutes() {
@@ -57,7 +57,7 @@ fn calendar_times(entry: &Entry) -> Vec<String> {
                 "*-*-* {}:{}:00 {}",
                 list(&mut hours.iter().map(|(hour, _)| *hour)),
                 list(&mut minutes.into_iter()),
-                schedule.zone
+                schedule.zone()
             )]
         }
     }

@@ -2,18 +2,12 @@
 
 use super::{Loader, Plan};
 use crate::file::registration;
-use crate::matrix::point::{self, Point};
-use crate::stage::configure;
-use crate::stage::interpolate::fill;
-use crate::stage::needs::Face;
-use crate::stage::written::{Common, Job, Size, Stage};
-use crate::stage::{python_stage, run_stage};
-use crate::text::source::Spot;
-use crate::text::tree::Tree;
-use crate::text::typed::{Block, Text, Whole};
+use crate::matrix::{Point, point};
+use crate::stage::{Common, Face, Job, LIMITS, Output, Stage, python_stage, run_stage};
+use crate::text::{Block, Size, Text, Tree, Whole, steps};
 use crate::{InputRef, Node, Resources, Work};
 use serde_json::Value as Json;
-use stages_core::{AnyStage, PlanContext, PortType, Provided, Settings};
+use stages_core::{AnyStage, ConfigProblem, PlanContext, Provided, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,29 +39,26 @@ impl Loader<'_> {
             place: stage.key.spot.place,
         };
         match (&stage.job, plan.face) {
-            (Job::Kind { with, spot, .. }, Face::Kind(kind)) => {
-                node.provides = promised(kind);
-                if !quiet && let Some((config, with)) = self.configure(kind, stage, with, *spot, point) {
-                    self.check(kind, stage, &with, *spot, &config, &mut node);
+            (_, Face::Kind(kind)) => {
+                let outputs = kind.ports().outputs.iter();
+                let promised = outputs.map(|port| (port.name.to_owned(), Provided::unknown(port.ty)));
+                node.provides = promised.collect();
+                if !quiet && let Some((config, with)) = self.configure(kind, stage, point) {
+                    self.check(kind, stage, &with, &config, &mut node);
                     node.work = Work::Kind { kind, config };
                 }
             }
-            (Job::Command(written), _) if !quiet => {
-                let outputs = written.outputs.iter();
-                node.provides = outputs
-                    .map(|(key, _)| {
-                        let ty = written.types.get(&key.name).copied().unwrap_or(PortType::File);
-                        (key.name.clone(), Provided::unknown(ty))
-                    })
-                    .collect();
+            (Job::Program(program), _) if !quiet => {
+                let outputs = program.outputs.iter().map(Output::port);
+                let promised = outputs.map(|(name, ty)| (name.to_owned(), Provided::unknown(ty)));
+                node.provides = promised.collect();
                 let scope = self.values.at(point);
                 let finder = self.sources.then_some(&self.finder);
                 let mut command =
-                    run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
-                if let Some(python) = &written.python {
+                    run_stage::command(stage, program, &scope, finder, &node.base, &mut self.problems);
+                if program.run.is_none() {
                     python_stage::resolve(
                         stage,
-                        python,
                         &self.settings,
                         &scope,
                         finder,
@@ -92,42 +83,31 @@ impl Loader<'_> {
         &mut self,
         kind: &dyn AnyStage,
         stage: &Stage,
-        with: &Tree,
-        uses: Spot,
         point: &Point,
     ) -> Option<(Settings, Tree)> {
         let before = self.problems.count();
-        let scope = self.values.at(point);
-        let mut with = fill(with, &scope, &mut self.problems);
-        for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
-            let default = kind.resolve(Json::Null).unwrap_or_default();
-            let setting = setting.filled(&scope, &mut self.problems);
-            if let Err((spot, message, hint)) = setting.apply(&mut with, &default) {
-                self.problems.add(spot, message, hint);
-            }
-        }
+        let default = || Json::from(kind.resolve(Json::Null).unwrap_or_default());
+        let with = stage.with(&self.settings, default, &self.values.at(point), &mut self.problems);
         if self.problems.count() > before {
             return None;
         }
         match kind.resolve(with.to_json()) {
             Ok(config) => Some((config, with)),
             Err(problem) => {
-                configure::report(kind, &stage.key.name, &with, uses, &problem, &mut self.problems);
+                self.report(kind, stage, &with, &problem);
                 None
             }
         }
     }
 
+    /// Reports a mistake in a stage's configuration.
+    fn report(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, problem: &ConfigProblem) {
+        let block = Block::with(&stage.key.name, kind.name(), stage.uses);
+        block.report(with, with, &steps(&problem.field), problem, &mut self.problems);
+    }
+
     /// Calls the kind's check of its configuration against the expected contents of its inputs.
-    fn check(
-        &mut self,
-        kind: &dyn AnyStage,
-        stage: &Stage,
-        with: &Tree,
-        uses: Spot,
-        config: &Settings,
-        node: &mut Node,
-    ) {
+    fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, config: &Settings, node: &mut Node) {
         let mut inputs = provided(&node.needs, &self.nodes);
         for port in kind.ports().inputs {
             let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
@@ -148,16 +128,14 @@ impl Loader<'_> {
         });
         match outcome {
             Ok(provides) => node.provides.extend(provides),
-            Err(problem) => {
-                configure::report(kind, &stage.key.name, with, uses, &problem, &mut self.problems);
-            }
+            Err(problem) => self.report(kind, stage, with, &problem),
         }
     }
 
     /// Sets the resources, the retries and the time limit of a node.
     fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
         let scope = self.values.at(point);
-        let limits = Block::of("stage").fill(&stage.limits, &scope, &mut self.problems);
+        let limits = stage.read("stage", &LIMITS, &scope, &mut self.problems);
         let Common {
             resources,
             retries,
@@ -169,14 +147,6 @@ impl Loader<'_> {
         node.retries = retries.map_or(0, |Whole(retries)| retries as u32);
         node.timeout = timeout.map(|Text(timeout)| timeout);
     }
-}
-
-/// The contents of a kind's outputs, as far as its ports declare them.
-fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
-    let outputs = kind.ports().outputs.iter();
-    outputs
-        .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
-        .collect()
 }
 
 /// The expected contents of the inputs, by port.
