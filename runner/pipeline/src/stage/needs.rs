@@ -296,9 +296,8 @@ impl<'a> Connector<'a> {
                 let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
                 let hint = match &reference.run {
                     RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
-                        format!(
-                            "`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}"
-                        )
+                        let need = format!("{{ pipeline: {pipeline}, stage: {stage}, or: none }}");
+                        format!("`{need}` begins without one; {by_id}")
                     }
                     _ => format!("run it first; {by_id}"),
                 };
