@@ -7,6 +7,7 @@ mod comparison_table;
 mod data;
 mod evaluation;
 pub mod html;
+mod live_run;
 mod metric_files;
 pub mod notify;
 mod paths;
@@ -25,6 +26,7 @@ mod web;
 
 pub use comparison_page::page as comparison_page;
 pub use comparison_table::{csv, markdown, text};
+pub use live_run::LiveRun;
 pub use metric_files::{MetricFiles, write_metric_files};
 pub use preview::{Preview, preview};
 pub use quality::quality_table;

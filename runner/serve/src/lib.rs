@@ -12,7 +12,6 @@
 //! access.rs      who may connect: hosts, the token, requests from other sites
 //! layout.rs      the frame of every page; style.css and live.js beside it
 //! live.rs        fragments of pages that change, rendered once for all their watchers
-//! live_run.rs    a run from its event log, as it grows
 //! control.rs     starts and cancels runs
 //! nights.rs      runs the nights of scheduled pipelines
 //! pages/         a module for each page
@@ -22,7 +21,6 @@ mod access;
 mod control;
 mod layout;
 mod live;
-mod live_run;
 mod nights;
 mod pages;
 mod server;

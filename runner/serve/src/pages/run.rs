@@ -3,13 +3,12 @@
 use crate::control;
 use crate::layout::{Page, link, run_address, stage_address};
 use crate::live::{Fragments, Source};
-use crate::live_run::LiveRun;
 use crate::site::Site;
 use runner_engine::{Failure, RunStatus, StageStatus, text};
 use runner_history::{Run, StageRun, marks};
 use runner_report::html::{escape, escape_content, table};
 use runner_report::reporter::{StageProgress, short};
-use runner_report::{learning_curves, stage_graph, status_of};
+use runner_report::{LiveRun, learning_curves, stage_graph, status_of};
 use std::collections::BTreeMap;
 
 /// The number of stages of the table; of more, those that are cached are left out first.

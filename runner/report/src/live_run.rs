@@ -1,9 +1,10 @@
 //! A run in progress, followed through its event log.
 
+use crate::reporter::StageProgress;
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Failure, RunStatus, Stamped};
 use runner_history::{Builder, Follower, Run, log_file, resolved_pipeline, tail};
-use runner_report::reporter::StageProgress;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ const TAIL: u64 = 8 << 10;
 const POINTS: usize = 4_000;
 
 /// A run that is followed.
-pub(crate) struct LiveRun {
+pub struct LiveRun {
     dir: PathBuf,
     follower: Follower,
     builder: Builder,
@@ -28,14 +29,17 @@ pub(crate) struct LiveRun {
     /// The last lines of logs and warnings, with their stages.
     pub log: VecDeque<(String, String)>,
     /// The time of the run's last event.
-    pub last: Option<DateTime<Utc>>,
+    last: Option<DateTime<Utc>>,
     /// The run's status: [`RunStatus::Killed`] once its process has exited without a last event.
     status: RunStatus,
 }
 
 impl LiveRun {
     /// Opens the run `id` in the directory `runs`, and reads what has been written so far.
-    pub(crate) fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// If its event log cannot be read.
+    pub fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let mut run = Self {
             follower: Follower::new(runs, id)?,
@@ -52,7 +56,10 @@ impl LiveRun {
     }
 
     /// Reads what has been written since the last call.
-    pub(crate) fn advance(&mut self) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// If its event log cannot be read.
+    pub fn advance(&mut self) -> Result<(), Failure> {
         // Queried first: events written before the run ended are read below.
         let status = self.follower.status();
         for stamped in self.follower.events()? {
@@ -97,7 +104,7 @@ impl LiveRun {
     }
 
     /// The last lines of the logs of running programs, with their stages.
-    pub(crate) fn programs(&self) -> Vec<(String, String)> {
+    pub fn programs(&self) -> Vec<(String, String)> {
         let running = self.progress.keys().take(PROGRAMS);
         let lines = running.flat_map(|stage| {
             let text = tail(&log_file(&self.dir, stage), TAIL);
@@ -116,17 +123,17 @@ impl LiveRun {
     }
 
     /// The run so far; `None` when it has no events.
-    pub(crate) fn run(&self) -> Option<&Run> {
+    pub fn run(&self) -> Option<&Run> {
         self.builder.run()
     }
 
     /// The status of the run.
-    pub(crate) fn status(&self) -> RunStatus {
+    pub fn status(&self) -> RunStatus {
         self.status
     }
 
     /// The seconds since an instant: until now for a run in progress, otherwise until the run's last event.
-    pub(crate) fn seconds_since(&self, since: DateTime<Utc>) -> f64 {
+    pub fn seconds_since(&self, since: DateTime<Utc>) -> f64 {
         let now = match (self.status, self.last) {
             (RunStatus::Running, _) | (_, None) => Utc::now(),
             (_, Some(last)) => last,
@@ -135,7 +142,7 @@ impl LiveRun {
     }
 
     /// The curves of the metrics that a stage has reported in this run, by name.
-    pub(crate) fn curves(&self, stage: &str) -> BTreeMap<String, Vec<(f64, f64)>> {
+    pub fn curves(&self, stage: &str) -> BTreeMap<String, Vec<(f64, f64)>> {
         let Some(stage) = self.run().and_then(|run| run.stage(stage)) else {
             return BTreeMap::new();
         };
