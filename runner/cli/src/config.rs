@@ -120,7 +120,7 @@ fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| {
-            Failure::caused(format!("cannot read `{}`", file.display()), &err).hint(
+            Failure::at("cannot read", &file)(err).hint(
                 "this is the configuration of the home, a YAML file: make it readable, or move away what \
                 has its name",
             )

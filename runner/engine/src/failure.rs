@@ -1,7 +1,8 @@
 //! The error of a command: a message, a hint and an exit code.
 
 use crate::exit;
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 /// The error that stops a command. The message is a lowercase fragment that reads well after `error: `.
 #[derive(Clone, Debug)]
@@ -44,6 +45,11 @@ impl Failure {
         failure
     }
 
+    /// The failure to do `what` (`cannot read`) with the file or directory at a path.
+    pub fn at(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |err| Self::caused(format!("{what} `{}`", path.display()), &err)
+    }
+
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -60,7 +66,7 @@ impl Failure {
 }
 
 /// The failure to start a thread.
-pub fn no_thread(err: std::io::Error) -> Failure {
+pub fn no_thread(err: io::Error) -> Failure {
     Failure::caused("cannot start a thread", &err).hint(THREADS_LIMITED)
 }
 

@@ -12,9 +12,6 @@ use std::path::Path;
 pub const THEN: &str = "then";
 
 /// Adds the decision to the event log of a run that has ended.
-///
-/// # Errors
-/// If the log cannot be written.
 pub fn add_decision(runs: &Path, run: &str, decision: DecisionEvent) -> Result<(), Failure> {
     let mut line = Stamped::now(Event::Decided {
         run: run.to_owned(),
@@ -24,8 +21,7 @@ pub fn add_decision(runs: &Path, run: &str, decision: DecisionEvent) -> Result<(
     checksummed::add_checksum(&mut line);
     let path = runs.join(run).join("events.jsonl");
     append(&path, &(line + "\n")).map_err(|err| {
-        Failure::caused(format!("cannot write `{}`", path.display()), &err)
-            .hint("free some disk space, or make the directory writable")
+        Failure::at("cannot write", &path)(err).hint("free some disk space, or make the directory writable")
     })
 }
 

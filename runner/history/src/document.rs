@@ -19,7 +19,15 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, hint: &str) -> Result<Optio
         false => Err(io::Error::other("its checksum is wrong")),
     };
     let document = bytes.and_then(parse).map(Some);
-    document.map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err).hint(hint))
+    document.map_err(|err| Failure::at("cannot read", path)(err).hint(hint))
+}
+
+/// The failure to write a file of the history.
+pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + Copy {
+    move |err| {
+        Failure::at("cannot write", path)(err)
+            .hint("set `RUNNER_HOME` to a writable directory with free disk space")
+    }
 }
 
 /// Formats a document as text.
@@ -53,7 +61,7 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>),
     };
-    let entries = entries.map_err(|err| Failure::caused(format!("cannot read `{}`", dir.display()), &err))?;
+    let entries = entries.map_err(Failure::at("cannot read", dir))?;
     let named = |entry: DirEntry| (entry.file_name().to_string_lossy().into_owned(), entry);
     let mut named: Vec<_> = entries.into_iter().map(named).collect();
     named.sort_by(|(left, _), (right, _)| left.cmp(right));

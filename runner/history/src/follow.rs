@@ -16,13 +16,9 @@ pub struct Follower {
 
 impl Follower {
     /// Opens the event log of the run `id` at its start.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn new(runs: &Path, id: &str) -> Result<Self, Failure> {
         let path = runs.join(id).join("events.jsonl");
-        let file = regular_file::open(&path)
-            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+        let file = regular_file::open(&path).map_err(Failure::at("cannot read", &path))?;
         Ok(Self {
             path,
             file,
@@ -31,13 +27,9 @@ impl Follower {
     }
 
     /// The events that were written since the last call.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn events(&mut self) -> Result<Vec<Stamped>, Failure> {
-        let failed =
-            |err: std::io::Error| Failure::caused(format!("cannot read `{}`", self.path.display()), &err);
-        self.file.read_to_end(&mut self.rest).map_err(failed)?;
+        let read = self.file.read_to_end(&mut self.rest);
+        read.map_err(Failure::at("cannot read", &self.path))?;
         let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let lines: Vec<u8> = self.rest.drain(..whole).collect();
         Ok(String::from_utf8_lossy(&lines)

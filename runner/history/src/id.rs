@@ -34,12 +34,9 @@ fn new_id() -> String {
 }
 
 /// Creates the directory of a new run and returns the run's id.
-///
-/// # Errors
-/// When the directory cannot be created.
 pub fn new_run(runs: &Path) -> Result<String, Failure> {
     let failed = |path: &Path, err: std::io::Error| {
-        Failure::caused(format!("cannot create `{}`", path.display()), &err)
+        Failure::at("cannot create", path)(err)
             .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     };
     shared::create_dir_all(runs).map_err(|err| failed(runs, err))?;

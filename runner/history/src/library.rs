@@ -31,9 +31,6 @@ pub struct Question {
 
 impl Question {
     /// Parses a query from the values of `--where`, `--sort` and `--show`.
-    ///
-    /// # Errors
-    /// If one of them cannot be parsed.
     pub fn new(filter: Option<&str>, sort: &[String], columns: &[String]) -> Result<Self, Failure> {
         let wrong = |option: &str, err: ParseError| Failure::usage(format!("{option}: {err}")).hint(err.hint);
         let mut question = Self {
@@ -100,9 +97,6 @@ pub struct Chosen<'l> {
 
 impl Library {
     /// Reads all runs of a directory, or the `last` ones. Unreadable runs are omitted with a warning.
-    ///
-    /// # Errors
-    /// If the directory cannot be read.
     pub fn read(runs: &Path, last: Option<usize>, warn: &mut dyn FnMut(&str)) -> Result<Self, Failure> {
         let (all, broken, marks) = match last {
             None => {

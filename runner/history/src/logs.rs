@@ -42,9 +42,6 @@ pub struct LogFollower {
 
 impl LogFollower {
     /// Opens the log of the stage `stage` of the run `id` at its start.
-    ///
-    /// # Errors
-    /// When the events of the run cannot be read.
     pub fn new(runs: &Path, id: &str, stage: &str) -> Result<Self, Failure> {
         Ok(Self {
             follower: Follower::new(runs, id)?,
@@ -57,9 +54,6 @@ impl LogFollower {
 
     /// Returns the text written since the last call. If a log exceeds its limit, its middle is omitted, and
     /// its end is only in the file that the stage leaves behind.
-    ///
-    /// # Errors
-    /// When the log cannot be read.
     pub fn text(&mut self) -> Result<String, Failure> {
         // Queried first: what was written before the stage ended is read below.
         let is_gone = self.follower.status() != RunStatus::Running;
@@ -82,7 +76,7 @@ impl LogFollower {
         if let Some(file) = &mut self.file {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)
-                .map_err(|err| Failure::caused(format!("cannot read `{}`", self.path.display()), &err))?;
+                .map_err(Failure::at("cannot read", &self.path))?;
             out.push_str(&String::from_utf8_lossy(&bytes));
         }
         Ok(out)

@@ -58,9 +58,6 @@ pub struct AllMarks {
 
 impl AllMarks {
     /// Reads the marks of all runs in the directory `runs`.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
         let mut all = Self::of_runs(runs, folders(runs)?);
         all.of.retain(|id, _| has_events(runs, id));
@@ -124,9 +121,6 @@ pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
 }
 
 /// Finds the id of the run with the name `name`.
-///
-/// # Errors
-/// When the directory of runs cannot be read.
 pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
     Ok(names(runs)?.remove(name).filter(is_called))
@@ -151,18 +145,12 @@ fn path(runs: &Path, id: &str) -> PathBuf {
 }
 
 /// Reads the marks of a run; the default if it has none.
-///
-/// # Errors
-/// When the file cannot be read, or is damaged.
 pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
     let hint = format!("mark the run again, such as `runner runs keep {id}`: that replaces the file");
     Ok(document::read(&path(runs, id), &hint)?.unwrap_or_default())
 }
 
 /// Changes the marks of a run and returns the new ones. Damaged marks are replaced.
-///
-/// # Errors
-/// When a new name or tag is invalid, another run has the name, or the file cannot be written.
 pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Marks, Failure> {
     let _lock = lock(runs)?;
     let before = read(runs, id).unwrap_or_default();
@@ -256,9 +244,6 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
 }
 
 /// Checks that `tag` is valid.
-///
-/// # Errors
-/// When the tag is invalid.
 pub fn check_tag(tag: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/+@".contains(c);
     if tag.is_empty() || tag.len() > LONGEST || !tag.chars().all(plain) || tag.starts_with('-') {

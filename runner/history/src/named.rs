@@ -27,9 +27,6 @@ pub enum Named {
 }
 
 /// Finds the object that `name` denotes.
-///
-/// # Errors
-/// If there is no such object, or several, or the history cannot be read.
 pub fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
     // Names of runs and stages contain no `@`; matrix values may.
     if name.contains('@') && !name.contains('/') {

@@ -41,17 +41,11 @@ fn is_locked(events: &File) -> bool {
 }
 
 /// Reads all runs, oldest first, without metrics. Unreadable runs are omitted.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
 
 /// Reads all runs, oldest first, without metrics, and returns the ids of the unreadable runs with them.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let files: Vec<EventFile> = folders(runs)?
         .par_iter()
@@ -67,9 +61,6 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
 
 /// Reads the last `n` readable runs, oldest first, without metrics, and returns the ids of the unreadable
 /// runs among them.
-///
-/// # Errors
-/// When the directory cannot be read.
 pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let mut index = Index::open(runs);
     let mut wanted = n;
@@ -132,9 +123,6 @@ pub(crate) fn brief(runs: &Path, id: &str) -> Option<Run> {
 }
 
 /// Reads a run with its metrics.
-///
-/// # Errors
-/// When there is no such run, or its event log cannot be read.
 pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
     read(runs, id, true)?.ok_or_else(|| {
         Failure::usage(format!("run `{id}` has no events")).hint(format!(
@@ -191,9 +179,6 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
 }
 
 /// The `pipeline.json` in the directory of a run; `None` if there is none (yet).
-///
-/// # Errors
-/// When it is damaged.
 pub fn resolved_pipeline(dir: &Path) -> Result<Option<ResolvedPipeline>, Failure> {
     let path = dir.join("pipeline.json");
     match regular_file::open(&path) {

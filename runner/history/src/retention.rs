@@ -40,9 +40,6 @@ pub fn removable<'r>(
 }
 
 /// Removes the directories of these runs, and completes removals that were interrupted.
-///
-/// # Errors
-/// When a run is running, or a directory cannot be removed.
 pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     if let Some(id) = ids.iter().find(|id| is_running(runs, id)) {
         return Err(

@@ -29,32 +29,22 @@ pub struct Writer {
 
 impl Writer {
     /// Creates the directory of the run `id`.
-    ///
-    /// # Errors
-    /// When the directory cannot be created.
     pub fn create(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
-        let failed = |path: &Path| {
-            let message = format!("cannot write `{}`", path.display());
-            move |err: std::io::Error| {
-                Failure::caused(message, &err)
-                    .hint("set `RUNNER_HOME` to a writable directory with free disk space")
-            }
-        };
         let logs = dir.join("logs");
-        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(document::unwritable(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)
             .append(true)
             .open(&path)
-            .map_err(failed(&path))?;
-        events.lock().map_err(failed(&path))?;
+            .map_err(document::unwritable(&path))?;
+        events.lock().map_err(document::unwritable(&path))?;
         let path = dir.join(process::FILE);
         let pid = std::process::id();
         document::text(&Process { pid })
             .and_then(|text| std::fs::write(&path, text))
-            .map_err(failed(&path))?;
+            .map_err(document::unwritable(&path))?;
         Ok(Self {
             builder: Builder::new(id, &dir),
             dir,

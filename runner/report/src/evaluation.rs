@@ -2,7 +2,7 @@
 //! risk, its profits and its behaviour.
 
 use super::chart::number;
-use super::html::{escape, table};
+use super::html::{self, escape, table};
 use super::{paths, reasoning};
 use cache::Store;
 use runner_history::{StageRun, figures};
@@ -304,11 +304,8 @@ fn ablations(values: &Values) -> String {
             ]
         })
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let head = ["it is shown", "loss of excess return", "of Sharpe", "of utility"];
-    format!("<h3>Does it use what it sees?</h3>\n{}", table(&head, &rows))
+    html::section("<h3>Does it use what it sees?</h3>", &head, &rows)
 }
 
 fn measures(values: &Values) -> String {
@@ -328,7 +325,7 @@ fn measures(values: &Values) -> String {
             row
         })
         .collect();
-    format!("<h3>Risk</h3>\n{}", table(&head, &rows))
+    html::section("<h3>Risk</h3>", &head, &rows)
 }
 
 fn shares(title: &str, values: &Values, prefix: &str) -> String {
@@ -336,10 +333,7 @@ fn shares(title: &str, values: &Values, prefix: &str) -> String {
         .iter()
         .filter_map(|(name, value)| Some(vec![escape(name.strip_prefix(prefix)?), shown(Some(*value))]))
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("<h3>{}</h3>\n{}", escape(title), table(&["cause", "profit"], &rows))
+    html::section(&format!("<h3>{}</h3>", escape(title)), &["cause", "profit"], &rows)
 }
 
 fn spreads(values: &Values) -> String {
@@ -367,7 +361,7 @@ fn spreads(values: &Values) -> String {
         return String::new();
     }
     let head = ["times the spread", "total return", "excess return", "Sharpe"];
-    format!("<h3>The same trades at other spreads</h3>\n{}", table(&head, &rows))
+    html::section("<h3>The same trades at other spreads</h3>", &head, &rows)
 }
 
 fn regimes(values: &Values) -> String {
@@ -378,11 +372,8 @@ fn regimes(values: &Values) -> String {
             vec![escape(name), of("share"), of("excess_return"), of("volatility")]
         })
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let head = ["regime", "share of steps", "excess return", "volatility"];
-    format!("<h3>By regime</h3>\n{}", table(&head, &rows))
+    html::section("<h3>By regime</h3>", &head, &rows)
 }
 
 #[cfg(test)]

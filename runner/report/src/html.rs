@@ -102,6 +102,14 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// A heading and a table whose cells are HTML; empty if there are no rows.
+pub fn section(heading: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("{heading}\n{}", table(head, rows)),
+    }
+}
+
 /// HTML that is collapsed until the reader opens it by its summary, which is text.
 pub(crate) fn collapsed(summary: &str, body: &str) -> String {
     format!("<details><summary>{}</summary>\n{body}</details>\n", escape(summary))

@@ -36,9 +36,6 @@ pub struct LiveRun {
 
 impl LiveRun {
     /// Opens the run `id` in the directory `runs`, and reads what has been written so far.
-    ///
-    /// # Errors
-    /// If its event log cannot be read.
     pub fn open(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let mut run = Self {
@@ -56,9 +53,6 @@ impl LiveRun {
     }
 
     /// Reads what has been written since the last call.
-    ///
-    /// # Errors
-    /// If its event log cannot be read.
     pub fn advance(&mut self) -> Result<(), Failure> {
         // Queried first: events written before the run ended are read below.
         let status = self.follower.status();

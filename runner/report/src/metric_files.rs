@@ -24,9 +24,6 @@ pub struct MetricFiles {
 ///
 /// Times, speeds and values that are not finite are omitted, so that runs with the same results write the
 /// same bytes. `run` must have been read with metrics.
-///
-/// # Errors
-/// If a file cannot be written.
 pub fn write_metric_files(run: &Run, store: &Store, dir: &Path) -> Result<MetricFiles, Failure> {
     let plots = dir.join("plots");
     let mut values = BTreeMap::new();

@@ -2,7 +2,7 @@
 //! in the first world.
 
 use super::chart::{Axis, Series, lines, number, strips};
-use super::html::{escape, table};
+use super::html::{self, escape};
 use arrow_array::{Array as _, RecordBatch};
 use cache::Store;
 use datasets::Date;
@@ -244,13 +244,8 @@ fn drawdowns(path: &Path) -> String {
             ]
         })
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!(
-        "<h3>Worst drawdowns of the policy</h3>\n{}",
-        table(&["depth", "peak", "trough", "recovery"], &rows)
-    )
+    let head = ["depth", "peak", "trough", "recovery"];
+    html::section("<h3>Worst drawdowns of the policy</h3>", &head, &rows)
 }
 
 #[cfg(test)]

@@ -33,9 +33,6 @@ pub enum Preview {
 }
 
 /// Previews the first file of an artifact that has a preview.
-///
-/// # Errors
-/// If a file cannot be read.
 pub fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Preview, Failure> {
     for entry in &artifact.entries {
         let found = match entry.path.rsplit_once('.').map(|(_, extension)| extension) {

@@ -1,6 +1,6 @@
 //! The external programs of a run: their isolation, network and tools.
 
-use super::html::{escape, table};
+use super::html::{self, escape};
 use cache::{ActionKey, Store};
 use runner_engine::key::RUN;
 use runner_history::Run;
@@ -29,12 +29,8 @@ pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> 
             ])
         })
         .collect();
-    let rows = rows?;
-    if rows.is_empty() {
-        return Some(String::new());
-    }
     let header = ["stage", "isolation", "network", "tools", "container"];
-    Some(format!("<h2>Programs</h2>\n{}", table(&header, &rows)))
+    Some(html::section("<h2>Programs</h2>", &header, &rows?))
 }
 
 /// The isolation in force when an action was computed.

@@ -22,9 +22,6 @@ pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> 
 }
 
 /// Writes `report.html` as [`write`] does, unless rendering takes longer than `budget`.
-///
-/// # Errors
-/// When the file cannot be written.
 pub fn write_within(
     run: &Run,
     runs: &Path,

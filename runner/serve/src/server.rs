@@ -39,9 +39,6 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Listens, calls `announce` with the address and the token that requests need, and serves until
 /// [`Server::stop`] is set.
-///
-/// # Errors
-/// If the address is not available, or `announce` fails.
 pub fn serve(
     server: Server,
     announce: impl FnOnce(SocketAddr, Option<&str>) -> Result<(), Failure>,
@@ -251,8 +248,7 @@ async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> R
             report::write(&run, &site.runs, &site.store()?)?;
         }
         let page = std::fs::read_to_string(&path);
-        page.map(Html)
-            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
+        page.map(Html).map_err(Failure::at("cannot read", &path))
     };
     answer(read).await
 }

@@ -125,8 +125,7 @@ fn environments(session: &Session, names: &[String]) -> Result<Vec<stages_env::A
 fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_symbolic::env::SymbolicRow>, Failure> {
     let mut text = String::new();
     for path in triples {
-        text += &std::fs::read_to_string(path)
-            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+        text += &std::fs::read_to_string(path).map_err(Failure::at("cannot read", path))?;
         text.push('\n');
     }
     let triples = (!triples.is_empty()).then_some(text.as_str());

@@ -7,7 +7,7 @@ use crate::values::fraction;
 use crate::{interrupt, output, registry};
 use clap::{Args, Subcommand};
 use datasets::Date;
-use runner_engine::{Control, Failure, LookaheadVerdict, Options, text};
+use runner_engine::{Control, Failure, LookaheadVerdict, Options, row, text};
 use runner_lookahead::{Outcome, Settings, Stages, Verdict, Wanted};
 use std::collections::BTreeSet;
 
@@ -227,7 +227,7 @@ pub(super) fn page(verdict: &Verdict) -> String {
     let rows: Vec<Vec<String>> = verdict
         .sources
         .iter()
-        .map(|source| vec![source.name.clone(), source.rows.to_string(), source.stages.to_string()])
+        .map(|source| row![source.name, source.rows, source.stages])
         .collect();
     if !rows.is_empty() {
         out.push_str(&text::table(
@@ -243,16 +243,16 @@ pub(super) fn page(verdict: &Verdict) -> String {
             .iter()
             .map(|moved| {
                 let about = [moved.date.clone().unwrap_or_default(), moved.about.clone()];
-                vec![
-                    moved.stage.clone(),
-                    moved.output.clone(),
-                    moved.column.clone(),
-                    moved.row.to_string(),
-                    about.join(" ").trim().to_owned(),
+                row![
+                    moved.stage,
+                    moved.output,
+                    moved.column,
+                    moved.row,
+                    about.join(" ").trim(),
                     format!("{} -> {}", moved.was, moved.became),
-                    moved.rows.to_string(),
+                    moved.rows,
                     format!("{} ({})", moved.at, moved.change.name()),
-                    moved.dates.to_string(),
+                    moved.dates,
                     moved.from.join(", "),
                 ]
             })

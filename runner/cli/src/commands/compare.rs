@@ -137,14 +137,10 @@ fn check_page(page: &Path) -> Result<(), Failure> {
 
 /// Writes the page atomically.
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    let failed = |err: &dyn std::error::Error| {
-        Failure::caused(format!("cannot write `{}`", path.display()), err)
-            .hint("give another file: `--html FILE`")
-    };
     let new = path.with_extension("html.new");
     let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&new);
     }
-    written.map_err(|err| failed(&err))
+    written.map_err(|err| Failure::at("cannot write", path)(err).hint("give another file: `--html FILE`"))
 }

@@ -6,7 +6,7 @@ use crate::output;
 use crate::project::{PipelineArgs, Project, Reach};
 use crate::session::Session;
 use clap::Args;
-use runner_engine::{self as engine, Failure, Planned, Prediction, text};
+use runner_engine::{self as engine, Failure, Planned, Prediction, row, text};
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{Isolation, Work};
 use serde_json::json;
@@ -91,19 +91,15 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         .iter()
         .map(|stage| {
             let runs = stage.prediction != Prediction::Cached;
-            let some_bytes = |bytes: u64| if bytes > 0 { text::size(bytes) } else { String::new() };
-            vec![
-                stage.stage.clone(),
-                stage.prediction.name().to_owned(),
-                stage.share.as_ref().map(ToString::to_string).unwrap_or_default(),
-                stage
-                    .expected_seconds
-                    .filter(|_| runs)
-                    .map(text::duration)
-                    .unwrap_or_default(),
+            let some_bytes = |bytes: u64| (bytes > 0).then(|| text::size(bytes));
+            row![
+                stage.stage,
+                stage.prediction.name(),
+                stage.share.as_ref().map(ToString::to_string),
+                stage.expected_seconds.filter(|_| runs).map(text::duration),
                 some_bytes(stage.fetch_bytes),
-                stage.store_bytes.map(some_bytes).unwrap_or_default(),
-                stage.reason.clone(),
+                stage.store_bytes.and_then(some_bytes),
+                stage.reason,
             ]
         })
         .collect();

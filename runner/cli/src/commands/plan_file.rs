@@ -51,11 +51,8 @@ struct SavedStage {
 
 impl SavedPlan {
     pub(super) fn write(file: &Path, document: &Value) -> Result<(), Failure> {
-        let failed =
-            |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
-        let mut text = serde_json::to_string_pretty(document)
-            .map_err(std::io::Error::from)
-            .map_err(failed)?;
+        let failed = Failure::at("cannot write", file);
+        let mut text = serde_json::to_string_pretty(document).map_err(|err| failed(err.into()))?;
         checksummed::add_checksum(&mut text);
         regular_file::write_or_stream(file, (text + "\n").as_bytes()).map_err(failed)
     }

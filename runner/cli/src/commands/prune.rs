@@ -5,7 +5,7 @@ use crate::output;
 use crate::session::Session;
 use crate::values::age;
 use clap::Args;
-use runner_engine::{Failure, text};
+use runner_engine::{Failure, row, text};
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks, Run, marks};
 use serde_json::json;
@@ -129,12 +129,7 @@ fn finish(
         .iter()
         .map(|run| {
             let started = run.started.format("%Y-%m-%d %H:%M UTC").to_string();
-            vec![
-                run.id.clone(),
-                run.pipeline.clone(),
-                run.status.name().to_owned(),
-                started,
-            ]
+            row![run.id, run.pipeline, run.status.name(), started]
         })
         .collect();
     let mut out = String::new();

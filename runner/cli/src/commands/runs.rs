@@ -8,7 +8,7 @@ use crate::output;
 use crate::session::Session;
 use cache::Store;
 use clap::{Args, Subcommand};
-use runner_engine::{Failure, StageStatus, text};
+use runner_engine::{Failure, StageStatus, row, text};
 use runner_history::{self as history, Chosen, Library, Question};
 use runner_report as page;
 use serde_json::{Map, Value};
@@ -142,14 +142,14 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
         .iter()
         .map(|chosen| {
             let run = chosen.run;
-            let mut row = vec![
-                run.id.clone(),
-                run.pipeline.clone(),
-                run.status.name().to_owned(),
+            let mut row = row![
+                run.id,
+                run.pipeline,
+                run.status.name(),
                 text::duration(run.seconds),
-                run.count(StageStatus::Cached).to_string(),
-                run.count(StageStatus::Ran).to_string(),
-                run.count(StageStatus::Failed).to_string(),
+                run.count(StageStatus::Cached),
+                run.count(StageStatus::Ran),
+                run.count(StageStatus::Failed),
                 run.started.format("%Y-%m-%d %H:%M UTC").to_string(),
             ];
             row.extend(named.then(|| chosen.marks.name.clone().unwrap_or_default()));

@@ -86,8 +86,7 @@ impl Host for Session {
 /// The token of a file.
 fn token(session: &Session, file: &Path) -> Result<String, Failure> {
     let path = session.current.join(file);
-    let text = std::fs::read_to_string(&path)
-        .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+    let text = std::fs::read_to_string(&path).map_err(Failure::at("cannot read", &path))?;
     let token = text.trim().to_owned();
     if token.len() < 16 || !token.chars().all(|c| c.is_ascii_alphanumeric() || "-_.~".contains(c)) {
         return Err(Failure::usage(format!("`{}` has no token", path.display())).hint(

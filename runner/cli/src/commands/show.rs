@@ -7,7 +7,7 @@ use crate::session::Session;
 use cache::{ActionRecord, ArtifactDigest};
 use clap::Args;
 use runner_engine::key::{RUN, Recipe};
-use runner_engine::{Failure, StageStatus, described_source, text};
+use runner_engine::{Failure, StageStatus, described_source, row, text};
 use runner_history::Archive;
 use runner_history::named::{Named, find};
 use runner_history::{Marks, Run, StageRun, marks};
@@ -105,12 +105,12 @@ fn run_text(run: &Run, marks: &Marks) -> String {
                 .iter()
                 .map(|(name, digest)| format!("{name} {}", digest.short()))
                 .collect();
-            vec![
-                stage.id.clone(),
-                stage.kind.clone(),
-                stage.status.map_or("-", StageStatus::name).to_owned(),
-                seconds.map(text::duration).unwrap_or_default(),
-                stage.peak_memory.map(text::size).unwrap_or_default(),
+            row![
+                stage.id,
+                stage.kind,
+                stage.status.map_or("-", StageStatus::name),
+                seconds.map(text::duration),
+                stage.peak_memory.map(text::size),
                 outputs.join(", "),
             ]
         })
@@ -203,7 +203,7 @@ fn stage_text(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, 
             .iter()
             .map(|(name, series)| {
                 let last = series.last().map_or(f64::NAN, |metric| metric.value);
-                vec![name.clone(), series.len().to_string(), format!("{last:.6}")]
+                row![name, series.len(), format!("{last:.6}")]
             })
             .collect();
         out.push_str(&format!(

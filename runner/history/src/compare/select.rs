@@ -10,9 +10,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Resolves names to points, each point once, in the order of the names. `runs` is the directory of all runs.
-///
-/// # Errors
-/// When a name matches nothing, or a run cannot be read.
 pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>, Failure> {
     let marks = AllMarks::read(runs)?;
     let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::read(name)).collect::<Result<_, _>>()?;

@@ -6,9 +6,6 @@ use runner_engine::{Failure, RunStatus};
 use std::path::Path;
 
 /// Checks that a new run may have this name and these tags. The name of a failed run may be reused.
-///
-/// # Errors
-/// If the name or a tag cannot be used, or the marks of other runs cannot be read.
 pub fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if let Some(name) = name
         && failed_with(runs, name)?.is_none()
@@ -35,9 +32,6 @@ fn failed_with(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
 
 /// Marks a new run. If another run has taken the name in the meantime, the directory of the new run is
 /// removed.
-///
-/// # Errors
-/// If the marks cannot be written.
 pub fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if name.is_none() && tags.is_empty() {
         return Ok(());

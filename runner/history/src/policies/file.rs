@@ -52,9 +52,6 @@ impl Registry {
     }
 
     /// The names of the registered policies, sorted.
-    ///
-    /// # Errors
-    /// If the directory cannot be read.
     pub fn names(&self) -> Result<Vec<String>, Failure> {
         let entries = document::entries(&self.dir)?;
         let names = entries.iter().filter_map(|(name, _)| name.strip_suffix(".json"));
@@ -76,9 +73,6 @@ impl Registry {
 
     /// The version that a reference denotes, as of before a scheduled date if one is given; `None` if there
     /// is no such policy or version.
-    ///
-    /// # Errors
-    /// If the registry cannot be read.
     pub fn find(&self, reference: &PolicyRef, before: Option<Date>) -> Result<Option<Version>, Failure> {
         let Some(policy) = self.read(&reference.name)? else {
             return Ok(None);
@@ -87,9 +81,6 @@ impl Registry {
     }
 
     /// The version that a reference denotes, which must exist, and all policies of its name.
-    ///
-    /// # Errors
-    /// If there is no such version, or the registry cannot be read.
     pub fn get(&self, reference: &PolicyRef) -> Result<(NamedPolicy, Version), Failure> {
         let name = &reference.name;
         let Some(policy) = self.read(name)? else {
@@ -148,9 +139,6 @@ impl Registry {
 
     /// Registers an artifact under a name, and points `alias` to it if one is given. An artifact that is
     /// already a version keeps its version number.
-    ///
-    /// # Errors
-    /// If the name or the alias is invalid, or the registry cannot be written.
     pub fn register(
         &self,
         name: &str,
@@ -191,9 +179,6 @@ impl Registry {
     }
 
     /// Points an alias to a version.
-    ///
-    /// # Errors
-    /// If there is no such version, or the registry cannot be written.
     pub fn point(
         &self,
         name: &str,
@@ -216,9 +201,6 @@ impl Registry {
     /// Records a verdict, and points the alias to the version if the verdict is better, or if the alias does
     /// not exist yet. A repeated night moves nothing: neither a night whose verdict is known, nor one before
     /// the alias's last move.
-    ///
-    /// # Errors
-    /// If the registry cannot be written.
     pub fn judge(&self, name: &str, mut judged: Judged) -> Result<Judged, Failure> {
         check_alias(&judged.alias)?;
         self.change(name, |policy| {
@@ -252,9 +234,6 @@ impl Registry {
     }
 
     /// Copies the policies of a name from another registry, if they continue where the local ones end.
-    ///
-    /// # Errors
-    /// If the name is invalid, or the registry cannot be written.
     pub fn take(&self, name: &str, other: &NamedPolicy) -> Result<Taken, Failure> {
         check_policy_name(name)?;
         self.change(name, |policy| {
@@ -272,9 +251,6 @@ impl Registry {
     }
 
     /// Points an alias back to its previous version, and returns that version's number.
-    ///
-    /// # Errors
-    /// If there is no previous version, or the registry cannot be written.
     pub fn rollback(&self, name: &str, alias: &str, now: DateTime<Utc>) -> Result<u32, Failure> {
         self.change(name, |policy| {
             let Some(version) = policy.previous(alias) else {

@@ -56,9 +56,6 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Checks the name of a policy.
-///
-/// # Errors
-/// If the name is invalid.
 pub fn check_policy_name(name: &str) -> Result<(), Failure> {
     match is_plain(name) {
         true => Ok(()),
@@ -71,9 +68,6 @@ pub fn check_policy_name(name: &str) -> Result<(), Failure> {
 }
 
 /// Checks an alias.
-///
-/// # Errors
-/// If the alias is invalid.
 pub fn check_alias(alias: &str) -> Result<(), Failure> {
     match is_plain(alias) {
         true => Ok(()),

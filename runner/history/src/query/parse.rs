@@ -19,9 +19,6 @@ const STATUSES: [&str; 5] = ["done", "failed", "interrupted", "running", "killed
 const DEEPEST: usize = 100;
 
 /// Parses an expression.
-///
-/// # Errors
-/// When the syntax is wrong.
 pub fn expression(text: &str) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(text)?;
     let expr = parser.any(0)?;
@@ -30,9 +27,6 @@ pub fn expression(text: &str) -> Result<Expr, ParseError> {
 }
 
 /// Parses a key: a name, or an aggregate such as `mean(evaluate.sharpe)`.
-///
-/// # Errors
-/// When the syntax is wrong.
 pub fn key(text: &str) -> Result<Key, ParseError> {
     let mut parser = Parser::new(text)?;
     let key = parser.key()?;
@@ -41,9 +35,6 @@ pub fn key(text: &str) -> Result<Key, ParseError> {
 }
 
 /// Parses keys separated by commas.
-///
-/// # Errors
-/// When the syntax is wrong.
 pub fn keys(text: &str) -> Result<Vec<Key>, ParseError> {
     let mut parser = Parser::new(text)?;
     let mut keys = vec![parser.key()?];

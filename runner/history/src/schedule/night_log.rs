@@ -108,7 +108,7 @@ impl Drop for ScheduleLock {
 pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Failure> {
     let folder = folder(home);
     let path = folder.join(format!("{name}.lock"));
-    let failed = |err: std::io::Error| unwritable(&path, &err);
+    let failed = document::unwritable(&path);
     shared::create_dir_all(&folder).map_err(failed)?;
     let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
     // Only the file's owner can share it.
@@ -120,17 +120,9 @@ pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Fail
     }
 }
 
-fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
-    Failure::caused(format!("cannot write `{}`", path.display()), err)
-        .hint("set `RUNNER_HOME` to a writable directory with free disk space")
-}
-
 impl NightLog {
     /// Reads the nights of a schedule. A night whose run ended without a line in the log takes the state of
     /// its run.
-    ///
-    /// # Errors
-    /// When the log or the history cannot be read.
     pub fn read(home: &Path, name: &str) -> Result<Self, Failure> {
         let path = folder(home).join(format!("{name}.jsonl"));
         let mut log = Self {
@@ -154,7 +146,7 @@ impl NightLog {
                 }
             }
             Err(err) if err.kind() == ErrorKind::NotFound => log.take_from_runs(&runs, name)?,
-            Err(err) => return Err(Failure::caused(format!("cannot read `{}`", log.path.display()), &err)),
+            Err(err) => return Err(Failure::at("cannot read", &log.path)(err)),
         }
         for night in log.nights.values_mut() {
             if night.status == NightStatus::Running {
@@ -216,9 +208,6 @@ impl NightLog {
     }
 
     /// Records the pipeline file, if it has changed.
-    ///
-    /// # Errors
-    /// When the log cannot be written.
     pub fn of_file(&mut self, now: DateTime<Utc>, file: &Path) -> Result<(), Failure> {
         match self.file() == Some(file) {
             true => Ok(()),
@@ -264,15 +253,14 @@ impl NightLog {
     fn add(&mut self, now: DateTime<Utc>, change: Change) -> Result<(), Failure> {
         if self.is_of_runs {
             let written = self.known().iter().try_for_each(|line| self.write(line));
-            written.map_err(|err| unwritable(&self.path, &err))?;
+            written.map_err(document::unwritable(&self.path))?;
             self.is_of_runs = false;
         }
         let line = Line {
             time: timestamp(now),
             change,
         };
-        let written = self.write(&line);
-        written.map_err(|err| unwritable(&self.path, &err))?;
+        self.write(&line).map_err(document::unwritable(&self.path))?;
         self.apply(line);
         Ok(())
     }

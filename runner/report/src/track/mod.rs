@@ -101,9 +101,6 @@ fn pass_on(follower: &mut Follower, servers: &mut Servers) {
 }
 
 /// Writes a run that has ended. Returns a line for each server that did not take all of it.
-///
-/// # Errors
-/// When its event log cannot be read.
 pub fn write(all: &[Track], runs: &Path, run: &Run, store: &Store) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     let mut servers = open(all, &mut |line| lines.push(line.to_owned()));

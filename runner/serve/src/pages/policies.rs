@@ -4,10 +4,10 @@ use crate::layout::{Page, link, stage_address};
 use crate::site::Site;
 use cache::Store;
 use datasets::Date;
-use runner_engine::Failure;
+use runner_engine::{Failure, row};
 use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
 use runner_report::chart::{Axis, Series, lines};
-use runner_report::html::{escape, table};
+use runner_report::html::{escape, section, table};
 use std::fmt::Write as _;
 
 /// The number of versions, and of moves, that are listed: the last ones.
@@ -44,14 +44,14 @@ pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
 fn versions(policy: &NamedPolicy) -> String {
     let row = |version: &Version| {
         let stage = version.from.output.rsplit_once('.').map_or("", |(stage, _)| stage);
-        vec![
-            version.version.to_string(),
+        row![
+            version.version,
             escape(&policy.aliases_of(version.version)),
             link(
                 &stage_address(&version.from.run, stage),
                 &format!("{}/{}", version.from.run, version.from.output),
             ),
-            version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
+            version.from.as_of,
             version.time.format("%Y-%m-%d %H:%M").to_string(),
             version.digest.short(),
         ]
@@ -63,16 +63,13 @@ fn versions(policy: &NamedPolicy) -> String {
 /// The last verdicts on versions.
 fn verdicts(policy: &NamedPolicy) -> String {
     let row = |judged: &Judged| {
-        let outcome = match judged.moved {
-            true => format!("{} moved", judged.alias),
-            false => format!("{} stayed", judged.alias),
-        };
-        let mut row = vec![
+        let outcome = if judged.moved { "moved" } else { "stayed" };
+        let mut row = row![
             link(&stage_address(&judged.run, &judged.stage), &judged.version.to_string()),
-            judged.against.map(|against| against.to_string()).unwrap_or_default(),
-            judged.verdict.name().to_owned(),
-            escape(&outcome),
-            judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
+            judged.against,
+            judged.verdict.name(),
+            escape(&format!("{} {outcome}", judged.alias)),
+            judged.as_of,
         ];
         row.extend(judged.shown());
         row
@@ -90,10 +87,7 @@ fn verdicts(policy: &NamedPolicy) -> String {
         "deflated Sharpe",
         "trials",
     ];
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!("<h3>Verdicts</h3>\n{}", table(&head, &rows)),
-    }
+    section("<h3>Verdicts</h3>", &head, &rows)
 }
 
 /// The equity of the versions that were judged last, over the dates of the last verdict on each, and of the
@@ -156,21 +150,16 @@ fn moves(policy: &NamedPolicy) -> String {
         .rev()
         .take(LISTED)
         .map(|moved| {
-            vec![
+            row![
                 escape(&moved.alias),
-                moved.before.map(|before| before.to_string()).unwrap_or_default(),
-                moved.version.to_string(),
+                moved.before,
+                moved.version,
                 escape(&moved.reason.by),
                 moved.time.format("%Y-%m-%d %H:%M").to_string(),
                 escape(&moved.reason.shown()),
             ]
         })
         .collect();
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<h3>Moves of aliases</h3>\n{}",
-            table(&["alias", "from", "to", "by", "time", "figures"], &rows)
-        ),
-    }
+    let head = ["alias", "from", "to", "by", "time", "figures"];
+    section("<h3>Moves of aliases</h3>", &head, &rows)
 }

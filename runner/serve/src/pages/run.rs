@@ -4,11 +4,12 @@ use crate::control;
 use crate::layout::{Page, link, run_address, stage_address};
 use crate::live::{Fragments, Source};
 use crate::site::Site;
-use runner_engine::{Failure, RunStatus, StageStatus, text};
+use runner_engine::{Failure, RunStatus, StageStatus, row, text};
 use runner_history::{Run, StageRun, marks};
-use runner_report::html::{escape, escape_content, table};
+use runner_report::html::{escape, escape_content, section, table};
 use runner_report::reporter::{StageProgress, short};
 use runner_report::{LiveRun, learning_curves, stage_graph, status_of};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The number of stages of the table; of more, those that are cached are left out first.
@@ -131,40 +132,29 @@ fn running(live: &LiveRun, run: &Run) -> String {
         .progress
         .iter()
         .map(|(stage, progress)| {
-            vec![
+            row![
                 link(&stage_address(&run.id, stage), stage),
                 text::duration(live.seconds_since(progress.began()).floor()),
                 share(stage, progress),
-                progress
-                    .left()
-                    .map(|left| text::duration(left.ceil()))
-                    .unwrap_or_default(),
-                progress.total.and(progress.rate()).map(short).unwrap_or_default(),
-                progress
-                    .cores()
-                    .map(|cores| format!("{:.0} %", cores * 100.0))
-                    .unwrap_or_default(),
-                progress.memory.map(text::size).unwrap_or_default(),
+                progress.left().map(|left| text::duration(left.ceil())),
+                progress.total.and(progress.rate()).map(short),
+                progress.cores().map(|cores| format!("{:.0} %", cores * 100.0)),
+                progress.memory.map(text::size),
                 escape(&progress.message),
             ]
         })
         .collect();
-    format!(
-        "<h2>Running</h2>\n{}",
-        table(
-            &[
-                "stage",
-                "time",
-                "progress",
-                "left",
-                "per second",
-                "CPU",
-                "memory",
-                "at work"
-            ],
-            &rows
-        )
-    )
+    let head = [
+        "stage",
+        "time",
+        "progress",
+        "left",
+        "per second",
+        "CPU",
+        "memory",
+        "at work",
+    ];
+    section("<h2>Running</h2>", &head, &rows)
 }
 
 fn share(stage: &str, progress: &StageProgress) -> String {
@@ -209,16 +199,13 @@ fn stages(run: &Run, is_whole: bool) -> String {
                 Some(_) => Some(text::duration(stage.seconds)),
                 None => None,
             };
-            vec![
+            row![
                 link(&stage_address(&run.id, &stage.id), &stage.id),
                 escape(&stage.kind),
                 format!("<span class=\"{status}\">{status}</span>{}", error.unwrap_or_default()),
-                seconds.unwrap_or_default(),
-                stage.peak_memory.map(text::size).unwrap_or_default(),
-                stage
-                    .memo
-                    .map(|(hits, total)| format!("{hits} / {total}"))
-                    .unwrap_or_default(),
+                seconds,
+                stage.peak_memory.map(text::size),
+                stage.memo.map(|(hits, total)| format!("{hits} / {total}")),
             ]
         })
         .collect();
@@ -269,13 +256,7 @@ fn log(live: &LiveRun) -> String {
 }
 
 fn parameters(run: &Run) -> String {
-    if run.params.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<Vec<String>> = run
-        .params
-        .iter()
-        .map(|(name, value)| vec![escape(name), escape(&value.to_string())])
-        .collect();
-    format!("<h2>Parameters</h2>\n{}", table(&["parameter", "value"], &rows))
+    let row = |(name, value): (&String, &Value)| vec![escape(name), escape(&value.to_string())];
+    let rows: Vec<Vec<String>> = run.params.iter().map(row).collect();
+    section("<h2>Parameters</h2>", &["parameter", "value"], &rows)
 }

@@ -4,7 +4,7 @@ use crate::layout::{Page, encode, link, run_address};
 use crate::live::{Fragments, Source};
 use crate::site::Site;
 use cache::Store;
-use runner_engine::{Failure, StageStatus, text};
+use runner_engine::{Failure, StageStatus, row, text};
 use runner_history::{Library, Question};
 use runner_report::html::{escape, table};
 
@@ -95,7 +95,7 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
         .map(|chosen| {
             let run = chosen.run;
             let status = run.status.name();
-            let mut row = vec![
+            let mut row = row![
                 format!(
                     "<input type=\"checkbox\" name=\"run\" value=\"{0}\" id=\"tick-{0}\" \
                     aria-label=\"compare {0}\">",
@@ -109,9 +109,9 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
                 escape(&run.pipeline),
                 format!("<span class=\"{status}\">{status}</span>"),
                 text::duration(run.seconds),
-                run.count(StageStatus::Cached).to_string(),
-                run.count(StageStatus::Ran).to_string(),
-                run.count(StageStatus::Failed).to_string(),
+                run.count(StageStatus::Cached),
+                run.count(StageStatus::Ran),
+                run.count(StageStatus::Failed),
                 run.started.format("%Y-%m-%d %H:%M UTC").to_string(),
             ];
             row.extend(chosen.cells.iter().map(|cell| escape(&cell.shown())));

@@ -3,7 +3,7 @@
 use crate::layout::{Page, link, run_address, stage_address};
 use crate::site::Site;
 use chrono::Utc;
-use runner_engine::Failure;
+use runner_engine::{Failure, row};
 use runner_history::THEN;
 use runner_history::schedule::{DueTimes, Night, NightLog, NightStatus, names};
 use runner_report::html::{escape, table};
@@ -74,25 +74,18 @@ fn class(status: NightStatus) -> &'static str {
 }
 
 fn row(night: &Night) -> Vec<String> {
-    let time = |at: Option<chrono::DateTime<Utc>>| {
-        at.map(|at| at.format("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
-    };
-    vec![
+    let time = |at: chrono::DateTime<Utc>| at.format("%Y-%m-%d %H:%M").to_string();
+    row![
         escape(&night.night),
         format!("<span class=\"{}\">{}</span>", class(night.status), night.status.name()),
-        time(Some(night.due)),
-        time(night.started),
-        time(night.ended),
-        night.attempts.to_string(),
-        night
-            .run
-            .as_ref()
-            .map(|run| link(&run_address(run), run))
-            .unwrap_or_default(),
+        time(night.due),
+        night.started.map(time),
+        night.ended.map(time),
+        night.attempts,
+        night.run.as_ref().map(|run| link(&run_address(run), run)),
         match (&night.why, &night.decision, &night.run) {
-            (Some(why), ..) => escape(why),
-            (None, Some(decision), Some(run)) => link(&stage_address(run, THEN), decision),
-            (None, decision, _) => decision.as_ref().map(|text| escape(text)).unwrap_or_default(),
+            (None, Some(decision), Some(run)) => Some(link(&stage_address(run, THEN), decision)),
+            (why, decision, _) => why.as_ref().or(decision.as_ref()).map(|text| escape(text)),
         },
     ]
 }

@@ -5,7 +5,7 @@ use crate::layout::{Page, link, run_address, stage_address};
 use crate::site::Site;
 use runner_engine::{Failure, text};
 use runner_history::{self as history, Figures, StageRun};
-use runner_report::html::{escape, escape_content, table};
+use runner_report::html::{escape, escape_content, section};
 use runner_report::{learning_curves, status_of};
 use std::collections::BTreeMap;
 
@@ -52,18 +52,11 @@ pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> 
             vec![escape(port), links.join(", ")]
         })
         .collect();
-    if !needs.is_empty() {
-        body.push_str(&format!("<h2>Inputs</h2>\n{}", table(&["input", "from"], &needs)));
-    }
+    body.push_str(&section("<h2>Inputs</h2>", &["input", "from"], &needs));
     let figures = Figures::of(stage, &store);
-    if !figures.headline.is_empty() {
-        let rows: Vec<Vec<String>> = figures
-            .headline
-            .iter()
-            .filter_map(|name| Some(vec![escape(name), text::figure(*figures.values.get(name)?)]))
-            .collect();
-        body.push_str(&format!("<h2>Metrics</h2>\n{}", table(&["metric", "value"], &rows)));
-    }
+    let metric = |name: &String| Some(vec![escape(name), text::figure(*figures.values.get(name)?)]);
+    let rows: Vec<Vec<String>> = figures.headline.iter().filter_map(metric).collect();
+    body.push_str(&section("<h2>Metrics</h2>", &["metric", "value"], &rows));
     let curves: BTreeMap<_, _> = figures
         .curves
         .into_iter()

@@ -106,10 +106,10 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         .open(&dest)
         .map_err(|err| match err.kind() {
             std::io::ErrorKind::AlreadyExists => exists(&args.to),
-            _ => Failure::caused(format!("cannot create `{}`", args.to.display()), &err),
+            _ => Failure::at("cannot create", &args.to)(err),
         })?;
     file.write_all(text.as_bytes())
-        .map_err(|err| Failure::caused(format!("cannot write `{}`", args.to.display()), &err))?;
+        .map_err(Failure::at("cannot write", &args.to))?;
     if session.json {
         let found = tables
             .iter()
@@ -204,36 +204,25 @@ fn stages(tables: &BTreeMap<&'static str, Found>) -> Result<String, Failure> {
             return Err(Failure::usage("interest rates alone are nothing to trade")
                 .hint("also name files of option chains or daily bars"));
         }
-        (None, None) => out.push_str(SIMULATED),
+        (None, None) => {
+            out.push_str(include_str!("first/simulated.yaml"));
+            out.push_str(&train("recurrent_ppo"));
+        }
     }
     Ok(out)
 }
 
-/// Options on a simulated index.
-const SIMULATED: &str = r#"  market:
-    uses: ingest/simulated_market
-    with: { days: 504, seed: "${params.seed}" }
-  implied:
-    uses: greeks/implied_volatility
-    needs: { chain: market.chain, rates: market.rates }
-  greeks:
-    uses: greeks/analytic
-    needs: { chain: implied, rates: market.rates }
-  surface:
-    uses: features/options_surface
-    needs: { chain: implied, greeks: greeks }
-  env:
-    uses: env/options
-    needs: { chain: implied, greeks: greeks, features: [surface], rates: market.rates }
-    with: { test_fraction: 0.25 }
-  train:
-    uses: train/recurrent_ppo
-    needs: { env: env }
-    with: { seed: "${params.seed}", total_timesteps: "${params.timesteps}", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }
-  evaluate:
-    uses: evaluate/backtest
-    needs: { env: env, policy: train }
-"#;
+/// A text of `first/`, with what stands for words in capitals.
+fn filled(text: &str, words: &[(&str, &str)]) -> String {
+    words
+        .iter()
+        .fold(text.to_owned(), |text, (word, with)| text.replace(word, with))
+}
+
+/// A training of this kind and its evaluation.
+fn train(kind: &str) -> String {
+    filled(include_str!("first/train.yaml"), &[("KIND", kind)])
+}
 
 /// Settings of an environment for so many days.
 fn dates(days: usize) -> String {
@@ -247,82 +236,64 @@ fn dates(days: usize) -> String {
     }
 }
 
+/// The setting that names the prices of bars.
+fn price(name: &str, bars: &Found) -> String {
+    match bars.has_adjusted {
+        true => format!("{name}: adjusted_close, "),
+        false => String::new(),
+    }
+}
+
+/// The input of interest rates.
+fn rates(has_rates: bool) -> &'static str {
+    if has_rates { ", rates: rates" } else { "" }
+}
+
 /// The stages behind an option chain.
 fn options(chain: &Found, bars: Option<&Found>, has_rates: bool) -> Result<String, Failure> {
     let classes = chain.meta["contracts"].as_object().into_iter().flatten();
     let is_american = classes.into_iter().any(|(_, terms)| terms["exercise"] == "american");
-    let rates = if has_rates { ", rates: rates" } else { "" };
-    let mut out =
-        format!("  implied:\n    uses: greeks/implied_volatility\n    needs: {{ chain: chain{rates} }}\n");
-    match (is_american, has_rates) {
-        (true, true) => out.push_str("    with: { style: american, forward: rates }\n"),
-        (true, false) => out.push_str("    with: { style: american }\n"),
-        _ => {}
+    let symbols = |found: &Found| -> BTreeSet<String> {
+        let symbols = found.meta["symbols"].as_array().into_iter().flatten();
+        symbols.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    if bars.is_some_and(|bars| symbols(bars).is_disjoint(&symbols(chain))) {
+        return Err(Failure::usage("the bars are of other symbols than the options")
+            .hint("make a pipeline for each, or name the symbol of a file with `--symbol`"));
     }
-    let model = if is_american { "american" } else { "analytic" };
-    let _ = write!(
-        out,
-        "  surface: # arbitrage-free: marks for contracts without a quote, and features at fixed \
-         maturities\n    uses: greeks/surface\n    needs: {{ chain: implied }}\n    with: \
-         {{ maturities: [30, 60] }}\n  \
-         greeks:\n    uses: greeks/{model}\n    needs: {{ chain: surface.chain }}\n"
-    );
-    let mut features = "surface.features".to_owned();
-    if let Some(bars) = bars {
-        let symbols = |found: &Found| -> BTreeSet<String> {
-            let symbols = found.meta["symbols"].as_array().into_iter().flatten();
-            symbols.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        if symbols(bars).is_disjoint(&symbols(chain)) {
-            return Err(Failure::usage("the bars are of other symbols than the options")
-                .hint("make a pipeline for each, or name the symbol of a file with `--symbol`"));
-        }
-        out.push_str(&technical(bars));
-        features.push_str(", technical");
-    }
-    let _ = write!(
-        out,
-        "  env:\n    uses: env/options\n    needs: \
-         {{ chain: surface.chain, greeks: greeks, features: [{features}]{rates} }}\n    with: {{ {} }}\n  \
-         train:\n    uses: train/recurrent_ppo\n    needs: {{ env: env }}\n    with: \
-         {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
-         evaluate:\n    uses: evaluate/backtest\n    needs: {{ env: env, policy: train }}\n",
-        dates(chain.days)
-    );
-    Ok(out)
+    let style = match (is_american, has_rates) {
+        (true, true) => "    with: { style: american, forward: rates }\n",
+        (true, false) => "    with: { style: american }\n",
+        _ => "",
+    };
+    let words = [
+        ("RATES", rates(has_rates)),
+        ("STYLE", style),
+        ("MODEL", if is_american { "american" } else { "analytic" }),
+        ("TECHNICAL", &bars.map(technical).unwrap_or_default()),
+        ("FEATURES", if bars.is_some() { ", technical" } else { "" }),
+        ("DATES", &dates(chain.days)),
+    ];
+    Ok(filled(include_str!("first/options.yaml"), &words) + &train("recurrent_ppo"))
 }
 
 fn technical(bars: &Found) -> String {
-    let price = if bars.has_adjusted {
-        "price: adjusted_close, "
-    } else {
-        ""
-    };
     let indicators = match bars.days < FEW {
         true => "[{ log_return: 1 }, { rsi: 5 }]",
         false => "[{ log_return: 1 }, { rsi: 14 }, { macd: [12, 26, 9] }]",
     };
-    format!(
-        "  technical:\n    uses: features/technical\n    needs: {{ bars: bars }}\n    with: \
-        {{ {price}indicators: {indicators} }}\n"
-    )
+    let price = price("price", bars);
+    let words = [("PRICE", price.as_str()), ("INDICATORS", indicators)];
+    filled(include_str!("first/technical.yaml"), &words)
 }
 
 /// The stages behind daily bars.
 fn stocks(bars: &Found, has_rates: bool) -> String {
-    let rates = if has_rates { ", rates: rates" } else { "" };
-    let prices = if bars.has_adjusted {
-        "prices: adjusted_close, "
-    } else {
-        ""
-    };
-    format!(
-        "{}  env:\n    uses: env/stocks\n    needs: {{ bars: bars, features: [technical]{rates} }}\n    \
-         with: {{ {prices}{} }}\n  \
-         train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    with: \
-         {{ seed: \"${{params.seed}}\", total_timesteps: \"${{params.timesteps}}\", n_envs: 16, n_steps: 64, batch_size: 512, n_epochs: 4, normalize_reward: true }}\n  \
-         evaluate:\n    uses: evaluate/backtest\n    needs: {{ env: env, policy: train }}\n",
-        technical(bars),
-        dates(bars.days)
-    )
+    let words = [
+        ("RATES", rates(has_rates)),
+        ("TECHNICAL", &technical(bars)),
+        ("PRICES", &price("prices", bars)),
+        ("DATES", &dates(bars.days)),
+    ];
+    filled(include_str!("first/stocks.yaml"), &words) + &train("ppo")
 }

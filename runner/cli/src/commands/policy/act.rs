@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use datasets::{Date, SnapshotTime};
 use runner_acting::{Acting, Decision, Given, MaxAge, Settings, Trained};
-use runner_engine::{Control, Failure, text};
+use runner_engine::{Control, Failure, row, text};
 use runner_history::Archive;
 use runner_history::policies::{PolicyRef, Registry};
 use runner_pipeline::Pipeline;
@@ -202,10 +202,6 @@ fn shown(value: f64) -> String {
     }
 }
 
-fn maybe(value: Option<f64>) -> String {
-    value.map(shown).unwrap_or_default()
-}
-
 fn page(decision: &Decision) -> String {
     let (policy, acted) = (&decision.policy, &decision.acted);
     let mut out = format!("{} of {}: {}\n", acted.time, acted.world, acted.action.text);
@@ -245,10 +241,10 @@ fn page(decision: &Decision) -> String {
     }
     if !acted.choices.is_empty() {
         let choice_row = |choice: &stages_evaluate::acting::Choice| {
-            let mut row = vec![
-                choice.choice.clone(),
+            let mut row = row![
+                choice.choice,
                 format!("{:.2} %", 100.0 * choice.probability),
-                choice.masked.as_deref().unwrap_or_default().to_owned(),
+                choice.masked,
             ];
             row.extend(choice.component.clone());
             row.rotate_right(choice.component.iter().len());
@@ -266,11 +262,12 @@ fn page(decision: &Decision) -> String {
             .components
             .iter()
             .map(|component| {
-                vec![
-                    component.component.clone(),
+                let deviation = component.standard_deviation.map(f64::from);
+                row![
+                    component.component,
                     shown(component.value.into()),
                     shown(component.mean.into()),
-                    maybe(component.standard_deviation.map(f64::from)),
+                    deviation.map(shown),
                 ]
             })
             .collect();
@@ -301,28 +298,25 @@ fn page(decision: &Decision) -> String {
 }
 
 fn position(holding: &Holding) -> Vec<String> {
-    vec![
+    row![
         holding.describe(),
         shown(holding.quantity),
-        maybe(holding.mark),
-        holding.opened.clone().unwrap_or_default(),
-        holding
-            .strategy
-            .map(|strategy| strategy.to_string())
-            .unwrap_or_default(),
+        holding.mark.map(shown),
+        holding.opened,
+        holding.strategy.map(|strategy| strategy.to_string()),
     ]
 }
 
 fn order(order: &ActingOrder) -> Vec<String> {
-    vec![
-        order.side.name().to_owned(),
+    row![
+        order.side.name(),
         shown(order.quantity),
         order.describe(),
-        maybe(order.limit),
-        maybe(order.bid),
-        maybe(order.mid),
-        maybe(order.ask),
+        order.limit.map(shown),
+        order.bid.map(shown),
+        order.mid.map(shown),
+        order.ask.map(shown),
         format!("{:.2}", order.cost),
-        order.why.clone(),
+        order.why,
     ]
 }

@@ -5,8 +5,9 @@ use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use crate::values::age;
+use chrono::{DateTime, Utc};
 use clap::Args;
-use runner_engine::{Failure, text};
+use runner_engine::{Failure, row, text};
 use runner_history::Archive;
 use runner_history::compare::{self as compared, Comparison, Options};
 use runner_history::named::{self, Named};
@@ -127,16 +128,8 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
                 .iter()
                 .map(|(alias, version)| format!("{alias} {version}"))
                 .collect();
-            let last = policy
-                .versions
-                .last()
-                .map(|version| version.time.format("%Y-%m-%d %H:%M UTC").to_string());
-            vec![
-                name.clone(),
-                policy.versions.len().to_string(),
-                aliases.join(", "),
-                last.unwrap_or_default(),
-            ]
+            let last = policy.versions.last().map(|version| minute(version.time));
+            row![name, policy.versions.len(), aliases.join(", "), last]
         })
         .collect();
     output::print(&text::table(
@@ -158,13 +151,13 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
         .versions
         .iter()
         .map(|version| {
-            vec![
-                version.version.to_string(),
+            row![
+                version.version,
                 policy.aliases_of(version.version),
                 version.digest.short(),
                 origin(version),
-                version.from.as_of.map(|date| date.to_string()).unwrap_or_default(),
-                version.time.format("%Y-%m-%d %H:%M UTC").to_string(),
+                version.from.as_of,
+                minute(version.time),
             ]
         })
         .collect();
@@ -180,13 +173,13 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
         .moves
         .iter()
         .map(|moved| {
-            let before = moved.before.map(|before| before.to_string());
-            vec![
-                moved.alias.clone(),
-                format!("{} -> {}", before.as_deref().unwrap_or("-"), moved.version),
-                moved.reason.by.clone(),
-                moved.reason.as_of.map(|date| date.to_string()).unwrap_or_default(),
-                moved.time.format("%Y-%m-%d %H:%M UTC").to_string(),
+            let before = moved.before.map_or("-".to_owned(), |before| before.to_string());
+            row![
+                moved.alias,
+                format!("{before} -> {}", moved.version),
+                moved.reason.by,
+                moved.reason.as_of,
+                minute(moved.time),
                 moved.reason.shown(),
             ]
         })
@@ -201,13 +194,13 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
         .verdicts
         .iter()
         .map(|judged| {
-            let mut row = vec![
-                judged.version.to_string(),
-                judged.alias.clone(),
-                judged.against.map(|against| against.to_string()).unwrap_or_default(),
-                judged.verdict.name().to_owned(),
-                if judged.moved { "moved" } else { "" }.to_owned(),
-                judged.as_of.map(|date| date.to_string()).unwrap_or_default(),
+            let mut row = row![
+                judged.version,
+                judged.alias,
+                judged.against,
+                judged.verdict.name(),
+                judged.moved.then_some("moved"),
+                judged.as_of,
             ];
             row.extend(judged.shown());
             row
@@ -233,6 +226,10 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
         ));
     }
     out
+}
+
+fn minute(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// `RUN/STAGE.OUTPUT`.
@@ -292,7 +289,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = figures
         .headline
         .iter()
-        .filter_map(|name| Some(vec![name.clone(), text::figure(*figures.values.get(name)?)]))
+        .filter_map(|name| Some(row![name, text::figure(*figures.values.get(name)?)]))
         .collect();
     if !rows.is_empty() {
         out.push_str(&format!("\n{}", text::table(&["metric", "value"], &rows, &[1])));

@@ -81,12 +81,10 @@ impl Step {
                     .parent()
                     .map_or(Ok(()), std::fs::create_dir_all)
                     .and_then(|()| std::fs::write(path, text));
-                written.map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))
+                written.map_err(Failure::at("cannot write", path))
             }
             Self::Remove { path } => match std::fs::remove_file(path) {
-                Err(err) if err.kind() != ErrorKind::NotFound => {
-                    Err(Failure::caused(format!("cannot remove `{}`", path.display()), &err))
-                }
+                Err(err) if err.kind() != ErrorKind::NotFound => Err(Failure::at("cannot remove", path)(err)),
                 _ => Ok(()),
             },
             Self::Crontab { text, .. } => write_crontab(text),

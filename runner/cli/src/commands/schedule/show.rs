@@ -6,7 +6,7 @@ use crate::output;
 use crate::session::Session;
 use chrono::{DateTime, Utc};
 use clap::Args;
-use runner_engine::{Failure, text, timestamp};
+use runner_engine::{Failure, row, text, timestamp};
 use runner_history::schedule::{Due, DueTimes, Night};
 use runner_pipeline::Schedule;
 use serde_json::{Value, json};
@@ -46,12 +46,12 @@ pub(super) fn next(session: &Session, args: &NextArgs) -> Result<(), Failure> {
     for entry in entries(session, &args.scheduled)? {
         let schedule = &entry.scheduled.schedule;
         for due in following(schedule, now, args.count) {
-            rows.push(vec![
-                entry.scheduled.name.clone(),
-                due.night.clone(),
+            rows.push(row![
+                entry.scheduled.name,
+                due.night,
                 local(schedule, due.at),
                 utc(due.at),
-                due.dates.previous.to_string(),
+                due.dates.previous,
             ]);
             let mut value = due_json(schedule, &due);
             value["pipeline"] = json!(entry.scheduled.name);
@@ -106,17 +106,17 @@ pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failur
         let last = log.nights().next_back();
         let next = DueTimes(schedule).after(now);
         let timers = install::installed(session, &scheduled.name);
-        rows.push(vec![
-            scheduled.name.clone(),
+        let none = || "none".to_owned();
+        let night = last.map(|night| format!("{} {}", night.night, night.status.name()));
+        let due = next.as_ref().map(|due| local(schedule, due.at));
+        rows.push(row![
+            scheduled.name,
             format!("{} {}, {}", schedule.when(), schedule.zone(), schedule.calendar()),
-            last.map_or("none".to_owned(), |night| {
-                format!("{} {}", night.night, night.status.name())
-            }),
-            next.as_ref().map_or("none".to_owned(), |due| local(schedule, due.at)),
-            match timers.is_empty() {
-                true => "none".to_owned(),
-                false => timers.join(", "),
-            },
+            night.unwrap_or_else(none),
+            due.unwrap_or_else(none),
+            Some(timers.join(", "))
+                .filter(|_| !timers.is_empty())
+                .unwrap_or_else(none),
             file.display().to_string(),
         ]);
         all.push(json!({
@@ -167,20 +167,19 @@ pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
 }
 
 fn row(entry: &Entry, night: &Night) -> Vec<String> {
-    let time = |time: Option<DateTime<Utc>>| time.map(utc).unwrap_or_default();
     let mut why = night.why.clone().or(night.decision.clone()).unwrap_or_default();
     if night.attempts > 1 {
         let separator = if why.is_empty() { "" } else { "; " };
         why.push_str(&format!("{separator}{}", text::count(night.attempts as usize, "run")));
     }
-    vec![
-        entry.scheduled.name.clone(),
-        night.night.clone(),
+    row![
+        entry.scheduled.name,
+        night.night,
         utc(night.due),
-        time(night.started),
-        time(night.ended),
-        night.status.name().to_owned(),
-        night.run.clone().unwrap_or_default(),
+        night.started.map(utc),
+        night.ended.map(utc),
+        night.status.name(),
+        night.run,
         why,
     ]
 }
