@@ -146,7 +146,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Program", &["doctor", "bench", "completions", "man", "help"]),
 ];
 
-/// The command line with its commands in groups. The list of all commands is a part of the template, which knows no groups.
+/// The command line with its commands in groups. The list of all commands is a part of the template, which
+/// knows no groups.
 pub(crate) fn command() -> clap::Command {
     let command = Arguments::command();
     let styles = Styles::default();

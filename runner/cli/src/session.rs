@@ -10,6 +10,7 @@ use runner_report::reporter::Verbosity;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
@@ -107,4 +108,9 @@ impl Session {
 pub(crate) fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
+}
+
+/// A directory that is removed when it is dropped.
+pub(crate) fn temporary_directory() -> Result<TempDir, Failure> {
+    tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))
 }

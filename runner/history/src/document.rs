@@ -37,6 +37,16 @@ pub(crate) fn text(value: &impl Serialize) -> io::Result<String> {
     Ok(text)
 }
 
+/// Replaces a document that can be made again: neither flushed to disk nor whole for concurrent readers, who
+/// find its checksum wrong.
+pub(crate) fn write_new(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    // What stands there may not be a regular file.
+    let _ = std::fs::remove_file(path);
+    let mut file = File::create_new(path)?;
+    shared::share_file(path)?;
+    file.write_all((text(value)? + "\n").as_bytes())
+}
+
 /// Replaces a document, and flushes it to disk.
 pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = text(value)? + "\n";

@@ -5,17 +5,17 @@
 //! HOME/runs/20261120T213045-k3f9/
 //! ├── events.jsonl     the event log: every event with its time, a line each; locked while the run is running
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
-//! ├── process.json    the number of its process
+//! ├── brief.json       both without metrics, made again where it is missing or older
+//! ├── process.json     the number of its process
 //! ├── marks.json       its name, its tags and the keep mark, if given
 //! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
 //! ├── tensorboard/     the same as TensorBoard event files, a directory each, with the settings as hyperparameters
 //! └── logs/            the logs of `run:` stages that did not finish
-//! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read runs, [`Follower`] reads a run in progress, and [`Writer`] writes
+//! [`survey`], [`last`] and [`load`] read runs, [`Follower`] reads a run in progress, and [`Writer`] writes
 //! a run; people set [`marks`]; [`figures`] are the metrics of a run's stages.
 
 mod builder;
@@ -28,7 +28,6 @@ pub mod figures;
 mod find;
 mod follow;
 mod id;
-pub mod index;
 mod library;
 mod logs;
 pub mod marks;

@@ -1,7 +1,6 @@
 //! The actions of a pipeline's stages in earlier runs.
 
-use super::index::EventFile;
-use super::reader::last_files;
+use super::reader::{EventFile, last_files};
 use cache::{ActionKey, checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::{Past, StageStatus};

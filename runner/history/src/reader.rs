@@ -2,17 +2,16 @@
 
 use super::builder::Builder;
 use super::document;
-use super::index::{EventFile, Index};
-use super::{ResolvedPipeline, Run};
+use super::{ResolvedPipeline, ResolvedStage, Run};
 use cache::{checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
+use serde::{Deserialize, Serialize};
 use std::fs::{DirEntry, File, TryLockError};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-
-/// The number of runs that are read and added to the index at once.
-const CHUNK: usize = 1000;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// The names of the run directories, oldest first. The directories are not opened: a directory without an
 /// event log is not yet a run.
@@ -51,23 +50,18 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
         .par_iter()
         .filter_map(|id| EventFile::of(runs, id))
         .collect();
-    let mut index = Index::open(runs);
-    let read = briefs(runs, &files, index.as_mut());
-    if let Some(index) = &mut index {
-        index.retain(&files);
-    }
+    let read = briefs(runs, &files);
     Ok(apart(files, read))
 }
 
 /// Reads the last `n` readable runs, oldest first, without metrics, and returns the ids of the unreadable
 /// runs among them.
 pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
-    let mut index = Index::open(runs);
     let mut wanted = n;
     loop {
         let files = last_files(runs, wanted)?;
         let is_all = files.len() < wanted;
-        let read = briefs(runs, &files, index.as_mut());
+        let read = briefs(runs, &files);
         let missing = n.saturating_sub(read.iter().flatten().count());
         if missing == 0 || is_all {
             return Ok(apart(files, read));
@@ -95,31 +89,66 @@ fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String
     (read.into_iter().flatten().collect(), broken)
 }
 
-/// Reads runs from the index, and missing ones from their event logs, which it then adds to the index.
-fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Vec<Option<Run>> {
-    let mut known = index.as_ref().map(|index| index.runs(files)).unwrap_or_default();
-    let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();
-    let missing: Vec<usize> = (0..files.len()).filter(|&i| found[i].is_none()).collect();
-    for chunk in missing.chunks(CHUNK) {
-        let mut read: Vec<Option<Run>> = chunk.par_iter().map(|&i| brief(runs, &files[i].id)).collect();
-        if let Some(index) = &mut index {
-            index.add(
-                chunk
-                    .iter()
-                    .zip(&mut read)
-                    .filter_map(|(&i, run)| Some((&files[i], run.as_mut()?))),
-            );
-        }
-        for (&i, run) in chunk.iter().zip(read) {
-            found[i] = run;
-        }
-    }
-    found
+fn briefs(runs: &Path, files: &[EventFile]) -> Vec<Option<Run>> {
+    files.par_iter().map(|file| brief(runs, file)).collect()
 }
 
-/// Reads a run without metrics; `None` when it is unreadable.
-pub(crate) fn brief(runs: &Path, id: &str) -> Option<Run> {
-    read(runs, id, false).ok().flatten()
+/// The event log of a run on disk.
+#[derive(Clone, Debug)]
+pub(super) struct EventFile {
+    /// The run.
+    pub id: String,
+    /// The size in bytes, and the modification time in nanoseconds since 1970.
+    version: (u64, i64),
+}
+
+impl EventFile {
+    /// The event log of a run; `None` if there is none.
+    fn of(runs: &Path, id: &str) -> Option<Self> {
+        let meta = std::fs::metadata(runs.join(id).join("events.jsonl")).ok()?;
+        let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        meta.is_file().then(|| Self {
+            id: id.to_owned(),
+            version: (meta.len(), modified.as_nanos() as i64),
+        })
+    }
+}
+
+/// `brief.json`: a run without its metrics, as an event log of this size and time has it.
+#[derive(Serialize, Deserialize)]
+struct Brief<R, S> {
+    version: (u64, i64),
+    run: R,
+    stages: Vec<S>,
+}
+
+/// Reads a run without metrics, which are most of its event log, from its `brief.json`, or else from its
+/// events; `None` when it is unreadable.
+fn brief(runs: &Path, file: &EventFile) -> Option<Run> {
+    let path = runs.join(&file.id).join("brief.json");
+    if let Ok(Some(brief)) = document::read::<Brief<Run, ResolvedStage>>(&path, "")
+        && brief.version == file.version
+    {
+        let mut run = Run {
+            dir: runs.join(&file.id),
+            ..brief.run
+        };
+        for (stage, of) in run.stages.iter_mut().zip(brief.stages) {
+            stage.of = Arc::new(of);
+        }
+        return Some(run);
+    }
+    let run = read(runs, &file.id, false).ok().flatten()?;
+    if run.status != RunStatus::Running && run.damaged == 0 {
+        let brief = Brief {
+            version: file.version,
+            run: &run,
+            stages: run.stages.iter().map(|stage| &*stage.of).collect(),
+        };
+        // Without it, the events are read again the next time.
+        let _ = document::write_new(&path, &brief);
+    }
+    Some(run)
 }
 
 /// Reads a run with its metrics.

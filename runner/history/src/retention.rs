@@ -1,7 +1,6 @@
 //! Removes runs from the history.
 
 use super::document;
-use super::index::Index;
 use super::reader::is_running;
 use super::{AllMarks, Run};
 use runner_engine::Failure;
@@ -46,26 +45,21 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
             Failure::usage(format!("run {id} is running")).hint("wait until it ends, or interrupt it")
         );
     }
-    let failed = |path: &Path, err: &std::io::Error| {
-        Failure::caused(format!("cannot remove `{}`", path.display()), err)
-            .hint("make the directory writable")
-    };
+    let failed =
+        |path: &Path, err| Failure::at("cannot remove", path)(err).hint("make the directory writable");
     for id in ids {
         let folder = runs.join(id);
         // Renamed first, so that an interrupted removal leaves no partial run in the history.
         match std::fs::rename(&folder, runs.join(format!("{REMOVED}{id}"))) {
-            Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&folder, &err)),
+            Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&folder, err)),
             _ => {}
         }
-    }
-    if let Some(mut index) = Index::open(runs) {
-        index.forget(ids);
     }
     for (name, entry) in document::entries(runs)? {
         if name.starts_with(REMOVED) {
             match std::fs::remove_dir_all(entry.path()) {
                 // Another process may remove the directory at the same time.
-                Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&entry.path(), &err)),
+                Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&entry.path(), err)),
                 _ => {}
             }
         }

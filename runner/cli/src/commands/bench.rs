@@ -1,7 +1,7 @@
 //! `runner bench`: measures this machine and prints a table.
 
 use crate::output;
-use crate::session::Session;
+use crate::session::{Session, temporary_directory};
 use cache::Store;
 use clap::{Args, ValueEnum};
 use runner_engine::{Failure, text};
@@ -71,8 +71,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Env if !args.of.is_empty() => value(&environments(session, &args.of)?),
         BenchTarget::Env => match &args.python {
             Some(python) => {
-                let dir = tempfile::tempdir()
-                    .map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+                let dir = temporary_directory()?;
                 value(&stages_env::python::bench(
                     python,
                     Path::new("."),
@@ -84,8 +83,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         BenchTarget::Symbolic => value(&symbolic(&args.triples)?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Trainers => {
-            let dir = tempfile::tempdir()
-                .map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+            let dir = temporary_directory()?;
             value(&stages_train::bench_trainers(&Store::open(dir.path())?)?)
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
@@ -103,8 +101,7 @@ fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
     let mut rows = stages_ingest::bench(500_000)?;
     let sizes: &[usize] = if sweep { &[1, 7, 30] } else { &[1] };
     for millions in sizes {
-        let dir =
-            tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+        let dir = temporary_directory()?;
         rows.extend(stages_ingest::bench_chain(dir.path(), millions * 1_000_000)?);
     }
     Ok(rows)
@@ -136,8 +133,7 @@ fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_symbolic::env::SymbolicRow
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
     let mut rows = stages_features::bench(30, 20_000);
     rows.extend(stages_features::bench::bench_finrl());
-    let dir =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+    let dir = temporary_directory()?;
     rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);
     Ok(rows)
 }

@@ -4,6 +4,7 @@
 mod history;
 mod planning;
 
+use crate::session::temporary_directory;
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
 use runner_sandbox::{Isolated, peak_memory_of, probe};
@@ -40,8 +41,7 @@ struct Bench {
 }
 
 pub(super) fn measure() -> Result<Vec<Row>, Failure> {
-    let dir =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let dir = temporary_directory()?;
     let program = std::env::current_exe()
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let mut bench = Bench {

@@ -2,7 +2,7 @@
 
 use crate::complete::completed;
 use crate::project::{self, PipelineArgs, Project};
-use crate::session::Session;
+use crate::session::{Session, temporary_directory};
 use crate::values::fraction;
 use crate::{interrupt, output, registry};
 use clap::{Args, Subcommand};
@@ -126,8 +126,7 @@ fn run(
     control: &Control,
 ) -> Result<Verdict, Failure> {
     // Runs on changed data and their logs are not kept.
-    let logs =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let logs = temporary_directory()?;
     let options = Options {
         logs: logs.path().to_owned(),
         ..options.clone()

@@ -14,64 +14,43 @@ struct Finding {
     value: String,
     /// The problem and its solution.
     problem: Option<String>,
-    /// If set, nothing can run.
-    fatal: bool,
 }
 
 pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     let mut findings = Vec::new();
-    let mut add = |what, value: String, problem: Option<String>, fatal| {
-        findings.push(Finding {
-            what,
-            value,
-            problem,
-            fatal,
-        });
+    let mut add = |what, value: String, problem: Option<String>| {
+        findings.push(Finding { what, value, problem });
     };
-    add("program", PROGRAM.to_owned(), None, false);
+    add("program", PROGRAM.to_owned(), None);
     let system = rustix::system::uname();
     let system = [system.sysname(), system.release(), system.machine()]
         .map(|part| part.to_string_lossy().into_owned());
-    add("system", system.join(" "), None, false);
+    add("system", system.join(" "), None);
     let debug = cfg!(debug_assertions)
         .then(|| "a debug build is many times slower: build with `--release`".to_owned());
-    add(
-        "build",
-        if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
-        debug,
-        false,
-    );
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    add("build", build.to_owned(), debug);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    add("cores", cores.to_string(), None, false);
-    add(
-        "instruction set",
-        stages_numerics::dispatch::InstructionSet::detect().name().to_owned(),
-        None,
-        false,
-    );
-    add("numerics class", stages_numerics::class::numerics_class(), None, false);
+    add("cores", cores.to_string(), None);
+    let set = stages_numerics::dispatch::InstructionSet::detect();
+    add("instruction set", set.name().to_owned(), None);
+    add("numerics class", stages_numerics::class::numerics_class(), None);
     let devices = stages_policy::Device::ALL.map(|device| match device.open() {
         Ok(_) => device.name().to_owned(),
         Err(why) => format!("{device}: {why}"),
     });
-    add("devices", devices.join("; "), None, false);
-    match machine_memory() {
-        Some(bytes) => {
-            let low = (bytes < 2 << 30).then(|| "less than 2 GiB: large stages may be killed".to_owned());
-            add("memory", text::size(bytes), low, false);
-        }
-        None => add("memory", "unknown".to_owned(), None, false),
-    }
+    add("devices", devices.join("; "), None);
+    let unknown = || "unknown".to_owned();
+    let memory = machine_memory();
+    let low = memory.filter(|bytes| *bytes < 2 << 30);
+    let low = low.map(|_| "less than 2 GiB: large stages may be killed".to_owned());
+    add("memory", memory.map_or_else(unknown, text::size), low);
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let low = limit
         .is_some_and(|limit| limit < 1024)
         .then(|| "large data sets need more: raise it with `ulimit -n 4096`".to_owned());
-    add(
-        "open files",
-        limit.map_or("unlimited".to_owned(), |limit| limit.to_string()),
-        low,
-        false,
-    );
+    let limit = limit.map_or("unlimited".to_owned(), |limit| limit.to_string());
+    add("open files", limit, low);
     let shells = ["bash", "sh"].map(|shell| {
         let status = std::process::Command::new(shell).args(["-c", "exit 0"]).status();
         (shell, status.is_ok_and(|status| status.success()))
@@ -86,53 +65,45 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         .filter(|(_, found)| *found)
         .map(|(shell, _)| *shell)
         .collect();
-    add(
-        "shell",
-        if found.is_empty() {
-            "none".to_owned()
-        } else {
-            found.join(", ")
-        },
-        missing,
-        false,
-    );
+    let shells = if found.is_empty() {
+        "none".to_owned()
+    } else {
+        found.join(", ")
+    };
+    add("shell", shells, missing);
     let probed = probe();
     let isolated = probed.strongest();
     let problem = probed.namespaces.as_ref().err().map(|reason| match isolated {
         Isolated::Landlock => format!("`run:` stages are limited by Landlock alone: {reason}"),
         _ => format!("`run:` stages are not isolated from this machine: {reason}"),
     });
-    add("isolation", isolated.to_string(), problem, false);
+    add("isolation", isolated.to_string(), problem);
     // No problem: `resources: { memory: … }` then tells the scheduler alone.
     let limits = match probed.limits {
         Ok(group) => format!("memory and processes of `run:` stages, in {}", group.display()),
         Err(reason) => format!("none of `run:` stages is enforced: {reason}"),
     };
-    add("limits", limits, None, false);
-    add("stage kinds", registry::kinds().len().to_string(), None, false);
+    add("limits", limits, None);
+    add("stage kinds", registry::kinds().len().to_string(), None);
     let home = session.home(None);
     let made = if home.is_dir() { "" } else { " (does not exist yet)" };
-    add("home", format!("{}{made}", home.display()), None, false);
+    add("home", format!("{}{made}", home.display()), None);
     let existing = home.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
-    match free(existing) {
-        Some(bytes) => {
-            let low = (bytes < 5 << 30).then(|| {
-                "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk"
-                    .to_owned()
-            });
-            add("free disk", text::size(bytes), low, false);
-        }
-        None => add("free disk", "unknown".to_owned(), None, false),
-    }
+    let free = free(existing);
+    let low = free.filter(|bytes| *bytes < 5 << 30).map(|_| {
+        "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk".to_owned()
+    });
+    add("free disk", free.map_or_else(unknown, text::size), low);
+    // If set, nothing can run.
+    let mut fatal = false;
     if home.is_dir() {
         let (value, problem) = match writable(&home) {
             Ok(()) => ("can be written".to_owned(), None),
             Err(failure) => ("cannot be used".to_owned(), Some(failure.to_string())),
         };
-        let fatal = problem.is_some();
-        add("store", value, problem, fatal);
+        fatal = problem.is_some();
+        add("store", value, problem);
     }
-    let fatal = findings.iter().any(|finding| finding.fatal);
     if session.json {
         let all: Vec<_> = findings
             .iter()
@@ -145,10 +116,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         )?;
     } else {
         let mut out = String::new();
-        for Finding {
-            what, value, problem, ..
-        } in &findings
-        {
+        for Finding { what, value, problem } in &findings {
             out.push_str(&format!("{what:>16}  {value}\n"));
             if let Some(problem) = problem {
                 out.push_str(&format!("{:>16}  ^ {problem}\n", ""));

@@ -5,7 +5,7 @@ use super::{check, plan, remote};
 use crate::commands::plan::PlanArgs;
 use crate::complete::{candidates, completed};
 use crate::project::{PipelineArgs, Project, Reach, Selection};
-use crate::session::Session;
+use crate::session::{Session, temporary_directory};
 use crate::values::{isolation, percentage};
 use crate::{interrupt, output};
 use cache::shared::is_writable;
@@ -246,17 +246,11 @@ fn execute(
     prepared: &Prepared,
     mut writer: history::Writer,
 ) -> Result<Executed, Failure> {
-    let Prepared {
-        project,
-        run,
-        runs,
-        options,
-        control,
-        ..
-    } = prepared;
+    let Prepared { project, run, .. } = prepared;
+    let (options, control) = (&prepared.options, &prepared.control);
     let executor = WorkerProcess::new(&project.store, crate::registry::FILE_TYPES)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
-    let tracking = Tracking::start(&project.pipeline.track, runs, run, &mut output::warn);
+    let tracking = Tracking::start(&project.pipeline.track, &prepared.runs, run, &mut output::warn);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
@@ -314,15 +308,9 @@ fn conclude(
     executed: Executed,
     shown: Option<Instant>,
 ) -> Result<(u8, Option<Run>), Failure> {
-    let Executed {
-        run,
-        summary,
-        verdict,
-        mut printed,
-        ..
-    } = executed;
     let Prepared { project, runs, .. } = prepared;
-    let Some(ended) = run else {
+    let (summary, verdict, mut printed) = (executed.summary, executed.verdict, executed.printed);
+    let Some(ended) = executed.run else {
         return Ok((summary.exit_code(), None));
     };
     let is_recorded = prepared.unrecorded.is_none();
@@ -419,8 +407,7 @@ fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, F
             project.runs.display()
         ));
     }
-    let dir =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let dir = temporary_directory()?;
     Ok(Some(dir))
 }
 

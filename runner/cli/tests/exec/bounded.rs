@@ -65,11 +65,10 @@ fn no_file_of_the_home_is_waited_for() {
         &["cache", "status"],
         &["cache", "verify"],
     ];
-    // Of the store; of a run; of the index.
-    let victims: [&[&str]; 3] = [
+    // Of the store; of a run.
+    let victims: [&[&str]; 2] = [
         &["format", "flushed", "locks/store"],
-        &["marks.json", "pipeline.json", "report.html"],
-        &["runs.sqlite", "names.json"],
+        &["marks.json", "pipeline.json", "report.html", "brief.json"],
     ];
     for (kind, make) in OBSTACLES {
         for name in victims.concat() {
@@ -77,7 +76,7 @@ fn no_file_of_the_home_is_waited_for() {
             let reference = project.exec(&["--name", "first"]);
             assert_eq!(reference.code, 0, "{}", reference.text());
             let latest = std::fs::read_dir(project.home().join("runs")).unwrap().next().unwrap();
-            let folders = [project.home(), latest.unwrap().path(), project.home().join("index")];
+            let folders = [project.home(), latest.unwrap().path()];
             let folder = victims
                 .iter()
                 .zip(folders)

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The formats: a name, the directory below the project, and the end of the file's name.
-const FORMATS: [(&str, &str, &str); 17] = [
+const FORMATS: [(&str, &str, &str); 16] = [
     ("checkpoint", "home/scratch", ""),
     ("action record", "home/actions", ""),
     ("memo record", "home/memos", ""),
@@ -20,8 +20,7 @@ const FORMATS: [(&str, &str, &str); 17] = [
     ("events of a run", "home/runs", "events.jsonl"),
     ("resolved pipeline of a run", "home/runs", "pipeline.json"),
     ("marks", "home/runs", "marks.json"),
-    ("index over runs", "home/index", "runs.sqlite"),
-    ("names of runs", "home/index", "names.json"),
+    ("brief of a run", "home/runs", "brief.json"),
     ("saved plan", ".", "plan.json"),
     ("signed action record in a remote", "remote/actions", ""),
     ("signed memo record in a remote", "remote/memos", ""),

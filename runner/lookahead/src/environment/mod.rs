@@ -188,6 +188,18 @@ fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> Vec<(String, Array
         .collect()
 }
 
+/// The keys of rows: the day, and a text.
+fn keys<'a>(
+    name: &str,
+    days: impl Iterator<Item = i32>,
+    texts: impl Iterator<Item = &'a str>,
+) -> Vec<(String, ArrayRef)> {
+    columns([
+        ("date", Arc::new(Date32Array::from_iter_values(days)) as ArrayRef),
+        (name, Arc::new(StringArray::from_iter_values(texts))),
+    ])
+}
+
 /// The ranges of an environment; `None` if it is not a built-in environment with dates.
 pub(crate) fn ranges(store: &Store, artifact: &Artifact) -> Option<Ranges> {
     let Environment { spec, family, worlds } = Environment::read(store, artifact).ok()?;
@@ -276,20 +288,11 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
     rows.push(("warm_up".to_owned(), by_worlds(|world| &world["warm_up"])));
     rows.push(("multiplier".to_owned(), spec["multiplier"].clone()));
     rows.push(("train".to_owned(), by_worlds(|world| &world["splits"]["train"])));
-    let batch = RecordBatch::try_from_iter(columns([
-        (
-            "date",
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|_| known.0))) as ArrayRef,
-        ),
-        (
-            "name",
-            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.0))),
-        ),
-        (
-            "value",
-            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1.to_string()))),
-        ),
-    ]));
+    let names = rows.iter().map(|row| row.0.as_str());
+    let mut all = keys("name", rows.iter().map(|_| known.0), names);
+    let values = StringArray::from_iter_values(rows.iter().map(|row| row.1.to_string()));
+    all.push(("value".to_owned(), Arc::new(values)));
+    let batch = RecordBatch::try_from_iter(all);
     let stamps = vec![Stamp::day(known); rows.len()];
     Ok(Table::named("env.json", batch.map_err(|err| err.to_string())?, stamps))
 }

@@ -1,12 +1,12 @@
 //! The tables of `env/options`: its files number contracts within a part, and a part may span the date of a
 //! cut.
 
-use super::{World, columns, days, element, stamps};
+use super::{World, days, element, keys, stamps};
 use crate::moment::Stamp;
 use crate::table::Table;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_schema::DataType;
 use arrow_select::concat::{concat, concat_batches};
 use datasets::Date;
@@ -45,18 +45,8 @@ pub(super) fn tables(world: &World) -> Option<Vec<Table>> {
     }
     quotes.sort_unstable();
     let values = concat(&values).ok()?;
-    let mut quote_columns: Vec<(String, ArrayRef)> = columns([
-        (
-            "date",
-            Arc::new(Date32Array::from_iter_values(
-                quotes.iter().map(|quote| quote.0.date().0),
-            )) as ArrayRef,
-        ),
-        (
-            "contract",
-            Arc::new(StringArray::from_iter_values(quotes.iter().map(|quote| quote.1))),
-        ),
-    ]);
+    let days = quotes.iter().map(|quote| quote.0.date().0);
+    let mut quote_columns = keys("contract", days, quotes.iter().map(|quote| quote.1));
     for (place, name) in VALUES.into_iter().enumerate().take(width) {
         let value = element(&values, quotes.iter().map(|quote| quote.2 * width + place))?;
         quote_columns.push((name.to_owned(), value));

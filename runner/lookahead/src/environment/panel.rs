@@ -1,16 +1,15 @@
 //! The tables of `env/stocks` and `env/table`: their files have lists of values for all symbols of a world.
 
-use super::{World, columns, days, element, stamps};
+use super::{World, columns, days, element, keys, stamps};
 use crate::moment::Stamp;
 use crate::table::Table;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::DataType;
 use datasets::Date;
 use serde_json::Value;
-use std::sync::Arc;
 
 /// The columns of `env/stocks` that are by date alone; all others have a value for each symbol.
 const BY_DATE: [&str; 4] = ["rate", "risk", "features", "hedge"];
@@ -91,21 +90,10 @@ pub(super) fn tables(spec: &Value, world: &World) -> Option<Vec<Table>> {
     let n = symbols.len();
     let listed = listed(panel).filter(|listed| listed.len() == dates.len() * n)?;
     let cells: Vec<usize> = (0..listed.len()).filter(|&cell| listed[cell]).collect();
-    // The keys of rows, each a date and a symbol.
-    let keyed = |rows: &[(i32, &str)]| {
-        columns([
-            (
-                "date",
-                Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.0))) as ArrayRef,
-            ),
-            (
-                "symbol",
-                Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1))),
-            ),
-        ])
-    };
-    let keys: Vec<(i32, &str)> = cells.iter().map(|cell| (dates[cell / n], symbols[cell % n])).collect();
-    let mut by_symbol = keyed(&keys);
+    let keyed =
+        |rows: &[(i32, &str)]| keys("symbol", rows.iter().map(|row| row.0), rows.iter().map(|row| row.1));
+    let listings: Vec<(i32, &str)> = cells.iter().map(|cell| (dates[cell / n], symbols[cell % n])).collect();
+    let mut by_symbol = keyed(&listings);
     let mut by_date = columns([("date", panel.column_by_name("date")?.clone())]);
     for (field, column) in panel.schema().fields().iter().zip(panel.columns()) {
         let name = field.name().as_str();
@@ -158,7 +146,7 @@ pub(super) fn tables(spec: &Value, world: &World) -> Option<Vec<Table>> {
     };
     Some(vec![
         table("dates", by_date, &mut dates.iter().copied())?,
-        table("symbols", by_symbol, &mut keys.iter().map(|key| key.0))?,
+        table("symbols", by_symbol, &mut listings.iter().map(|key| key.0))?,
         table("events", actions, &mut rows.iter().map(|row| row.0))?,
     ])
 }

@@ -1,7 +1,7 @@
 //! Reading files as the stage of their table does, in a store of its own.
 
 use crate::registry;
-use crate::session::Session;
+use crate::session::{Session, temporary_directory};
 use arrow_array::RecordBatch;
 use cache::{Artifact, ArtifactDigest, KeyHasher, Store};
 use clap::{Args, ValueEnum};
@@ -207,8 +207,7 @@ pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<R
 
 /// Reads files into a table, by the configuration of its stage.
 pub(super) fn read_configured(session: &Session, table: Table, config: Value) -> Result<Read, Failure> {
-    let home =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let home = temporary_directory()?;
     let store = Store::open(&home.path().join("home"))?;
     let (digest, artifact) = run(session, &store, table.stage_kind(), config, BTreeMap::new())?;
     Ok(Read {

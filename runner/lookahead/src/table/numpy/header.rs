@@ -1,5 +1,7 @@
 //! Headers of NumPy files, which are Python dictionaries.
 
+use serde::Deserialize;
+
 /// The type of an element.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Type {
@@ -50,31 +52,37 @@ pub(crate) struct Header {
     pub shape: Vec<usize>,
 }
 
-/// The value of a key in the header's dictionary.
-fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
-    let at = header.find(&format!("'{key}'"))?;
-    Some(
-        header[at + key.len() + 2..]
-            .trim_start()
-            .strip_prefix(':')?
-            .trim_start(),
-    )
+/// The dictionary of a header.
+#[derive(Deserialize)]
+struct Dictionary {
+    descr: Descr,
+    fortran_order: bool,
+    shape: Vec<usize>,
 }
 
-/// The quoted texts at the start of a list of fields, up to its closing bracket, and the number of opening
-/// brackets between them.
-fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
-    let (mut texts, mut rest, mut brackets) = (Vec::new(), list, 0);
-    loop {
-        let at = rest.find(['\'', ']'])?;
-        brackets += rest[..at].matches('(').count();
-        if rest.as_bytes()[at] == b']' {
-            return Some((texts, brackets));
-        }
-        let end = rest[at + 1..].find('\'')? + at + 1;
-        texts.push(rest[at + 1..end].to_owned());
-        rest = &rest[end + 1..];
+/// The type of the elements, or the names and types of their fields.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Descr {
+    Plain(String),
+    Fields(Vec<(String, String)>),
+}
+
+/// A dictionary of Python as JSON: of its literals, NumPy writes these alone.
+fn json(header: &str) -> String {
+    let mut text = header.trim().to_owned();
+    for (python, json) in [
+        ("'", "\""),
+        ("(", "["),
+        (")", "]"),
+        ("False", "false"),
+        ("True", "true"),
+        (", }", "}"),
+        (",]", "]"),
+    ] {
+        text = text.replace(python, json);
     }
+    text
 }
 
 /// Splits a file into its header and its data.
@@ -100,42 +108,25 @@ pub(super) fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
 impl Header {
     fn parse(header: &str) -> Result<Self, String> {
         let bad = || format!("has a header that cannot be read: {}", header.trim());
-        let descr = entry(header, "descr").ok_or_else(bad)?;
-        let mut fields = Vec::new();
+        let read: Dictionary = serde_json::from_str(&json(header)).map_err(|_| bad())?;
+        let named = match read.descr {
+            Descr::Plain(ty) => vec![(String::new(), ty)],
+            Descr::Fields(fields) => fields,
+        };
         let mut item = 0;
-        if descr.starts_with('[') {
-            let (texts, brackets) = quoted(descr).ok_or_else(bad)?;
-            // Fields that are arrays themselves have a shape, in brackets within the field's brackets.
-            if brackets * 2 != texts.len() {
-                return Err(bad());
-            }
-            for pair in texts.chunks_exact(2) {
-                let ty = Type::parse(&pair[1])?;
-                let size = ty.size;
-                fields.push((pair[0].clone(), ty, item));
-                item += size;
-            }
-        } else {
-            let text = descr
-                .strip_prefix('\'')
-                .and_then(|text| text.split('\'').next())
-                .ok_or_else(bad)?;
-            let ty = Type::parse(text)?;
-            item = ty.size;
-            fields.push((String::new(), ty, 0));
+        let mut fields = Vec::new();
+        for (name, ty) in named {
+            let ty = Type::parse(&ty)?;
+            let offset = item;
+            item += ty.size;
+            fields.push((name, ty, offset));
         }
-        let shape = entry(header, "shape")
-            .and_then(|shape| shape.strip_prefix('(')?.split(')').next())
-            .ok_or_else(bad)?;
-        let lengths = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
         Ok(Self {
             text: header.trim_end().to_owned(),
             fields,
             item,
-            fortran: entry(header, "fortran_order").ok_or_else(bad)?.starts_with("True"),
-            shape: lengths
-                .map(|part| part.parse().map_err(|_| bad()))
-                .collect::<Result<_, _>>()?,
+            fortran: read.fortran_order,
+            shape: read.shape,
         })
     }
 

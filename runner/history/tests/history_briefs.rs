@@ -1,11 +1,9 @@
-//! The index over runs against the runs themselves.
+//! The briefs of runs against the runs themselves.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use runner_engine::RunStatus;
-use runner_history::index::{EventFile, Index};
 use runner_history::{AllMarks, Run, list, load, marks, survey};
-use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,38 +83,24 @@ fn truth(runs: &Path) -> Vec<String> {
     text(&ids(runs).iter().map(read).collect::<Vec<_>>())
 }
 
-fn files(runs: &Path) -> Vec<EventFile> {
-    ids(runs).iter().filter_map(|id| EventFile::of(runs, id)).collect()
+fn brief(runs: &Path, id: &str) -> PathBuf {
+    runs.join(id).join("brief.json")
 }
 
-fn folder(runs: &Path) -> PathBuf {
-    runs.with_file_name("index")
-}
-
-/// The tables in full, where numbers of shared texts are the texts.
-fn dump(runs: &Path) -> String {
-    let db = Connection::open(folder(runs).join("runs.sqlite")).unwrap();
-    let mut out = String::new();
-    for sql in [
-        "SELECT run.id, bytes, head, hex(a.digest), hex(b.digest), hex(seconds) FROM run
-             JOIN shared a ON a.id = resolved JOIN shared b ON b.id = ended ORDER BY run.id",
-        "SELECT count(*) FROM shared",
-    ] {
-        let mut select = db.prepare(sql).unwrap();
-        let columns = select.column_count();
-        let mut rows = select.query([]).unwrap();
-        while let Some(row) = rows.next().unwrap() {
-            for i in 0..columns {
-                out += &format!("{:?} ", row.get::<_, rusqlite::types::Value>(i).unwrap());
-            }
-            out.push('\n');
-        }
-    }
-    out
+/// The briefs of all runs, but for the times of their event logs.
+fn dump(runs: &Path) -> Vec<String> {
+    let texts = ids(runs)
+        .into_iter()
+        .filter_map(|id| fs::read_to_string(brief(runs, &id)).ok());
+    let run = |text: String| {
+        let run = &serde_json::from_str::<serde_json::Value>(&text).unwrap()["run"];
+        run.to_string()
+    };
+    texts.map(run).collect()
 }
 
 #[test]
-fn a_rebuilt_index_is_the_one_that_grew() {
+fn briefs_made_again_are_those_that_grew() {
     let (_dir, runs) = history(0);
     for i in 0..40 {
         write(&runs, &id(i), if i % 10 == 0 { "ran" } else { "cached" });
@@ -131,8 +115,10 @@ fn a_rebuilt_index_is_the_one_that_grew() {
     fs::write(&events, text_of.replace("\"seconds\":3.0", "\"seconds\":33.0")).unwrap();
     assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
     let grown = dump(&runs);
-    assert!(grown.contains("33.0"));
-    fs::remove_dir_all(folder(&runs)).unwrap();
+    assert!(grown[4].contains("33.0") && grown.len() == 39);
+    ids(&runs)
+        .iter()
+        .for_each(|id| fs::remove_file(brief(&runs, id)).unwrap());
     assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
     assert_eq!(dump(&runs), grown);
 }
@@ -165,21 +151,21 @@ fn runs_that_go_on_are_not_taken() {
     writer.lock().unwrap();
     let status = |runs: &Path| list(runs).unwrap()[1].status;
     assert_eq!(status(&runs), RunStatus::Running);
-    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 1);
+    assert_eq!(dump(&runs).len(), 1);
     drop(writer);
     assert_eq!(status(&runs), RunStatus::Killed);
-    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 2);
+    assert_eq!(dump(&runs).len(), 2);
 }
 
 #[test]
-fn damaged_and_foreign_indexes_are_rebuilt_silently() {
-    let (_dir, runs) = history(50);
+fn damaged_and_foreign_briefs_are_made_again_silently() {
+    let (_dir, runs) = history(3);
     let expected = truth(&runs);
-    let path = folder(&runs).join("runs.sqlite");
+    let path = brief(&runs, &id(1));
     list(&runs).unwrap();
     let sound = fs::read(&path).unwrap();
     let mut damages: Vec<Vec<u8>> =
-        vec![b"no database".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
+        vec![b"no document".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
     // A flipped bit anywhere.
     for i in 0..200 {
         let mut flipped = sound.clone();
@@ -191,36 +177,20 @@ fn damaged_and_foreign_indexes_are_rebuilt_silently() {
         for _ in 0..2 {
             assert_eq!(text(&list(&runs).unwrap()), expected, "damage {i}");
         }
+        assert_eq!(fs::read(&path).unwrap(), sound, "damage {i}");
     }
-    fs::write(&path, &sound).unwrap();
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch("PRAGMA user_version = 99; DROP TABLE run; CREATE TABLE run (id)")
-        .unwrap();
-    drop(db);
-    assert_eq!(text(&list(&runs).unwrap()), expected);
-    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 50);
 }
 
 #[test]
-fn a_locked_index_costs_only_itself() {
+fn a_brief_that_cannot_be_written_costs_only_itself() {
     let (_dir, runs) = history(3);
-    list(&runs).unwrap();
-    let path = folder(&runs).join("runs.sqlite");
-    let db = Connection::open(&path).unwrap();
-    db.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    write(&runs, &id(3), "cached");
-    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    fs::create_dir_all(brief(&runs, &id(1)).join("full")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    }
+    assert_eq!(dump(&runs).len(), 2);
     assert_eq!(marks::named(&runs, "best").unwrap(), None);
     marks::edit(&runs, &id(2), |marks| marks.name = Some("best".to_owned())).unwrap();
-    drop(db);
-    assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
-    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
-    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 4);
-    // Where there can be no directory for it, there is none.
-    fs::remove_dir_all(folder(&runs)).unwrap();
-    fs::write(folder(&runs), "").unwrap();
-    assert!(Index::open(&runs).is_none());
-    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
     assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
 }
 
@@ -241,7 +211,7 @@ fn many_write_at_once() {
         }
     });
     assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
-    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 330);
+    assert_eq!(dump(&runs).len(), 330);
     for t in 0..6 {
         assert_eq!(marks::named(&runs, &format!("name{t}-4")).unwrap(), Some(id(t)));
         assert_eq!(marks::named(&runs, &format!("name{t}-3")).unwrap(), None);
@@ -249,14 +219,10 @@ fn many_write_at_once() {
 }
 
 #[test]
-fn names_are_found_without_a_look_at_other_runs() {
+fn names_are_those_of_runs_that_are_there() {
     let (_dir, runs) = history(20);
     marks::edit(&runs, &id(7), |marks| marks.name = Some("best".to_owned())).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(7)));
-    // Behind the back of this program: it would be seen, were the other runs looked at.
-    fs::write(runs.join(id(8)).join("marks.json"), r#"{"name":"hidden"}"#).unwrap();
-    assert_eq!(marks::named(&runs, "hidden").unwrap(), None);
-    assert_eq!(AllMarks::read(&runs).unwrap().named("hidden"), Some(id(8).as_str()));
     // A run that is gone has no name.
     fs::remove_dir_all(runs.join(id(7))).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), None);
