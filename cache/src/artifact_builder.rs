@@ -27,9 +27,6 @@ impl<'a> ArtifactBuilder<'a> {
     }
 
     /// Adds a file with these bytes.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn bytes(&mut self, path: &str, bytes: &[u8]) -> Result<BlobRef> {
         let blob = self.store.put(bytes)?;
         self.blob(path, blob);
@@ -46,9 +43,6 @@ impl<'a> ArtifactBuilder<'a> {
     }
 
     /// Stores the manifest.
-    ///
-    /// # Errors
-    /// When the store cannot be written, or a path leaves the artifact's directory.
     pub fn finish(self) -> Result<ArtifactDigest> {
         self.store.put_artifact(&self.artifact)
     }

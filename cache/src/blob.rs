@@ -38,9 +38,6 @@ impl BlobRef {
     }
 
     /// Hashes a file, which must not be written to meanwhile, and returns its digest and size.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn of_file(path: &Path) -> Result<Self> {
         Self::of_file_unless(path, &|| false)
     }
@@ -137,24 +134,6 @@ pub(crate) fn hash_file(
         blob: digest(&hasher),
         size: size + filled as u64,
     })
-}
-
-/// Calls `take` with each chunk of a file, and returns the file's length.
-pub(crate) fn read_chunks(
-    file: &mut File,
-    path: &Path,
-    mut take: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<u64> {
-    let mut buffer = buffer(file, path)?;
-    let mut size = 0;
-    loop {
-        let filled = fill(file, path, &mut buffer)?;
-        take(&buffer[..filled])?;
-        size += filled as u64;
-        if filled < buffer.len() {
-            return Ok(size);
-        }
-    }
 }
 
 /// Allocates a buffer for a chunk of a file: one byte longer than the file, so that a small file needs only

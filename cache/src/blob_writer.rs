@@ -41,9 +41,6 @@ impl Write for BlobWriter {
 
 impl Store {
     /// Starts writing a blob of unknown length.
-    ///
-    /// # Errors
-    /// When no temporary file can be created.
     pub fn writer(&self) -> Result<BlobWriter> {
         Ok(BlobWriter {
             store: self.clone(),
@@ -57,9 +54,6 @@ impl Store {
 
 impl BlobWriter {
     /// Renames the blob to its final path and returns its digest.
-    ///
-    /// # Errors
-    /// When the disk is full, or the file cannot be renamed.
     pub fn finish(mut self) -> Result<BlobRef> {
         self.flush().map_err(Error::io("write", self.file.path()))?;
         let blob = BlobRef {
@@ -71,9 +65,6 @@ impl BlobWriter {
     }
 
     /// Writes all of `bytes`; an error names the store's file.
-    ///
-    /// # Errors
-    /// When the disk is full or the store cannot be written.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.write_all(bytes).map_err(Error::io("write", self.file.path()))
     }

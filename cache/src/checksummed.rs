@@ -105,9 +105,6 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Checksummed<T>> {
 }
 
 /// Serialises a value to JSON, followed by its checksum.
-///
-/// # Errors
-/// When the value has no JSON form.
 pub fn encode(value: &impl Serialize) -> serde_json::Result<String> {
     let mut text = serde_json::to_string(value)?;
     let checksum = blake3::hash(text.as_bytes()).to_hex();

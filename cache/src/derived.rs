@@ -31,9 +31,6 @@ impl Store {
     }
 
     /// Saves bytes under `name`, replacing earlier ones.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn save_derived(&self, name: &[u8], bytes: Vec<u8>) -> Result<()> {
         checksummed::write_bytes(self.root(), &self.derived_path(name), bytes)
     }

@@ -30,6 +30,9 @@
 //! file counts as damage, and is never waited for. `gc` runs only while no run uses the store
 //! ([`Store::guard`]).
 //!
+//! Whatever returns a [`Result`] fails when the store cannot be read or written; other errors are documented
+//! where they occur.
+//!
 //! | layer | modules |
 //! | --- | --- |
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |

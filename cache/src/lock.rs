@@ -47,9 +47,6 @@ impl Store {
     }
 
     /// Acquires the lease on an action; `None` when another thread or process holds it.
-    ///
-    /// # Errors
-    /// When the lock's file cannot be created or locked.
     pub fn try_lock(&self, key: ActionKey) -> Result<Option<ActionLock>> {
         let file = try_acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive)?;
         Ok(file.map(|_file| ActionLock { _file }))

@@ -34,9 +34,6 @@ impl Store {
     }
 
     /// The record of an action, whether or not its outputs still exist; used by `why`.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn recorded(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
         match checksummed::read::<StoredAction>(&self.action_path(key))? {
             Checksummed::Intact(stored, _) if stored.record.key == key => Ok(Some(stored.record)),
@@ -47,9 +44,6 @@ impl Store {
     /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when the
     /// action has to run. Costs one small read, and one look-up of the size of each blob. A damaged record is
     /// quarantined; a missing log alone is still a hit.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn action(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
         let path = self.action_path(key);
         let stored = self.read_record(&path, |stored: &StoredAction| stored.record.key == key)?;
@@ -65,9 +59,6 @@ impl Store {
 
     /// Looks an action up as [`Store::action`] does, but omits the fields that only display and `why` need. A
     /// miss is looked up in the upstream; none of its blobs is fetched.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn hit(&self, key: ActionKey) -> Result<Option<Hit>> {
         match self.recorded_hit(key, |blobs| self.has_all(blobs.iter().copied()))? {
             Some(mut hit) => {
@@ -79,9 +70,6 @@ impl Store {
     }
 
     /// Looks an action up as [`Store::hit`] does, without the fallback to the upstream.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn hit_here(&self, key: ActionKey) -> Result<Option<Hit>> {
         let mut hit = self.recorded_hit(key, |blobs| Ok(blobs.iter().all(|blob| self.has_here(*blob))))?;
         if let Some(hit) = &mut hit {
@@ -154,9 +142,6 @@ impl Store {
     }
 
     /// The value of a memo, if it has a record (in the local store or the upstream) and its blob exists.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         let path = self.memo_path(key);
         match self.read_record(&path, |memo: &StoredMemo| memo.key == key)? {
@@ -170,9 +155,6 @@ impl Store {
 
     /// Looks a memo up as [`Store::memo`] does, without any change to the store: the time of use is not
     /// updated, and a damaged record is not quarantined.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn peek_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         match checksummed::read::<StoredMemo>(&self.memo_path(key))? {
             Checksummed::Intact(memo, _) if memo.key == key && self.has(memo.value) => Ok(Some(memo.value)),
@@ -243,9 +225,6 @@ impl Store {
     /// A directory for checkpoints of unfinished work. The holder of the action's lock may change its files;
     /// it outlives a crash, and `gc` drops it once it is old. A file being written is named `….tmp`, so that
     /// `gc` recognises a leftover.
-    ///
-    /// # Errors
-    /// When the directory cannot be created.
     pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
         let path = self.scratch_path(key);
         create_directory(self.root(), &path)?;
@@ -253,9 +232,6 @@ impl Store {
     }
 
     /// The ids of all records of the local store.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn records(&self) -> Result<Vec<RecordId>> {
         let actions = self.list::<ActionKey>("actions")?;
         let memos = self.list::<MemoKey>("memos")?;
@@ -266,9 +242,6 @@ impl Store {
     }
 
     /// The contents of a record's file, byte for byte; `None` when the file does not exist.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn record_bytes(&self, id: RecordId) -> Result<Option<Vec<u8>>> {
         let path = match id {
             RecordId::Action(key) => self.action_path(key),

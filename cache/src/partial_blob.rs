@@ -33,9 +33,6 @@ pub struct PartialBlob {
 impl Store {
     /// Opens the partial file of a blob, with the bytes that an earlier transfer left. Waits for another
     /// thread or process that has the file open.
-    ///
-    /// # Errors
-    /// When the file cannot be created, locked or read.
     pub fn partial_blob(&self, blob: BlobDigest) -> Result<PartialBlob> {
         let path = self.folder("tmp").join(format!("fetch-{}", blob.to_hex()));
         let file = acquire(self.root(), &path, Mode::Exclusive, FETCH)?;
@@ -45,9 +42,6 @@ impl Store {
     /// Opens the partial file of a file on a server: that of the blob if its digest is known, otherwise one
     /// identified by `name`, which denotes one version of the file. `None` while another thread or process
     /// has it open.
-    ///
-    /// # Errors
-    /// When the file cannot be created, locked or read.
     pub fn partial_file(&self, blob: Option<BlobDigest>, name: &[u8]) -> Result<Option<PartialBlob>> {
         let name = blob.unwrap_or_else(|| BlobRef::of(name).blob);
         let path = self.folder("tmp").join(format!("fetch-{}", name.to_hex()));
@@ -99,9 +93,6 @@ impl PartialBlob {
     }
 
     /// Appends bytes.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(Error::io("write", &self.path))?;
         self.hasher.update(bytes);
@@ -110,9 +101,6 @@ impl PartialBlob {
     }
 
     /// Drops all bytes.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn restart(&mut self) -> Result<()> {
         self.file
             .set_len(0)
@@ -152,17 +140,11 @@ impl PartialBlob {
     }
 
     /// Removes the file.
-    ///
-    /// # Errors
-    /// When the file cannot be removed.
     pub fn discard(self) -> Result<()> {
         self.store.remove(&self.path)
     }
 
     /// Keeps the bytes received so far for the next transfer; `gc` drops them.
-    ///
-    /// # Errors
-    /// When there are no bytes and the file cannot be removed.
     pub fn suspend(self) -> Result<()> {
         if self.is_empty() { self.discard() } else { Ok(()) }
     }

@@ -58,9 +58,6 @@ impl Store {
     }
 
     /// Checks a blob's bytes again even if they were checked before: something may have written to its file.
-    ///
-    /// # Errors
-    /// The errors of [`Store::blob`].
     pub fn recheck(&self, digest: BlobDigest) -> Result<()> {
         self.forget_verified(digest);
         self.blob(digest).map(|_| ())
@@ -135,9 +132,6 @@ impl Store {
 
     /// Fetches the blobs that are not in the local store, several at a time. A blob that cannot be fetched
     /// causes an error only when it is opened.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn fetch_all(&self, blobs: impl IntoIterator<Item = BlobRef>) -> Result<()> {
         let Some(upstream) = self.upstream() else { return Ok(()) };
         let absent: Vec<BlobRef> = blobs.into_iter().filter(|blob| !self.has_here(*blob)).collect();

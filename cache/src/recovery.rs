@@ -34,9 +34,6 @@ impl Store {
     /// Flushes the file system, so that everything in the store survives a power failure. Call it at the end
     /// of a run and at intervals of some minutes. Costs nothing when no process has written to the store
     /// since the last flush.
-    ///
-    /// # Errors
-    /// When the disk cannot be written.
     pub fn flush(&self) -> Result<()> {
         // A user with only read permission has written nothing.
         if_allowed(self.flush_as(boot_id())).map(|_| ())

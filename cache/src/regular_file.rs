@@ -65,9 +65,6 @@ pub fn open_or_stream(path: &Path) -> io::Result<File> {
 }
 
 /// Writes a file outside the store, or writes to a stream as [`open_or_stream`] accepts it.
-///
-/// # Errors
-/// When the file cannot be written, or the path is something else.
 pub fn write_or_stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() && !is_stream(path) => Err(not_regular(&meta)),

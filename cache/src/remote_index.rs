@@ -33,9 +33,6 @@ impl Store {
     }
 
     /// Saves the index.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn save_remote_index(&self, index: &RemoteIndex) -> Result<()> {
         checksummed::write(self.root(), &self.remote_index_path(), index)
     }

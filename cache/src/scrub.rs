@@ -28,9 +28,6 @@ impl Store {
     /// Hashes blobs until `budget` is used up, continuing cyclically where the last scrub ended. A blob too
     /// large for the whole budget is skipped: [`Store::verify`] reads such blobs. Does nothing while another
     /// process scrubs.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub fn scrub(&self, budget: Duration) -> Result<ScrubReport> {
         let began = Instant::now();
         let mut report = ScrubReport::default();

@@ -15,9 +15,6 @@ const SHARED: u32 = 0o2020;
 
 /// Creates a directory. A shared directory gets its name only once it is writable for the group: otherwise a
 /// kill between the two steps would leave it closed to the other users for good.
-///
-/// # Errors
-/// The errors of [`std::fs::create_dir`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Some(parent) = parent.filter(|parent| std::fs::metadata(parent).is_ok_and(|meta| is_shared(&meta)))
@@ -52,9 +49,6 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Creates a directory and its missing parents.
-///
-/// # Errors
-/// The errors of [`std::fs::create_dir_all`].
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     match create_dir(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => {
@@ -72,9 +66,6 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
 }
 
 /// Makes a new file readable and writable for the group.
-///
-/// # Errors
-/// When the file's permissions cannot be changed.
 pub fn share_file(path: &Path) -> io::Result<()> {
     share(path, 0o060)
 }

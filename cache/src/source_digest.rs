@@ -102,9 +102,6 @@ impl Store {
     }
 
     /// Hashes a file as [`Store::hash_file`] does, but always reads it and ignores its metadata.
-    ///
-    /// # Errors
-    /// The errors of [`Store::hash_file`].
     pub fn rehash_file(&self, path: &Path) -> Result<BlobRef> {
         self.digest_file(path, true)
     }
@@ -164,23 +161,6 @@ impl Store {
         let blob: BlobDigest = name.replace('/', "").parse().ok()?;
         let size = self.local_blob(blob).ok()?.len() as u64;
         Some(BlobRef { blob, size })
-    }
-
-    /// Copies a file into the store.
-    ///
-    /// # Errors
-    /// When it cannot be read, is not a regular file, changes meanwhile ([`Error::Changing`]), or the store
-    /// cannot be written.
-    pub fn import_file(&self, path: &Path) -> Result<BlobRef> {
-        regular_metadata(path)?;
-        let (mut file, before) = open(path)?;
-        let mut writer = self.writer()?;
-        let size = blob::read_chunks(&mut file, path, |chunk| writer.put(chunk))?;
-        let after = Stamp::of(&file.metadata().map_err(Error::io("read", path))?);
-        if before != after || size != after.size {
-            return Err(Error::Changing { path: path.to_owned() });
-        }
-        writer.finish()
     }
 }
 

@@ -10,7 +10,6 @@ use crate::regular_file::read_own;
 use crate::store::Store;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::AddAssign;
 
 /// A number of files and their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,13 +24,6 @@ impl Count {
     pub(crate) fn add(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes += bytes;
-    }
-}
-
-impl AddAssign for Count {
-    fn add_assign(&mut self, other: Self) {
-        self.count += other.count;
-        self.bytes += other.bytes;
     }
 }
 
@@ -79,9 +71,6 @@ impl Status {
 
 impl Store {
     /// Counts the contents of the store. Reads records and manifests, but no other blob; changes nothing.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn status(&self) -> Result<Status> {
         let mut status = Status::default();
         let mut needed = BTreeSet::new();

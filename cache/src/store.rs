@@ -131,9 +131,6 @@ impl Store {
     }
 
     /// Stores bytes. Storing the same bytes twice is harmless, and writes them only once.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobRef> {
         let blob = BlobRef::of(bytes);
         if self.reuse(blob)? {
@@ -198,9 +195,6 @@ impl Store {
     }
 
     /// Maps a blob as [`Store::blob`] does, without the fallback to the upstream.
-    ///
-    /// # Errors
-    /// The errors of [`Store::blob`].
     pub fn local_blob(&self, digest: BlobDigest) -> Result<Blob> {
         let path = self.blob_path(digest);
         let file = match open_own(&path)? {

@@ -21,27 +21,15 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     fn is_available(&self) -> bool;
 
     /// The record of an action; `None` when there is no record that may be used.
-    ///
-    /// # Errors
-    /// When the local store fails.
     fn action(&self, key: ActionKey) -> Result<Option<StoredAction>>;
 
     /// The record of a memo; `None` when there is no record that may be used.
-    ///
-    /// # Errors
-    /// When the local store fails.
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>>;
 
     /// For each blob, in the order given, true if the upstream holds it.
-    ///
-    /// # Errors
-    /// When the local store fails.
     fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>>;
 
     /// The length of a blob in bytes; `None` when the upstream does not hold it.
-    ///
-    /// # Errors
-    /// When the local store fails.
     fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>>;
 
     /// Fetches a blob. Returns true if it is in the local store afterwards.
@@ -70,9 +58,6 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     fn drain(&self, stop: &dyn Fn() -> bool, on_progress: &mut dyn FnMut(UploadProgress)) -> Drained;
 
     /// Saves the existence cache for later runs.
-    ///
-    /// # Errors
-    /// When the local store cannot be written.
     fn save(&self) -> Result<()>;
 
     /// Returns warnings for the user, each kind once. Later calls return only new ones.
@@ -108,9 +93,6 @@ impl WorkerSettings {
     }
 
     /// Deserialises the settings.
-    ///
-    /// # Errors
-    /// When the settings belong to another implementation.
     pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
         T::deserialize(&self.0).map_err(|_| Error::Remote {
             remote: "the remote of this worker".to_owned(),

@@ -61,18 +61,12 @@ impl VerifyReport {
 impl Store {
     /// Hashes every blob and checks every record, whether or not they were checked before. `on_progress` is
     /// called from several threads. Runs may use the store meanwhile.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn verify(&self, on_progress: impl Fn(VerifyProgress) + Sync) -> Result<VerifyReport> {
         self.verify_sample(1.0, on_progress)
     }
 
     /// Verifies the store as [`Store::verify`] does, but hashes only a random share of the blobs, from 0 to
     /// 1: a different sample each time.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn verify_sample(
         &self,
         share: f64,

@@ -28,9 +28,6 @@ pub struct Workspace {
 
 impl Store {
     /// Creates a workspace in the store.
-    ///
-    /// # Errors
-    /// When the directory cannot be created.
     pub fn workspace(&self) -> Result<Workspace> {
         Workspace::new(&self.folder("tmp"))
     }
@@ -38,9 +35,6 @@ impl Store {
 
 impl Workspace {
     /// Creates a workspace below another directory, where no `gc` looks for leftovers.
-    ///
-    /// # Errors
-    /// When the directory cannot be created.
     pub fn new(dir: &Path) -> Result<Self> {
         let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
@@ -55,9 +49,6 @@ impl Workspace {
 
     /// Links a blob of the store under a name below the directory, for readers that derive meaning from a
     /// file's name. The store knows the digest of such a link ([`Store::hash_file`]).
-    ///
-    /// # Errors
-    /// When the name leaves the directory, or the link cannot be made.
     pub fn link(&self, store: &Store, blob: BlobDigest, name: &str) -> Result<PathBuf> {
         check_path(name).map_err(|reason| Error::Entries {
             reason: format!("`{name}` {reason}"),

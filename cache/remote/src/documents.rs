@@ -24,9 +24,6 @@ pub enum Document {
 
 impl Remote {
     /// Fetches a document by its name.
-    ///
-    /// # Errors
-    /// When the local store fails.
     pub fn document(&self, name: &str) -> Result<Document> {
         Ok(self
             .document_of(&document_hex(name))?
@@ -48,9 +45,6 @@ impl Remote {
 
     /// Fetches all documents that may be used, by name; `None` if the remote cannot list them, or does not
     /// answer.
-    ///
-    /// # Errors
-    /// When the local store fails.
     pub fn documents(&self) -> Result<Option<BTreeMap<String, Value>>> {
         let client = self.client();
         if !client.can_list() {

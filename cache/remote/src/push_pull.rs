@@ -25,9 +25,6 @@ pub struct PullReport {
 
 impl Remote {
     /// The ids of all records of the remote; `None` if the remote cannot list them, or does not answer.
-    ///
-    /// # Errors
-    /// When the local store fails.
     pub fn records(&self) -> Result<Option<Vec<RecordId>>> {
         let client = self.client();
         if !client.can_list() {
@@ -65,9 +62,6 @@ impl Remote {
 
     /// Fetches records with the blobs that they name, until `stop` is set. `plan` is called with the number
     /// of bytes to fetch.
-    ///
-    /// # Errors
-    /// When the local store cannot be written.
     pub fn pull(&self, records: &[RecordId], stop: &AtomicBool, plan: impl Fn(u64)) -> Result<PullReport> {
         let local = &self.client().store;
         let store = self.attach(local.clone());

@@ -76,9 +76,6 @@ impl Remote {
 }
 
 /// Opens the engine's remote in a worker process: an [`OpenUpstream`](cache::OpenUpstream).
-///
-/// # Errors
-/// When the settings are wrong.
 pub fn open_for_worker(store: &Store, settings: &WorkerSettings) -> Result<Arc<dyn Upstream>> {
     let client = worker_sync::client(store, settings)?;
     Ok(Arc::new(Remote::of(client)))

@@ -49,9 +49,6 @@ struct Ready {
 /// Uploads records with the blobs that they name, until `stop` is set. Blobs and records that the remote
 /// holds are skipped; a record that another key signed is never replaced. `plan` is called with the number of
 /// bytes to upload.
-///
-/// # Errors
-/// When the local store cannot be read. Failures of the remote are in the report and in the warnings.
 pub(crate) fn upload(
     client: &Client,
     records: &[RecordId],

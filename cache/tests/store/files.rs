@@ -17,8 +17,6 @@ fn a_file_hashes_as_its_bytes_do() {
         let expected = BlobRef::of(&bytes);
         assert_eq!(home.store.hash_file(&path).unwrap(), expected);
         assert!(!home.store.has(expected), "hashing stores nothing");
-        assert_eq!(home.store.import_file(&path).unwrap(), expected);
-        assert_eq!(*home.reopen().blob(expected.blob).unwrap(), bytes[..]);
     }
 }
 
@@ -111,7 +109,6 @@ fn a_file_that_keeps_changing_is_an_error_that_names_it() {
         err.to_string().contains("`/proc/self/status` changes while it is read"),
         "{err}"
     );
-    assert!(matches!(home.store.import_file(path), Err(Error::Changing { .. })));
     assert!(files(&home.store.root().join("tmp")).is_empty());
 }
 
@@ -136,11 +133,9 @@ fn a_file_read_while_it_changes_is_never_a_mixture() {
             }
         });
         for _ in 0..5 {
-            for result in [home.store.hash_file(&path), home.store.import_file(&path)] {
-                match result {
-                    Ok(blob) => assert!(whole.contains(&blob)),
-                    Err(err) => assert!(matches!(err, Error::Changing { .. }), "{err}"),
-                }
+            match home.store.hash_file(&path) {
+                Ok(blob) => assert!(whole.contains(&blob)),
+                Err(err) => assert!(matches!(err, Error::Changing { .. }), "{err}"),
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -160,7 +155,6 @@ fn anything_but_a_regular_file_is_an_error() {
             err.to_string().contains(&format!("cannot read `{}`", path.display())),
             "{err}"
         );
-        assert!(home.store.import_file(&path).is_err());
     }
 }
 

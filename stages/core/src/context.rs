@@ -79,9 +79,6 @@ impl Context {
     }
 
     /// The artifact at an input port that takes exactly one.
-    ///
-    /// # Errors
-    /// When nothing is connected to the port.
     pub fn input(&self, port: &str) -> Result<&Input, StageError> {
         self.given().input(port)
     }
@@ -127,9 +124,6 @@ impl Context {
 
     /// Fails with [`StageError::interrupted`] when the stage should stop. Call it at least a few times a
     /// second.
-    ///
-    /// # Errors
-    /// When the stage should stop.
     pub fn check_cancelled(&self) -> Result<(), StageError> {
         if self.cancel.is_cancelled() {
             Err(StageError::interrupted())
@@ -140,9 +134,6 @@ impl Context {
 
     /// The result of a sub-computation, from the store if it is cached (and the context is not
     /// [`Context::fresh`]).
-    ///
-    /// # Errors
-    /// When the computation or the store fails.
     pub fn memo(
         &self,
         memo: &Memo,
@@ -178,9 +169,6 @@ impl Context {
     }
 
     /// Computes the value of a memo and stores it.
-    ///
-    /// # Errors
-    /// When the computation or the store fails.
     pub fn compute_memo(
         &self,
         memo: &Memo,

@@ -13,9 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// The contracts in the metadata of a chain; empty if the metadata states none.
-///
-/// # Errors
-/// When the metadata is damaged.
 pub fn read(meta: &Value) -> Result<Contracts, StageError> {
     match meta.get("contracts") {
         None | Some(Value::Null) => Ok(Contracts::default()),
@@ -113,9 +110,6 @@ pub struct RowTerms<'a> {
 
 impl<'a> RowTerms<'a> {
     /// Finds the term columns of a table; `None` if it has none.
-    ///
-    /// # Errors
-    /// When a term column has the wrong type.
     pub fn of(batch: &'a RecordBatch) -> Result<Option<Self>, StageError> {
         let mut terms = Self {
             multiplier: None,

@@ -10,9 +10,6 @@ use datasets::schema::CORPORATE_ACTIONS;
 use std::sync::Arc;
 
 /// The corporate actions at an optional port; none where nothing is connected.
-///
-/// # Errors
-/// When the artifact is damaged, or holds an unknown kind of action.
 pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, StageError> {
     let Some(input) = given.optional(port) else {
         return Ok(Vec::new());
@@ -25,9 +22,6 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
 }
 
 /// Reads the corporate actions in the rows of a table.
-///
-/// # Errors
-/// When the table does not have the columns of corporate actions.
 pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
     let text = |name| table::texts(batch, name);
     let (symbols, kinds, new, origins) =
@@ -57,9 +51,6 @@ pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
 }
 
 /// Writes corporate actions as a table.
-///
-/// # Errors
-/// None expected: the columns fit the schema.
 pub fn batch(actions: &[CorporateAction]) -> Result<RecordBatch, StageError> {
     let text = |of: fn(&CorporateAction) -> &str| -> ArrayRef {
         Arc::new(StringArray::from_iter_values(actions.iter().map(of)))

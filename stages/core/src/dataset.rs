@@ -76,9 +76,6 @@ impl PartitionKey {
     }
 
     /// The symbol of a partition that holds one.
-    ///
-    /// # Errors
-    /// When it holds several.
     pub fn symbol(&self) -> Result<&str, StageError> {
         match &self.symbols {
             Symbols::One(symbol) => Ok(symbol),
@@ -220,9 +217,6 @@ pub struct Partition {
 
 impl Partition {
     /// Reads the partition's table from the store.
-    ///
-    /// # Errors
-    /// When its blob is missing, damaged or not a table.
     pub fn read(&self, store: &Store) -> Result<RecordBatch, StageError> {
         table::from_parquet(store.blob(self.blob.blob)?)
     }
@@ -242,9 +236,6 @@ impl Partition {
 }
 
 /// The symbols of a table sorted by symbol, each with the range of its rows.
-///
-/// # Errors
-/// When the table has no `symbol` column.
 pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, StageError> {
     let symbols = table::texts(batch, "symbol")?;
     let mut runs: Vec<(&str, Range<usize>)> = Vec::new();
@@ -268,9 +259,6 @@ pub struct DataSet {
 
 impl DataSet {
     /// Opens the data set at an input port.
-    ///
-    /// # Errors
-    /// When an entry's name is not a partition's.
     pub fn open(input: &Input) -> Result<Self, StageError> {
         let partitions = input
             .artifact
@@ -293,9 +281,6 @@ impl DataSet {
     }
 
     /// The symbols in the data set, sorted.
-    ///
-    /// # Errors
-    /// When a partition of several symbols cannot be read.
     pub fn symbols(&self, store: &Store) -> Result<Vec<String>, StageError> {
         let symbols: Vec<Vec<String>> = self
             .partitions
@@ -316,9 +301,6 @@ impl DataSet {
     }
 
     /// Returns whether the data set has several snapshots a day, that is, the column [`SNAPSHOT`].
-    ///
-    /// # Errors
-    /// When the first partition is missing, damaged or not a table.
     pub fn is_intraday(&self, store: &Store) -> Result<bool, StageError> {
         match self.partitions.first() {
             None => Ok(false),
@@ -327,9 +309,6 @@ impl DataSet {
     }
 
     /// Reads all partitions in parallel and returns them in order.
-    ///
-    /// # Errors
-    /// The errors of [`Partition::read`].
     pub fn read_all(&self, store: &Store) -> Result<Vec<RecordBatch>, StageError> {
         self.partitions
             .par_iter()
@@ -353,9 +332,6 @@ impl DataSet {
 }
 
 /// Stores a data set whose partitions are already stored and in order.
-///
-/// # Errors
-/// When the store cannot be written.
 pub fn write(
     store: &Store,
     ty: PortType,
@@ -396,9 +372,6 @@ pub fn partition(
 /// Cuts `rows` rows sorted by (symbol, date) into partitions of one symbol each and stores them, in parallel.
 /// The rows need not be a table yet: `of` gives the symbol and date of a row, `part` builds the table of a
 /// range of rows.
-///
-/// # Errors
-/// When `part` fails or the store cannot be written.
 pub fn partition_rows<'s>(
     store: &Store,
     rows: usize,
@@ -415,9 +388,6 @@ pub fn partition_rows<'s>(
 /// Cuts a table sorted by (symbol, date) into partitions of several symbols and stores them by date, in
 /// parallel. A partition has at most [`PARTITION_ROWS`] rows unless a single symbol has more. The cuts within
 /// one period do not depend on other periods.
-///
-/// # Errors
-/// When the table has no `symbol` or `date` column or the store cannot be written.
 pub fn partition_symbols(
     store: &Store,
     batch: &RecordBatch,

@@ -47,9 +47,6 @@ impl ConfigProblem {
     }
 
     /// Returns this problem as an error if `has_fault`.
-    ///
-    /// # Errors
-    /// This problem, if `has_fault`.
     pub fn when(self, has_fault: bool) -> Result<(), Self> {
         if has_fault { Err(self) } else { Ok(()) }
     }
@@ -121,9 +118,6 @@ impl StageError {
     }
 
     /// Returns this error if `has_fault`.
-    ///
-    /// # Errors
-    /// This error, if `has_fault`.
     pub fn when(self, has_fault: bool) -> Result<(), Self> {
         if has_fault { Err(self) } else { Ok(()) }
     }

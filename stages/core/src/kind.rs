@@ -5,7 +5,7 @@ use crate::error::{ConfigProblem, StageError};
 use crate::features;
 use crate::input::Source;
 use crate::memo::{Given, Share};
-use crate::port::{PlanContext, Planned, PortType, Ports};
+use crate::port::{PlanContext, Planned, Ports};
 use crate::settings::Settings;
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -65,9 +65,6 @@ pub trait StageKind: Send + Sync + 'static {
 
     /// Checks a configuration before anything runs, and returns what is known of the outputs' contents. The
     /// default implementation knows only their types.
-    ///
-    /// # Errors
-    /// The first mistake found, with its field.
     fn check(&self, _config: &Self::Config, _plan: &PlanContext) -> Planned {
         Ok(Self::PORTS.provided())
     }
@@ -113,9 +110,6 @@ pub trait AnyStage: Send + Sync {
     /// [`StageKind::NOT_IN_KEY`] are left out.
     fn key_config(&self, resolved: &Settings) -> Value;
     /// [`StageKind::check`].
-    ///
-    /// # Errors
-    /// The first mistake found.
     fn check(&self, resolved: &Settings, plan: &PlanContext) -> Planned;
     /// [`StageKind::sources`].
     fn sources(&self, resolved: &Settings, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
@@ -123,14 +117,6 @@ pub trait AnyStage: Send + Sync {
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
     /// [`StageKind::cached_share`].
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
-    /// The type of the output port `name`.
-    fn output_type(&self, name: &str) -> Option<PortType> {
-        self.ports()
-            .outputs
-            .iter()
-            .find(|port| port.name == name)
-            .map(|port| port.ty)
-    }
 }
 
 /// Erases the type of a stage kind.

@@ -56,9 +56,6 @@ pub struct Given<'a> {
 
 impl<'a> Given<'a> {
     /// The artifact at an input port that takes exactly one.
-    ///
-    /// # Errors
-    /// When nothing is connected to the port.
     pub fn input(&self, port: &str) -> Result<&'a Input, StageError> {
         self.optional(port)
             .ok_or_else(|| StageError::new(format!("input `{port}` is not connected")))
@@ -75,9 +72,6 @@ impl<'a> Given<'a> {
     }
 
     /// The cached value of a memo; `None` if it is not cached.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn known(&self, memo: &Memo) -> Result<Option<BlobRef>, StageError> {
         Ok(self.store.peek_memo(memo.key)?)
     }
@@ -106,9 +100,6 @@ impl Share {
     }
 
     /// The share of the given memos that is cached.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub fn of_memos<'m>(
         unit: &str,
         given: &Given<'_>,

@@ -58,9 +58,6 @@ pub struct Settings {
 
 impl Settings {
     /// Deserialises what is below `with:`, and fills in the defaults. `Null` stands for an absent `with:`.
-    ///
-    /// # Errors
-    /// The first field that does not fit.
     pub fn read<C>(with: Value) -> Result<Self, ConfigProblem>
     where
         C: Serialize + DeserializeOwned + Any + Send + Sync,

@@ -42,9 +42,6 @@ pub fn field(column: &Column) -> Field {
 }
 
 /// Encodes a table as Parquet. The bytes are a function of the table.
-///
-/// # Errors
-/// When the table has a type that Parquet lacks.
 pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -58,9 +55,6 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
 }
 
 /// Reads a whole table from Parquet.
-///
-/// # Errors
-/// When the bytes are not Parquet.
 pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
     read_all(ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?)
 }
@@ -79,9 +73,6 @@ pub fn from_parquet_within(blob: Blob, part: Range<u64>) -> Result<RecordBatch, 
 }
 
 /// Reads some columns of a table from Parquet.
-///
-/// # Errors
-/// When the bytes are not Parquet.
 pub fn columns_from_parquet(blob: Blob, columns: &[&str]) -> Result<RecordBatch, StageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
     let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
@@ -106,9 +97,6 @@ fn wrong(name: &str, wanted: &str) -> StageError {
 }
 
 /// The float column `name`.
-///
-/// # Errors
-/// When there is no float column of that name.
 pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array, StageError> {
     named(batch, name)?
         .as_primitive_opt::<Float64Type>()
@@ -116,9 +104,6 @@ pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array
 }
 
 /// The values of the float column `name`, with NaN for nulls.
-///
-/// # Errors
-/// When there is no float column of that name.
 pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     let column = floats(batch, name)?;
     Ok((0..column.len())
@@ -127,9 +112,6 @@ pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageE
 }
 
 /// The values of the float column `name`, with NaN for nulls; all NaN if the table has no such column.
-///
-/// # Errors
-/// When the column has another type.
 pub fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     match batch.column_by_name(name) {
         Some(_) => floats_or_nan(batch, name),
@@ -158,9 +140,6 @@ pub fn nullable_of(values: Vec<f64>) -> Float64Array {
 }
 
 /// The dates in the column `name`.
-///
-/// # Errors
-/// When there is no date column of that name.
 pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
     let column: &Date32Array = named(batch, name)?
         .as_primitive_opt()
@@ -169,9 +148,6 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
 }
 
 /// The instants of a table's rows, from the column [`SNAPSHOT`]; `None` if the table has one snapshot a day.
-///
-/// # Errors
-/// When the column has another type.
 pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArray>, StageError> {
     match batch.column_by_name(SNAPSHOT.name) {
         None => Ok(None),
@@ -183,9 +159,6 @@ pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArra
 }
 
 /// The time of each row of a table with a column `date`.
-///
-/// # Errors
-/// When the table has no column `date`, or [`SNAPSHOT`] has the wrong type.
 pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageError> {
     let instants = snapshots(batch)?;
     let instant = |i: usize| instants.map(|instants| instants.value(i));
@@ -200,9 +173,6 @@ pub fn snapshot_times(batch: &RecordBatch) -> Result<Vec<SnapshotTime>, StageErr
 
 /// The key columns of a table with their fields: `keys`, and after `date` the column [`SNAPSHOT`] if the
 /// table has it.
-///
-/// # Errors
-/// When the table lacks one of the columns.
 pub fn key_columns(batch: &RecordBatch, keys: &[Column]) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     for key in keys {
@@ -252,26 +222,17 @@ pub fn displayed(column: &ArrayRef) -> ArrayRef {
 }
 
 /// Returns whether a Parquet table has the column `name`.
-///
-/// # Errors
-/// When the bytes are not Parquet.
 pub fn has_column(blob: Blob, name: &str) -> Result<bool, StageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
     Ok(builder.schema().column_with_name(name).is_some())
 }
 
 /// The boolean column `name`.
-///
-/// # Errors
-/// When there is no boolean column of that name.
 pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, StageError> {
     named(batch, name)?.as_boolean_opt().ok_or_else(|| wrong(name, "bool"))
 }
 
 /// The text column `name`.
-///
-/// # Errors
-/// When there is no text column of that name.
 pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a StringArray, StageError> {
     named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
 }

@@ -4,7 +4,9 @@ pub mod black_scholes;
 pub mod class;
 pub mod covariance;
 pub mod dispatch;
-pub mod double_double;
+#[cfg(test)]
+#[path = "../tests/support/double_double.rs"]
+mod double_double;
 pub mod eigen;
 mod fields;
 pub mod normal;

@@ -15,9 +15,6 @@ const MOST: usize = 2_000;
 /// Finds the files of `module` and of everything in `root` that it imports, directly or not: path relative to
 /// `root`, absolute path.
 /// `None` if `module` is not in `root`.
-///
-/// # Errors
-/// If a file cannot be read, or there are too many.
 pub fn imported(root: &Path, module: &str) -> io::Result<Option<BTreeMap<String, PathBuf>>> {
     let mut files = BTreeMap::new();
     let mut queue = VecDeque::from([module.to_owned()]);

@@ -25,9 +25,6 @@ pub(super) struct OfClass {
 
 impl Inherited {
     /// The contracts of the chains among the inputs.
-    ///
-    /// # Errors
-    /// When the metadata of a chain is damaged.
     pub(super) fn of(inputs: &BTreeMap<String, Vec<Input>>) -> Result<Self, StageError> {
         let chains = inputs
             .iter()

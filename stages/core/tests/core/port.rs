@@ -83,8 +83,6 @@ impl StageKind for Double {
 fn an_output_has_its_type_and_promises_nothing_by_default() {
     let stage: Box<dyn AnyStage> = erase(Double);
     assert_eq!((stage.name(), stage.version()), ("test/double", 3));
-    assert_eq!(stage.output_type("rates"), Some(PortType::Rates));
-    assert_eq!(stage.output_type("bars"), None);
     let plan = PlanContext {
         base: Path::new("."),
         inputs: BTreeMap::new(),

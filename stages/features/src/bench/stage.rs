@@ -19,9 +19,6 @@ const DAYS: usize = 15 * 252;
 
 /// Measures `features/technical` with default settings over bars in an empty store, once with partitions of
 /// one symbol each, and once with partitions of many.
-///
-/// # Errors
-/// When the store cannot be written.
 pub fn bench_stage(store: &Store, symbols: usize) -> Result<Vec<BenchRow>, StageError> {
     let batch = bars(symbols)?;
     let config = TechnicalConfig::default();

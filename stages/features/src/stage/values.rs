@@ -44,9 +44,6 @@ pub(super) fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
 }
 
 /// Decodes the output of [`encode`]: the values of each symbol.
-///
-/// # Errors
-/// When the bytes are not an output of [`encode`].
 pub(super) fn decode<'a, R>(
     bytes: &'a [u8],
     feature: &dyn Feature<R>,

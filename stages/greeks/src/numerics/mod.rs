@@ -6,6 +6,9 @@
 
 pub mod american;
 pub mod batch;
+#[cfg(test)]
+#[path = "../../../numerics/tests/support/double_double.rs"]
+mod double_double;
 pub mod formula;
 pub mod implied;
 pub mod parity;

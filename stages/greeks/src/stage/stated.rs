@@ -21,9 +21,6 @@ pub(super) struct Stated {
 
 impl Stated {
     /// Reads the terms that a chain states.
-    ///
-    /// # Errors
-    /// When a column has the wrong type.
     pub(super) fn of(chain: &RecordBatch) -> Result<Self, StageError> {
         let expiries = expiries(chain)?;
         let column = |name: &str, least: f64| by_expiry(chain, name, |value| value >= least, &expiries);

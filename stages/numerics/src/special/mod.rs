@@ -182,12 +182,6 @@ pub fn mills(z: f64) -> f64 {
     polynomial(&MILLS, q) / (z + 0.75)
 }
 
-/// The density of the standard normal distribution.
-#[inline(always)]
-pub fn normal_pdf(x: f64) -> f64 {
-    gauss(x) * INV_SQRT_TAU
-}
-
 /// The standard normal distribution function, with a small relative error also in the left tail.
 #[inline(always)]
 pub fn normal_cdf(x: f64) -> f64 {

@@ -35,11 +35,6 @@ names! {
 }
 
 impl Status {
-    /// Returns whether there is an implied volatility.
-    pub fn has_volatility(self) -> bool {
-        matches!(self, Self::Ok | Self::WithinRounding)
-    }
-
     /// The code in the column `iv_status`.
     pub fn code(self) -> u8 {
         self as u8

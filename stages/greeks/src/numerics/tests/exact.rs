@@ -1,6 +1,6 @@
 //! The price with 31 digits: an oracle of tests.
 
-use stages_numerics::double_double::Dd;
+use crate::numerics::double_double::Dd;
 
 /// Black-Scholes-Merton: spot, strike, years, rate, yield, volatility.
 pub(crate) fn price([s, k, t, r, q, sigma]: [Dd; 6], call: bool) -> Dd {

@@ -2,9 +2,9 @@
 //! far in and out of the money, rates of either sign. Also published reference values.
 
 use super::exact;
+use crate::numerics::double_double::Dd;
 use crate::numerics::formula::{Contract, Greeks, black_76, black_scholes_merton};
 use proptest::prelude::*;
-use stages_numerics::double_double::Dd;
 
 /// Options of the whole domain; those without a chance of ending on the other side are a part.
 fn options() -> impl Strategy<Value = Contract> {

@@ -7,7 +7,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// An unevaluated sum of two doubles, the second of at most half an ulp of the first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Dd(pub f64, pub f64);
+pub(crate) struct Dd(pub(crate) f64, pub(crate) f64);
 
 fn two_sum(a: f64, b: f64) -> Dd {
     let s = a + b;
@@ -74,17 +74,17 @@ impl<T: Into<Self>> Div<T> for Dd {
 
 impl Dd {
     /// The nearest f64.
-    pub fn f64(self) -> f64 {
+    pub(crate) fn f64(self) -> f64 {
         self.0 + self.1
     }
 
     /// The absolute value.
-    pub fn abs(self) -> Self {
+    pub(crate) fn abs(self) -> Self {
         if self.0 < 0.0 { -self } else { self }
     }
 
     /// The square root.
-    pub fn sqrt(self) -> Self {
+    pub(crate) fn sqrt(self) -> Self {
         if self.0 == 0.0 {
             return self;
         }
@@ -94,7 +94,7 @@ impl Dd {
     }
 
     /// The exponential e^x.
-    pub fn exp(self) -> Self {
+    pub(crate) fn exp(self) -> Self {
         const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
         let k = (self.0 / std::f64::consts::LN_2).round();
         let r = (self - LN_2 * k) / 512.0;
@@ -114,7 +114,7 @@ impl Dd {
     }
 
     /// The natural logarithm.
-    pub fn ln(self) -> Self {
+    pub(crate) fn ln(self) -> Self {
         let mut y = Self::from(libm::log(self.0));
         for _ in 0..2 {
             y = y + (self * (-y).exp() - 1.0);
@@ -123,7 +123,7 @@ impl Dd {
     }
 
     /// Mills' ratio for z >= 0: by its series near 0, by its continued fraction beyond.
-    pub fn mills(self) -> Self {
+    pub(crate) fn mills(self) -> Self {
         if self.0 < 4.0 {
             let square = self * self;
             let (mut term, mut sum, mut n) = (self, self, 1.0);
@@ -142,12 +142,12 @@ impl Dd {
     }
 
     /// The density of the standard normal distribution.
-    pub fn pdf(self) -> Self {
+    pub(crate) fn pdf(self) -> Self {
         (self * self * -0.5).exp() * Self(0.398_942_280_401_432_7, -2.492_327_202_277_73e-17)
     }
 
     /// The standard normal distribution function.
-    pub fn cdf(self) -> Self {
+    pub(crate) fn cdf(self) -> Self {
         let tail = self.abs().pdf() * self.abs().mills();
         if self.0 < 0.0 { tail } else { Self::from(1.0) - tail }
     }
@@ -168,6 +168,7 @@ mod tests {
             near(Dd::from(x).mills(), mills.0, mills.1);
             near(Dd::from(x).ln(), ln.0, ln.1);
             near(Dd::from(x).exp(), exp.0, exp.1);
+            near((Dd::from(x) * x).sqrt(), x, 0.0);
         }
     }
     type Pair = (f64, f64);
