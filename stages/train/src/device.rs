@@ -1,6 +1,6 @@
 //! The device on which a network is trained.
 
-use crate::learner::{Algorithm, Learner};
+use crate::learner::{Algorithm, Learner, Maker};
 use crate::phase_timer::{Phase, PhaseTimer};
 use crate::settings::Common;
 use crate::spin_wait::spinning;
@@ -18,13 +18,13 @@ const TRIAL: usize = 2;
 ///
 /// # Errors
 /// When none is left.
-pub(crate) fn choose<A: Algorithm>(
-    make: impl Fn() -> A,
+pub(crate) fn choose(
+    make: &Maker<'_>,
     spec: &EnvSpec,
     begun: impl Fn(Device) -> bool,
     context: &Context,
 ) -> Result<(Device, Box<dyn Model>), StageError> {
-    let algorithm = make();
+    let algorithm = make()?;
     let common = algorithm.common();
     let architecture = common.network.architecture(spec)?;
     let open = |device: Device| open(device, common, &architecture);
@@ -66,17 +66,18 @@ fn open(device: Device, common: &Common, architecture: &Architecture) -> Result<
 }
 
 /// Times an update on each device, reports the results, and returns the fastest.
-pub(crate) fn fastest<A: Algorithm>(
-    make: impl Fn() -> A,
+pub(crate) fn fastest(
+    make: &Maker<'_>,
     spec: &EnvSpec,
     available: Vec<(Device, Box<dyn Model>)>,
     context: &Context,
 ) -> Result<(Device, Box<dyn Model>), StageError> {
     let mut best: Option<(f64, Device, Box<dyn Model>)> = None;
     for (device, model) in available {
-        let (algorithm, env) = (make(), TableEnv::new(spec, make().common().training.n_envs));
+        let mut algorithm = make()?;
+        let env = TableEnv::new(spec, algorithm.common().training.n_envs);
         let rollout = algorithm.common().rollout() as f64;
-        match seconds_per_update(algorithm, env, model) {
+        match seconds_per_update(&mut *algorithm, env, model) {
             Ok((seconds, model)) => {
                 context.log(format!(
                     "device: {device} would train at {:.0} steps/s",
@@ -100,14 +101,14 @@ pub(crate) fn fastest<A: Algorithm>(
 /// # Errors
 /// The failure of the model's device.
 fn seconds_per_update(
-    mut algorithm: impl Algorithm,
+    algorithm: &mut dyn Algorithm,
     env: TableEnv,
     model: Box<dyn Model>,
 ) -> Result<(f64, Box<dyn Model>), StageError> {
     let all = algorithm.samples_per_update();
     algorithm.shorten_trial();
     without_learning(algorithm.common_mut());
-    let mut learner = Learner::trial(&mut algorithm, Box::new(env), model)?;
+    let mut learner = Learner::trial(algorithm, Box::new(env), model)?;
     learner.minibatch_limit = TRIAL;
     for _ in 0..2 {
         (learner.timer, learner.samples) = (PhaseTimer::default(), 0);

@@ -96,6 +96,9 @@ pub(crate) trait Algorithm {
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
 }
 
+/// Makes the algorithm of a training.
+pub(crate) type Maker<'a> = dyn Fn() -> Result<Box<dyn Algorithm + 'a>, StageError> + 'a;
+
 /// The source of the training data that the train state does not hold.
 pub(crate) enum DataFrom {
     /// The data in the folder of the checkpoint.
@@ -150,7 +153,7 @@ impl<'a> Learner<'a> {
 
     /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
     pub(crate) fn trial(
-        algorithm: &mut impl Algorithm,
+        algorithm: &mut dyn Algorithm,
         mut env: Box<dyn BatchEnv>,
         model: Box<dyn Model>,
     ) -> Result<Self, StageError> {

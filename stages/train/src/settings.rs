@@ -101,8 +101,8 @@ stages_core::flat_settings! {
     }
 }
 
-/// The settings that cannot change the result.
-pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
+/// The settings that cannot change the result, of any algorithm.
+pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval", "memory_map_above"];
 
 /// The checked settings of every training. An algorithm without minibatches sets those of rollouts by itself.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The common part of the stage kinds that train: ports, checkpoint keys, devices and artifacts.
 
 use crate::continuation::Origin;
-use crate::learner::Algorithm;
+use crate::kind::{Means, TrainSettings};
 use crate::settings::{Common, Resume};
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
@@ -12,9 +12,9 @@ use stages_core::{
     Context, Given, InputPort, OutputPort, Outputs, PortType, Share, StageError, StageEvent, StageKind,
     memo_key,
 };
-use stages_env::{Normalisation, OpenOptions};
+use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
-use stages_policy::{Device, Policy, Precision, policy};
+use stages_policy::{Device, Precision, policy};
 
 pub(crate) const ENV: InputPort =
     InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
@@ -40,13 +40,20 @@ pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || D
 
 /// A training of the stage kind `S`.
 pub(crate) struct Training<'a, S: StageKind> {
-    pub config: &'a S::Config,
-    pub common: &'a Common,
-    /// True if a schedule depends on the length of training.
-    pub depends_on_total: bool,
+    config: &'a S::Config,
+    settings: &'a dyn TrainSettings,
+    common: &'a Common,
 }
 
-impl<S: StageKind> Training<'_, S> {
+impl<'a, S: StageKind> Training<'a, S> {
+    pub(crate) fn new(config: &'a S::Config, settings: &'a dyn TrainSettings) -> Self {
+        Self {
+            config,
+            settings,
+            common: settings.common(),
+        }
+    }
+
     /// The key of the checkpoint: the key of the action, without the length of training where no schedule
     /// depends on it, so that a longer training resumes from a shorter one.
     fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
@@ -55,7 +62,7 @@ impl<S: StageKind> Training<'_, S> {
             for field in S::NOT_IN_KEY {
                 fields.remove(*field);
             }
-            if !self.depends_on_total {
+            if !self.settings.depends_on_total() {
                 fields.remove("total_timesteps");
             }
         }
@@ -89,22 +96,29 @@ impl<S: StageKind> Training<'_, S> {
         Ok(Some(Share::new("steps", done.min(total), total)))
     }
 
-    /// Trains with the algorithm that `make` returns, in environments whose observations are normalised as
-    /// `normalise_as`, if it is given.
-    pub(crate) fn run<A: Algorithm>(
-        &self,
-        context: &Context,
-        init: Option<&Policy>,
-        normalise_as: Option<Normalisation>,
-        make: impl Fn() -> A,
-    ) -> Result<Outputs, StageError> {
+    /// Trains, and stores the policy and the metrics.
+    pub(crate) fn run(&self, context: &Context) -> Result<Outputs, StageError> {
         let (common, given) = (self.common, context.given());
+        let init = warm_start::policy(&given, INIT.name)?;
+        let teacher = warm_start::policy(&given, TEACHER.name)?;
         let env_artifact = &given.input(ENV.name)?.artifact;
+        // A policy to begin with sees observations in the normalisation that it was trained with; student and
+        // teacher see the same.
+        let sees_as = teacher.as_ref().or(init.as_ref());
         let options = OpenOptions {
-            normalise_as: normalise_as.clone(),
+            normalise_as: sees_as.and_then(|policy| policy.spec().normalisation.clone()),
             ..OpenOptions::train(common.training.n_envs, common.training.seed)
         };
         let env = stages_env::open_any(&context.store, env_artifact, &options)?;
+        let for_a_thread = OpenOptions {
+            processes: Some(1),
+            ..options.clone()
+        };
+        let means = Means {
+            open: &|| stages_env::open(&context.store, env_artifact, &for_a_thread),
+            teacher: teacher.as_ref(),
+        };
+        let make = || self.settings.algorithm(&means);
         let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);
         let (device, model) = device::choose(&make, env.spec(), begun, context)?;
         let class = common.numerics_class(device);
@@ -112,7 +126,8 @@ impl<S: StageKind> Training<'_, S> {
             context.numerics_class.get_or_init(|| class);
         }
         let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
-        let validation = Validation::open(&context.store, env_artifact, common, normalise_as.as_ref())?;
+        let validation =
+            Validation::open(&context.store, env_artifact, common, options.normalise_as.as_ref())?;
         if validation.is_none() && common.training.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {
                 message: "the environment holds no data out for validation: the last policy is handed on"
@@ -121,7 +136,7 @@ impl<S: StageKind> Training<'_, S> {
             });
         }
         let origin = Origin::new(given.input(ENV.name)?.digest, common);
-        let continuation = match init {
+        let continuation = match &init {
             Some(init) if common.training.resume == Resume::Continue => {
                 Some(continuation::read(&given, S::NAME, init, &origin)?)
             }
@@ -134,11 +149,11 @@ impl<S: StageKind> Training<'_, S> {
             validation,
             env,
             model,
-            init,
+            init: init.as_ref(),
             scratch: &scratch,
             context,
         };
-        let trained = train(make(), job)?;
+        let trained = train(&mut *make()?, job)?;
 
         let mut policy_meta = json!({
             "kind": S::NAME,

@@ -57,21 +57,21 @@ pub(crate) struct Job<'a> {
 /// # Errors
 /// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the
 /// checkpoint cannot be written.
-pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trained, StageError> {
+pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
     let until = job.until.unwrap_or(u64::MAX);
-    let mut learner = start(&mut algorithm, job)?;
+    let mut learner = start(algorithm, job)?;
     while learner.state.step < algorithm.common().training.total_timesteps.min(until)
         && !ends_early(&learner, validation.as_ref())
     {
         let updated = spinning(|| {
-            update(&mut algorithm, &mut learner, context)?;
+            update(algorithm, &mut learner, context)?;
             match &mut validation {
                 Some(validation)
                     if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) =>
                 {
-                    validate(validation, &algorithm, &mut learner, context)
+                    validate(validation, algorithm, &mut learner, context)
                 }
                 _ => Ok(()),
             }
@@ -100,7 +100,7 @@ pub(crate) fn train<A: Algorithm>(mut algorithm: A, mut job: Job) -> Result<Trai
     if let Some(validation) = &mut validation
         && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
     {
-        spinning(|| validate(validation, &algorithm, &mut learner, context))?;
+        spinning(|| validate(validation, algorithm, &mut learner, context))?;
     }
     let state = &learner.state;
     metrics::report_time(context, state.step, &learner.timer);
@@ -146,7 +146,7 @@ fn ends_early(learner: &Learner, validation: Option<&Validation>) -> bool {
 /// Validates the present policy and the algorithm's others, and records the metrics of the present one.
 fn validate(
     validation: &mut Validation,
-    algorithm: &impl Algorithm,
+    algorithm: &dyn Algorithm,
     learner: &mut Learner,
     context: &Context,
 ) -> Result<(), StageError> {
@@ -157,7 +157,7 @@ fn validate(
 }
 
 /// The state of the checkpoint, or else the first state.
-fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>, StageError> {
+fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>, StageError> {
     let Job {
         mut env,
         model,
@@ -249,11 +249,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
 }
 
 /// Collects one rollout, and updates from it.
-fn update(
-    algorithm: &mut impl Algorithm,
-    learner: &mut Learner,
-    context: &Context,
-) -> Result<(), StageError> {
+fn update(algorithm: &mut dyn Algorithm, learner: &mut Learner, context: &Context) -> Result<(), StageError> {
     if let Some(checkpointer) = &mut learner.checkpointer
         && checkpointer.is_due()
     {

@@ -122,7 +122,7 @@ impl<'a> Made<'a> {
         operations: f64,
     ) -> Result<TrainerRow, StageError> {
         // The rounds before learning begins, and one that makes buffers.
-        let algorithm = FromReplay::new(settings);
+        let algorithm = FromReplay::new(settings, settings.common.training.n_envs);
         let skipped = 1000 / algorithm.common().rollouts.n_steps + 2;
         self.row(name, algorithm, skipped, operations)
     }

@@ -7,7 +7,7 @@ use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::networks::{Clip, Learned, follow, learn, shard_rows};
-use crate::replay::off_policy::{Losses, OffPolicy, Turn};
+use crate::replay::off_policy::{Losses, OffPolicy};
 use crate::replay::priorities::Priorities;
 use crate::replay::settings::ReplaySettings;
 use crate::replay::{Outcome, Replay};
@@ -124,12 +124,13 @@ impl OffPolicy for Dqn {
         }
     }
 
-    fn step(settings: &DqnSettings, networks: &mut Networks, turn: Turn) -> Result<(), StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
+    fn step(
+        settings: &DqnSettings,
+        networks: &mut Networks,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<(), StageError> {
         let before = replay.total();
         let uniformly = before < settings.replay.learning_starts;
         let epsilon = if uniformly {
@@ -158,13 +159,10 @@ impl OffPolicy for Dqn {
     fn gradient_step(
         settings: &DqnSettings,
         networks: &mut Networks,
-        turn: Turn,
+        replay: &Replay,
+        learner: &mut Learner,
+        random: &mut Random,
     ) -> Result<Losses, StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
         let batch_size = settings.replay.batch_size;
         learner.timer.start(Phase::Backward);
         networks.draw(settings, replay, random);
@@ -178,11 +176,11 @@ impl OffPolicy for Dqn {
             weights,
             ..
         } = &mut *networks;
-        let (buffer, nets) = (&*replay, (&*online, &*target));
+        let nets = (&*online, &*target);
         let batches = indices.par_chunks(rows).zip(weights.par_chunks(rows));
         let batches = shards.par_iter_mut().zip(batches).with_max_len(1);
         batches.for_each(|(shard, (indices, weights))| {
-            shard.load(buffer, indices, &settings.replay);
+            shard.load(replay, indices, &settings.replay);
             shard.learn(nets, &settings.own, weights, 1.0 / batch_size as f32);
         });
         let mut losses = Losses::default();

@@ -8,16 +8,14 @@
 use super::settings::{ErlSettings, Evolution};
 use super::{cross_entropy, genetic};
 use crate::evaluator::{Actor, Conditions, Episode, EpisodeLoop, Opener, Played, Players, Record, Seat};
-use crate::kind::TrainSettings;
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::replay::Replay;
-use crate::replay::off_policy::{HasActor, Losses, Turn};
+use crate::replay::off_policy::{FromReplay, HasActor, Losses};
 use crate::replay::settings::OffPolicySettings;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
-use crate::warm_start;
 use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, EnvSpec};
@@ -38,12 +36,10 @@ const CHOOSE: u64 = u64::from_le_bytes(*b"choose\0\0");
 /// the distribution's own.
 pub(crate) struct Erl<'a, A: HasActor> {
     settings: ErlSettings,
-    learner: OffPolicySettings<A>,
+    learner: FromReplay<A>,
     open: &'a Opener<'a>,
     seats: Mutex<Vec<Seat>>,
     episodes: Option<EpisodeLoop>,
-    replay: Option<Replay>,
-    networks: Option<A::Networks>,
     /// The number of the learner's extra parameters, and of an actor's parameters.
     extra_len: usize,
     actor_len: usize,
@@ -93,11 +89,11 @@ struct Iteration {
 
 impl<A: HasActor> Algorithm for Erl<'_, A> {
     fn common(&self) -> &Common {
-        self.settings.common()
+        self.learner.common()
     }
 
     fn common_mut(&mut self) -> &mut Common {
-        self.settings.common_mut()
+        self.learner.common_mut()
     }
 
     /// The steps of all episodes of the last iteration.
@@ -105,16 +101,15 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         state.lengths.iter().sum::<f64>() as u64
     }
 
-    fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
-        init.map_or(Ok(()), |init| warm_start::check_normalize_obs(init, false))?;
-        Ok(Statistics::default())
+    fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
+        self.learner.statistics(obs_dim, init)
     }
 
     fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let architecture = self.common().network.architecture(spec)?;
         self.tensors = architecture.tensors();
         self.actor_len = state.params.len();
-        A::start(&self.learner, spec, state)?;
+        self.learner.start(spec, state)?;
         self.extra_len = state.extra.len();
         match &self.settings.evolution {
             Evolution::ErlGa(_) => {
@@ -139,16 +134,15 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let replay = Replay::new(&self.learner.replay, spec, 1, Some(folder))?;
-        self.replay.insert(replay).open(folder, state, from)
+        self.learner.open_data(folder, spec, state, from)
     }
 
     fn keep_data(&mut self, durable: u64) -> Result<(), StageError> {
-        self.replay.as_mut().map_or(Ok(()), |replay| replay.keep(durable))
+        self.learner.keep_data(durable)
     }
 
     fn copy_data(&self) -> Option<Vec<u8>> {
-        self.replay.as_ref().map(Replay::copy)
+        self.learner.copy_data()
     }
 
     /// The champion of the last iteration, which comes first in the next population.
@@ -163,20 +157,13 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
 
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
         learner.tick(0)?;
-        let mut replay = match self.replay.take() {
-            Some(replay) => replay,
-            None => Replay::new(&self.learner.replay, learner.env.spec(), 1, None)?,
-        };
-        let mut networks = match self.networks.take() {
-            Some(networks) => networks,
-            None => A::networks(&self.learner, learner),
-        };
+        let (mut replay, mut networks) = self.learner.take(learner)?;
         let iteration = match self.settings.evolution.clone() {
             Evolution::ErlGa(settings) => self.erl_ga(&settings, &mut replay, &mut networks, learner),
             Evolution::CemRl(settings) => self.cem_rl(&settings, &mut replay, &mut networks, learner),
         };
         learner.timer.stop();
-        (self.replay, self.networks) = (Some(replay), Some(networks));
+        self.learner.put(replay, networks);
         let iteration = iteration?;
         learner.check_device()?;
         learner.load_policy();
@@ -195,7 +182,7 @@ impl<A: HasActor> Algorithm for Erl<'_, A> {
             ),
             ("erl/fitness_of_learner", iteration.explored),
         ];
-        metrics.extend(A::metrics(&self.learner, &iteration.losses, learner));
+        metrics.extend(A::metrics(&self.learner.settings, &iteration.losses, learner));
         Ok(metrics)
     }
 }
@@ -204,12 +191,11 @@ impl<'a, A: HasActor> Erl<'a, A> {
     pub(crate) fn new(settings: &ErlSettings, learner: &OffPolicySettings<A>, open: &'a Opener<'a>) -> Self {
         Self {
             settings: settings.clone(),
-            learner: learner.clone(),
+            // Each member plays alone.
+            learner: FromReplay::new(learner, 1),
             open,
             seats: Mutex::default(),
             episodes: None,
-            replay: None,
-            networks: None,
             extra_len: 0,
             actor_len: 0,
             tensors: Vec::new(),
@@ -237,12 +223,9 @@ impl<'a, A: HasActor> Erl<'a, A> {
             let n = self.settings.updates(iteration.steps);
             let mut random = Random::new(&[seed, BATCH, update]);
             for _ in 0..n {
-                let turn = Turn {
-                    replay,
-                    learner,
-                    random: &mut random,
-                };
-                iteration.losses.add(&A::gradient_step(&self.learner, networks, turn)?);
+                let settings = &self.learner.settings;
+                let losses = A::gradient_step(settings, networks, replay, learner, &mut random)?;
+                iteration.losses.add(&losses);
             }
         } else {
             self.skip_starts(learner)?;
@@ -257,7 +240,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
             .is_some_and(|explored| iteration.fitness[champion] > explored);
         if !learns || is_due && is_better {
             let champion = &population[champion * self.actor_len..(champion + 1) * self.actor_len];
-            A::take_actor(networks, champion, !learns, &mut learner.state);
+            networks.take_actor(champion, !learns, &mut learner.state);
         }
         let mut random = Random::new(&[seed, EVOLVE, update]);
         let mut next =
@@ -301,14 +284,10 @@ impl<'a, A: HasActor> Erl<'a, A> {
             let mut random = Random::new(&[seed, BATCH, update]);
             for &i in &order[..settings.num_learning_offspring] {
                 let member = &mut population[i * len..(i + 1) * len];
-                A::take_actor(networks, member, true, &mut learner.state);
+                networks.take_actor(member, true, &mut learner.state);
                 for _ in 0..each {
-                    let turn = Turn {
-                        replay,
-                        learner,
-                        random: &mut random,
-                    };
-                    losses.add(&A::gradient_step(&self.learner, networks, turn)?);
+                    let own = &self.learner.settings;
+                    losses.add(&A::gradient_step(own, networks, replay, learner, &mut random)?);
                 }
                 member.copy_from_slice(&learner.state.params[..len]);
             }
@@ -379,7 +358,7 @@ impl<'a, A: HasActor> Erl<'a, A> {
         let length = self.settings.episode_length;
         let conditions = Conditions::new(starts, length, state, progress.as_ref());
         let mut explorer = Explorer {
-            learner: &self.learner,
+            learner: &self.learner.settings,
             networks,
             random,
             space: env.spec().action_space.clone(),

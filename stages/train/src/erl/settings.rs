@@ -189,13 +189,6 @@ pub struct ErlSettings {
 }
 
 impl ErlSettings {
-    pub(crate) fn common_mut(&mut self) -> &mut Common {
-        match &mut self.inner {
-            Inner::Td3(settings) => &mut settings.common,
-            Inner::Sac(settings) => &mut settings.common,
-        }
-    }
-
     /// Gradient steps of an iteration of `steps` environment steps.
     pub(crate) fn updates(&self, steps: u64) -> u64 {
         self.num_updates.unwrap_or(steps)

@@ -1,8 +1,7 @@
 //! The training of one member from one selection to the next.
 
 use crate::continuation::{Continuation, Origin};
-use crate::learner::Algorithm;
-use crate::settings::Common;
+use crate::kind::{Means, TrainSettings};
 use crate::train_state::TrainState;
 use crate::trainer::{self, Job};
 use crate::validation::Validation;
@@ -51,38 +50,36 @@ pub(crate) struct Segment<'a> {
     pub scratch: MemoKey,
 }
 
-impl Segment<'_> {
-    /// The environments that a member is trained in.
-    pub(crate) fn options(&self, common: &Common) -> OpenOptions {
-        OpenOptions {
-            normalise_as: self.init.and_then(|init| init.spec().normalisation.clone()),
-            ..OpenOptions::train(common.training.n_envs, common.training.seed)
-        }
-    }
-}
-
-/// Trains with the algorithm that `make` returns; returns the state at the end.
-pub(super) fn train<A: Algorithm>(
+/// Trains a member of a stage kind for a segment; returns the state at its end.
+pub(super) fn train(
     kind: &'static str,
-    make: impl Fn() -> A,
+    settings: &dyn TrainSettings,
     segment: &Segment<'_>,
 ) -> Result<State, StageError> {
     let (context, (digest, env)) = (segment.context, segment.env);
+    let common = settings.common();
+    let options = OpenOptions {
+        normalise_as: segment.init.and_then(|init| init.spec().normalisation.clone()),
+        ..OpenOptions::train(common.training.n_envs, common.training.seed)
+    };
+    let means = Means {
+        open: &|| stages_env::open(&context.store, env, &options),
+        teacher: None,
+    };
     let held_out = evaluation_episodes(&context.store, env, Split::Validation)?;
     let make = || {
-        let mut algorithm = make();
+        let mut algorithm = settings.algorithm(&means)?;
         let common = algorithm.common_mut();
         common.training.save_train_state = true;
         if held_out.is_some_and(|episodes| episodes > 0) && common.training.validation.every.is_none() {
             common.training.validation.every = Some(segment.interval);
         }
-        algorithm
+        Ok(algorithm)
     };
-    let algorithm = make();
+    let mut algorithm = make()?;
     let common = algorithm.common();
-    let options = segment.options(common);
     let envs = stages_env::open(&context.store, env, &options)?;
-    let (_, model) = device::choose(make, envs.spec(), |_| false, context)?;
+    let (_, model) = device::choose(&make, envs.spec(), |_| false, context)?;
     let validation = Validation::open(&context.store, env, common, options.normalise_as.as_ref())?;
     let origin = Origin::new(digest, common);
     let continuation = match segment.from {
@@ -107,7 +104,7 @@ pub(super) fn train<A: Algorithm>(
     };
     let scratch = context.store.scratch(segment.scratch)?;
     let trained = trainer::train(
-        algorithm,
+        &mut *algorithm,
         Job {
             kind,
             env: envs,

@@ -1,9 +1,8 @@
 //! The population: its members from round to round, and the selection between rounds.
 
-use super::member::{Segment, State};
+use super::member::{Segment, State, train};
 use super::search_space::{Settings, draw, explore};
 use super::settings::PbtConfig;
-use super::trainer_kind::Member;
 use crate::metrics::Line;
 use crate::train_state::TrainState;
 use cache::{Artifact, ArtifactDigest, BlobRef, canonical_json};
@@ -79,7 +78,7 @@ impl Population<'_> {
                 from: None,
             })
             .collect();
-        let common = self.trainer(&members[0])?.common().clone();
+        let common = config.member(&members[0].settings, members[0].seed)?.common().clone();
         let (total, by) = (common.training.total_timesteps, common.training.validation.selects_by());
         let interval = config.interval(total);
         let (mut rounds, mut metrics, mut until) = (Vec::new(), String::new(), 0);
@@ -119,10 +118,6 @@ impl Population<'_> {
     fn seed(&self, round: usize, i: usize) -> u64 {
         // Seeds are written as JSON numbers.
         Random::new(&[self.config.seed, SEED, round as u64, i as u64]).next_u64() >> 12
-    }
-
-    fn trainer(&self, member: &Individual) -> Result<Box<dyn Member>, StageError> {
-        Ok(self.config.member(&member.settings, member.seed)?)
     }
 
     fn decode(&self, state: Option<BlobRef>) -> Result<Option<TrainState>, StageError> {
@@ -186,7 +181,7 @@ impl Population<'_> {
         (until, interval): (u64, u64),
         progress: &Arc<Progress>,
     ) -> Result<Option<BlobRef>, StageError> {
-        let trainer = self.trainer(member)?;
+        let settings = self.config.member(&member.settings, member.seed)?;
         let text = |err: serde_json::Error| StageError::new(err.to_string());
         let with = serde_json::to_value(&self.config.with).map_err(text)?;
         let explored = serde_json::to_value(&member.settings).map_err(text)?;
@@ -219,7 +214,7 @@ impl Population<'_> {
                 Some((state, seed)) => Some((context.store.blob(state.blob)?, seed)),
                 None => None,
             };
-            let state = trainer.train(&Segment {
+            let segment = Segment {
                 context: &context,
                 env: self.env,
                 init: self.init,
@@ -227,8 +222,8 @@ impl Population<'_> {
                 until,
                 interval,
                 scratch: memo.key,
-            });
-            match state {
+            };
+            match train(self.config.trainer.name(), &*settings, &segment) {
                 Ok(state) => Ok(state.encode()),
                 Err(err) if err.cause == Cause::Diverged => {
                     self.context.log(format!("member {i}: {}", err.message));

@@ -1,7 +1,8 @@
 //! The settings of `train/pbt`; names are those of `EvoRL` where it has them.
 
 use super::search_space::Range;
-use super::trainer_kind::{Member, TrainerKind};
+use super::trainer_kind::TrainerKind;
+use crate::kind::TrainSettings;
 use crate::settings::DeviceChoice;
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
@@ -74,7 +75,7 @@ impl PbtConfig {
         &self,
         explored: &BTreeMap<String, f64>,
         seed: u64,
-    ) -> Result<Box<dyn Member>, ConfigProblem> {
+    ) -> Result<Box<dyn TrainSettings>, ConfigProblem> {
         let mut with = self.with.clone();
         for (name, value) in explored {
             with.insert(name.clone(), Value::from(*value));
@@ -82,7 +83,7 @@ impl PbtConfig {
         with.insert("seed".to_owned(), Value::from(seed));
         with.insert("device".to_owned(), serde_json::json!(self.device().1));
         with.insert("checkpoint_interval".to_owned(), Value::from(self.checkpoint_interval));
-        self.trainer.member(Value::Object(with))
+        self.trainer.settings(Value::Object(with))
     }
 
     /// Checks the settings.

@@ -1,9 +1,6 @@
 //! The stage kinds with which a population can train its members.
 
-use super::member::{Segment, State, train};
-use crate::kind::{Means, TrainSettings, Visitor};
-use crate::learner::Algorithm;
-use crate::settings::Common;
+use crate::kind::TrainSettings;
 use crate::{
     A2cConfig, DqnConfig, ErlConfig, EsConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config,
     TransformerPpoConfig,
@@ -11,7 +8,7 @@ use crate::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_core::{ConfigProblem, StageError, StageKind};
+use stages_core::{ConfigProblem, StageKind};
 
 macro_rules! trainers {
     ($($(#[$meta:meta])* $kind:ident: $config:ident,)*) => {
@@ -40,11 +37,10 @@ macro_rules! trainers {
                 match self { $(Self::$kind => crate::$kind::VERSION,)* }
             }
 
-            /// A trainer with these settings.
-            pub(super) fn member(self, with: Value) -> Result<Box<dyn Member>, ConfigProblem> {
-                let name = self.name();
+            /// The checked settings of a member.
+            pub(super) fn settings(self, with: Value) -> Result<Box<dyn TrainSettings>, ConfigProblem> {
                 Ok(match self {
-                    $(Self::$kind => Box::new(Of { name, settings: read::<$config>(with)?.settings()? }),)*
+                    $(Self::$kind => Box::new(read::<$config>(with)?.settings()?),)*
                 })
             }
         }
@@ -84,48 +80,4 @@ impl TryFrom<String> for TrainerKind {
 
 fn read<T: serde::de::DeserializeOwned>(with: Value) -> Result<T, ConfigProblem> {
     serde_json::from_value(with).map_err(|err| ConfigProblem::new("with", err.to_string()))
-}
-
-/// A member's trainer.
-pub(crate) trait Member: Send + Sync {
-    /// The settings that every algorithm has.
-    fn common(&self) -> &Common;
-
-    /// Trains for a segment; returns the member's state at its end.
-    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError>;
-}
-
-/// A member with the checked settings of its stage kind.
-struct Of<S> {
-    name: &'static str,
-    settings: S,
-}
-
-impl<S: TrainSettings + Send + Sync> Member for Of<S> {
-    fn common(&self) -> &Common {
-        self.settings.common()
-    }
-
-    fn train(&self, segment: &Segment<'_>) -> Result<State, StageError> {
-        let options = segment.options(self.common());
-        let means = Means {
-            open: &|| stages_env::open(&segment.context.store, segment.env.1, &options),
-            teacher: None,
-        };
-        let name = self.name;
-        self.settings.algorithm(&means, Train { name, segment })
-    }
-}
-
-struct Train<'a> {
-    name: &'static str,
-    segment: &'a Segment<'a>,
-}
-
-impl Visitor for Train<'_> {
-    type Result = State;
-
-    fn visit<A: Algorithm>(self, make: impl Fn() -> A) -> Result<State, StageError> {
-        train(self.name, make, self.segment)
-    }
 }

@@ -5,7 +5,7 @@
 
 use super::Replay;
 use super::networks::{Learned, follow, learn, shard_rows};
-use super::off_policy::Losses;
+use super::off_policy::{HasActor, Losses};
 use super::settings::OffPolicySettings;
 use super::shard::Rows;
 use crate::learner::Learner;
@@ -26,6 +26,8 @@ pub(crate) struct ActorCritic {
     pub actor: Mlp,
     pub critics: Vec<Mlp>,
     pub targets: Vec<Mlp>,
+    /// The target actor, if the algorithm has one.
+    pub target_actor: Option<Mlp>,
 }
 
 /// The networks, the steps of their optimisers, and buffers. `S` is what an algorithm keeps besides actions.
@@ -62,8 +64,13 @@ pub(crate) fn first_critics(architecture: &Architecture, qf: &[usize], n: usize,
 }
 
 impl<S: Default + Send + Sync> ActorCriticLearner<S> {
-    /// The networks with the parameters of the train state.
-    pub(crate) fn new(qf: &[usize], n_critics: usize, batch_size: usize, learner: &Learner) -> Self {
+    /// The networks with the parameters of the train state, with or without a target actor.
+    pub(crate) fn new(
+        (qf, n_critics): (&[usize], usize),
+        has_target_actor: bool,
+        batch_size: usize,
+        learner: &Learner,
+    ) -> Self {
         let architecture = learner.model.architecture();
         let (actor, critic) = (MlpShape::of(architecture), MlpShape::critic(architecture, qf));
         let (num_actor, num_critics) = (actor.num_params(), n_critics * critic.num_params());
@@ -76,11 +83,15 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
             actor: learner.model.perceptron(&actor, true),
             critics: critics(true),
             targets: critics(false),
+            target_actor: has_target_actor.then(|| learner.model.perceptron(&actor, false)),
         };
         let TrainState { params, extra, .. } = &learner.state;
         networks.actor.load(&params[..num_actor]);
         load_all(&mut networks.critics, &params[num_actor..num_actor + num_critics]);
         load_all(&mut networks.targets, &extra[..num_critics]);
+        if let Some(target_actor) = &mut networks.target_actor {
+            target_actor.load(&extra[num_critics..num_critics + num_actor]);
+        }
         let mut shards = Vec::new();
         shards.resize_with(
             batch_size.div_ceil(shard_rows(batch_size, &networks.actor)),
@@ -109,12 +120,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         self.num_actor..self.num_actor + self.num_critics
     }
 
-    /// The range of a target actor among the train state's extra parameters.
-    pub(crate) fn target_actor_at(&self) -> Range<usize> {
-        self.num_critics..self.num_critics + self.num_actor
-    }
-
-    /// Replaces the actor's parameters; if `anew`, its optimiser starts anew.
+    /// Replaces the actor's parameters; if `anew`, its optimiser and its target start anew.
     pub(crate) fn take_actor(&mut self, params: &[f32], anew: bool, state: &mut TrainState) {
         let range = 0..self.num_actor;
         state.params[range.clone()].copy_from_slice(params);
@@ -123,18 +129,29 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
             state.first_moment[range.clone()].fill(0.0);
             state.second_moment[range].fill(0.0);
             self.began = state.optimiser_steps;
+            if let Some(target_actor) = &mut self.networks.target_actor {
+                target_actor.load(params);
+                state.extra[self.num_critics..][..params.len()].copy_from_slice(params);
+            }
         }
     }
 
-    /// Draws uniformly random actions for all environments.
-    pub(crate) fn draw_uniformly(&mut self, replay: &Replay, learner: &Learner, random: &mut Random) {
-        let n = learner.state.episode_start.len();
-        self.action.resize(n * replay.num_components(), 0.0);
-        self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
-    }
-
-    /// Takes the actions in the environments, and keeps the transitions.
-    pub(crate) fn act(&mut self, replay: &mut Replay, learner: &mut Learner) -> Result<(), StageError> {
+    /// Chooses actions, uniformly at random before learning begins, takes them in the environments, and keeps
+    /// the transitions.
+    pub(crate) fn act<A: HasActor<Buffers = S>>(
+        &mut self,
+        settings: &OffPolicySettings<A>,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<(), StageError> {
+        if replay.total() < settings.replay.learning_starts {
+            let n = learner.state.episode_start.len();
+            self.action.resize(n * replay.num_components(), 0.0);
+            self.action.fill_with(|| (2.0 * random.uniform() - 1.0) as f32);
+        } else {
+            A::explore(settings, self, &learner.state.obs, random);
+        }
         self.scaled.clone_from(&self.action);
         squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
         replay.step(learner, Actions::Continuous(&self.scaled), &self.action)?;
@@ -165,10 +182,10 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
             .par_iter_mut()
             .zip(self.indices.par_chunks(rows))
             .enumerate();
-        batches.with_max_len(1).for_each(|(i, (of_batch, indices))| {
-            of_batch.rows.load(replay, indices, of.n_steps, of.gamma);
-            of_batch.losses = Losses::default();
-            shard(of_batch, networks, Random::new(&[seed, stream, step, i as u64]));
+        batches.with_max_len(1).for_each(|(i, (part, indices))| {
+            part.rows.load(replay, indices, of.n_steps, of.gamma);
+            part.losses = Losses::default();
+            shard(part, networks, Random::new(&[seed, stream, step, i as u64]));
         });
         let mut losses = Losses::default();
         for shard in &self.shards {
@@ -182,8 +199,8 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         let (range, shards) = (self.critics_at(), &self.shards);
         let gradient = &mut self.gradient[..range.len()];
         let learned = Learned::of(state, range.clone());
-        let of_shard = |i: usize| &*shards[i].rows.critic_gradient;
-        learn((step, learning_rate), shards.len(), of_shard, None, gradient, learned);
+        let grad_shard = |i: usize| &*shards[i].rows.critic_gradient;
+        learn((step, learning_rate), shards.len(), grad_shard, None, gradient, learned);
         load_all(&mut self.networks.critics, &state.params[range]);
         Ok((step, losses))
     }
@@ -201,7 +218,7 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         learner.timer.start(Phase::Backward);
         let networks = &self.networks;
         let all = self.shards.par_iter_mut().with_max_len(1);
-        all.for_each(|of_batch| shard(of_batch, networks));
+        all.for_each(|part| shard(part, networks));
         for shard in &self.shards {
             losses.actor += shard.losses.actor;
         }
@@ -212,16 +229,21 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
         let (range, shards) = (0..self.num_actor, &self.shards);
         let gradient = &mut self.gradient[range.clone()];
         let learned = Learned::of(&mut learner.state, range.clone());
-        let of_shard = |i: usize| &*shards[i].rows.actor_gradient;
-        learn(step, shards.len(), of_shard, None, gradient, learned);
+        let grad_shard = |i: usize| &*shards[i].rows.actor_gradient;
+        learn(step, shards.len(), grad_shard, None, gradient, learned);
         self.networks.actor.load(&learner.state.params[range]);
     }
 
-    /// Moves the target critics towards the critics by the share `tau`.
+    /// Moves the targets towards the critics, and the actor if it has one, by the share `tau`.
     pub(crate) fn step_targets(&mut self, tau: f64, state: &mut TrainState) {
         let targets = &mut state.extra[..self.num_critics];
         follow(targets, tau, &state.params[self.critics_at()]);
         load_all(&mut self.networks.targets, targets);
+        if let Some(target_actor) = &mut self.networks.target_actor {
+            let target = &mut state.extra[self.num_critics..][..self.num_actor];
+            follow(target, tau, &state.params[..self.num_actor]);
+            target_actor.load(target);
+        }
     }
 }
 

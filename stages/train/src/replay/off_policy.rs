@@ -2,6 +2,7 @@
 //! learn from batches of them in between.
 
 use super::Replay;
+use super::actor_critic::ActorCriticLearner;
 use super::settings::OffPolicySettings;
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
@@ -19,15 +20,8 @@ use std::path::Path;
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
 const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 
-/// What an algorithm's step works with.
-pub(crate) struct Turn<'a, 'l> {
-    pub replay: &'a mut Replay,
-    pub learner: &'a mut Learner<'l>,
-    pub random: &'a mut Random,
-}
-
 /// An algorithm that learns from a replay buffer, with the settings of its own.
-pub(crate) trait OffPolicy: Clone + Sized {
+pub(crate) trait OffPolicy: Clone + Send + Sync + 'static {
     /// The networks, with the parameters of the train state, and their buffers.
     type Networks;
 
@@ -52,14 +46,18 @@ pub(crate) trait OffPolicy: Clone + Sized {
     fn step(
         settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
-        turn: Turn,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
     ) -> Result<(), StageError>;
 
     /// Learns from a batch.
     fn gradient_step(
         settings: &OffPolicySettings<Self>,
         networks: &mut Self::Networks,
-        turn: Turn,
+        replay: &Replay,
+        learner: &mut Learner,
+        random: &mut Random,
     ) -> Result<Losses, StageError>;
 
     /// The metrics of a round.
@@ -67,7 +65,10 @@ pub(crate) trait OffPolicy: Clone + Sized {
 }
 
 /// An algorithm with an actor of continuous actions, beside which a population can act.
-pub(crate) trait HasActor: OffPolicy {
+pub(crate) trait HasActor: OffPolicy<Networks = ActorCriticLearner<Self::Buffers>> {
+    /// What the algorithm keeps besides actions.
+    type Buffers: Default + Send + Sync;
+
     /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.
     fn explore<'n>(
         settings: &OffPolicySettings<Self>,
@@ -75,9 +76,6 @@ pub(crate) trait HasActor: OffPolicy {
         obs: &[f32],
         random: &mut Random,
     ) -> &'n [f32];
-
-    /// Replaces the actor's parameters; if `anew`, its optimiser and its target start anew.
-    fn take_actor(networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState);
 }
 
 /// Sums over the samples of gradient steps.
@@ -112,18 +110,35 @@ impl Losses {
 
 /// An algorithm with its replay buffer.
 pub(crate) struct FromReplay<A: OffPolicy> {
-    settings: OffPolicySettings<A>,
+    pub settings: OffPolicySettings<A>,
+    /// The number of environments whose transitions the buffer holds in turn.
+    n_envs: usize,
     replay: Option<Replay>,
     networks: Option<A::Networks>,
 }
 
 impl<A: OffPolicy> FromReplay<A> {
-    pub(crate) fn new(settings: &OffPolicySettings<A>) -> Self {
+    pub(crate) fn new(settings: &OffPolicySettings<A>, n_envs: usize) -> Self {
         Self {
             settings: settings.clone(),
+            n_envs,
             replay: None,
             networks: None,
         }
+    }
+
+    /// The replay buffer and the networks, which [`FromReplay::put`] takes back.
+    pub(crate) fn take(&mut self, learner: &Learner) -> Result<(Replay, A::Networks), StageError> {
+        let replay = match self.replay.take() {
+            Some(replay) => replay,
+            None => Replay::new(&self.settings.replay, learner.env.spec(), self.n_envs, None)?,
+        };
+        let networks = self.networks.take();
+        Ok((replay, networks.unwrap_or_else(|| A::networks(&self.settings, learner))))
+    }
+
+    pub(crate) fn put(&mut self, replay: Replay, networks: A::Networks) {
+        (self.replay, self.networks) = (Some(replay), Some(networks));
     }
 
     fn round(
@@ -143,27 +158,18 @@ impl<A: OffPolicy> FromReplay<A> {
         for t in 1..=n_steps {
             learner.tick(((t - 1) * n_envs) as u64)?;
             learner.timer.start(Phase::Forward);
-            let random = &mut act;
-            A::step(
-                &self.settings,
-                networks,
-                Turn {
-                    replay,
-                    learner,
-                    random,
-                },
-            )?;
+            A::step(&self.settings, networks, replay, learner, &mut act)?;
             if t.is_multiple_of(settings.train_freq) && replay.total() > settings.learning_starts {
                 let steps = settings.gradient_steps(n_envs).min(left);
                 left -= steps;
                 for _ in 0..steps {
-                    let random = &mut batch;
-                    let turn = Turn {
+                    losses.add(&A::gradient_step(
+                        &self.settings,
+                        networks,
                         replay,
                         learner,
-                        random,
-                    };
-                    losses.add(&A::gradient_step(&self.settings, networks, turn)?);
+                        &mut batch,
+                    )?);
                     learner.samples += settings.batch_size as u64;
                 }
             }
@@ -210,7 +216,7 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let replay = Replay::new(&self.settings.replay, spec, self.common().training.n_envs, Some(folder))?;
+        let replay = Replay::new(&self.settings.replay, spec, self.n_envs, Some(folder))?;
         self.replay.insert(replay).open(folder, state, from)
     }
 
@@ -223,21 +229,9 @@ impl<A: OffPolicy> Algorithm for FromReplay<A> {
     }
 
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
-        let mut replay = match self.replay.take() {
-            Some(replay) => replay,
-            None => Replay::new(
-                &self.settings.replay,
-                learner.env.spec(),
-                self.common().training.n_envs,
-                None,
-            )?,
-        };
-        let mut networks = match self.networks.take() {
-            Some(networks) => networks,
-            None => A::networks(&self.settings, learner),
-        };
+        let (mut replay, mut networks) = self.take(learner)?;
         let metrics = self.round(&mut replay, &mut networks, learner);
-        (self.replay, self.networks) = (Some(replay), Some(networks));
+        self.put(replay, networks);
         metrics
     }
 }

@@ -32,9 +32,6 @@ stages_core::flat_settings! {
     }
 }
 
-/// The settings that cannot change the result.
-pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval", "memory_map_above"];
-
 /// The checked settings of an algorithm that learns from a replay buffer.
 #[derive(Clone, Debug)]
 pub struct OffPolicySettings<A> {

@@ -5,9 +5,10 @@
 use super::settings::SacSettings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
+use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
 use crate::replay::networks::{Learned, learn};
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy, Turn};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
@@ -53,34 +54,27 @@ impl OffPolicy for Sac {
 
     fn networks(settings: &SacSettings, learner: &Learner) -> Self::Networks {
         let Sac { qf, n_critics, .. } = &settings.own;
-        ActorCriticLearner::new(qf, *n_critics, settings.replay.batch_size, learner)
+        ActorCriticLearner::new((qf, *n_critics), false, settings.replay.batch_size, learner)
     }
 
-    fn step(settings: &SacSettings, networks: &mut Self::Networks, turn: Turn) -> Result<(), StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
-        if replay.total() < settings.replay.learning_starts {
-            networks.draw_uniformly(replay, learner, random);
-        } else {
-            Self::explore(settings, networks, &learner.state.obs, random);
-        }
-        networks.act(replay, learner)
+    fn step(
+        settings: &SacSettings,
+        networks: &mut Self::Networks,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<(), StageError> {
+        networks.act(settings, replay, learner, random)
     }
 
     /// A step of every optimiser along the gradient of a batch, and of the target networks.
     fn gradient_step(
         settings: &SacSettings,
         networks: &mut Self::Networks,
-        turn: Turn,
+        replay: &Replay,
+        learner: &mut Learner,
+        random: &mut Random,
     ) -> Result<Losses, StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
         let (batch_size, own) = (settings.replay.batch_size, &settings.own);
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
         let alpha = libm::expf(log_alpha);
@@ -219,6 +213,8 @@ impl Shard<Draws> {
 }
 
 impl HasActor for Sac {
+    type Buffers = Draws;
+
     /// Draws from the policy's distribution.
     fn explore<'n>(
         _: &SacSettings,
@@ -235,9 +231,5 @@ impl HasActor for Sac {
         } = networks;
         own.draw(&networks.actor, obs, run, action, random);
         action
-    }
-
-    fn take_actor(networks: &mut Self::Networks, params: &[f32], anew: bool, state: &mut TrainState) {
-        networks.take_actor(params, anew, state);
     }
 }

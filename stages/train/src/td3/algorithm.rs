@@ -5,15 +5,15 @@
 use super::settings::Td3Settings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
+use crate::replay::Replay;
 use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
-use crate::replay::networks::follow;
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy, Turn};
+use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
 use stages_env::EnvSpec;
 use stages_numerics::random::Random;
-use stages_policy::{Mlp, MlpShape};
+use stages_policy::Mlp;
 
 /// The name of the stream of the noise of target actions.
 const SMOOTH: u64 = u64::from_le_bytes(*b"smooth\0\0");
@@ -30,14 +30,8 @@ pub struct Td3 {
     pub(crate) target_noise_clip: f64,
 }
 
-/// The networks, and buffers.
-pub(crate) struct Networks {
-    learned: ActorCriticLearner<()>,
-    target_actor: Mlp,
-}
-
 impl OffPolicy for Td3 {
-    type Networks = Networks;
+    type Networks = ActorCriticLearner<()>;
 
     fn start(settings: &Td3Settings, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
         let (common, own) = (&settings.common, &settings.own);
@@ -50,50 +44,37 @@ impl OffPolicy for Td3 {
         Ok(())
     }
 
-    fn networks(settings: &Td3Settings, learner: &Learner) -> Networks {
+    fn networks(settings: &Td3Settings, learner: &Learner) -> Self::Networks {
         let Td3 { qf, n_critics, .. } = &settings.own;
-        let learned = ActorCriticLearner::new(qf, *n_critics, settings.replay.batch_size, learner);
-        let mut target_actor = learner
-            .model
-            .perceptron(&MlpShape::of(learner.model.architecture()), false);
-        target_actor.load(&learner.state.extra[learned.target_actor_at()]);
-        Networks { learned, target_actor }
+        ActorCriticLearner::new((qf, *n_critics), true, settings.replay.batch_size, learner)
     }
 
-    fn step(settings: &Td3Settings, networks: &mut Networks, turn: Turn) -> Result<(), StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
-        if replay.total() < settings.replay.learning_starts {
-            networks.learned.draw_uniformly(replay, learner, random);
-        } else {
-            Self::explore(settings, networks, &learner.state.obs, random);
-        }
-        networks.learned.act(replay, learner)
+    fn step(
+        settings: &Td3Settings,
+        networks: &mut Self::Networks,
+        replay: &mut Replay,
+        learner: &mut Learner,
+        random: &mut Random,
+    ) -> Result<(), StageError> {
+        networks.act(settings, replay, learner, random)
     }
 
     fn gradient_step(
         settings: &Td3Settings,
-        networks: &mut Networks,
-        turn: Turn,
+        networks: &mut Self::Networks,
+        replay: &Replay,
+        learner: &mut Learner,
+        random: &mut Random,
     ) -> Result<Losses, StageError> {
-        let Turn {
-            replay,
-            learner,
-            random,
-        } = turn;
         let own = &settings.own;
         let noise = (own.target_policy_noise as f32, own.target_noise_clip as f32);
         let weight = 1.0 / settings.replay.batch_size as f32;
-        let Networks { learned, target_actor } = networks;
 
         // Critics, towards the reward and the value of the next state.
-        let (target, random) = (&*target_actor, (SMOOTH, random));
+        let random = (SMOOTH, random);
         let (step, mut losses) =
-            learned.step_critics(settings, random, replay, learner, |shard, networks, random| {
-                shard.critics(networks, target, noise, weight, random);
+            networks.step_critics(settings, random, replay, learner, |shard, networks, random| {
+                shard.critics(networks, noise, weight, random);
             })?;
         if !step.is_multiple_of(own.policy_delay) {
             return Ok(losses);
@@ -101,14 +82,10 @@ impl OffPolicy for Td3 {
 
         // The actor, towards actions that the first critic values now; then the targets.
         let delayed = (step, own.policy_delay);
-        learned.step_actor(settings, delayed, &mut losses, learner, |shard, networks| {
+        networks.step_actor(settings, delayed, &mut losses, learner, |shard, networks| {
             shard.actor(&networks.actor, &networks.critics[0], weight);
         });
-        let state = &mut learner.state;
-        learned.step_targets(settings.replay.tau, state);
-        let targets = &mut state.extra[learned.target_actor_at()];
-        follow(targets, settings.replay.tau, &state.params[..targets.len()]);
-        target_actor.load(targets);
+        networks.step_targets(settings.replay.tau, &mut learner.state);
         Ok(losses)
     }
 
@@ -133,15 +110,16 @@ impl Shard<()> {
     fn critics(
         &mut self,
         networks: &ActorCritic,
-        target_actor: &Mlp,
         (deviation, bound): (f32, f32),
         weight: f32,
         mut random: Random,
     ) {
         let rows = &mut self.rows;
         self.action.clear();
-        self.action
-            .extend_from_slice(target_actor.forward(&rows.next_obs, &mut rows.actor));
+        if let Some(target_actor) = &networks.target_actor {
+            self.action
+                .extend_from_slice(target_actor.forward(&rows.next_obs, &mut rows.actor));
+        }
         for x in &mut self.action {
             let noise = (deviation * random.normal() as f32).clamp(-bound, bound);
             *x = (libm::tanhf(*x) + noise).clamp(-1.0, 1.0);
@@ -183,16 +161,18 @@ impl Shard<()> {
 }
 
 impl HasActor for Td3 {
+    type Buffers = ();
+
     /// The actor's actions with noise.
     fn explore<'n>(
         settings: &Td3Settings,
-        networks: &'n mut Networks,
+        networks: &'n mut Self::Networks,
         obs: &[f32],
         random: &mut Random,
     ) -> &'n [f32] {
         let ActorCriticLearner {
             networks, run, action, ..
-        } = &mut networks.learned;
+        } = networks;
         let outputs = networks.actor.forward(obs, run);
         action.clear();
         action.extend(outputs.iter().map(|output| {
@@ -200,13 +180,5 @@ impl HasActor for Td3 {
             (libm::tanhf(*output) + noise).clamp(-1.0, 1.0)
         }));
         action
-    }
-
-    fn take_actor(networks: &mut Networks, params: &[f32], anew: bool, state: &mut TrainState) {
-        networks.learned.take_actor(params, anew, state);
-        if anew {
-            networks.target_actor.load(params);
-            state.extra[networks.learned.target_actor_at()].copy_from_slice(params);
-        }
     }
 }

@@ -58,7 +58,8 @@ fn a_failing_device_is_skipped() {
         (Device::Cuda, failing()),
         (Device::Cpu, model(&architecture, Precision::F32)),
     ];
-    let (chosen, _) = device::fastest(|| Algorithm::new(&settings), &spec, available, &context).unwrap();
+    let (chosen, _) =
+        device::fastest(&|| Ok(Box::new(Algorithm::new(&settings))), &spec, available, &context).unwrap();
     assert_eq!(chosen, Device::Cpu);
     let log = std::mem::take(&mut *lines.0.lock().unwrap());
     assert_eq!(log[0], "device: cuda is skipped: out of memory");
@@ -66,7 +67,7 @@ fn a_failing_device_is_skipped() {
     assert_eq!(log[2], "device: cpu is selected");
     assert!(
         device::fastest(
-            || Algorithm::new(&settings),
+            &|| Ok(Box::new(Algorithm::new(&settings))),
             &spec,
             vec![(Device::Cuda, failing())],
             &context
@@ -99,7 +100,7 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
         scratch: &scratch,
         context: &context,
     };
-    let err = train(Algorithm::new(&settings), job).unwrap_err();
+    let err = train(&mut Algorithm::new(&settings), job).unwrap_err();
     assert_eq!(err.message, "the device failed at step 512 (update 3): out of memory");
     assert_eq!(saved(&scratch).step, 512);
 }

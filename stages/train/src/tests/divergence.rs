@@ -95,7 +95,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
         scratch: &scratch,
         context: &context,
     };
-    let err = train(Algorithm::new(&settings), job).unwrap_err();
+    let err = train(&mut Algorithm::new(&settings), job).unwrap_err();
     // Step 100 of 8 environments lies in the fourth rollout of 32, which learns from step 768 on.
     assert!(
         err.message.contains("diverged at step 768 (update 4, epoch 1)"),

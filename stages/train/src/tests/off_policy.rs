@@ -263,7 +263,7 @@ fn a_round_allocates_nothing_per_step() {
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
-    let mut sac = FromReplay::<crate::sac::algorithm::Sac>::new(&settings);
+    let mut sac = FromReplay::<crate::sac::algorithm::Sac>::new(&settings, settings.common.training.n_envs);
     let mut learner = Learner::trial(&mut sac, env, model).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let counted = pool.install(|| {
@@ -286,7 +286,7 @@ fn after_a_round<A: OffPolicy>(
     settings: &OffPolicySettings<A>,
     model: impl Fn(&Architecture) -> Box<dyn Model>,
 ) -> TrainState {
-    let mut algorithm = FromReplay::new(settings);
+    let mut algorithm = FromReplay::new(settings, settings.common.training.n_envs);
     let options = OpenOptions::train(algorithm.common().training.n_envs, 1);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let model = model(&algorithm.common().network.architecture(env.spec()).unwrap());
@@ -367,16 +367,16 @@ fn devices_are_compared_by_learning() {
             stages_policy::model(&architecture, stages_policy::Precision::F32),
         ),
     ];
-    let make = || FromReplay::<crate::sac::algorithm::Sac>::new(&settings);
-    crate::device::fastest(make, env.spec(), available, &context).unwrap();
+    let make = || Ok(Box::new(FromReplay::new(&settings, 1)) as Box<dyn crate::learner::Algorithm>);
+    crate::device::fastest(&make, env.spec(), available, &context).unwrap();
     let log = lines.0.lock().unwrap();
     let speed = |line: &str| line.split(' ').nth_back(1).unwrap().parse::<f64>().unwrap();
     assert!(speed(&log[0]) > 0.0 && speed(&log[1]) > 0.0, "{log:?}");
     // Two gradient steps in each of two rounds.
-    let mut sac = make();
+    let mut sac = make().unwrap();
     sac.shorten_trial();
     let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
-    let mut learner = Learner::trial(&mut sac, env, model).unwrap();
+    let mut learner = Learner::trial(&mut *sac, env, model).unwrap();
     learner.minibatch_limit = 2;
     for round in 1..=2 {
         sac.update(&mut learner).unwrap();
