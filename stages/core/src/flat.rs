@@ -15,7 +15,7 @@ pub trait FlatSettings: Default {
     /// The struct's name.
     const NAME: &'static str;
     /// The known keys, in the order of declaration, with those of flattened fields in their places.
-    const KEYS: &'static [&'static str];
+    fn keys() -> &'static [&'static str];
 
     /// Reads the value of a key, if the key is known.
     ///
@@ -73,10 +73,13 @@ macro_rules! flat_settings {
 
         impl $crate::flat::FlatSettings for $name {
             const NAME: &'static str = stringify!($name);
-            const KEYS: &'static [&'static str] = {
-                const PARTS: &[&[&str]] = &[$($crate::flat_field!(@keys $field $ty; $([$($attr)*])*)),*];
-                &$crate::flat::concat::<{ $crate::flat::len(PARTS) }>(PARTS)
-            };
+
+            fn keys() -> &'static [&'static str] {
+                static KEYS: ::std::sync::LazyLock<Vec<&str>> = ::std::sync::LazyLock::new(|| {
+                    [$($crate::flat_field!(@keys $field $ty; $([$($attr)*])*)),*].concat()
+                });
+                &KEYS
+            }
 
             fn accept<'de, A: ::serde::de::MapAccess<'de>>(
                 &mut self,
@@ -94,13 +97,13 @@ macro_rules! flat_settings {
 #[macro_export]
 macro_rules! flat_field {
     (@keys $field:ident $ty:ty; [serde(flatten)] $($rest:tt)*) => {
-        <$ty as $crate::flat::FlatSettings>::KEYS
+        <$ty as $crate::flat::FlatSettings>::keys()
     };
     (@keys $field:ident $ty:ty; [$($other:tt)*] $($rest:tt)*) => {
         $crate::flat_field!(@keys $field $ty; $($rest)*)
     };
     (@keys $field:ident $ty:ty;) => {
-        &[stringify!($field)]
+        &[stringify!($field)][..]
     };
     (@accept $field:ident $this:ident $key:ident $map:ident; [serde(flatten)] $($rest:tt)*) => {
         $crate::flat::FlatSettings::accept(&mut $this.$field, $key, $map)?
@@ -121,7 +124,7 @@ macro_rules! flat_field {
 /// # Errors
 /// An unknown key, or a value that does not fit.
 pub fn deserialize<'de, T: FlatSettings, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_struct(T::NAME, T::KEYS, SettingsVisitor(PhantomData))
+    deserializer.deserialize_struct(T::NAME, T::keys(), SettingsVisitor(PhantomData))
 }
 
 struct SettingsVisitor<T>(PhantomData<T>);
@@ -137,7 +140,7 @@ impl<'de, T: FlatSettings> Visitor<'de> for SettingsVisitor<T> {
         let mut settings = T::default();
         while let Some(key) = map.next_key::<String>()? {
             if !settings.accept(&key, &mut map)? {
-                return Err(A::Error::unknown_field(&key, T::KEYS));
+                return Err(A::Error::unknown_field(&key, T::keys()));
             }
         }
         Ok(settings)
@@ -155,33 +158,6 @@ pub fn put_defaults<T: Serialize + Default>(schema: &mut Schema) {
             *property = default.clone();
         }
     }
-}
-
-/// The number of keys in all parts.
-#[doc(hidden)]
-pub const fn len(parts: &[&[&str]]) -> usize {
-    let (mut len, mut part) = (0, 0);
-    while part < parts.len() {
-        len += parts[part].len();
-        part += 1;
-    }
-    len
-}
-
-/// The keys of all parts, `N` in number.
-#[doc(hidden)]
-pub const fn concat<const N: usize>(parts: &[&[&'static str]]) -> [&'static str; N] {
-    let (mut keys, mut len, mut part) = ([""; N], 0, 0);
-    while part < parts.len() {
-        let mut key = 0;
-        while key < parts[part].len() {
-            keys[len] = parts[part][key];
-            len += 1;
-            key += 1;
-        }
-        part += 1;
-    }
-    keys
 }
 
 #[cfg(test)]

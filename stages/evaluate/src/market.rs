@@ -37,6 +37,14 @@ pub(crate) struct Layout {
 /// The name of a column of numbers, and the number for an account.
 pub(crate) type Column<S> = (&'static str, fn(&<S as Simulator>::Ledger) -> f64);
 
+/// The columns of the listed fields of a ledger, by their names; counts are cast: `lines as f64`.
+macro_rules! ledger_columns {
+    ($ledger:ident: $($field:ident $(as $float:ident)?),+) => {
+        [$((stringify!($field), (|ledger| ledger.$field $(as $float)?) as fn(&$ledger) -> f64)),+]
+    };
+}
+pub(crate) use ledger_columns;
+
 /// A market that is evaluated: what its accounts are measured by, and what a policy is compared with.
 pub(crate) trait Market: Simulator {
     /// The record of a step that is kept beside the accounts before and after it.

@@ -1,6 +1,6 @@
 //! Evaluation on `env/options`.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table};
+use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
 use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
@@ -127,24 +127,14 @@ impl Market for OptionsSimulator {
     };
 
     fn columns(_: &OptionsEnv) -> Vec<Column<Self>> {
-        vec![
-            ("underlying", |l| l.underlying),
-            ("nav", |l| l.nav),
-            ("liquidation_value", |l| l.liquidation_value),
-            ("cash", |l| l.cash),
-            ("units", |l| l.units),
-            ("delta", |l| l.delta),
-            ("gamma", |l| l.gamma),
-            ("vega", |l| l.vega),
-            ("theta", |l| l.theta),
-            ("margin", |l| l.margin),
-            ("lines", |l| l.lines as f64),
-            ("model_marks", |l| l.model_marks as f64),
-            ("costs", costs),
-            ("spread_cost", |l| l.spread_cost),
-            ("interest", |l| l.interest),
-            ("traded_value", |l| l.traded_value),
+        let costs: Column<Self> = ("costs", costs);
+        [
+            &ledger_columns!(Ledger: underlying, nav, liquidation_value, cash, units, delta, gamma, vega, theta,
+                margin, lines as f64, model_marks as f64)[..],
+            &[costs],
+            &ledger_columns!(Ledger: spread_cost, interest, traded_value),
         ]
+        .concat()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Evaluation on `env/stocks`.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table};
+use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
 use crate::market_backtest::{Backtest, Compared};
 use crate::oracle::Oracle;
 use crate::performance::{Returns, step_return};
@@ -8,8 +8,18 @@ use crate::portfolio_rules::PortfolioRule;
 use crate::regression::regress;
 use datasets::SnapshotTime;
 use stages_core::StageError;
-use stages_env::stocks::{BASELINES, HedgeLedger, Ledger, Rules, StocksEnv, StocksSimulator, Target};
+use stages_env::stocks::{BASELINES, Ledger, Rules, StocksEnv, StocksSimulator, Target};
 use stages_env::{BaselineName, BatchEnv as _, Step};
+
+/// The columns of the listed fields of the hedge, 0 without a hedge.
+macro_rules! hedge_fields {
+    ($($field:ident),+) => {
+        [$((
+            concat!("hedge_", stringify!($field)),
+            (|ledger| ledger.hedge.map_or(0.0, |hedge| hedge.$field)) as fn(&Ledger) -> f64,
+        )),+]
+    };
+}
 
 /// The profit of a step by the lines of the hedge; `None` without a hedge.
 fn hedge_lines(before: &Ledger, after: &Ledger) -> Option<[f64; 5]> {
@@ -208,48 +218,30 @@ impl Market for StocksSimulator {
     };
 
     fn columns(env: &StocksEnv) -> Vec<Column<Self>> {
-        let mut columns: Vec<Column<Self>> = vec![
-            ("nav", |l| l.nav),
-            ("cash", |l| l.cash),
-            ("gross", |l| l.gross),
-            ("net", |l| l.net),
-            ("concentration", |l| l.concentration),
-            ("positions", |l| l.positions as f64),
-            ("costs", Ledger::costs),
-            ("commission", |l| l.commission),
-            ("spread_cost", |l| l.spread_cost),
-            ("impact_cost", |l| l.impact_cost),
-            ("borrow_cost", |l| l.borrow_cost),
-            ("interest", |l| l.interest),
-            ("debit_interest", |l| l.debit_interest),
-            ("dividends", |l| l.dividends),
-            ("delisting_loss", |l| l.delisting_loss),
-            ("traded_value", |l| l.traded_value),
-            ("trades", |l| f64::from(l.trades)),
-            ("refused", |l| f64::from(l.refused)),
-            ("reduced", |l| f64::from(l.reduced)),
-            ("liquidations", |l| f64::from(l.liquidations)),
-        ];
+        let costs: Column<Self> = ("costs", Ledger::costs);
+        let mut columns = [
+            &ledger_columns!(Ledger: nav, cash, gross, net, concentration, positions as f64)[..],
+            &[costs],
+            &ledger_columns!(Ledger: commission, spread_cost, impact_cost, borrow_cost, interest,
+                debit_interest, dividends, delisting_loss, traded_value, trades as f64, refused as f64,
+                reduced as f64, liquidations as f64),
+        ]
+        .concat();
         if env.common().hedges {
-            columns.extend([
-                ("hedge_units", (|l| hedge(l, |h| h.units)) as fn(&Ledger) -> f64),
-                ("hedge_value", |l| hedge(l, |h| h.value)),
-                ("hedge_exposure", |l| hedge(l, |h| h.exposure)),
-                ("hedge_gains", |l| hedge(l, |h| h.gains)),
-                ("hedge_dividends", |l| hedge(l, |h| h.dividends)),
-                ("hedge_borrow_cost", |l| hedge(l, |h| h.borrow_cost)),
-                ("hedge_commission", |l| hedge(l, |h| h.commission)),
-                ("hedge_spread_cost", |l| hedge(l, |h| h.spread_cost)),
-                ("hedge_traded_value", |l| hedge(l, |h| h.traded_value)),
-            ]);
+            columns.extend(hedge_fields!(
+                units,
+                value,
+                exposure,
+                gains,
+                dividends,
+                borrow_cost,
+                commission,
+                spread_cost,
+                traded_value
+            ));
         }
         columns
     }
-}
-
-/// A line of the hedge; 0 without a hedge.
-fn hedge(ledger: &Ledger, of: fn(&HedgeLedger) -> f64) -> f64 {
-    ledger.hedge.as_ref().map_or(0.0, of)
 }
 
 /// Trades to the weights that `weights` gives for environment i; holds where it gives none.

@@ -1,6 +1,6 @@
 //! Evaluation on `env/table`: with a price, like that over any market; with columns of rewards, by episodes.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table};
+use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
 use crate::market_backtest::{self, Backtest, Compared, Evaluation};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
@@ -93,13 +93,7 @@ impl Market for TableSimulator {
     };
 
     fn columns(_: &TableEnv) -> Vec<Column<Self>> {
-        vec![
-            ("nav", |l| l.nav),
-            ("costs", |l| l.costs),
-            ("turnover", |l| l.turnover),
-            ("net", |l| l.net),
-            ("gross", |l| l.gross),
-        ]
+        ledger_columns!(Ledger: nav, costs, turnover, net, gross).to_vec()
     }
 }
 

@@ -20,8 +20,6 @@ pub(crate) struct Checkpointer {
     /// The last snapshot whose parameters have given a finite loss and gradient: the step of Adam before a
     /// later snapshot may have spoiled its parameters.
     good: Option<Arc<TrainState>>,
-    /// A snapshot that is no longer needed, whose memory is reused.
-    spare: Option<Arc<TrainState>>,
     diverged: bool,
     writer: Writer,
     written: Instant,
@@ -36,7 +34,6 @@ impl Checkpointer {
             snapshot: Arc::new(state.clone()),
             snapshot_at: now,
             good: None,
-            spare: None,
             diverged: false,
             writer: Writer::new(folder)?,
             written: now,
@@ -56,13 +53,7 @@ impl Checkpointer {
     /// Takes a snapshot at the start of an update, and begins to write it in the background, if it is time.
     pub(crate) fn snapshot(&mut self, state: &mut TrainState, env: &dyn BatchEnv) {
         state.env = env.save();
-        self.snapshot = match self.spare.take().map(Arc::try_unwrap) {
-            Some(Ok(mut spare)) => {
-                spare.copy_from(state);
-                Arc::new(spare)
-            }
-            _ => Arc::new(state.clone()),
-        };
+        self.snapshot = Arc::new(state.clone());
         self.snapshot_at = Instant::now();
         if self.written.elapsed() >= self.interval && self.writer.offer(&self.snapshot) {
             self.written = Instant::now();
@@ -71,9 +62,7 @@ impl Checkpointer {
 
     /// Records that the present snapshot's parameters have given a finite loss and gradient.
     pub(crate) fn mark_good(&mut self) {
-        if !self.good.as_ref().is_some_and(|good| Arc::ptr_eq(good, &self.snapshot)) {
-            self.spare = self.good.replace(self.snapshot.clone());
-        }
+        self.good = Some(self.snapshot.clone());
     }
 
     /// Records that the present snapshot's parameters have diverged, and names the checkpoint that will

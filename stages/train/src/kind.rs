@@ -142,8 +142,8 @@ impl TrainSettings for ImitationSettings {
 /// Declares stage kinds by configuration and checked settings.
 macro_rules! kinds {
     ($(
-        $kind:ident($config:ty, $inputs:expr, $nondeterministic:expr): $name:literal, version $version:literal,
-            $about:literal;
+        $kind:ident($config:ty, $inputs:expr, $nondeterministic:expr):
+            $name:literal, version $version:literal, $about:literal;
     )*) => {$(
         #[doc = concat!("The stage kind `", $name, "`.")]
         pub struct $kind;

@@ -254,9 +254,8 @@ impl<'a> Learner<'a> {
     ) {
         let (instructions, state) = (InstructionSet::detect(), &mut self.state);
         state.optimiser_steps += 1;
-        // PyTorch's clip_grad_norm_.
-        let clip = (max_grad_norm / (self.norm + 1e-6)).min(1.0);
-        elementwise::scale(instructions, &mut self.gradient, clip as f32);
+        let clip = optimiser::clip(self.norm, max_grad_norm);
+        elementwise::scale(instructions, &mut self.gradient, clip);
         let (rate, alpha, epsilon) = (learning_rate as f32, alpha as f32, epsilon as f32);
         let (params, squares) = (&mut state.params, &mut state.second_moment);
         elementwise::rms_prop(instructions, rate, alpha, epsilon, params, &self.gradient, squares);

@@ -28,6 +28,26 @@ pub fn norm(gradient: &[f32]) -> f64 {
     sums.iter().sum::<f64>().sqrt()
 }
 
+/// Step number `step` (from 1) of Adam (Kingma and Ba, 2015), with the usual decay of its moments.
+pub(crate) fn adam_step(step: u64, learning_rate: f64, gradient_scale: f32, epsilon: f32) -> AdamStep {
+    let t = step as f64;
+    AdamStep {
+        gradient_scale,
+        rate: (learning_rate / (1.0 - libm::pow(BETA1, t))) as f32,
+        second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(BETA2, t))) as f32,
+        beta1: BETA1 as f32,
+        beta2: BETA2 as f32,
+        epsilon,
+        // Units of ReLU that no row of a batch reaches have no gradient.
+        least: 1e-30,
+    }
+}
+
+/// The factor that scales a gradient of norm `norm` down to `max_norm`, as PyTorch's clip_grad_norm_ does.
+pub(crate) fn clip(norm: f64, max_norm: f64) -> f32 {
+    (max_norm / (norm + 1e-6)).min(1.0) as f32
+}
+
 /// Updates the parameters by Adam's step number `step` (from 1), with the gradient of norm `norm` scaled down
 /// to `max_norm`.
 pub fn update(
@@ -39,19 +59,7 @@ pub fn update(
     m: &mut [f32],
     v: &mut [f32],
 ) {
-    // PyTorch's clip_grad_norm_.
-    let scale = (max_norm / (norm + 1e-6)).min(1.0);
-    let t = step as f64;
-    let coefficients = AdamStep {
-        gradient_scale: scale as f32,
-        rate: (learning_rate / (1.0 - libm::pow(BETA1, t))) as f32,
-        second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(BETA2, t))) as f32,
-        beta1: BETA1 as f32,
-        beta2: BETA2 as f32,
-        epsilon: EPSILON,
-        // Dead units of ReLU have no gradient.
-        least: 1e-30,
-    };
+    let coefficients = adam_step(step, learning_rate, clip(norm, max_norm), EPSILON);
     let instructions = InstructionSet::detect();
     if params.len() <= 4 * CHUNK {
         adam(instructions, coefficients, params, gradient, m, v);

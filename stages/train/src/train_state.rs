@@ -1,11 +1,12 @@
 //! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
 use crate::running_mean_std::{CLIP, RunningMeanStd};
-use crate::selection::{Best, Judged, Selection};
-use rayon::prelude::*;
+use crate::selection::{Best, Judged, Selected, Selection};
+use stages_core::StageError;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
+use stages_policy::{Architecture, Policy};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -138,6 +139,32 @@ impl TrainState {
         (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
     }
 
+    /// The policy that the training hands on, trained by `kind`: the best in validation, or else the last.
+    pub(crate) fn policy(
+        &self,
+        kind: &str,
+        spec: &EnvSpec,
+        architecture: &Architecture,
+    ) -> Result<Policy, StageError> {
+        let (normalisation, params) = match &self.selection.best {
+            Some(best) => (&best.normalisation, &best.params),
+            None => (&self.statistics.normalisation, &self.params),
+        };
+        // Critics come after the policy.
+        let params = params[..architecture.num_params()].to_vec();
+        Policy::new(kind, spec, architecture, normalisation.clone(), params)
+    }
+
+    /// The choice of that policy by the metric `by`, if validation made it.
+    pub(crate) fn selected(&self, by: &'static str) -> Option<Selected> {
+        self.selection.best.as_ref().map(|best| Selected {
+            step: best.step,
+            of: self.step,
+            by,
+            value: best.value,
+        })
+    }
+
     /// Compares validated policies with the best one so far. The first is the present policy.
     pub(crate) fn select(&mut self, judged: Vec<Judged>) {
         self.selection.since += 1;
@@ -185,61 +212,7 @@ impl Statistics {
     }
 }
 
-/// The number of floats that one thread copies.
-const COPIED: usize = 1 << 16;
-
 impl TrainState {
-    /// Copies `from`, reusing this state's memory.
-    pub(crate) fn copy_from(&mut self, from: &Self) {
-        let Self {
-            step,
-            update,
-            optimiser_steps,
-            episodes,
-            params,
-            first_moment,
-            second_moment,
-            env,
-            obs,
-            mask,
-            episode_start,
-            state,
-            extra,
-            returns,
-            lengths,
-            recent,
-            statistics,
-            discounted,
-            metrics,
-            selection,
-        } = from;
-        (self.step, self.update) = (*step, *update);
-        (self.optimiser_steps, self.episodes) = (*optimiser_steps, *episodes);
-        for (to, from) in [
-            (&mut self.params, params),
-            (&mut self.first_moment, first_moment),
-            (&mut self.second_moment, second_moment),
-        ] {
-            to.resize(from.len(), 0.0);
-            to.par_chunks_mut(COPIED)
-                .zip(from.par_chunks(COPIED))
-                .for_each(|(to, from)| to.copy_from_slice(from));
-        }
-        self.env.clone_from(env);
-        self.obs.clone_from(obs);
-        self.mask.clone_from(mask);
-        self.episode_start.clone_from(episode_start);
-        self.state.clone_from(state);
-        self.extra.clone_from(extra);
-        self.returns.clone_from(returns);
-        self.lengths.clone_from(lengths);
-        self.recent.clone_from(recent);
-        self.statistics.clone_from(statistics);
-        self.discounted.clone_from(discounted);
-        self.metrics.clone_from(metrics);
-        self.selection.clone_from(selection);
-    }
-
     /// True if a saved state has the sizes of a fresh one.
     pub(crate) fn fits(&self, fresh: &Self) -> bool {
         let sizes = |state: &Self| {

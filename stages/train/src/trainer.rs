@@ -104,32 +104,14 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
     }
     let state = &learner.state;
     metrics::report_time(context, state.step, &learner.timer);
-    let best = state.selection.best.as_deref();
-    let selected = validation.as_ref().zip(best).map(|(validation, best)| Selected {
-        step: best.step,
-        of: state.step,
-        by: validation.config.selects_by(),
-        value: best.value,
-    });
+    let selected = validation.and_then(|validation| state.selected(validation.config.selects_by()));
     if let Some(Selected { step, of, by, value }) = &selected {
         context.log(format!(
             "the policy of step {step} of {of} is the best in validation: {by} {value:.4}"
         ));
     }
-    let (normalisation, params) = match best {
-        Some(best) => (&best.normalisation, &best.params),
-        None => (&state.statistics.normalisation, &state.params),
-    };
-    let params = params[..learner.model.architecture().num_params()].to_vec();
-    let policy = Policy::new(
-        kind,
-        learner.env.spec(),
-        learner.model.architecture(),
-        normalisation.clone(),
-        params,
-    )?;
     Ok(Trained {
-        policy,
+        policy: state.policy(kind, learner.env.spec(), learner.model.architecture())?,
         metrics: state.metrics.clone(),
         train_state,
         data,

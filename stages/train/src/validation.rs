@@ -10,7 +10,7 @@ use crate::validation_config::ValidationConfig;
 use cache::{Artifact, Store};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
-use stages_env::{ActionBuffer, BatchEnv, Normalisation, OpenOptions, Split, Step, StepBuffers};
+use stages_env::{ActionBuffer, BatchEnv, Normalisation, OpenOptions, Split, Step};
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Observed, Output, choose};
 
@@ -147,20 +147,19 @@ impl Validation {
     fn play(&mut self, learner: &mut Learner) -> Result<Vec<Episode>, StageError> {
         let each = self.envs[0].num_envs();
         let (n, spec) = (2 * each, self.envs[0].spec());
-        let (d, m) = (spec.obs_dim(), spec.action_space.mask_len());
         let space = spec.action_space.clone();
         let head = learner.model.architecture().head.clone();
         let a = head.num_outputs();
-        let mut step = Step::new(spec, n);
-        for (env, out) in self.envs.iter_mut().zip(halves(&mut step, each, d, m)) {
+        let mut obs = vec![0.0; n * spec.obs_dim()];
+        let mut steps = [Step::new(spec, each), Step::new(spec, each)];
+        for (env, step) in self.envs.iter_mut().zip(&mut steps) {
             env.restore(&self.first).map_err(|err| {
                 StageError::new(format!("the validation's environments do not start again: {err}"))
             })?;
-            env.reset(out);
+            env.reset(step.buffers());
         }
         let mut state = vec![0.0; n * learner.model.architecture().state_len()];
         let mut start = vec![true; n];
-        let mut obs = vec![0.0; n * d];
         let every_choice = vec![true; n * a];
         let mut actions = [ActionBuffer::new(&space, each), ActionBuffer::new(&space, each)];
         let mut output = Output::default();
@@ -176,14 +175,13 @@ impl Validation {
                 self.envs[1].observe_candidates(&mut part);
                 candidates.append(&part);
             }
-            let statistics = &learner.state.statistics;
-            let normalised = statistics.normalisation.is_some();
-            if normalised {
-                statistics.normalise(&step.obs, &mut obs);
-            }
+            let raw = steps.each_ref().map(|step| step.obs.as_slice()).concat();
+            obs.copy_from_slice(&raw);
+            learner.state.statistics.normalise(&raw, &mut obs);
+            let mask = steps.each_ref().map(|step| step.action_mask.as_slice()).concat();
             let input = Observed {
-                obs: if normalised { &obs } else { &step.obs },
-                mask: if m == 0 { &every_choice } else { &step.action_mask },
+                obs: &obs,
+                mask: if mask.is_empty() { &every_choice } else { &mask },
                 episode_start: &start,
                 candidates: takes_candidates.then_some(&candidates),
             };
@@ -192,14 +190,14 @@ impl Validation {
             let [greedy, drawn] = &mut actions;
             choose::actions(&head, &space, outputs, 0, None, greedy);
             choose::actions(&head, &space, outputs, each, Some(&mut random), drawn);
-            let parts = halves(&mut step, each, d, m);
-            for ((env, out), actions) in self.envs.iter_mut().zip(parts).zip(&actions) {
-                env.step(actions.as_actions(), out)?;
+            for ((env, step), actions) in self.envs.iter_mut().zip(&mut steps).zip(&actions) {
+                env.step(actions.as_actions(), step.buffers())?;
             }
             for (i, episode) in episodes.iter_mut().enumerate() {
-                start[i] = step.terminated[i] || step.truncated[i];
+                let (step, at) = (&steps[i / each], i % each);
+                start[i] = step.terminated[at] || step.truncated[at];
                 if !episode.over {
-                    episode.rewards += f64::from(step.reward[i]);
+                    episode.rewards += f64::from(step.reward[at]);
                     episode.length += 1.0;
                     episode.over = start[i];
                 }
@@ -223,34 +221,4 @@ fn metrics(played: &[Episode]) -> Vec<Metric> {
         metrics.push((mean, Some(rewards / steps)));
     }
     metrics
-}
-
-/// The buffers of the first `each` environments and those of the others, for observations of `d` elements and
-/// masks of `m`.
-fn halves(step: &mut Step, each: usize, d: usize, m: usize) -> [StepBuffers<'_>; 2] {
-    let all = step.buffers();
-    let (obs, reward) = (all.obs.split_at_mut(each * d), all.reward.split_at_mut(each));
-    let (terminated, truncated) = (all.terminated.split_at_mut(each), all.truncated.split_at_mut(each));
-    let (final_obs, action_mask) = (
-        all.final_obs.split_at_mut(each * d),
-        all.action_mask.split_at_mut(each * m),
-    );
-    [
-        StepBuffers {
-            obs: obs.0,
-            reward: reward.0,
-            terminated: terminated.0,
-            truncated: truncated.0,
-            final_obs: final_obs.0,
-            action_mask: action_mask.0,
-        },
-        StepBuffers {
-            obs: obs.1,
-            reward: reward.1,
-            terminated: terminated.1,
-            truncated: truncated.1,
-            final_obs: final_obs.1,
-            action_mask: action_mask.1,
-        },
-    ]
 }

@@ -2,7 +2,6 @@
 
 use super::population::{Population, Trained};
 use super::settings::PbtConfig;
-use crate::selection::Selected;
 use crate::settings::Common;
 use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS};
 use crate::{metrics, warm_start};
@@ -90,20 +89,9 @@ fn store(
         state,
         metrics: population,
     } = trained;
-    let selected = state.selection.best.as_ref().map(|best| Selected {
-        step: best.step,
-        of: state.step,
-        by: common.training.validation.selects_by(),
-        value: best.value,
-    });
-    let (normalisation, params) = match &state.selection.best {
-        Some(best) => (&best.normalisation, &best.params),
-        None => (&state.statistics.normalisation, &state.params),
-    };
-    // Critics come after the policy.
-    let params = params[..architecture.num_params()].to_vec();
+    let selected = state.selected(common.training.validation.selects_by());
     let trainer = config.trainer.name();
-    let result = Policy::new(trainer, env.spec(), &architecture, normalisation.clone(), params)?;
+    let result = state.policy(trainer, env.spec(), &architecture)?;
     let told = &rounds[rounds.len() - 1][best];
     let mut policy_meta = json!({
         "kind": trainer,

@@ -1,6 +1,7 @@
 //! The networks of trainers that learn from a replay buffer: sums of shards' gradients, steps of Adam, and
 //! target networks.
 
+use crate::optimiser::{adam_step, clip};
 use crate::train_state::TrainState;
 use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
@@ -10,6 +11,9 @@ use std::ops::Range;
 
 /// The number of parameters that one task updates.
 const CHUNK: usize = 1 << 14;
+
+/// PyTorch's epsilon of Adam.
+const EPSILON: f32 = 1e-8;
 
 /// The least number of rows of a shard of a batch.
 const ROWS: usize = 128;
@@ -42,22 +46,6 @@ impl<'a> Learned<'a> {
     }
 }
 
-/// Step number `step` (from 1) of Adam with PyTorch's defaults.
-fn adam_step(step: u64, learning_rate: f64, gradient_scale: f32) -> AdamStep {
-    let (beta1, beta2) = (0.9, 0.999);
-    let t = step as f64;
-    AdamStep {
-        gradient_scale,
-        rate: (learning_rate / (1.0 - libm::pow(beta1, t))) as f32,
-        second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(beta2, t))) as f32,
-        beta1: beta1 as f32,
-        beta2: beta2 as f32,
-        epsilon: 1e-8,
-        // Units of ReLU that no row of a batch reaches have no gradient.
-        least: 1e-30,
-    }
-}
-
 /// A bound on a gradient's norm.
 pub(crate) struct Clip<'a> {
     pub max_norm: f64,
@@ -71,7 +59,7 @@ pub(crate) fn learn<'g>(
     (step, learning_rate): (u64, f64),
     shards: usize,
     of_shard: impl Fn(usize) -> &'g [f32] + Sync,
-    clip: Option<Clip>,
+    bound: Option<Clip>,
     gradient: &mut [f32],
     learned: Learned,
 ) {
@@ -100,9 +88,9 @@ pub(crate) fn learn<'g>(
     let Some(Clip {
         max_norm,
         squares: parts,
-    }) = clip
+    }) = bound
     else {
-        chunks(learned, gradient, adam_step(step, learning_rate, 1.0), true);
+        chunks(learned, gradient, adam_step(step, learning_rate, 1.0, EPSILON), true);
         return;
     };
     parts.resize(gradient.len().div_ceil(CHUNK), 0.0);
@@ -115,8 +103,8 @@ pub(crate) fn learn<'g>(
             squares(instructions, sum, part);
         });
     let norm = parts.iter().sum::<f64>().sqrt();
-    let scale = (max_norm / (norm + 1e-6)).min(1.0);
-    chunks(learned, gradient, adam_step(step, learning_rate, scale as f32), false);
+    let scale = clip(norm, max_norm);
+    chunks(learned, gradient, adam_step(step, learning_rate, scale, EPSILON), false);
 }
 
 /// Moves target parameters towards `params` by the share `tau`.

@@ -2,7 +2,7 @@
 //! for reinforcement learning", 2018).
 
 use super::shaping::order;
-use super::{Distribution, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, adam_step, sums};
 
 /// The share of the pairs from which the strategy learns.
 const ELITE_RATIO: f64 = 0.5;
@@ -35,7 +35,7 @@ impl Strategy for Ars {
             .map(|&k| (k, ((plus[k] - minus[k]) * by) as f32, 0.0))
             .collect();
         let (gradient, _) = sums(generation, &weights, distribution.mean.len(), false);
-        optimiser::step(generation.learning_rate, &gradient, distribution);
+        adam_step(generation.learning_rate, &gradient, distribution);
     }
 
     fn mean_std(&self, generation: &Generation, _: &[f32]) -> f64 {

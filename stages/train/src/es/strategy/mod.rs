@@ -9,7 +9,6 @@ mod ars;
 mod cma;
 mod cma_es;
 mod open_es;
-mod optimiser;
 mod pepg;
 mod sep_cma_es;
 mod shaping;
@@ -22,8 +21,10 @@ pub(crate) use open_es::OpenEs;
 pub(crate) use pepg::Pepg;
 pub(crate) use sep_cma_es::SepCmaEs;
 
+use crate::optimiser;
 use rayon::prelude::*;
 use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise::{AdamStep, adam};
 use stages_policy::population::{Noise, add_scaled, add_scaled_square};
 
 /// The present generation.
@@ -82,6 +83,17 @@ pub(crate) trait Strategy: Send + Sync {
 
     /// The mean standard deviation of a parameter.
     fn mean_std(&self, generation: &Generation, own: &[f32]) -> f64;
+}
+
+/// A step of Adam down the gradient, with optax's constants.
+fn adam_step(learning_rate: f64, gradient: &[f32], distribution: &mut Distribution) {
+    let (m, v, steps) = &mut distribution.adam;
+    **steps += 1;
+    let step = AdamStep {
+        least: 0.0,
+        ..optimiser::adam_step(**steps, learning_rate, 1.0, 1e-8)
+    };
+    adam(InstructionSet::detect(), step, distribution.mean, gradient, m, v);
 }
 
 /// The number of parameters that are summed over the population together, in the L1 cache.

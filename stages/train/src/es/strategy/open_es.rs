@@ -2,7 +2,7 @@
 //! learning", 2017).
 
 use super::shaping::centred_ranks;
-use super::{Distribution, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, adam_step, sums};
 
 /// Antithetic sampling, centred ranks and Adam: `evosax.algorithms.Open_ES`.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Strategy for OpenEs {
             .map(|(k, (plus, minus))| (k, ((plus - minus) * by) as f32, 0.0))
             .collect();
         let (gradient, _) = sums(generation, &weights, distribution.mean.len(), false);
-        optimiser::step(generation.learning_rate, &gradient, distribution);
+        adam_step(generation.learning_rate, &gradient, distribution);
     }
 
     fn mean_std(&self, generation: &Generation, _: &[f32]) -> f64 {

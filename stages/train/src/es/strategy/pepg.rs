@@ -1,7 +1,7 @@
 //! Policy gradients with parameter-based exploration (Sehnke and others, 2010).
 
 use super::shaping::centred_ranks;
-use super::{Distribution, Generation, Strategy, optimiser, sums};
+use super::{Distribution, Generation, Strategy, adam_step, sums};
 
 /// A standard deviation for each parameter, which is learned, too: `evosax.algorithms.PGPE` with Adam. The
 /// strategy's own state is these standard deviations `[n]`.
@@ -53,7 +53,7 @@ impl Strategy for Pepg {
             let new = *std - self.std_lr as f32 * *std * (square - all);
             *std = new.clamp(*std - most * *std, *std + most * *std);
         }
-        optimiser::step(generation.learning_rate, &gradient, distribution);
+        adam_step(generation.learning_rate, &gradient, distribution);
     }
 
     fn mean_std(&self, _: &Generation, own: &[f32]) -> f64 {
