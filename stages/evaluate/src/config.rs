@@ -74,9 +74,6 @@ impl BacktestConfig {
     }
 
     /// Checks all values.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         for (field, value) in [
             ("episodes", self.episodes),

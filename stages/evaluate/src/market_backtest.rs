@@ -18,9 +18,6 @@ use stages_policy::Policy;
 /// A market with the strategies that a policy is compared with.
 pub(crate) trait Compared: Market {
     /// Runs the strategies with which the policy is compared.
-    ///
-    /// # Errors
-    /// When an environment fails, or the stage is cancelled.
     fn compare(backtest: &mut Backtest<'_, Self>) -> Result<(), StageError>;
 }
 
@@ -55,9 +52,6 @@ pub(crate) struct Backtest<'a, S: Market> {
 }
 
 /// Evaluates a policy.
-///
-/// # Errors
-/// Fails when the policy does not fit the environment, an environment fails, or the stage is cancelled.
 pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let one: PortfolioEnv<S> = of.open(1)?;
     check_fits(of.policy.spec(), one.spec())?;

@@ -185,9 +185,6 @@ impl Rule {
 }
 
 /// The rules of an environment; none where it has no training data. They are found once for each environment.
-///
-/// # Errors
-/// Fails when the environment cannot be opened, or the stage is cancelled.
 pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>, StageError> {
     let trained = stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?;
     if trained.is_none_or(|ranges| ranges == 0) {
@@ -311,9 +308,6 @@ impl Search<'_> {
 
 /// The best constant rule and, where the environment has hidden regimes, the best rules of the oracle and of
 /// the filter. `env` must be over the training worlds.
-///
-/// # Errors
-/// Fails when an environment fails.
 fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
     let columns = |prefix: &str| -> Vec<usize> {
         let names = env.hidden_names().iter().enumerate();

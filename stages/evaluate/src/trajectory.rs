@@ -84,9 +84,6 @@ pub(crate) fn trajectory<S: Market>(
 }
 
 /// The table of a backtest's trajectory.
-///
-/// # Errors
-/// Fails when the backtest has no trajectory.
 pub(crate) fn read(store: &Store, artifact: &Artifact) -> Result<RecordBatch, StageError> {
     let entry = artifact
         .entry(FILE)

@@ -53,9 +53,6 @@ pub(crate) struct Continuation {
 }
 
 /// The train state of the policy `init`, for a training of the stage kind `kind` in the environments `here`.
-///
-/// # Errors
-/// When the artifact holds none, or it is of another stage kind or damaged.
 pub(crate) fn read(
     given: &Given<'_>,
     kind: &str,
@@ -116,9 +113,6 @@ impl Continuation {
     }
 
     /// The first state of a training that would begin with `fresh`.
-    ///
-    /// # Errors
-    /// When the training is not longer than the one that it continues, or normalises otherwise.
     pub(crate) fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
         let mut state = self.state;
         StageError::new(format!(

@@ -15,9 +15,6 @@ const TRIAL: usize = 2;
 /// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one
 /// on which a rollout of these sizes and the updates from it take the least time. Devices that fail are
 /// reported and skipped. `make` makes the algorithm.
-///
-/// # Errors
-/// When none is left.
 pub(crate) fn choose(
     make: &Maker<'_>,
     spec: &EnvSpec,
@@ -97,9 +94,6 @@ pub(crate) fn fastest(
 
 /// Seconds for one update, from a rollout and a few minibatches of the real one; the first update is not
 /// counted.
-///
-/// # Errors
-/// The failure of the model's device.
 fn seconds_per_update(
     algorithm: &mut dyn Algorithm,
     env: TableEnv,

@@ -35,9 +35,6 @@ pub(crate) trait TrainSettings: Send + Sync {
     }
 
     /// The algorithm at the start of a training.
-    ///
-    /// # Errors
-    /// When a resource is missing.
     fn algorithm<'a>(&'a self, means: &Means<'a>) -> Result<Box<dyn Algorithm + 'a>, StageError>;
 }
 

@@ -38,15 +38,9 @@ pub(crate) trait Algorithm {
 
     /// The statistics at the start of training on environments with observations of `obs_dim` elements, from
     /// those of the policy that it begins with, if there is one.
-    ///
-    /// # Errors
-    /// When `init` was trained with another normalisation.
     fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError>;
 
     /// Prepares the algorithm's own state at the start of training.
-    ///
-    /// # Errors
-    /// Fails when the algorithm cannot learn in the environments.
     fn start(&mut self, _spec: &EnvSpec, _state: &mut TrainState) -> Result<(), StageError> {
         Ok(())
     }
@@ -194,9 +188,6 @@ impl<'a> Learner<'a> {
     }
 
     /// Fails if the loss or its gradient is not finite; `losses` describes the loss.
-    ///
-    /// # Errors
-    /// Returns the error that training diverged, which names the last good checkpoint.
     pub(crate) fn check_finite(
         &mut self,
         loss: f64,
@@ -263,9 +254,6 @@ impl<'a> Learner<'a> {
     }
 
     /// Fails if the model's device has failed.
-    ///
-    /// # Errors
-    /// Returns the device's first failure.
     pub(crate) fn check_device(&self) -> Result<(), StageError> {
         match self.model.fault() {
             None => Ok(()),

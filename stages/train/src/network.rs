@@ -97,9 +97,6 @@ impl Network {
     }
 
     /// The network for an environment.
-    ///
-    /// # Errors
-    /// Fails when no network can take the environment's observations or actions.
     pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
         StageError::new(format!(
             "`policy_kwargs.symbols`: the states of `{}` are not symbolic",

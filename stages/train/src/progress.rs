@@ -37,9 +37,6 @@ impl<'a> Progress<'a> {
     }
 
     /// Fails if training is cancelled.
-    ///
-    /// # Errors
-    /// Then.
     pub(crate) fn check_cancelled(&self) -> Result<(), StageError> {
         self.context.check_cancelled()
     }

@@ -52,11 +52,7 @@ pub(crate) struct Job<'a> {
     pub context: &'a Context,
 }
 
-/// Trains a policy.
-///
-/// # Errors
-/// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the
-/// checkpoint cannot be written.
+/// Trains a policy. A training that is cancelled or diverges leaves a checkpoint.
 pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();

@@ -46,9 +46,6 @@ struct Episode {
 impl Validation {
     /// The validation of a training with these settings; `None` where they or the environment have none.
     /// Observations are normalised as in training.
-    ///
-    /// # Errors
-    /// When the environment cannot be opened.
     pub(crate) fn open(
         store: &Store,
         env: &Artifact,
@@ -93,9 +90,6 @@ impl Validation {
 
     /// Plays every episode under the learner's policy and under the `others` `[_, P]`, and selects; returns
     /// the metrics of the learner's.
-    ///
-    /// # Errors
-    /// When training is cancelled, or the device fails.
     pub(crate) fn validate(
         &mut self,
         learner: &mut Learner,

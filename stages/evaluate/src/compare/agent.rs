@@ -49,9 +49,6 @@ pub(super) struct Step {
 
 impl Agent {
     /// Reads the trajectory of a backtest.
-    ///
-    /// # Errors
-    /// Fails when the trajectory is not that of a policy and of cash in worlds.
     pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
@@ -149,9 +146,6 @@ pub(super) struct Common {
 impl Common {
     /// The steps that all backtests have in common: an environment whose features need earlier days begins
     /// later.
-    ///
-    /// # Errors
-    /// Fails when the backtests are of different worlds or mostly of different dates.
     pub(super) fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
         let first = agents
             .clone()
@@ -209,9 +203,6 @@ impl Common {
     }
 
     /// Checks that there is an interval over worlds.
-    ///
-    /// # Errors
-    /// Fails when there is a single world.
     pub(super) fn check_worlds(&self) -> Result<(), StageError> {
         match self.worlds {
             0 | 1 => Err(StageError::new(

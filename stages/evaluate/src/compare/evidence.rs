@@ -29,9 +29,6 @@ fn common_steps<'a>(common: &Common, agents: &'a [Agent]) -> Vec<Vec<CommonSteps
 }
 
 /// The evidence on an agent, the mean of its seeds, against another. `metrics` are those of its backtests.
-///
-/// # Errors
-/// When the backtests are of other markets over the same dates: cash earned differently.
 pub(super) fn evidence(
     common: &Common,
     agents: &[Agent],

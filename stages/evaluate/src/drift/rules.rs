@@ -116,9 +116,6 @@ fn dates(context: &Context, input: &Input) -> Result<Option<(Date, Date)>, Stage
 }
 
 /// The rules that rows break, before or now, by sample name: `quality/PORT/rule/NAME`.
-///
-/// # Errors
-/// Fails if an input has no table of data quality, or does not continue the input of the data before.
 pub(super) fn broken(context: &Context) -> Result<BTreeMap<String, Broken>, StageError> {
     let mut all = BTreeMap::new();
     for (port, port_before) in TABLES {

@@ -21,9 +21,6 @@ pub(super) struct Pair {
 const KEYS: [&str; 6] = ["symbol", "date", "snapshot", "expiry", "strike", "right"];
 
 /// All samples, by name: `feature/NAME`, `quality/PORT/…`, `fill/…`.
-///
-/// # Errors
-/// When an input cannot be read.
 pub(super) fn samples(context: &Context) -> Result<BTreeMap<String, Dated>, StageError> {
     let mut all = BTreeMap::new();
     for input in context.list("features") {
@@ -171,9 +168,6 @@ fn fills(context: &Context, input: &Input, all: &mut BTreeMap<String, Dated>) ->
 }
 
 /// Splits samples into those of the reference and of the latest dates.
-///
-/// # Errors
-/// Fails when no input has a date, or when none is left for the reference.
 pub(super) fn split(
     config: &DriftConfig,
     all: BTreeMap<String, Dated>,

@@ -58,9 +58,6 @@ impl Run {
 
 impl FoldRuns {
     /// Reads the runs from the trajectory of a backtest.
-    ///
-    /// # Errors
-    /// Fails when the trajectory is not that of a market's account.
     pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
@@ -118,9 +115,6 @@ impl FoldRuns {
 }
 
 /// The folds in order of time, and the strategies of all folds with each path joined.
-///
-/// # Errors
-/// Fails when dates overlap, or when folds have different strategies.
 pub(super) fn joined(mut folds: Vec<FoldRuns>) -> Result<(Vec<Fold>, Vec<Strategy>), StageError> {
     folds.sort_by_key(|fold| fold.ends().0);
     if let Some(pair) = folds.windows(2).find(|pair| pair[1].ends().0 <= pair[0].ends().1) {

@@ -26,9 +26,6 @@ fn returns(runs: &[Run], cash: &[Run]) -> Returns {
 
 /// The policy's measures under their plain names, those of a baseline under `baseline/NAME/`, the policy's
 /// excess over a baseline as `versus/NAME/excess_return`, and those of each fold under `fold/DATE/`.
-///
-/// # Errors
-/// Fails when there is no policy, or no baseline of cash.
 pub(super) fn measure(
     config: &WalkForwardConfig,
     folds: &[Fold],

@@ -55,10 +55,7 @@ pub struct A2cSettings {
 
 impl A2cConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<A2cSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<A2cSettings, ConfigProblem> {
         let batch_size = self.training.n_envs.saturating_mul(self.n_steps);
         let rollouts = RolloutSettings {
             n_steps: self.n_steps,

@@ -83,10 +83,7 @@ impl Dqn {
 
 impl DqnConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<DqnSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<DqnSettings, ConfigProblem> {
         let policy = &self.policy_kwargs;
         problem("net_arch", "a layer needs a size of at least 1").when(policy.net_arch.contains(&0))?;
         let head = NetworkHead::QValues {

@@ -288,10 +288,7 @@ impl ErlConfig {
     }
 
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<ErlSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<ErlSettings, ConfigProblem> {
         self.check_given()?;
         let policy = &self.policy_kwargs;
         let network = |head| policy.net_arch.network(policy.n_critics, policy.activation_fn, head);

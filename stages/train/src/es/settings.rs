@@ -131,10 +131,7 @@ pub struct EsSettings {
 
 impl EsConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<EsSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<EsSettings, ConfigProblem> {
         use Algorithm::{Ars, CmaEs, OpenEs, Pepg, SepCmaEs};
         let gradient = matches!(self.algorithm, OpenEs | Pepg | Ars);
         refuse_given!(

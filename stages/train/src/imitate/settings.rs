@@ -64,10 +64,7 @@ pub struct ImitationSettings {
 
 impl ImitateConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<ImitationSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<ImitationSettings, ConfigProblem> {
         let common = Common::checked(self.training, self.rollouts, &self.policy_kwargs)?;
         common.check_sequences("n_steps", common.rollouts.n_steps)?;
         checks::share("teacher_share", self.teacher_share.at(0.0))?;

@@ -45,10 +45,6 @@ struct File {
 }
 
 /// The policy of a file, for the environment `env`.
-///
-/// # Errors
-/// When it is no such file, of another algorithm or network, or its observations or actions are not the
-/// environment's.
 pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Policy, StageError> {
     let file = File::read(bytes, store)?;
     let (kind, architecture) = file.architecture(env)?;

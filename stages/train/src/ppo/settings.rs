@@ -111,10 +111,7 @@ pub struct PpoSettings {
 
 impl PpoConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
         let common = Common::checked(self.training, self.rollouts, &self.policy_kwargs)?;
         PpoSettings::checked(common, self.ppo, SequenceSettings::default())
     }
@@ -122,10 +119,7 @@ impl PpoConfig {
 
 impl RecurrentPpoConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
         let common = Common::checked(self.training, self.rollouts, &self.policy_kwargs)?;
         PpoSettings::checked(common, self.ppo, self.sequences)
     }
@@ -133,10 +127,7 @@ impl RecurrentPpoConfig {
 
 impl TransformerPpoConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<PpoSettings, ConfigProblem> {
         let common = Common::checked(self.training, self.rollouts, &self.policy_kwargs)?;
         PpoSettings::checked(common, self.ppo, SequenceSettings::default())
     }

@@ -75,9 +75,6 @@ pub(super) fn read_frame(bytes: &[u8], row: usize) -> Option<(u64, &[u8], &[u8])
 
 impl Journal {
     /// Opens the journal in `folder` for this training alone.
-    ///
-    /// # Errors
-    /// Fails when another training holds the journal, or when it cannot be opened.
     pub(super) fn open(folder: &Path) -> Result<Self, StageError> {
         let path = folder.join("replay.lock");
         let lock = File::create(&path).map_err(|err| failed("create", &path, &err))?;
@@ -116,9 +113,6 @@ impl Journal {
     }
 
     /// Removes all rows.
-    ///
-    /// # Errors
-    /// Fails when a file cannot be removed.
     pub(super) fn clear(&mut self) -> Result<(), StageError> {
         self.last = None;
         for (_, path) in self.files() {
@@ -129,9 +123,6 @@ impl Journal {
 
     /// Passes the rows `from..to`, in their order, to `take`, and cuts off what follows; `false` if some are
     /// missing.
-    ///
-    /// # Errors
-    /// When a file cannot be read or cut.
     pub(super) fn read(
         &mut self,
         from: u64,

@@ -71,9 +71,6 @@ pub(crate) struct Outcome {
 
 impl Replay {
     /// An empty buffer; mapped from files in `folder`, if it is larger than the settings allow in memory.
-    ///
-    /// # Errors
-    /// When a file cannot be made.
     pub(crate) fn new(
         settings: &ReplaySettings,
         spec: &EnvSpec,

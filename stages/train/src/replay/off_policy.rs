@@ -31,9 +31,6 @@ pub(crate) trait OffPolicy: Clone + Send + Sync + 'static {
     }
 
     /// Adds the parameters that are not the policy's, and targets, at the start of training.
-    ///
-    /// # Errors
-    /// When the environments are not ones that the algorithm can learn in.
     fn start(
         settings: &OffPolicySettings<Self>,
         spec: &EnvSpec,

@@ -28,9 +28,6 @@ impl Default for EntCoef {
 
 impl EntCoef {
     /// The first value, and true if it is learned.
-    ///
-    /// # Errors
-    /// When it is neither.
     pub(crate) fn checked(&self) -> Result<(f64, bool), ConfigProblem> {
         let parsed = self.parse().filter(|(value, _)| *value > 0.0 && value.is_finite());
         parsed.ok_or_else(|| {
@@ -122,10 +119,7 @@ pub type SacSettings = OffPolicySettings<Sac>;
 
 impl SacConfig {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<SacSettings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<SacSettings, ConfigProblem> {
         let policy = &self.policy_kwargs;
         let head = NetworkHead::SquashedGaussian;
         let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;

@@ -56,10 +56,7 @@ pub type Td3Settings = OffPolicySettings<Td3>;
 
 impl Td3Config {
     /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first mistake found.
-    pub fn settings(&self) -> Result<Td3Settings, ConfigProblem> {
+    pub(crate) fn settings(&self) -> Result<Td3Settings, ConfigProblem> {
         let policy = &self.policy_kwargs;
         let head = NetworkHead::Deterministic;
         let network = policy.net_arch.network(policy.n_critics, policy.activation_fn, head)?;
