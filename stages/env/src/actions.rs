@@ -133,6 +133,16 @@ impl ActionSpace {
         }
     }
 
+    /// Refuses actions that are not of this space, one for each of `num_envs` environments.
+    pub(crate) fn check(&self, actions: Actions<'_>, num_envs: usize) -> Result<(), StageError> {
+        let k = self.num_components();
+        match self {
+            Self::Discrete { .. } | Self::Candidates { .. } => actions.discrete(num_envs).map(drop),
+            Self::MultiDiscrete { .. } => actions.multi_discrete(num_envs, k).map(drop),
+            Self::Continuous { .. } => actions.continuous(num_envs, k).map(drop),
+        }
+    }
+
     /// The kind of space in a word, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -160,6 +170,16 @@ pub enum Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
+    /// The action of environment `i`, which has `k` values.
+    pub(crate) fn row(self, i: usize, k: usize) -> Self {
+        let row = i * k..(i + 1) * k;
+        match self {
+            Self::Discrete(values) => Self::Discrete(&values[row]),
+            Self::MultiDiscrete(values) => Self::MultiDiscrete(&values[row]),
+            Self::Continuous(values) => Self::Continuous(&values[row]),
+        }
+    }
+
     /// Discrete actions `[num_envs]`.
     ///
     /// # Errors

@@ -73,9 +73,6 @@ pub(crate) fn cents(strike: f64) -> i64 {
 
 /// The adjustments for the actions of a symbol, by the dates of all snapshots, in order. Actions before the
 /// second snapshot or after the last change nothing.
-///
-/// # Errors
-/// Fails when a ratio is not a positive number.
 pub(crate) fn adjustments(
     actions: &[CorporateAction],
     symbol: &str,

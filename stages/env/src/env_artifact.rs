@@ -19,9 +19,6 @@ pub(crate) fn is_key(column: &str) -> bool {
 }
 
 /// Refuses a feature that comes from two inputs.
-///
-/// # Errors
-/// Names the first such feature.
 pub(crate) fn check_features(plan: &PlanContext, is_key: fn(&str) -> bool) -> Result<(), ConfigProblem> {
     let mut seen = BTreeSet::new();
     for features in plan.inputs.get("features").into_iter().flatten() {

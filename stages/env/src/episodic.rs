@@ -45,9 +45,6 @@ pub trait Episodic: Send + Sync {
         None
     }
     /// The actions of `num_envs` environments.
-    ///
-    /// # Errors
-    /// Fails when the actions are of another kind or shape.
     fn actions<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<&'a [Self::Input], StageError>;
     /// Writes the state in which an episode begins.
     fn begin(&self, random: Random, episode: u64, state: &mut [Self::Value]);

@@ -139,17 +139,11 @@ pub(crate) struct Program {
 
 impl Program {
     /// Compiles an expression over the quantities of these names.
-    ///
-    /// # Errors
-    /// The first mistake: a character, a name, a number of arguments, or a condition where a number is due.
     pub(crate) fn compile(text: &str, names: &[&str]) -> Result<Self, Mistake> {
         Self::compile_as(text, names, Kind::Number, "the reward")
     }
 
     /// Compiles a condition as [`Program::compile`] does: its value is 1 where it holds, else 0.
-    ///
-    /// # Errors
-    /// Likewise, with a number where a condition is due.
     pub(crate) fn compile_condition(text: &str, names: &[&str]) -> Result<Self, Mistake> {
         Self::compile_as(text, names, Kind::Condition, "the expression")
     }

@@ -78,9 +78,6 @@ impl Part {
 pub(crate) type RowsInFiles = Vec<(usize, Range<usize>)>;
 
 /// Finds the rows of each world in the files of parts.
-///
-/// # Errors
-/// Fails when rows are of an unknown world, or worlds are out of order.
 pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsInFiles>, StageError> {
     let mut found = vec![Vec::new(); worlds];
     for (file, batch) in files.iter().enumerate() {
@@ -142,9 +139,6 @@ pub(crate) trait TableColumn<R>: Sync {
     /// The values of a part; `None` where there are none.
     fn array(&self, worlds: &[&R], part: &Part) -> Result<Option<ArrayRef>, StageError>;
     /// Appends the values of rows of a file, `width` numbers each; does nothing where `width` is 0.
-    ///
-    /// # Errors
-    /// Fails when the file has no such column.
     fn append(
         &self,
         to: &mut R,

@@ -93,9 +93,6 @@ pub(crate) struct Role {
 
 /// The roles of worlds: a world has a role where `test` or `validation` names it; one that names no worlds
 /// concerns each of them.
-///
-/// # Errors
-/// When there are fewer worlds than are asked for, or none of a name; or when one would be of both kinds.
 pub(crate) fn roles(
     symbols: &[String],
     test: Option<&HeldOut>,

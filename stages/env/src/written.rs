@@ -18,9 +18,6 @@ pub const FILE_TYPE: FileType = FileType {
 const FAMILY: &str = "family";
 
 /// Checks and stores an environment: each split is opened, and its first observations are looked at.
-///
-/// # Errors
-/// When it has no family, its files do not fit its specification, or an observation is not finite.
 fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageError> {
     let hint = "write the files of an environment as `runner export RUN/STAGE.env DIR` does, and its family \
         (`options`, `stocks`, `table`, …) into the file `family` beside them";

@@ -67,9 +67,6 @@ impl FuturePrice {
 }
 
 /// The bars at the port `future`; empty where it is not connected.
-///
-/// # Errors
-/// Fails when the bars cannot be read.
 pub(crate) fn read(given: &Given<'_>) -> Result<Vec<FutureBar>, StageError> {
     let Some(input) = given.optional("future") else {
         return Ok(Vec::new());

@@ -1,6 +1,6 @@
 //! The rule and the costs of a hedge; [`hedge`](super) has the formulas.
 
-use crate::checks::positive;
+use crate::checks::{fits, positive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -82,17 +82,11 @@ impl HedgeTerms {
             ("borrow", self.borrow, 1.0),
             ("margin", self.margin, 1.0),
         ] {
-            if !(0.0..=most).contains(&value) {
-                let range = if most == f64::MAX {
-                    "0 or more".to_owned()
-                } else {
-                    format!("between 0 and {most}")
-                };
-                return Err(ConfigProblem::new(
-                    format!("hedge.{field}"),
-                    format!("{value} is not {range}"),
-                ));
-            }
+            let range = match most == f64::MAX {
+                true => "0 or more".to_owned(),
+                false => format!("between 0 and {most}"),
+            };
+            fits(&format!("hedge.{field}"), value, (0.0..=most).contains(&value), &range)?;
         }
         positive("hedge.lot", self.lot)
     }

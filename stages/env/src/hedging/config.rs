@@ -50,15 +50,10 @@ impl HedgingConfig {
         ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios")
             .hint("the default is 21: 0, 0.05, …")
             .when(!(2..=1024).contains(&self.ratios))?;
-        for (field, value) in [
-            ("days", self.days),
-            ("moneyness", self.moneyness),
-            ("volatility", self.volatility),
-        ] {
-            positive(field, value)?;
-        }
+        positive("days", self.days)?;
+        positive("moneyness", self.moneyness)?;
+        positive("volatility", self.volatility)?;
         ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %")
-            .when(!(-10.0..=10.0).contains(&self.drift))?;
-        Ok(())
+            .when(!(-10.0..=10.0).contains(&self.drift))
     }
 }

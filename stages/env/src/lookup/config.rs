@@ -1,5 +1,6 @@
 //! The configuration of `env/lookup`.
 
+use crate::checks::not_negative;
 use stages_core::ConfigProblem;
 
 /// The positions that the actions set.
@@ -44,12 +45,8 @@ impl LookupConfig {
             ),
         )
         .when(self.episode_length == 0 || self.episode_length as usize >= self.rows)?;
-        for (field, value) in [("volatility", self.volatility), ("cost", self.cost)] {
-            ConfigProblem::new(field, format!("{value} is not 0 or more"))
-                .when(!(value.is_finite() && value >= 0.0))?;
-        }
-        ConfigProblem::new("signal", format!("{} is not 0 or more", self.signal))
-            .when(!(self.signal.is_finite() && self.signal >= 0.0))?;
-        Ok(())
+        not_negative("volatility", self.volatility)?;
+        not_negative("cost", self.cost)?;
+        not_negative("signal", self.signal)
     }
 }

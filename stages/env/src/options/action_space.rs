@@ -29,6 +29,7 @@ use super::config::OptionsConfig;
 use super::observation::slot_names;
 use super::strategies::Strategies;
 use crate::actions::{ActionSpace, Bounds};
+use crate::checks::{not_negative, within};
 use crate::hedge::HEDGE_CHOICES;
 use stages_core::ConfigProblem;
 
@@ -89,16 +90,10 @@ impl OptionsConfig {
                     || !ascends
                     || !self.sizes.iter().all(|size| *size > 0.0 && size.is_finite()),
             )?;
-        ConfigProblem::new("no_trade", format!("{} is not between 0 and 1", self.no_trade))
-            .when(!(0.0..=1.0).contains(&self.no_trade))?;
+        within("no_trade", self.no_trade, 0.0, 1.0)?;
         let Limits { delta, vega, margin } = self.limits;
         for (field, limit) in [("delta", delta), ("vega", vega), ("margin", margin)] {
-            if let Some(limit) = limit.filter(|limit| !(*limit >= 0.0 && limit.is_finite())) {
-                return Err(ConfigProblem::new(
-                    format!("limits.{field}"),
-                    format!("{limit} is not 0 or more"),
-                ));
-            }
+            limit.map_or(Ok(()), |limit| not_negative(&format!("limits.{field}"), limit))?;
         }
         Ok(())
     }

@@ -36,9 +36,6 @@ impl ContractSet {
 
 impl ContractSets {
     /// Opens the data sets at `port`.
-    ///
-    /// # Errors
-    /// Fails when a data set is damaged.
     pub(super) fn open(context: &Context, port: &str) -> Result<Self, StageError> {
         let sets = context
             .list(port)

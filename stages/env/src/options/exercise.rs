@@ -1,5 +1,6 @@
 //! Early exercise and assignment of American options.
 
+use crate::checks::fits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -35,15 +36,16 @@ pub(crate) const EXERCISE: &str = "exercise";
 impl ExerciseConfig {
     /// Checks the settings.
     pub(crate) fn validate(&self, trade_underlying: bool) -> Result<(), ConfigProblem> {
-        ConfigProblem::new(
+        let is_share = (0.0..1.0).contains(&self.time_value);
+        fits(
             "exercise.time_value",
-            format!("{} is not at least 0 and below 1", self.time_value),
-        )
-        .when(!(0.0..1.0).contains(&self.time_value))?;
+            self.time_value,
+            is_share,
+            "at least 0 and below 1",
+        )?;
         ConfigProblem::new("exercise.delivery", "what is not traded cannot be delivered")
             .hint("set `trade_underlying: true` where it is a stock or a fund, or `delivery: cash`")
-            .when(self.delivery == Delivery::Physical && !trade_underlying)?;
-        Ok(())
+            .when(self.delivery == Delivery::Physical && !trade_underlying)
     }
 
     /// Returns whether holders of an option in the money exercise it: its time value is small, or, of a call,

@@ -1,6 +1,7 @@
 //! Fills beyond a trade across the spread: prices within it, at the next snapshot, with impact by size, and
 //! limits of size.
 
+use crate::checks::{fits, not_negative, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -173,34 +174,23 @@ pub(crate) fn validate(
     ConfigProblem::new("fills.partial", "trades are filled up to limits, and there are none")
         .hint("fills: { liquidity: { quoted: 1 }, partial: true } fills up to the size of the quote")
         .when(partial && *liquidity == Liquidity::default())?;
-    if let FillPrice::ShareOfSpread(share) = price
-        && !(0.0..=10.0).contains(&share)
-    {
-        return Err(
-            ConfigProblem::new("fills.price", format!("{share} is not between 0 and 10")).hint(
+    if let FillPrice::ShareOfSpread(share) = price {
+        within("fills.price", share, 0.0, 10.0).map_err(|problem| {
+            problem.hint(
                 "it is the share of half the spread that a trade pays: 0 trades at mid, 1 across the spread",
-            ),
-        );
+            )
+        })?;
     }
-    ConfigProblem::new(
-        "fills.impact.coefficient",
-        format!("{} is not 0 or more", impact.coefficient),
-    )
-    .when(!(impact.coefficient.is_finite() && impact.coefficient >= 0.0))?;
+    not_negative("fills.impact.coefficient", impact.coefficient)?;
     for (field, share) in [
         ("volume", liquidity.volume),
         ("open_interest", liquidity.open_interest),
         ("quoted", liquidity.quoted),
     ] {
-        if let Some(share) = share
-            && !(share.is_finite() && share > 0.0)
-        {
-            return Err(ConfigProblem::new(
-                format!("fills.liquidity.{field}"),
-                format!("{share} is not a positive share"),
-            )
-            .hint("0.1 allows a tenth; leave it out for no limit"));
-        }
+        let is_share = share.is_none_or(|share| share.is_finite() && share > 0.0);
+        let field = format!("fills.liquidity.{field}");
+        fits(&field, share.unwrap_or_default(), is_share, "a positive share")
+            .map_err(|problem| problem.hint("0.1 allows a tenth; leave it out for no limit"))?;
     }
     Ok(())
 }

@@ -25,9 +25,6 @@ pub(super) struct Listed {
 
 impl Listed {
     /// The contracts of `symbol` according to the chain's metadata.
-    ///
-    /// # Errors
-    /// Fails when a configured multiplier contradicts the chain's, or when classes have several multipliers.
     pub(super) fn new(config: &OptionsConfig, meta: &Value, symbol: &str) -> Result<Self, StageError> {
         let contracts = contracts::read(meta)?.of_symbol(symbol);
         let mut warnings = Vec::new();

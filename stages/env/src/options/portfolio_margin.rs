@@ -16,6 +16,7 @@
 //! American contracts are revalued as European ones. The values of the scenarios are computed with the
 //! tables; a step adds them up.
 
+use crate::checks::{self, within};
 use stages_core::ConfigProblem;
 use stages_numerics::black_scholes::greeks;
 
@@ -102,43 +103,24 @@ impl RiskArray {
 
     /// Checks the settings.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
-        let widest = self.range * self.extreme;
-        for (field, value, fits, range) in [
-            (
-                "range",
-                self.range,
-                self.range > 0.0 && self.range < 1.0,
-                "between 0 and 1",
-            ),
-            (
-                "volatility",
-                self.volatility,
-                (0.0..1.0).contains(&self.volatility),
-                "at least 0 and below 1",
-            ),
-            (
-                "extreme",
-                self.extreme,
-                self.extreme >= 1.0 && widest < 1.0,
-                "1 or more, and less than what takes the underlying to 0",
-            ),
-            (
-                "cover",
-                self.cover,
-                (0.0..=1.0).contains(&self.cover),
-                "between 0 and 1",
-            ),
-            (
-                "short_minimum",
-                self.short_minimum,
-                (0.0..1.0).contains(&self.short_minimum),
-                "at least 0 and below 1",
-            ),
-        ] {
-            ConfigProblem::new(format!("margin.risk_array.{field}"), format!("{value} is not {range}"))
-                .when(!fits)?;
-        }
-        Ok(())
+        let check = |field: &str, value: f64, fits: bool, range: &str| {
+            checks::fits(&format!("margin.risk_array.{field}"), value, fits, range)
+        };
+        let share = |field: &str, value: f64| {
+            check(field, value, (0.0..1.0).contains(&value), "at least 0 and below 1")
+        };
+        check(
+            "range",
+            self.range,
+            self.range > 0.0 && self.range < 1.0,
+            "between 0 and 1",
+        )?;
+        share("volatility", self.volatility)?;
+        let is_below_all = self.extreme >= 1.0 && self.range * self.extreme < 1.0;
+        let what = "1 or more, and less than what takes the underlying to 0";
+        check("extreme", self.extreme, is_below_all, what)?;
+        within("margin.risk_array.cover", self.cover, 0.0, 1.0)?;
+        share("short_minimum", self.short_minimum)
     }
 }
 

@@ -55,9 +55,6 @@ pub(super) fn renamed(root: &str, old: &str, new: &str) -> String {
 /// The worlds with those joined whose symbol became another's, where the chain has rows of the old symbol
 /// before the change. Rows of the old symbol from that day on, and of the new one before it, are of other
 /// companies, and left out.
-///
-/// # Errors
-/// When two symbols become one, or a symbol comes back.
 pub(super) fn joined(
     mut worlds: Vec<WorldInput>,
     actions: &[CorporateAction],
@@ -139,9 +136,6 @@ impl WorldInput {
     }
 
     /// The listed contracts under the underlying's last symbol, from those of each of its symbols.
-    ///
-    /// # Errors
-    /// When contracts under two symbols have different multipliers.
     pub(super) fn listed(
         &self,
         listed: impl Fn(&Name) -> Result<Listed, StageError>,

@@ -17,7 +17,6 @@ use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
 use crate::ipc;
 use crate::parts::{Part, TableColumn, TableRows, columns};
-use crate::portfolio::WorldFile;
 use crate::spec::EnvSpec;
 use crate::split::Splits;
 use arrow_array::types::{Float32Type, Float64Type};
@@ -125,16 +124,6 @@ pub(crate) struct World {
     /// The adjustments for corporate actions, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
-}
-
-impl WorldFile for World {
-    fn name(&self) -> &str {
-        &self.symbol
-    }
-
-    fn splits(&self) -> &Splits {
-        &self.splits
-    }
 }
 
 /// The names of a part's two files.

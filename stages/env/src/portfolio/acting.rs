@@ -15,24 +15,15 @@ pub trait ActingSimulator: Simulator {
     /// The holdings of an account.
     fn holdings(&self, env: EnvView<'_, Self::Parts>) -> Holdings;
     /// Replaces the holdings: the account then has no past.
-    ///
-    /// # Errors
-    /// Fails when a position is not known, or when there is no room for it.
     fn hold(&self, env: &mut EnvState<'_, Self::Parts>, holdings: &Holdings) -> Result<(), StageError>;
     /// The names of the choices of each component, in the order of the action mask; empty for continuous
     /// actions.
     fn choices(&self) -> Vec<String>;
     /// The reason why each choice is masked, in the order of the action mask; `None` where it is allowed.
     fn masked(&self, env: &EnvState<'_, Self::Parts>) -> Vec<Option<&'static str>>;
-    /// Carries out an action in a copy of the environment, as though it were filled at this snapshot.
-    ///
-    /// # Errors
-    /// When the action is of another kind or shape.
-    fn orders(
-        &self,
-        env: &mut EnvState<'_, Self::Parts>,
-        action: Actions<'_>,
-    ) -> Result<ActingOrders, StageError>;
+    /// Carries out an action of the action space in a copy of the environment, as though it were filled at
+    /// this snapshot.
+    fn orders(&self, env: &mut EnvState<'_, Self::Parts>, action: Actions<'_>) -> ActingOrders;
 }
 
 /// A single decision is that of environment 0.
@@ -91,6 +82,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// # Errors
     /// When the action is of another kind or shape.
     pub fn orders(&self, action: Actions<'_>) -> Result<ActingOrders, StageError> {
-        self.simulator.orders(&mut self.states.clone().rows().env(0), action)
+        self.common().spec.action_space.check(action, 1)?;
+        Ok(self.simulator.orders(&mut self.states.clone().rows().env(0), action))
     }
 }

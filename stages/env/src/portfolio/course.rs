@@ -17,9 +17,6 @@ pub(crate) struct Course {
 
 impl Course {
     /// The episodes of a split over worlds.
-    ///
-    /// # Errors
-    /// When no world has dates of that split.
     pub(crate) fn new(worlds: &Worlds, options: &OpenOptions) -> Result<Self, StageError> {
         let (split, seed) = (options.split, options.seed);
         let ranges = worlds.ranges(split);

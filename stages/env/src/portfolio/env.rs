@@ -33,9 +33,6 @@ pub struct PortfolioEnv<S: Simulator> {
 
 /// The number of evaluation episodes of a split in an artifact over market data: one for each range of each
 /// world.
-///
-/// # Errors
-/// When the artifact is damaged.
 pub(crate) fn evaluation_episodes(
     store: &Store,
     artifact: &Artifact,
@@ -92,9 +89,6 @@ impl<S: Simulator> PortfolioEnv<S> {
     }
 
     /// Opens the files that `file` returns by name.
-    ///
-    /// # Errors
-    /// The errors of [`PortfolioEnv::open`].
     pub(crate) fn from_files(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
         let num_envs = options.num_envs;
         StageError::new("cannot open 0 environments").when(num_envs == 0)?;
@@ -297,8 +291,13 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
     }
 
     fn step(&mut self, actions: Actions<'_>, mut out: StepBuffers<'_>) -> Result<(), StageError> {
-        let acts = self.simulator.acts(actions, self.finals.len())?;
-        self.run(&|simulator, i, env| simulator.decide(acts, i, env), out.again());
+        let space = &self.common().spec.action_space;
+        space.check(actions, self.finals.len())?;
+        let k = space.num_components();
+        self.run(
+            &|simulator, i, env| simulator.decide(actions.row(i, k), env),
+            out.again(),
+        );
         match out.reward.iter().position(|reward| !reward.is_finite()) {
             None => Ok(()),
             Some(i) => Err(StageError::new(format!(

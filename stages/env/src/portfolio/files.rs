@@ -29,14 +29,6 @@ pub(crate) fn part_batches(
     parts.iter().map(read).collect()
 }
 
-/// A world as [`SPEC`] has it.
-pub(crate) trait WorldFile {
-    /// The name of the world.
-    fn name(&self) -> &str;
-    /// The ranges of the splits, numbered from the world's first snapshot.
-    fn splits(&self) -> &Splits;
-}
-
 /// A world of symbols side by side. Snapshots are numbered from its first one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct World {
@@ -46,16 +38,6 @@ pub(crate) struct World {
     /// The first snapshot at which every feature has had a value.
     pub warm_up: usize,
     pub splits: Splits,
-}
-
-impl WorldFile for World {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn splits(&self) -> &Splits {
-        &self.splits
-    }
 }
 
 /// An error of a world: where there are several, it begins with the world's name.

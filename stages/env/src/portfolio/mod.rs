@@ -29,7 +29,7 @@ pub use acting::ActingSimulator;
 pub use baseline::BaselineName;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
-pub(crate) use files::{World, WorldFile, normalise_as, of_world, part_batches};
+pub(crate) use files::{World, normalise_as, of_world, part_batches};
 pub use simulator::Simulator;
 pub(crate) use simulator::{Common, Outcome};
 pub(crate) use state::clock;

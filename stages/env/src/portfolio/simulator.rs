@@ -67,8 +67,6 @@ pub trait Simulator: Sized + Send + Sync + 'static {
 
     /// The parts of an account.
     type Parts: Parts;
-    /// The actions of a batch.
-    type Acts<'a>: Copy + Send + Sync;
     /// The act of one environment in a step.
     type Act<'a>: Copy;
     /// The statement of an account.
@@ -77,27 +75,14 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     type Note: Derived;
 
     /// Opens the files that `file` returns by name.
-    ///
-    /// # Errors
-    /// Fails when a file is missing or damaged.
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError>;
     /// What all accounts share.
     fn common(&self) -> &Common;
 
     /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.
     fn begin(&self, env: &mut EnvState<'_, Self::Parts>, snapshots: SnapshotRange);
-    /// The actions of `num_envs` environments.
-    ///
-    /// # Errors
-    /// Fails when the actions are of another kind or shape.
-    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Self::Acts<'a>, StageError>;
-    /// The act of environment `i`; it may write the orders.
-    fn decide<'a>(
-        &self,
-        acts: Self::Acts<'a>,
-        i: usize,
-        env: &mut EnvState<'_, Self::Parts>,
-    ) -> Self::Act<'a>;
+    /// The act of an environment's action, which is of the action space; it may write the orders.
+    fn decide<'a>(&self, action: Actions<'a>, env: &mut EnvState<'_, Self::Parts>) -> Self::Act<'a>;
     /// Takes one step.
     fn step(
         &self,

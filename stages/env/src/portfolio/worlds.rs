@@ -1,6 +1,5 @@
 //! The worlds of an environment's tables: their snapshots follow one another.
 
-use super::files::WorldFile;
 use crate::open_options::Split;
 use crate::parts::consistent;
 use crate::split::{SnapshotRange, Splits};
@@ -19,16 +18,13 @@ pub(crate) struct Worlds {
 
 impl Worlds {
     /// Adds a world of a number of snapshots.
-    ///
-    /// # Errors
-    /// Fails when the world has no snapshots, or when its splits reach beyond them.
-    pub(crate) fn push(&mut self, world: &impl WorldFile, snapshots: usize) -> Result<(), StageError> {
-        let mut ranges = world.splits().ranges();
+    pub(crate) fn push(&mut self, name: &str, splits: &Splits, snapshots: usize) -> Result<(), StageError> {
+        let mut ranges = splits.ranges();
         consistent(snapshots > 0 && ranges.all(|range| range.first < range.last && range.last < snapshots))?;
-        self.names.push(world.name().to_owned());
+        self.names.push(name.to_owned());
         self.starts.push(self.end);
         self.end += snapshots;
-        self.splits.push(world.splits().clone());
+        self.splits.push(splits.clone());
         Ok(())
     }
 

@@ -39,9 +39,6 @@ impl PythonConfig {
     }
 
     /// Checks all values.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         match (&self.id, &self.call) {
             (None, None) => {

@@ -19,9 +19,6 @@ const PACKAGES: &str = "site-packages";
 
 /// The interpreter, the records of its packages, the project's modules that are imported, and the files that
 /// are listed.
-///
-/// # Errors
-/// When one of them is not there, or a package is missing.
 pub(super) fn sources(config: &PythonConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
     let program = program(&config.python, base)?;
     let sites = site_directories(&prefixes(&program));
@@ -130,18 +127,12 @@ fn note(versions: &Versions) -> Vec<u8> {
 }
 
 /// Notes where the interpreter with these versions is.
-///
-/// # Errors
-/// When the store cannot be written.
 pub(super) fn remember(store: &Store, versions: &Versions, program: &Path) -> Result<(), StageError> {
     let path = program.as_os_str().as_encoded_bytes().to_vec();
     Ok(store.save_derived(&note(versions), path)?)
 }
 
 /// The interpreter with these versions.
-///
-/// # Errors
-/// When none is known on this machine.
 pub(super) fn recall(store: &Store, versions: &Versions, name: &str) -> Result<PathBuf, StageError> {
     let path = store
         .load_derived(&note(versions))

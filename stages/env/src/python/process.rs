@@ -59,9 +59,6 @@ struct Reported {
 impl Process {
     /// Starts a worker in `dir`, its home and the place of its modules, with a request; `shared` has the
     /// arrays of a batch, `limit` is that of a step.
-    ///
-    /// # Errors
-    /// Fails when the worker cannot be started.
     pub(super) fn start(
         program: &Path,
         dir: &Path,
@@ -104,9 +101,6 @@ impl Process {
     }
 
     /// Sends a command.
-    ///
-    /// # Errors
-    /// Fails when the worker has ended.
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), StageError> {
         match self.socket.get_mut().write_all(bytes) {
             Ok(()) => Ok(()),
@@ -115,17 +109,11 @@ impl Process {
     }
 
     /// Waits until the worker is done with a step or the beginning of episodes.
-    ///
-    /// # Errors
-    /// Returns the worker's error, or fails when the worker crashed or took too long.
     pub(super) fn done(&mut self) -> Result<(), StageError> {
         self.wait(Some(self.limit))
     }
 
     /// Waits until the worker is done with any number of steps, each of which has its limit.
-    ///
-    /// # Errors
-    /// Fails as [`Self::done`] does.
     pub(super) fn done_with_all(&mut self) -> Result<(), StageError> {
         self.wait(None)
     }
@@ -144,9 +132,6 @@ impl Process {
     }
 
     /// Waits for the answer to the request.
-    ///
-    /// # Errors
-    /// Fails as [`Self::done`] does.
     pub(super) fn answer<T: DeserializeOwned>(&mut self) -> Result<T, StageError> {
         let limit = self.limit;
         self.limit = self.limit.max(START);

@@ -39,9 +39,6 @@ impl Saved {
     }
 
     /// Reads a state back, into one of the same sizes.
-    ///
-    /// # Errors
-    /// When it is none of `tag`, or incomplete.
     pub(super) fn read(&mut self, bytes: &[u8], tag: &str) -> Result<(), String> {
         let batch = self.episodes.len();
         let head = StateWriter::new(tag).finish().len();

@@ -31,9 +31,6 @@ pub(super) struct Shared {
 
 impl Shared {
     /// The arrays of `batch` environments.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
     pub(super) fn new(spec: &EnvSpec, batch: usize) -> Result<Self, StageError> {
         let failed = |err: std::io::Error| StageError::new(format!("cannot make shared memory: {err}"));
         let mut size = 0_u64;
@@ -82,9 +79,6 @@ impl Shared {
     }
 
     /// Reads numbers.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(super) fn read<T: bytemuck::Pod>(&self, at: u64, values: &mut [T]) -> Result<(), StageError> {
         self.file
             .read_exact_at(bytemuck::cast_slice_mut(values), at)
@@ -92,9 +86,6 @@ impl Shared {
     }
 
     /// Writes numbers.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(super) fn write<T: bytemuck::NoUninit>(&self, at: u64, values: &[T]) -> Result<(), StageError> {
         self.file
             .write_all_at(bytemuck::cast_slice(values), at)

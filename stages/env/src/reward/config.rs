@@ -1,5 +1,6 @@
 //! The configuration of the reward.
 
+use crate::checks::{self, not_negative, positive};
 use crate::expression::Program;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -98,41 +99,23 @@ impl RewardConfig {
 
     /// Checks all values, of an expression over quantities of these names.
     pub(crate) fn validate(&self, names: &[&str]) -> Result<(), ConfigProblem> {
-        let check = |field: &str, value: f64, fits: bool, range: &str| match value.is_finite() && fits {
-            true => Ok(()),
-            false => Err(ConfigProblem::new(
-                format!("reward.{field}"),
-                format!("{value} is not {range}"),
-            )),
+        let check = |field: &str, value: f64, fits: bool, range: &str| {
+            checks::fits(&format!("reward.{field}"), value, fits, range)
         };
-        for (field, value) in [("scale", self.scale), ("volatility", self.volatility)] {
-            check(field, value, value > 0.0, "a positive number")?;
-        }
-        let aversion = self.risk_aversion;
-        check(
-            "risk_aversion",
-            aversion,
-            aversion > 0.0 && aversion <= 80.0,
-            "above 0 and at most 80",
-        )?;
-        check("eta", self.eta, self.eta > 0.0 && self.eta < 1.0, "between 0 and 1")?;
-        for (field, value) in [
-            ("turnover", self.turnover),
-            ("costs", self.costs),
-            ("drawdown", self.drawdown),
-            ("delta", self.delta),
-            ("cvar.weight", self.cvar.weight),
-            ("cvar.threshold", self.cvar.threshold),
-        ] {
-            check(field, value, value >= 0.0, "0 or more")?;
-        }
-        let confidence = self.cvar.confidence;
-        check(
-            "cvar.confidence",
-            confidence,
-            (0.0..1.0).contains(&confidence),
-            "at least 0 and below 1",
-        )?;
+        let (aversion, eta, confidence) = (self.risk_aversion, self.eta, self.cvar.confidence);
+        positive("reward.scale", self.scale)?;
+        positive("reward.volatility", self.volatility)?;
+        let is_averse = aversion > 0.0 && aversion <= 80.0;
+        check("risk_aversion", aversion, is_averse, "above 0 and at most 80")?;
+        check("eta", eta, eta > 0.0 && eta < 1.0, "between 0 and 1")?;
+        not_negative("reward.turnover", self.turnover)?;
+        not_negative("reward.costs", self.costs)?;
+        not_negative("reward.drawdown", self.drawdown)?;
+        not_negative("reward.delta", self.delta)?;
+        not_negative("reward.cvar.weight", self.cvar.weight)?;
+        not_negative("reward.cvar.threshold", self.cvar.threshold)?;
+        let is_share = (0.0..1.0).contains(&confidence);
+        check("cvar.confidence", confidence, is_share, "at least 0 and below 1")?;
         self.program(names).map(|_| ())
     }
 }

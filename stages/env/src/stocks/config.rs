@@ -2,7 +2,7 @@
 
 use super::hedge::StocksHedge;
 use super::quantities;
-use crate::checks::{positive, within};
+use crate::checks::{fits, positive, within};
 use crate::episode::EpisodeLength;
 use crate::reward::{self, RewardConfig};
 use crate::split::{SplitRules, split_rules};
@@ -348,14 +348,12 @@ impl StocksConfig {
                 }
                 let finrl = &self.finrl;
                 ConfigProblem::new("finrl.hmax", "a trade has at least 1 share").when(finrl.hmax == 0)?;
-                for (field, value) in [
-                    ("finrl.buy_cost_pct", finrl.buy_cost_pct),
-                    ("finrl.sell_cost_pct", finrl.sell_cost_pct),
-                ] {
-                    ConfigProblem::new(field, format!("{value} is not a fraction"))
-                        .hint("0.001 is 10 basis points")
-                        .when(!(0.0..1.0).contains(&value))?;
-                }
+                let cost = |field: &str, value: f64| {
+                    fits(field, value, (0.0..1.0).contains(&value), "a fraction")
+                        .map_err(|problem| problem.hint("0.001 is 10 basis points"))
+                };
+                cost("finrl.buy_cost_pct", finrl.buy_cost_pct)?;
+                cost("finrl.sell_cost_pct", finrl.sell_cost_pct)?;
                 positive("finrl.reward_scaling", finrl.reward_scaling)
             }
         }

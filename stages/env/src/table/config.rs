@@ -1,7 +1,7 @@
 //! The configuration of `env/table`.
 
 use super::quantities::{self, Form};
-use crate::checks::{positive, within};
+use crate::checks::{fits, positive, within};
 use crate::episode::EpisodeLength;
 use crate::expression::{Mistake, Program};
 use crate::reward::{self, RewardConfig};
@@ -304,11 +304,7 @@ impl TableConfig {
             .when(actions.positions.len() < 2)?;
         for (i, position) in actions.positions.iter().enumerate() {
             let field = format!("actions.positions[{i}]");
-            ConfigProblem::new(
-                &field,
-                format!("{position} is not between -{MAX_POSITION} and {MAX_POSITION}"),
-            )
-            .when(!(-MAX_POSITION..=MAX_POSITION).contains(position))?;
+            within(&field, *position, -MAX_POSITION, MAX_POSITION)?;
             ConfigProblem::new(field, format!("{position} is given twice"))
                 .hint("leave one out")
                 .when(actions.positions[..i].contains(position))?;
@@ -323,19 +319,13 @@ impl TableConfig {
         .when(
             !(actions.low < actions.high && actions.low >= -MAX_POSITION && actions.high <= MAX_POSITION),
         )?;
-        ConfigProblem::new(
-            "actions.gross",
-            format!("{} is not above 0 and at most {MAX_POSITION}", actions.gross),
-        )
-        .when(!(actions.gross > 0.0 && actions.gross <= MAX_POSITION))?;
-        Ok(())
+        let is_within = actions.gross > 0.0 && actions.gross <= MAX_POSITION;
+        let range = format!("above 0 and at most {MAX_POSITION}");
+        fits("actions.gross", actions.gross, is_within, &range)
     }
 
     /// Checks what depends on the columns of the table: each that is named is there, and the expressions name
     /// nothing else.
-    ///
-    /// # Errors
-    /// The first mistake, with its field.
     pub(crate) fn validate_columns<'c>(
         &self,
         columns: impl IntoIterator<Item = &'c str>,

@@ -31,9 +31,6 @@ impl Filled {
 }
 
 /// Fills the gaps of a symbol's columns with the last values known.
-///
-/// # Errors
-/// When a column has no value at all, or lacks more than the share `most` of them after its first.
 pub(super) fn fill(
     rows: &SymbolRows,
     names: &[String],

@@ -14,9 +14,6 @@ pub(super) const INPUTS: [&str; 2] = ["table", "features"];
 
 /// Reads the inputs, and joins their columns by symbol and instant to the rows of the first. A further input
 /// of one symbol that the first does not hold is of every symbol.
-///
-/// # Errors
-/// When an input cannot be read, a column comes from two of them, or two have no symbol in common.
 pub(super) fn read(context: &Context) -> Result<TableSource, StageError> {
     let mut joined: Option<TableSource> = None;
     for port in INPUTS {

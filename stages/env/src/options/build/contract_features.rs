@@ -1,39 +1,11 @@
 //! Features of contracts, which the slots of the slate show.
 
+use super::market_source::{ContractColumns, ContractFeatures};
 use super::part_store::{PartStore, Piece};
 use super::snapshots::PartSnapshots;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 use std::collections::BTreeMap;
-
-/// The features of contracts that are read part by part, in addition to a chain.
-pub struct ContractFeatures<'a> {
-    /// The names of the C features.
-    pub names: Vec<String>,
-    /// For each part, everything on which the features' values depend.
-    pub keys: Vec<Vec<u8>>,
-    /// Reads the features of a part as tables; the features of all tables, one after another, are `names`.
-    pub read: Box<dyn Fn(usize) -> Result<Vec<ContractColumns>, StageError> + Sync + 'a>,
-}
-
-/// Features of contracts in columns, a row for each contract at a snapshot.
-#[derive(Clone, Debug, Default)]
-pub struct ContractColumns {
-    /// The snapshot of each row.
-    pub times: Vec<SnapshotTime>,
-    /// The expiry of each row, in days since 1970-01-01.
-    pub expiries: Vec<i32>,
-    /// The option classes.
-    pub roots: Vec<String>,
-    /// The index of each row's class.
-    pub root: Vec<u32>,
-    /// The strike of each row, in currency.
-    pub strikes: Vec<f64>,
-    /// True where the row's contract is a call.
-    pub calls: Vec<bool>,
-    /// The values of the rows for each feature; NaN where there is none.
-    pub values: Vec<Vec<f64>>,
-}
 
 impl ContractFeatures<'_> {
     /// The features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN

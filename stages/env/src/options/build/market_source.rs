@@ -1,6 +1,5 @@
 //! The market data that tables are built from.
 
-use super::contract_features::ContractFeatures;
 use super::settlements::Settlements;
 use crate::feature_columns::FeatureColumn;
 use crate::hedge::FutureBar;
@@ -136,6 +135,35 @@ impl Day {
             instant: self.instant,
         }
     }
+}
+
+/// The features of contracts that are read part by part, in addition to a chain.
+pub struct ContractFeatures<'a> {
+    /// The names of the C features.
+    pub names: Vec<String>,
+    /// For each part, everything on which the features' values depend.
+    pub keys: Vec<Vec<u8>>,
+    /// Reads the features of a part as tables; the features of all tables, one after another, are `names`.
+    pub read: Box<dyn Fn(usize) -> Result<Vec<ContractColumns>, StageError> + Sync + 'a>,
+}
+
+/// Features of contracts in columns, a row for each contract at a snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct ContractColumns {
+    /// The snapshot of each row.
+    pub times: Vec<SnapshotTime>,
+    /// The expiry of each row, in days since 1970-01-01.
+    pub expiries: Vec<i32>,
+    /// The option classes.
+    pub roots: Vec<String>,
+    /// The index of each row's class.
+    pub root: Vec<u32>,
+    /// The strike of each row, in currency.
+    pub strikes: Vec<f64>,
+    /// True where the row's contract is a call.
+    pub calls: Vec<bool>,
+    /// The values of the rows for each feature; NaN where there is none.
+    pub values: Vec<Vec<f64>>,
 }
 
 /// The source of the data. The chain is read part by part, so that it need not fit into memory.

@@ -12,8 +12,7 @@ mod snapshots;
 
 pub use assemble::{build, build_worlds};
 pub(super) use chain::{Chain, part_snapshots};
-pub use contract_features::{ContractColumns, ContractFeatures};
-pub use market_source::{Day, MarketSource, Quote};
+pub use market_source::{ContractColumns, ContractFeatures, Day, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};
 pub use settlements::Settlements;
 pub(super) use snapshots::PartSnapshots;

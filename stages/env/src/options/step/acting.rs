@@ -1,12 +1,11 @@
 //! One decision of `env/options`, for trading outside the program.
 
 use super::action_mask;
-use super::acts::Act;
 use super::choices;
 use super::hedge;
 use super::mark_to_market::mark;
 use super::market::Market;
-use super::simulator::OptionsSimulator;
+use super::simulator::{Act, OptionsSimulator};
 use super::state::{Account, Env, Hedge, Line, OptionsParts};
 use super::weights::{Decided, rebalance};
 use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings, OptionRight, Side, finite};
@@ -177,9 +176,9 @@ impl ActingSimulator for OptionsSimulator {
         reasons.into_iter().map(|reason| reason.map(Reason::name)).collect()
     }
 
-    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> ActingOrders {
         let space = &self.common().spec.action_space;
-        let act = self.acts(action, 1)?.of(0);
+        let act = self.decide(action, env);
         let market = &self.market;
         let (before, account, counters) = (Held::of(env), *env.account, *env.counters);
         let (hedge, refused) = trade(self, env, act);
@@ -206,7 +205,7 @@ impl ActingSimulator for OptionsSimulator {
             .into_iter()
             .zip(env.counters.refused.iter().zip(counters.refused));
         let counted = counted.flat_map(|(reason, (now, before))| (before..*now).map(move |_| reason));
-        Ok(ActingOrders {
+        ActingOrders {
             orders: all,
             refused: refused
                 .into_iter()
@@ -215,7 +214,7 @@ impl ActingSimulator for OptionsSimulator {
                 .collect(),
             cash: env.account.cash - account.cash,
             cost: cost(env.account, &account),
-        })
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::exercise::has_exercisable;
 use super::lookup::At;
 use super::mark_to_market::Closable;
 use super::market::Market;
-use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open};
+use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open_strategy};
 use super::state::{Account, Env};
 use crate::options::reason::Reason;
 use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HEDGES, HOLD};
@@ -44,10 +44,7 @@ pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut 
         let action = doubtful.trailing_zeros() as usize;
         doubtful &= doubtful - 1;
         let size = f64::from(account.size);
-        let opened = market
-            .basket(t, action - FIRST_OPEN, size)
-            .and_then(|basket| market.filled(now, basket))
-            .and_then(|basket| can_open(market, now, account, env.hedge.futures, env.positions, &basket));
+        let opened = can_open_strategy(market, now, env.view(), action - FIRST_OPEN, size);
         if let Err(reason) = opened {
             counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * reason as u32));
             mask &= !(1 << action);
@@ -85,21 +82,11 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &Env<'_>, action: 
                     let t = account.t as usize;
                     match costs.reason(t, strategy, market.config.lines as u32 - account.lines) {
                         // The rules themselves, where their bounds did not decide.
-                        Reason::Margin => market
-                            .basket(t, strategy, f64::from(account.size))
-                            .and_then(|basket| market.filled(market.now(account), basket))
-                            .and_then(|basket| {
-                                can_open(
-                                    market,
-                                    market.now(account),
-                                    account,
-                                    env.hedge.futures,
-                                    env.positions,
-                                    &basket,
-                                )
-                            })
-                            .err()
-                            .unwrap_or(Reason::Margin),
+                        Reason::Margin => {
+                            let (now, size) = (market.now(account), f64::from(account.size));
+                            let opened = can_open_strategy(market, now, env.view(), strategy, size);
+                            opened.err().unwrap_or(Reason::Margin)
+                        }
                         reason => reason,
                     }
                 }

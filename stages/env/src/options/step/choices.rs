@@ -3,9 +3,8 @@
 
 use super::lookup::At;
 use super::market::{Basket, Market};
-use super::open_costs::{OpenCosts, can_open};
-use super::state::{Account, Cached, Counters, Line, Terms};
-use super::state::{Env, Hedge};
+use super::open_costs::{OpenCosts, can_open_strategy};
+use super::state::{Account, Cached, Counters, Env, Hedge, Line, Terms, View};
 use super::trade::{Close, close, open};
 use crate::hedge::{HEDGE_CHOICES, HedgeOrder};
 use crate::options::action_space::{
@@ -139,15 +138,7 @@ fn open_choice(
     let Some((strategy, size)) = chosen_strategy(market, now, env.account, strategy, size) else {
         return Ok(());
     };
-    openable(
-        market,
-        costs,
-        now,
-        (env.account, env.hedge.futures),
-        env.positions,
-        strategy,
-        size,
-    )?;
+    openable(market, costs, now, env.view(), strategy, size)?;
     let basket = market.filled(now, market.basket(env.account.t as usize, strategy, size)?)?;
     open(market, now, env, basket.legs().iter().copied());
     Ok(())
@@ -165,18 +156,16 @@ fn openable(
     market: &Market,
     costs: &OpenCosts,
     now: At<'_>,
-    (account, futures): (&Account, f64),
-    lines: &[Line],
+    env: View<'_>,
     strategy: usize,
     size: f64,
 ) -> Result<(), Reason> {
-    let t = account.t as usize;
+    let (account, t) = (env.account, env.account.t as usize);
     costs.check(t, strategy, market.config.lines as u32 - account.lines)?;
     if market.config.limits.is_none() && costs.is_surely_met(market, now, account, strategy, size) {
         return Ok(());
     }
-    let basket = market.filled(now, market.basket(t, strategy, size)?)?;
-    can_open(market, now, account, futures, lines, &basket)
+    can_open_strategy(market, now, env, strategy, size)
 }
 
 /// The strategy that a choice of the component `close` closes, by the group of its lines.
@@ -251,13 +240,8 @@ pub(super) fn mask(market: &Market, costs: &OpenCosts, env: &Env<'_>, out: &mut 
         *is_allowed = false;
         for (multiple, is_met) in market.config.sizes.iter().zip(&mut *sizes) {
             let size = contracts(market, env.account, now, *multiple);
-            let openable = |account: &Account, futures: f64, lines: &[Line]| {
-                openable(market, costs, now, (account, futures), lines, strategy, size).is_ok()
-            };
-            let can = openable(env.account, env.hedge.futures, env.positions)
-                || closed
-                    .as_ref()
-                    .is_some_and(|closed| openable(&closed.account, closed.hedge.futures, &closed.lines));
+            let openable = |env: View<'_>| openable(market, costs, now, env, strategy, size).is_ok();
+            let can = openable(env.view()) || closed.as_ref().is_some_and(|closed| openable(closed.view()));
             *is_met |= can;
             *is_allowed |= can;
         }
@@ -291,8 +275,7 @@ pub(super) fn reasons(market: &Market, costs: &OpenCosts, env: &Env<'_>) -> Vec<
     mask(market, costs, env, &mut allowed);
     let opening = |strategy: usize, size: usize| {
         let contracts = contracts(market, env.account, now, market.config.sizes[size]);
-        let held = (env.account as &Account, env.hedge.futures);
-        openable(market, costs, now, held, env.positions, strategy, contracts).err()
+        openable(market, costs, now, env.view(), strategy, contracts).err()
     };
     let reason = |choice: usize| {
         if let Some(strategy) = choice.checked_sub(1).filter(|&i| i < strategies) {
@@ -316,6 +299,7 @@ struct Closed {
     account: Account,
     hedge: Hedge,
     lines: [Line; MAX_LINES],
+    counters: Counters,
 }
 
 impl Closed {
@@ -324,6 +308,7 @@ impl Closed {
             account: *env.account,
             hedge: *env.hedge,
             lines: [Line::default(); MAX_LINES],
+            counters: *env.counters,
         };
         let n = env.positions.len();
         this.lines[..n].copy_from_slice(env.positions);
@@ -339,12 +324,21 @@ impl Closed {
                 orders: &mut [],
                 terms: &mut terms,
                 cached: &mut Cached::default(),
-                counters: &mut Counters::default(),
+                counters: &mut this.counters,
                 moments: &mut moments,
                 hedge: &mut this.hedge,
             },
             Close::All,
         );
         this
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            account: &self.account,
+            positions: &self.lines,
+            counters: &self.counters,
+            hedge: &self.hedge,
+        }
     }
 }

@@ -1,10 +1,9 @@
 //! The batch of environments of `env/options`, and the meaning of actions.
 
-use super::acts::Act;
 use super::baseline::decide;
 use super::ledger::Position;
 use super::market::Market;
-use super::simulator::OptionsSimulator;
+use super::simulator::{Act, OptionsSimulator};
 use crate::batch::StepBuffers;
 use crate::options::config::{MAX_ACTIONS, OptionsConfig};
 use crate::options::order::Decision;

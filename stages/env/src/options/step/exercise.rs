@@ -3,7 +3,7 @@
 use super::lookup::At;
 use super::market::Market;
 use super::state::{Account, Env, Line, Terms};
-use super::trade::trade;
+use super::trade::{retain, trade};
 use crate::options::exercise::Delivery;
 use crate::options::order::Instrument;
 use stages_numerics::black_scholes::intrinsic;
@@ -54,22 +54,16 @@ fn remove(
     env: &mut Env<'_>,
     mut is_exercised: impl FnMut(&Line, &Terms) -> bool,
 ) {
-    let lines = env.account.lines as usize;
-    let before = env.account.units;
-    let mut kept = 0;
-    for i in 0..lines {
-        let (line, terms) = (env.positions[i], env.terms[i]);
-        if is_exercised(&line, &terms) {
-            deliver(market, now, env.account, &line, &terms);
-        } else {
-            (env.positions[kept], env.terms[kept]) = (line, terms);
-            kept += 1;
+    let (lines, before) = (env.account.lines, env.account.units);
+    retain(env, |account, line, terms| {
+        let is_exercised = is_exercised(line, terms);
+        if is_exercised {
+            deliver(market, now, account, line, terms);
         }
-    }
-    if kept < lines {
+        !is_exercised
+    });
+    if env.account.lines < lines {
         env.cached.paired = false;
-        env.positions[kept..lines].fill(Line::default());
-        env.account.lines = kept as u32;
         cover(market, now, env.account, before);
     }
 }
@@ -105,24 +99,17 @@ pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before:
 
 /// Settles the lines that expire at this snapshot, in cash or by delivery.
 pub(super) fn settle(market: &Market, now: At<'_>, env: &mut Env<'_>) {
-    let lines = env.account.lines as usize;
     env.cached.paired = false;
     let (before, is_physical) = (env.account.units, market.config.exercise.delivery == Delivery::Physical);
-    let mut kept = 0;
-    for i in 0..lines {
-        let (line, terms) = (env.positions[i], env.terms[i]);
+    retain(env, |account, line, terms| {
         let entry = now.entry_at(terms.base);
         if entry.is_settled() && !(is_physical && entry.mark > 0.0) {
-            env.account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
+            account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
         } else if entry.is_settled() {
-            deliver(market, now, env.account, &line, &terms);
-        } else {
-            (env.positions[kept], env.terms[kept]) = (line, terms);
-            kept += 1;
+            deliver(market, now, account, line, terms);
         }
-    }
-    env.positions[kept..lines].fill(Line::default());
-    env.account.lines = kept as u32;
+        !entry.is_settled()
+    });
     if is_physical {
         cover(market, now, env.account, before);
     }

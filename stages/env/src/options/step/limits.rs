@@ -2,7 +2,7 @@
 
 use super::lookup::At;
 use super::market::{Basket, Market};
-use super::state::{Account, Line};
+use super::state::View;
 use crate::hedge::HedgeRule;
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
@@ -12,8 +12,7 @@ use crate::options::reason::Reason;
 pub(super) fn check(
     market: &Market,
     now: At<'_>,
-    (account, futures): (&Account, f64),
-    lines: &[Line],
+    env: View<'_>,
     basket: &Basket,
     margin: f64,
 ) -> Result<(), Reason> {
@@ -21,16 +20,16 @@ pub(super) fn check(
     if limits.is_none() {
         return Ok(());
     }
-    let of_lines = lines[..account.lines as usize]
-        .iter()
-        .map(|line| (Instrument::Contract(line.contract), f64::from(line.quantity)));
+    let account = env.account;
+    let held = env.positions[..account.lines as usize].iter();
+    let of_lines = held.map(|line| (Instrument::Contract(line.contract), f64::from(line.quantity)));
     let before = greeks(market, now, of_lines);
     let opened = greeks(market, now, basket.legs().iter().copied());
     let nav = account.nav.max(1e-3 * market.config.capital);
     let exceeds = |limit: Option<f64>, before: f64, after: f64| {
         limit.is_some_and(|limit| after.abs() > limit * nav && after.abs() > before.abs())
     };
-    let held = account.units + futures;
+    let held = account.units + env.hedge.futures;
     let delta = |delta: f64| hedged(market, delta * now.underlying, nav);
     let is_exceeded = exceeds(limits.delta, delta(before.0 + held), delta(before.0 + opened.0 + held))
         || exceeds(limits.vega, before.1, before.1 + opened.1)

@@ -138,7 +138,8 @@ impl Tables {
                     &ipc::read(&paths, file(&paths)?)?,
                 )?;
             }
-            reader.worlds.push(world, reader.rows.dates.len() - start)?;
+            let snapshots = reader.rows.dates.len() - start;
+            reader.worlds.push(&world.symbol, &world.splits, snapshots)?;
         }
         let (this, common) = reader.finish(spec)?;
         this.check()?;

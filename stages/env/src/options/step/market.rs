@@ -143,9 +143,6 @@ impl Market {
 
     /// The part of a basket that its contracts' liquidity allows to open: all of it, or, with partial fills,
     /// the most in proportion of all legs.
-    ///
-    /// # Errors
-    /// With partial fills, when nothing of it can be opened.
     pub(super) fn filled(&self, now: At<'_>, basket: Basket) -> Result<Basket, Reason> {
         if !self.fills.partial {
             return Ok(basket);

@@ -2,7 +2,6 @@
 
 mod acting;
 mod action_mask;
-mod acts;
 mod baseline;
 mod choices;
 mod env;

@@ -9,7 +9,7 @@ use super::hedge;
 use super::limits;
 use super::lookup::At;
 use super::market::{Basket, Market};
-use super::state::{Account, Line};
+use super::state::{Account, View};
 use crate::options::margin::{MAX_POSITIONS, MarginLeg, charge_above_mark, requirement};
 use crate::options::order::Instrument;
 use crate::options::portfolio_margin::Scan;
@@ -208,28 +208,27 @@ fn spare(market: &Market, now: At<'_>, account: &Account) -> f64 {
     account.cash + held - need - ROUNDING * (account.cash.abs() + held.abs() + need)
 }
 
-/// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
-pub(super) fn can_open(
+/// Checks that a strategy of a size can be opened beside the lines of an account; returns the reason if not.
+pub(super) fn can_open_strategy(
     market: &Market,
     now: At<'_>,
-    account: &Account,
-    futures: f64,
-    lines: &[Line],
-    basket: &Basket,
+    env: View<'_>,
+    strategy: usize,
+    size: f64,
 ) -> Result<(), Reason> {
-    Reason::NoRoom.when(account.lines as usize + basket.lines() > market.config.lines)?;
-    affordable(market, now, account, futures, lines, basket)
+    let basket = market.filled(now, market.basket(env.account.t as usize, strategy, size)?)?;
+    can_open(market, now, env, &basket)
+}
+
+/// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
+pub(super) fn can_open(market: &Market, now: At<'_>, env: View<'_>, basket: &Basket) -> Result<(), Reason> {
+    Reason::NoRoom.when(env.account.lines as usize + basket.lines() > market.config.lines)?;
+    affordable(market, now, env, basket)
 }
 
 /// Checks that an account has quotes, margin and limits for a basket, whatever lines are free.
-pub(super) fn affordable(
-    market: &Market,
-    now: At<'_>,
-    account: &Account,
-    futures: f64,
-    lines: &[Line],
-    basket: &Basket,
-) -> Result<(), Reason> {
+pub(super) fn affordable(market: &Market, now: At<'_>, env: View<'_>, basket: &Basket) -> Result<(), Reason> {
+    let (account, lines, futures) = (env.account, env.positions, env.hedge.futures);
     let mut n = account.lines as usize;
     let mut legs = [MarginLeg::default(); MAX_POSITIONS];
     for (leg, line) in legs.iter_mut().zip(&lines[..n]) {
@@ -277,11 +276,11 @@ pub(super) fn affordable(
         let needed = scan.requirement(&rule.risk_array);
         return match equity < rule.initial * needed {
             true => Err(Reason::Margin),
-            false => limits::check(market, now, (account, futures), lines, basket, needed),
+            false => limits::check(market, now, env, basket, needed),
         };
     }
     let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule)
         + hedge::margin(market, units, futures, underlying);
     Reason::Margin.when(cash + market.loan_value() * units * underlying < rule.initial * needed)?;
-    limits::check(market, now, (account, futures), lines, basket, needed)
+    limits::check(market, now, env, basket, needed)
 }

@@ -1,7 +1,6 @@
 //! The step of one environment: only look-ups and sums, no pricing.
 
 use super::action_mask;
-use super::acts::{Act, Acts};
 use super::choices::{self, Chosen, choose, close_later, decide};
 use super::exercise::{assign, exercise};
 use super::explain::{Explained, Exposure};
@@ -29,6 +28,16 @@ use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Stra
 use crate::portfolio::{Common, EnvView, Outcome, Simulator};
 use crate::split::SnapshotRange;
 use stages_core::StageError;
+
+/// The act of an environment in a step.
+#[derive(Clone, Copy)]
+pub enum Act<'a> {
+    Decision(Decision),
+    /// A choice for each component of multi-discrete actions.
+    Choices(&'a [u32]),
+    /// A weight for each slot, and the hedge ratio, of continuous actions.
+    Weights(&'a [f32]),
+}
 
 /// Steps environments of one market.
 pub struct OptionsSimulator {
@@ -107,7 +116,6 @@ impl OptionsSimulator {
     /// Opens what was decided one snapshot earlier, if the rules allow it at the present prices.
     fn open_later(&self, env: &mut Env<'_>, decided: &Basket) -> Result<(), Reason> {
         let market = &self.market;
-        let now = market.now(env.account);
         let mut basket = Basket::EMPTY;
         for &(instrument, quantity) in decided.legs() {
             let (mut instrument, mut quantity) = (instrument, quantity);
@@ -119,8 +127,14 @@ impl OptionsSimulator {
             }
             basket.push(instrument, quantity);
         }
+        self.open_now(env, basket)
+    }
+
+    /// Opens as much of a basket as is filled, if the rules allow it at the present prices.
+    fn open_now(&self, env: &mut Env<'_>, basket: Basket) -> Result<(), Reason> {
+        let (market, now) = (&self.market, self.market.now(env.account));
         let basket = market.filled(now, basket)?;
-        can_open(market, now, env.account, env.hedge.futures, env.positions, &basket)?;
+        can_open(market, now, env.view(), &basket)?;
         open(market, now, env, basket.legs().iter().copied());
         Ok(())
     }
@@ -159,13 +173,7 @@ impl OptionsSimulator {
         }
         match market.fills.next_snapshot {
             true => self.open_later(env, &basket),
-            false => {
-                let now = market.now(env.account);
-                let basket = market.filled(now, basket)?;
-                can_open(market, now, env.account, env.hedge.futures, env.positions, &basket)?;
-                open(market, now, env, basket.legs().iter().copied());
-                Ok(())
-            }
+            false => self.open_now(env, basket),
         }
     }
 }
@@ -174,7 +182,6 @@ impl Simulator for OptionsSimulator {
     const GRAIN: usize = 32;
 
     type Parts = OptionsParts;
-    type Acts<'a> = Acts<'a>;
     type Act<'a> = Act<'a>;
     type Ledger = Ledger;
     type Note = Explained;
@@ -229,17 +236,12 @@ impl Simulator for OptionsSimulator {
         action_mask::update(market, &self.costs, now, env, closable);
     }
 
-    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
-        Acts::new(
-            self.market.config.actions,
-            actions,
-            num_envs,
-            self.common().spec.action_space.num_components(),
-        )
-    }
-
-    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, _: &mut Env<'_>) -> Self::Act<'a> {
-        acts.of(i)
+    fn decide<'a>(&self, action: Actions<'a>, _: &mut Env<'_>) -> Act<'a> {
+        match action {
+            Actions::Discrete(choice) => Act::Decision(Decision::Action(choice[0])),
+            Actions::MultiDiscrete(choices) => Act::Choices(choices),
+            Actions::Continuous(weights) => Act::Weights(weights),
+        }
     }
 
     /// Trades, goes to the next snapshot, settles, marks, enforces margin, rewards; writes the profit by

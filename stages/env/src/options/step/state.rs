@@ -2,7 +2,7 @@
 
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
-use crate::portfolio::{EnvState, Parts, clock};
+use crate::portfolio::{EnvState, EnvView, Parts, clock};
 use bytemuck::{Pod, Zeroable};
 
 /// An account, and its position in the episode. Saved states hold these bytes.
@@ -145,3 +145,5 @@ impl Parts for OptionsParts {
 
 /// One environment.
 pub(super) type Env<'a> = EnvState<'a, OptionsParts>;
+/// One environment, to be read.
+pub(super) type View<'a> = EnvView<'a, OptionsParts>;

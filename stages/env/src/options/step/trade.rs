@@ -3,7 +3,7 @@
 use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
-use super::state::{Account, Env, Line};
+use super::state::{Account, Env, Line, Terms};
 use crate::options::order::Instrument;
 
 /// The lines to close.
@@ -68,28 +68,36 @@ pub(super) fn open(
     }
 }
 
-/// Closes the lines of `which` that have a quote.
-pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>, which: Close) {
+/// Leaves the lines for which `keeps` returns true, which may trade and change them.
+pub(super) fn retain(env: &mut Env<'_>, mut keeps: impl FnMut(&mut Account, &mut Line, &Terms) -> bool) {
     let lines = env.account.lines as usize;
-    env.cached.paired = false;
     let mut kept = 0;
     for i in 0..lines {
-        let line = env.positions[i];
-        let entry = now.entry_at(env.terms[i].base);
-        let chosen = match which {
-            Close::All => true,
-            Close::Group(group) => line.group == group,
-        };
-        if chosen && !entry.exit(line.quantity).is_nan() {
-            let contract = Instrument::Contract(line.contract);
-            trade(market, now, env.account, contract, -f64::from(line.quantity));
-        } else {
-            (env.positions[kept], env.terms[kept]) = (line, env.terms[i]);
+        let (mut line, terms) = (env.positions[i], env.terms[i]);
+        if keeps(env.account, &mut line, &terms) {
+            (env.positions[kept], env.terms[kept]) = (line, terms);
             kept += 1;
         }
     }
     env.positions[kept..lines].fill(Line::default());
     env.account.lines = kept as u32;
+}
+
+/// Closes the lines of `which` that have a quote.
+pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>, which: Close) {
+    env.cached.paired = false;
+    retain(env, |account, line, terms| {
+        let chosen = match which {
+            Close::All => true,
+            Close::Group(group) => line.group == group,
+        };
+        let is_closed = chosen && !now.entry_at(terms.base).exit(line.quantity).is_nan();
+        if is_closed {
+            let contract = Instrument::Contract(line.contract);
+            trade(market, now, account, contract, -f64::from(line.quantity));
+        }
+        !is_closed
+    });
     if which == Close::All {
         hedge::close(market, now, env);
         if env.account.units != 0.0 {
@@ -101,27 +109,20 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>, which: Clos
 /// Reduces the lines of a group by the given number of contracts, the oldest first. Returns whether all those
 /// lines had quotes.
 pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut Env<'_>, group: u32, contracts: i32) -> bool {
-    let lines = env.account.lines as usize;
     env.cached.paired = false;
-    let (mut left, mut kept) = (contracts, 0);
-    for i in 0..lines {
-        let (mut line, terms) = (env.positions[i], env.terms[i]);
+    let mut left = contracts;
+    retain(env, |account, line, terms| {
         let has_quote = !now.entry_at(terms.base).exit(line.quantity).is_nan();
         if line.group == group && left > 0 && has_quote {
             let closed = left.min(line.quantity.abs());
             let quantity = -line.quantity.signum() * closed;
             let contract = Instrument::Contract(line.contract);
-            trade(market, now, env.account, contract, f64::from(quantity));
+            trade(market, now, account, contract, f64::from(quantity));
             line.quantity += quantity;
             left -= closed;
         }
-        if line.quantity != 0 {
-            (env.positions[kept], env.terms[kept]) = (line, terms);
-            kept += 1;
-        }
-    }
-    env.positions[kept..lines].fill(Line::default());
-    env.account.lines = kept as u32;
+        line.quantity != 0
+    });
     left == 0
 }
 

@@ -126,7 +126,7 @@ fn increase(
     basket.push(instrument, f64::from(quantity));
     let basket = market.filled(now, basket)?;
     let quantity = basket.legs()[0].1 as i32;
-    affordable(market, now, env.account, env.hedge.futures, env.positions, &basket)?;
+    affordable(market, now, env.view(), &basket)?;
     env.cached.paired = false;
     trade(market, now, env.account, instrument, f64::from(quantity));
     match line {

@@ -12,9 +12,6 @@ use stages_core::StageError;
 use std::collections::VecDeque;
 
 /// Fills a panel's columns of the hedge; none without one.
-///
-/// # Errors
-/// When the instrument has no bars, or those of a future do not reach over the dates.
 pub(super) fn add(
     panel: &mut Panel,
     events: &[Event],

@@ -1,6 +1,6 @@
 //! One decision of `env/stocks`, for trading outside the program.
 
-use super::acts::{ActKind, Acts};
+use super::acts::decide;
 use super::finrl;
 use super::hedge::{self, HedgeAct};
 use super::orders::Intent;
@@ -130,14 +130,12 @@ impl ActingSimulator for StocksSimulator {
             .collect()
     }
 
-    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> ActingOrders {
         let market = &self.market;
         let config = &market.config;
-        let acts = Acts::new(config, action, 1, market.tables.n)?;
-        let (before, held) = (*env.account, env.positions.to_vec());
-        let (hedge_before, act) = (*env.hedge, acts.hedge(0));
+        let (before, held, hedge_before) = (*env.account, env.positions.to_vec(), *env.hedge);
         let t = before.t as usize;
-        let intent = acts.decide(market, 0, env.orders);
+        let (intent, act) = decide(market, action, env.orders);
         match config.rules {
             Rules::Finrl => finrl::trade(market, env, intent),
             Rules::Market => {
@@ -160,12 +158,10 @@ impl ActingSimulator for StocksSimulator {
         } else {
             0.0
         };
-        let why = |at: usize| match acts.kind {
-            ActKind::Weights(weights) if config.rules == Rules::Market => {
-                format!("weight {:.4}", weights[at])
-            }
-            ActKind::Weights(weights) | ActKind::Trades(weights, _) => format!("trade {:.4}", weights[at]),
-            ActKind::Choices(choices) => format!("choice {}", choices[at]),
+        let why = |at: usize| match action {
+            Actions::Continuous(weights) if intent == Intent::Weights => format!("weight {:.4}", weights[at]),
+            Actions::Continuous(trades) => format!("trade {:.4}", trades[at]),
+            Actions::Discrete(choices) | Actions::MultiDiscrete(choices) => format!("choice {}", choices[at]),
         };
         let (symbols, marks) = (market.symbols(t), market.tables.marks(t));
         let mut orders = Vec::new();
@@ -207,7 +203,7 @@ impl ActingSimulator for StocksSimulator {
             env.hedge.spread_cost + env.hedge.commission - hedge_before.spread_cost - hedge_before.commission;
         let costs = |account: &Account| account.commission + account.spread_cost + account.impact_cost;
         let refused = (before.refused..env.account.refused).map(|_| NOT_TRADED);
-        Ok(ActingOrders {
+        ActingOrders {
             orders,
             refused: refused
                 .chain((before.reduced..env.account.reduced).map(|_| REDUCED))
@@ -215,7 +211,7 @@ impl ActingSimulator for StocksSimulator {
                 .collect(),
             cash: env.account.cash - before.cash,
             cost: costs(env.account) - costs(&before) + of_hedge,
-        })
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Tables {
                 files[*file].append_to(&mut all, &spec, rows)?;
             }
             consistent(world.symbols.len() == n)?;
-            worlds.push(world, all.dates.len() - start)?;
+            worlds.push(&world.name, &world.splits, all.dates.len() - start)?;
             days.extend(all.dates[start..].windows(2).map(|pair| f64::from(pair[1] - pair[0])));
             days.push(0.0);
         }

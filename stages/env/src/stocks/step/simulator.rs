@@ -1,6 +1,6 @@
 //! The step of one environment: only look-ups and sums.
 
-use super::acts::Acts;
+use super::acts::decide;
 use super::finrl;
 use super::hedge::{self, HedgeAct};
 use super::kernels::{Exposure, exposure};
@@ -116,7 +116,6 @@ impl Simulator for StocksSimulator {
     const GRAIN: usize = 32;
 
     type Parts = StocksParts;
-    type Acts<'a> = Acts<'a>;
     type Act<'a> = (Intent, HedgeAct);
     type Ledger = Ledger;
     type Note = ();
@@ -152,12 +151,8 @@ impl Simulator for StocksSimulator {
         *env.hedge = Hedge::default();
     }
 
-    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
-        Acts::new(&self.market.config, actions, num_envs, self.market.tables.n)
-    }
-
-    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut Env<'_>) -> Self::Act<'a> {
-        (acts.decide(&self.market, i, env.orders), acts.hedge(i))
+    fn decide<'a>(&self, action: Actions<'a>, env: &mut Env<'_>) -> Self::Act<'a> {
+        decide(&self.market, action, env.orders)
     }
 
     /// One step by the orders of the environment: trades, goes to the next date, settles, marks, enforces

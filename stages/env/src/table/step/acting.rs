@@ -1,6 +1,6 @@
 //! One decision of `env/table`, for trading outside the program.
 
-use super::acts::{Acts, Intent};
+use super::acts::{Intent, decide};
 use super::simulator::TableSimulator;
 use super::state::{Account, Env, NO_CHOICE, TableParts};
 use crate::acting::{ActingOrder, ActingOrders, Holdable, Holding, Holdings};
@@ -100,12 +100,11 @@ impl ActingSimulator for TableSimulator {
         vec![None; self.common().spec.action_space.mask_len()]
     }
 
-    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> Result<ActingOrders, StageError> {
-        let acts = Acts::new(self.config(), action, 1, self.tables.n)?;
+    fn orders(&self, env: &mut Env<'_>, action: Actions<'_>) -> ActingOrders {
         let why = self.common().spec.action_space.describe(action, 0);
-        if acts.decide(self.config(), 0, env.orders) != Intent::Positions {
+        if decide(self.config(), action, env.orders) != Intent::Positions {
             // A choice is no trade.
-            return Ok(ActingOrders::default());
+            return ActingOrders::default();
         }
         let cost = self.cost;
         let changes = self.symbols(env.account).iter().zip(&*env.orders).zip(&*env.positions);
@@ -125,10 +124,10 @@ impl ActingSimulator for TableSimulator {
                 )
             })
             .collect();
-        Ok(ActingOrders {
+        ActingOrders {
             cost: orders.iter().map(|order| order.cost).sum(),
             orders,
             ..ActingOrders::default()
-        })
+        }
     }
 }

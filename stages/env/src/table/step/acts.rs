@@ -1,9 +1,8 @@
 //! Actions, and the positions that they take.
 
 use crate::actions::Actions;
-use crate::table::config::{TableActionKind, TableConfig};
+use crate::table::config::TableConfig;
 use crate::table::quantities::Form;
-use stages_core::StageError;
 
 /// The meaning of what a decision has left in an environment's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,49 +32,20 @@ pub(super) fn limit(config: &TableConfig, target: &mut [f64]) {
     }
 }
 
-/// The actions of a batch.
-#[derive(Clone, Copy)]
-pub enum Acts<'a> {
-    /// Choices, each of which is paid its column.
-    Paid(&'a [u32]),
-    /// Choices, each of which stands for a position.
-    Choices(&'a [u32]),
-    Positions(&'a [f32]),
-}
-
-impl<'a> Acts<'a> {
-    /// Actions for `b` environments of n symbols.
-    pub(super) fn new(
-        config: &TableConfig,
-        actions: Actions<'a>,
-        b: usize,
-        n: usize,
-    ) -> Result<Self, StageError> {
-        Ok(match (config.form(), config.actions.kind) {
-            (Form::PerAction, _) => Self::Paid(actions.discrete(b)?),
-            (_, TableActionKind::Discrete) => Self::Choices(actions.discrete(b)?),
-            (_, TableActionKind::Continuous | TableActionKind::Weights) => {
-                Self::Positions(actions.continuous(b, n)?)
-            }
-        })
-    }
-
-    /// Fills the target of environment `i`, and says what it means.
-    pub(super) fn decide(self, config: &TableConfig, i: usize, target: &mut [f64]) -> Intent {
-        match self {
-            Self::Paid(choices) => return Intent::Choice(choices[i]),
-            Self::Choices(choices) => {
-                let positions = &config.actions.positions;
-                target[0] = *positions.get(choices[i] as usize).unwrap_or(&positions[0]);
-            }
-            Self::Positions(wanted) => {
-                let n = target.len();
-                for (target, wanted) in target.iter_mut().zip(&wanted[i * n..(i + 1) * n]) {
-                    *target = f64::from(*wanted);
-                }
-                limit(config, target);
-            }
+/// Fills the target of an environment by its action, and says what it means.
+pub(super) fn decide(config: &TableConfig, action: Actions<'_>, target: &mut [f64]) -> Intent {
+    match action {
+        Actions::Discrete(choice) if config.form() == Form::PerAction => return Intent::Choice(choice[0]),
+        Actions::Discrete(choice) | Actions::MultiDiscrete(choice) => {
+            let positions = &config.actions.positions;
+            target[0] = *positions.get(choice[0] as usize).unwrap_or(&positions[0]);
         }
-        Intent::Positions
+        Actions::Continuous(wanted) => {
+            for (target, wanted) in target.iter_mut().zip(wanted) {
+                *target = f64::from(*wanted);
+            }
+            limit(config, target);
+        }
     }
+    Intent::Positions
 }

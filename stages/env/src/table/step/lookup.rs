@@ -54,7 +54,7 @@ impl Tables {
             }
             let t = rows.dates.len();
             consistent(world.symbols.len() == n)?;
-            all.push(world, t)?;
+            all.push(&world.name, &world.splits, t)?;
             let instant = |row: usize| rows.instants.get(row).copied();
             let start = times.len();
             times.extend(rows.dates.iter().enumerate().map(|(row, &date)| SnapshotTime {

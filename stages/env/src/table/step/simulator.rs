@@ -1,6 +1,6 @@
 //! The step of one environment: only look-ups and sums.
 
-use super::acts::{Acts, Intent};
+use super::acts::{Intent, decide};
 use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::state::{Account, Env, NO_CHOICE, TableParts};
@@ -199,7 +199,6 @@ impl Simulator for TableSimulator {
     const MASKS: bool = false;
 
     type Parts = TableParts;
-    type Acts<'a> = Acts<'a>;
     type Act<'a> = Intent;
     type Ledger = Ledger;
     type Note = ();
@@ -240,12 +239,8 @@ impl Simulator for TableSimulator {
         env.positions.fill(0.0);
     }
 
-    fn acts<'a>(&self, actions: Actions<'a>, num_envs: usize) -> Result<Acts<'a>, StageError> {
-        Acts::new(self.config(), actions, num_envs, self.tables.n)
-    }
-
-    fn decide<'a>(&self, acts: Self::Acts<'a>, i: usize, env: &mut Env<'_>) -> Self::Act<'a> {
-        acts.decide(self.config(), i, env.orders)
+    fn decide<'a>(&self, action: Actions<'a>, env: &mut Env<'_>) -> Intent {
+        decide(self.config(), action, env.orders)
     }
 
     /// Takes the target positions, is paid at the next row, and rewards.
