@@ -53,7 +53,7 @@ impl ConfigProblem {
 }
 
 /// The error that a stage ends with.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageError {
     /// The failure, a lowercase fragment naming file, row and column where there is one.
     pub message: String,

@@ -34,4 +34,4 @@ pub use memo::{Given, Memo, MemoLog, Share, memo_key};
 pub use port::{InputPort, OutputPort, PlanContext, Planned, PortType, Ports, Provided};
 pub use read::Mistake;
 pub use schedule::Schedule;
-pub use settings::Settings;
+pub use settings::{Settings, is_default};

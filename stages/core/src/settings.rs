@@ -45,6 +45,11 @@ macro_rules! default_of {
     };
 }
 
+/// Returns whether a setting has the default of its type, for `skip_serializing_if`.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// The resolved configuration of a stage, defaults filled in: the typed value that its kind checks and runs,
 /// and its JSON form, which keys, records and people see.
 ///

@@ -193,7 +193,7 @@ fn boxed<S: Simulator>(
 }
 
 /// `DRAWN` rows of random actions.
-pub(crate) fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<ActionBuffer> {
+fn random_actions(space: &ActionSpace, num_envs: usize) -> Vec<ActionBuffer> {
     let mut random = Random::new(&[3]);
     (0..DRAWN)
         .map(|_| {
@@ -226,19 +226,8 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
         env.spec().obs_dim(),
         env.spec().action_space.num_outputs(),
     );
-    let mut out = Step::new(env.spec(), num_envs);
-    env.reset(out.buffers());
-    let drawn = random_actions(&env.spec().action_space, num_envs);
-    let mut run = || {
-        drawn
-            .iter()
-            .try_for_each(|chosen| env.step(chosen.as_actions(), out.buffers()))
-    };
     // Past the beginning, when all accounts are empty.
-    for _ in 0..4 {
-        run()?;
-    }
-    let steps_per_second = rate(num_envs, run)?;
+    let steps_per_second = steps_per_second(env.as_mut(), 4)?;
     let floor = copies(num_envs, observation)?;
     Ok(BenchRow {
         environment: name.to_owned(),
@@ -252,11 +241,23 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
     })
 }
 
+/// Steps per second of an environment with random actions, after `before` runs of them.
+pub(crate) fn steps_per_second(env: &mut dyn BatchEnv, before: usize) -> Result<f64, StageError> {
+    let mut out = Step::new(env.spec(), env.num_envs());
+    env.reset(out.buffers());
+    let drawn = random_actions(&env.spec().action_space, env.num_envs());
+    let num_envs = env.num_envs();
+    let mut run = || {
+        drawn
+            .iter()
+            .try_for_each(|chosen| env.step(chosen.as_actions(), out.buffers()))
+    };
+    (0..before).try_for_each(|_| run())?;
+    rate(num_envs, run)
+}
+
 /// Steps per second of `run`, which takes `DRAWN` x `num_envs` steps.
-pub(crate) fn rate(
-    num_envs: usize,
-    mut run: impl FnMut() -> Result<(), StageError>,
-) -> Result<f64, StageError> {
+fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
         let (mut runs, start) = (0, Instant::now());

@@ -39,8 +39,8 @@ pub trait Episodic: Send + Sync {
     fn width(&self) -> usize {
         1
     }
-    /// The size of the task's data, by which saved states of other data, splits and seeds are told apart; none
-    /// for a task without data.
+    /// The size of the task's data, by which saved states of other data, splits and seeds are told apart;
+    /// none for a task without data.
     fn size(&self) -> Option<String> {
         None
     }
@@ -56,8 +56,8 @@ pub trait Episodic: Send + Sync {
     fn result(&self, _state: &[Self::Value]) -> Self::Final {
         Self::Final::default()
     }
-    /// The count of steps and the number of the episode, of states that contain both: they are then saved with
-    /// the state alone.
+    /// The count of steps and the number of the episode, of states that contain both: they are then saved
+    /// with the state alone.
     fn clock(_state: &[Self::Value]) -> Option<(u32, u64)> {
         None
     }

@@ -6,6 +6,8 @@
 //! conditions, of which `and`, `or` and the first argument of `if` are made; all else are numbers. Both
 //! branches of an `if` are evaluated, and one is taken.
 
+use datasets::layout::nearest;
+
 /// The most values of a program's stack.
 const STACK: usize = 32;
 /// The most levels of parentheses, functions and signs.
@@ -424,27 +426,10 @@ fn number(text: &str) -> &str {
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let all = known.join(", ");
-    match known.iter().min_by_key(|other| distance(name, other)) {
-        Some(near) if distance(name, near) <= 1 + name.len() / 3 => {
-            format!("did you mean `{near}`? There are {all}")
-        }
-        _ => format!("there are {all}"),
+    match nearest(name, known) {
+        Some(near) => format!("did you mean `{near}`? There are {all}"),
+        None => format!("there are {all}"),
     }
-}
-
-/// The number of letters to insert, remove or replace that makes one name of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

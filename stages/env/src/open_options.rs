@@ -87,11 +87,8 @@ impl OpenOptions {
     /// `num_envs` environments over the test dates.
     pub fn test(num_envs: usize, seed: u64) -> Self {
         Self {
-            num_envs,
-            seed,
             split: Split::Test,
-            normalise_as: None,
-            processes: None,
+            ..Self::train(num_envs, seed)
         }
     }
 }

@@ -100,6 +100,8 @@ pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsI
 /// Rows of a table in memory, a vector for each column. One list of columns says how they are written and
 /// read.
 pub(crate) trait TableRows: Sized + Sync + 'static {
+    /// What the widths of the columns depend on.
+    type Spec;
     /// The columns, in the order of the file.
     const COLUMNS: &'static [&'static dyn TableColumn<Self>];
 
@@ -120,31 +122,32 @@ pub(crate) trait TableRows: Sized + Sync + 'static {
         Ok(arrays)
     }
 
-    /// Appends rows of a part's file; `width` gives the number of numbers per row of each column, by name.
+    /// Appends rows of a part's file.
     fn append(
         &mut self,
         file: &RecordBatch,
         rows: &Range<usize>,
-        width: impl Fn(&str) -> usize,
+        spec: &Self::Spec,
     ) -> Result<(), StageError> {
-        let mut columns = Self::COLUMNS.iter();
-        columns.try_for_each(|column| column.append(self, file, rows, width(column.name())))
+        Self::COLUMNS
+            .iter()
+            .try_for_each(|column| column.append(self, file, rows, spec))
     }
 }
 
 /// A column of rows.
-pub(crate) trait TableColumn<R>: Sync {
+pub(crate) trait TableColumn<R: TableRows>: Sync {
     /// The name of the column in the file.
     fn name(&self) -> &'static str;
     /// The values of a part; `None` where there are none.
     fn array(&self, worlds: &[&R], part: &Part) -> Result<Option<ArrayRef>, StageError>;
-    /// Appends the values of rows of a file, `width` numbers each; does nothing where `width` is 0.
+    /// Appends the values of rows of a file; does nothing where the column has no width.
     fn append(
         &self,
         to: &mut R,
         file: &RecordBatch,
         rows: &Range<usize>,
-        width: usize,
+        spec: &R::Spec,
     ) -> Result<(), StageError>;
 }
 
@@ -159,19 +162,23 @@ pub(crate) enum Form {
 }
 
 /// A column of numbers.
-pub(crate) struct Numbers<R, P: ArrowPrimitiveType> {
+pub(crate) struct Numbers<R: TableRows, P: ArrowPrimitiveType> {
     pub name: &'static str,
     pub form: Form,
+    /// The number of numbers per row: 0 where the environment has none, `None` for as many as the file has.
+    pub width: fn(&R::Spec) -> Option<usize>,
     pub get: fn(&R) -> &Vec<P::Native>,
     pub get_mut: fn(&mut R) -> &mut Vec<P::Native>,
 }
 
-/// The columns of a kind of rows: for each column its form and type, its name in the file, and its field.
+/// The columns of a kind of rows: for each column its form and type, its name in the file, its field, and its
+/// width.
 macro_rules! columns {
-    ($rows:ty: $($form:ident $number:ident $name:expr, $field:ident;)+) => {
+    ($rows:ty: $($form:ident $number:ident $name:expr, $field:ident, $width:expr;)+) => {
         &[$(&$crate::parts::Numbers::<$rows, arrow_array::types::$number> {
             name: $name,
             form: $crate::parts::Form::$form,
+            width: $width,
             get: |rows| &rows.$field,
             get_mut: |rows| &mut rows.$field,
         }),+]
@@ -208,8 +215,9 @@ impl<R: TableRows, P: ArrowPrimitiveType> TableColumn<R> for Numbers<R, P> {
         to: &mut R,
         file: &RecordBatch,
         rows: &Range<usize>,
-        width: usize,
+        spec: &R::Spec,
     ) -> Result<(), StageError> {
+        let width = (self.width)(spec).unwrap_or_else(|| ipc::width(file, self.name));
         if width > 0 {
             let values = ipc::numbers::<P>(file, self.name)?;
             consistent(values.len() == file.num_rows() * width)?;
@@ -241,9 +249,10 @@ mod tests {
     }
 
     impl TableRows for Pairs {
+        type Spec = ();
         const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Pairs:
-            One Date32Type "date", dates;
-            Row Int32Type "values", values;
+            One Date32Type "date", dates, |()| Some(1);
+            Row Int32Type "values", values, |()| Some(2);
         ];
 
         fn dates(&self) -> &[i32] {
@@ -297,8 +306,7 @@ mod tests {
             [4, 5, 6, 7, 8, 9]
         );
         let mut read = Pairs::default();
-        read.append(&batch, &(2..3), |name| if name == "date" { 1 } else { 2 })
-            .unwrap();
+        read.append(&batch, &(2..3), &()).unwrap();
         assert_eq!((read.dates, read.values), (late[..1].to_vec(), vec![8, 9]));
         // A day more leaves all parts but its own.
         let later = [early.as_slice(), &[day("2020-03-03")]].concat();

@@ -29,21 +29,6 @@ pub(crate) struct SplitRules<'a> {
     pub embargo: u32,
 }
 
-/// The rules among the settings of an environment.
-macro_rules! split_rules {
-    ($of:expr) => {
-        $crate::split::SplitRules {
-            train: $of.train,
-            test: $of.test.as_ref(),
-            validation: $of.validation.as_ref(),
-            test_fraction: $of.test_fraction,
-            purge: $of.purge,
-            embargo: $of.embargo,
-        }
-    };
-}
-pub(crate) use split_rules;
-
 impl SplitRules<'_> {
     /// Checks all values.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {

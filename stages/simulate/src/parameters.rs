@@ -83,7 +83,7 @@ stages_core::settings! {
         pub worlds: u32 = 1,
         /// The period of a partition of the chain. An appended day costs its partition, and a partition costs
         /// some milliseconds in every stage: take `year` where few contracts are listed.
-        #[serde(skip_serializing_if = "ChainPartition::is_month")]
+        #[serde(skip_serializing_if = "stages_core::is_default")]
         pub partition: ChainPartition = ChainPartition::Month,
         /// The price before the first day.
         pub spot: f64 = 3000.0,
@@ -131,13 +131,6 @@ pub enum ChainPartition {
     Month,
     /// A calendar year.
     Year,
-}
-
-impl ChainPartition {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    fn is_month(&self) -> bool {
-        *self == Self::Month
-    }
 }
 
 stages_core::settings! {

@@ -31,19 +31,19 @@ pub struct Command {
     /// Names of the environment variables passed on from outside.
     pub secrets: Vec<String>,
     /// The shell that interprets the text.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "stages_core::is_default")]
     pub shell: Shell,
     /// The isolation that the stage requests; `None` leaves it to the user's default.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "stages_core::is_default")]
     pub isolation: Option<Isolation>,
     /// True if the program may use the network.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "stages_core::is_default")]
     pub network: bool,
     /// The programs outside the system's directories that the stage runs.
-    #[serde(skip_serializing_if = "is_default", serialize_with = "texts")]
+    #[serde(skip_serializing_if = "stages_core::is_default", serialize_with = "texts")]
     pub tools: Vec<Tool>,
     /// The container image in which the program runs, `IMAGE@sha256:…`.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "stages_core::is_default")]
     pub container: Option<String>,
     /// The maximum size of the log in bytes: its first and last halves are kept.
     #[serde(skip)]
@@ -89,10 +89,6 @@ impl Command {
         }
         Value::Object(config)
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 fn names<S: Serializer>(files: &[Source], serializer: S) -> Result<S::Ok, S::Error> {

@@ -16,14 +16,6 @@ pub enum ActionKind {
     Continuous,
 }
 
-impl ActionKind {
-    /// Returns whether it is the flat list.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    pub(crate) fn is_menu(&self) -> bool {
-        *self == Self::Menu
-    }
-}
-
 /// A set of strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -34,14 +26,6 @@ pub enum StrategySet {
     /// Those of `listed`, and what trades every slot: the common strategies and ratio spreads at each
     /// maturity, calendars, and each slot alone, long and short.
     All,
-}
-
-impl StrategySet {
-    /// Returns whether it is the default.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-    pub(crate) fn is_listed(&self) -> bool {
-        *self == Self::Listed
-    }
 }
 
 /// Limits of the portfolio, as fractions of the net asset value. An opening that would exceed one, and not

@@ -7,11 +7,9 @@ use super::hedge::HedgeConfig;
 use super::portfolio_margin::RiskArray;
 use super::quantities;
 use crate::checks::{positive, within};
-use crate::episode::EpisodeLength;
+use crate::portfolio::market_config;
 use crate::reward::{self, RewardConfig};
-use crate::split::{SplitRules, split_rules};
-use crate::worlds::{HeldOut, Symbols};
-use datasets::DateRange;
+use crate::worlds::Symbols;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -27,7 +25,7 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 /// The maximum number of strategies where actions are no menu.
 pub(crate) const MAX_STRATEGIES: usize = 200;
 
-stages_core::settings! {
+market_config! {
     /// Configuration of `env/options`. Money is in the chain's currency.
     pub struct OptionsConfig {
         /// The underlying; empty for the only one in the chain.
@@ -49,10 +47,10 @@ stages_core::settings! {
         /// delta of the slate.
         pub strategies: Vec<Strategy> = Vec::new(),
         /// The set that the strategies come from.
-        #[serde(skip_serializing_if = "StrategySet::is_listed")]
+        #[serde(skip_serializing_if = "stages_core::is_default")]
         pub strategy_set: StrategySet = StrategySet::Listed,
         /// The kind of actions.
-        #[serde(skip_serializing_if = "ActionKind::is_menu")]
+        #[serde(skip_serializing_if = "stages_core::is_default")]
         pub actions: ActionKind = ActionKind::Menu,
         /// The sizes to choose from with `actions: multi_discrete`, as multiples of `sizing`, ascending.
         #[serde(skip_serializing_if = "action_config::are_default_sizes")]
@@ -89,29 +87,16 @@ stages_core::settings! {
         #[serde(deserialize_with = "reward::deserialize")]
         #[schemars(schema_with = "reward::schema")]
         pub reward: RewardConfig = RewardConfig::default(),
-        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
-        /// dates.
-        pub train: Option<DateRange> = None,
-        /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both.
-        /// Without it, the dates later than `train` by more than `purge` days, or, without `train` either,
-        /// the last `test_fraction` of the snapshots.
-        pub test: Option<HeldOut> = None,
-        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
-        /// none by default.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub validation: Option<HeldOut> = None,
-        /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1
-        /// leaves no training dates: a market for evaluation alone.
-        pub test_fraction: f64 = 0.25,
-        /// Training snapshots within this many calendar days before the first test or validation day are
-        /// dropped.
-        pub purge: u32 = 10,
-        /// Training snapshots within this many calendar days after the last test or validation day are
-        /// dropped.
-        pub embargo: u32 = 10,
-        /// Steps, from snapshot to snapshot, in a training episode: a number, or `[least, most]` to draw
-        /// from; never more than the training dates have.
-        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        splits {
+            unit: "snapshots", step: "snapshot",
+            /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of symbols), or both.
+            /// Without it, the dates later than `train` by more than `purge` days, or, without `train`
+            /// either, the last `test_fraction` of the snapshots.
+            test,
+            /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are
+            /// given. 1 leaves no training dates: a market for evaluation alone.
+            test_fraction
+        }
         /// Observations are clipped at this many standard deviations (market and slate) or units (positions
         /// and account).
         pub clip: f32 = 5.0,
@@ -340,7 +325,7 @@ impl OptionsConfig {
             self.fills.partial,
         )?;
         self.exercise.validate(self.trade_underlying)?;
-        self.reward.validate(&quantities::NAMES)?;
+        self.reward.validate(&quantities::names())?;
         self.episode_length.validate()?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return problem("clip", "it must be a positive number");
@@ -349,11 +334,6 @@ impl OptionsConfig {
             .hint("remove one of the two")
             .when(self.symbols.is_some() && !self.symbol.is_empty())?;
         self.split_rules().validate()
-    }
-
-    /// The rules by which snapshots are split.
-    pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        split_rules!(self)
     }
 }
 
@@ -364,6 +344,11 @@ impl SlateConfig {
             "slate.min_days",
             "a contract of the slate has at least 1 day to expiry where a day has one snapshot",
         )
+    }
+
+    /// K, the number of slots.
+    pub(crate) fn slots(&self) -> usize {
+        2 * self.maturities.len() * self.deltas.len()
     }
 
     fn validate(&self) -> Result<(), ConfigProblem> {

@@ -23,7 +23,7 @@ pub(super) fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Re
         ),
     )
     .when(leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000)?;
-    let count = 2 * slate.maturities.len() * slate.deltas.len();
+    let count = slate.slots();
     match (leg.slot, leg.right) {
         (Some(_), _) if leg.right.is_some() || leg.maturity.is_some() || leg.delta.is_some() => {
             Err(ConfigProblem::new(

@@ -34,12 +34,6 @@ pub const QUANTITIES: [(&str, &str); 22] = [
 ];
 
 /// The names of the quantities.
-pub(crate) const NAMES: [&str; QUANTITIES.len()] = {
-    let mut names = [""; QUANTITIES.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = QUANTITIES[i].0;
-        i += 1;
-    }
-    names
-};
+pub(crate) fn names() -> [&'static str; QUANTITIES.len()] {
+    QUANTITIES.map(|(name, _)| name)
+}

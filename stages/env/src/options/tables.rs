@@ -12,7 +12,7 @@
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them,
 //! [`step`](super::step) reads them.
 
-use super::config::OptionsConfig;
+use super::config::{OptionsConfig, SlateConfig};
 use super::portfolio_margin::RiskRow;
 use crate::adjustment::Adjustment;
 use crate::ipc;
@@ -157,18 +157,19 @@ pub(crate) struct SnapshotRows {
 }
 
 impl TableRows for SnapshotRows {
+    type Spec = SlateConfig;
     const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![SnapshotRows:
-        One Date32Type "date", dates;
-        Instant TimestampMicrosecondType SNAPSHOT.name, instants;
-        One Float64Type "underlying", underlying;
-        One Float64Type "rate", rate;
-        One Float64Type "carry", carry;
-        Row Float64Type "future", future;
-        Row Float32Type "features", features;
-        Row Int32Type "contract", slate;
-        Row Int32Type "at_the_money", at_the_money;
-        Row Float32Type "slate_features", slate_features;
-        Row Float32Type "hidden", hidden;
+        One Date32Type "date", dates, |_| Some(1);
+        Instant TimestampMicrosecondType SNAPSHOT.name, instants, |_| None;
+        One Float64Type "underlying", underlying, |_| Some(1);
+        One Float64Type "rate", rate, |_| Some(1);
+        One Float64Type "carry", carry, |_| None;
+        Row Float64Type "future", future, |_| None;
+        Row Float32Type "features", features, |_| None;
+        Row Int32Type "contract", slate, |slate| Some(slate.slots());
+        Row Int32Type "at_the_money", at_the_money, |slate| Some(2 * slate.maturities.len());
+        Row Float32Type "slate_features", slate_features, |_| None;
+        Row Float32Type "hidden", hidden, |_| None;
     ];
 
     fn dates(&self) -> &[i32] {

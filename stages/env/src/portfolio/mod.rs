@@ -18,6 +18,7 @@
 
 mod acting;
 mod baseline;
+mod config;
 mod course;
 mod env;
 mod files;
@@ -27,6 +28,7 @@ mod worlds;
 
 pub use acting::ActingSimulator;
 pub use baseline::BaselineName;
+pub(crate) use config::market_config;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
 pub(crate) use files::{World, normalise_as, of_world, part_batches};

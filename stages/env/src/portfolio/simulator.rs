@@ -41,8 +41,8 @@ pub struct Common {
     pub times: Vec<SnapshotTime>,
     /// The interest on 1 of cash from each snapshot to the next.
     pub risk_free: Vec<f64>,
-    /// The return of the underlying, or of the market, from each snapshot to the next, with dividends; 0 at the
-    /// end of a world.
+    /// The return of the underlying, or of the market, from each snapshot to the next, with dividends; 0 at
+    /// the end of a world.
     pub underlying: Vec<f64>,
     /// The part of an observation that shows the market, the same for every account `[T, W]`.
     pub(crate) rows: Vec<f32>,

@@ -1,6 +1,5 @@
 //! The contents of an artifact of `env/python`.
 
-use crate::actions::{ActionSpace, Bounds};
 use crate::spec::EnvSpec;
 use cache::{Artifact, Store, Workspace};
 use serde::{Deserialize, Serialize};
@@ -61,58 +60,6 @@ impl Versions {
     }
 }
 
-/// The spaces of an environment as the worker describes them.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Spaces {
-    pub observation: Vec<String>,
-    pub action: ActionSpaces,
-    pub masked: bool,
-    pub max_episode_steps: Option<u64>,
-}
-
-/// An action space as the worker describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub(super) enum ActionSpaces {
-    Discrete { choices: Vec<u32> },
-    MultiDiscrete { choices: Vec<u32> },
-    Continuous { low: Vec<f32>, high: Vec<f32> },
-}
-
-impl Spaces {
-    /// The spec in the terms of all environments.
-    pub(super) fn spec(&self, name: &str) -> EnvSpec {
-        let numbered = |n: usize| (0..n).map(|k| format!("action[{k}]")).collect();
-        let masked = self.masked;
-        let action_space = match &self.action {
-            ActionSpaces::Discrete { choices } => ActionSpace::Discrete {
-                names: (0..choices.first().copied().unwrap_or_default())
-                    .map(|choice| choice.to_string())
-                    .collect(),
-                masked,
-            },
-            ActionSpaces::MultiDiscrete { choices } => ActionSpace::MultiDiscrete {
-                names: numbered(choices.len()),
-                choices: choices.clone(),
-                masked,
-            },
-            ActionSpaces::Continuous { low, high } => ActionSpace::Continuous {
-                names: numbered(low.len()),
-                bounds: Bounds {
-                    low: low.clone(),
-                    high: high.clone(),
-                },
-            },
-        };
-        EnvSpec {
-            name: name.to_owned(),
-            observation: self.observation.clone(),
-            action_space,
-            normalisation: None,
-        }
-    }
-}
-
 impl Made {
     /// The part of a request that says how an environment is made.
     pub(super) fn request(name: &str, is_call: bool, kwargs: &BTreeMap<String, Value>) -> Value {
@@ -145,25 +92,31 @@ pub(super) fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), StageErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actions::ActionSpace;
 
     /// Artifacts hold this form: other bytes would be other digests.
     #[test]
     fn serialised_form() {
-        let spaces: Spaces = serde_json::from_str(
-            r#"{"observation":["obs[0]"],"action":{"kind":"multi-discrete","choices":[2,3]},"masked":true,"max_episode_steps":9}"#,
-        )
-        .unwrap();
         let made = Made {
             name: "envs:make".into(),
             is_call: true,
             kwargs: [("size".to_owned(), json!([1, 2.5]))].into(),
             time_limit: 60.0,
-            max_episode_steps: spaces.max_episode_steps,
+            max_episode_steps: Some(9),
             versions: Versions {
                 python: "cpython 3.11.7".into(),
                 packages: [("numpy".to_owned(), "2.4.6".to_owned())].into(),
             },
-            spec: spaces.spec("envs:make"),
+            spec: EnvSpec {
+                name: "envs:make".into(),
+                observation: vec!["obs[0]".into()],
+                action_space: ActionSpace::MultiDiscrete {
+                    names: vec!["action[0]".into(), "action[1]".into()],
+                    choices: vec![2, 3],
+                    masked: true,
+                },
+                normalisation: None,
+            },
         };
         let json = cache::canonical_json(&serde_json::to_value(&made).unwrap());
         assert_eq!(

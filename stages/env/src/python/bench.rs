@@ -3,8 +3,7 @@
 
 use super::config::PythonConfig;
 use super::stage::build;
-use crate::batch::{BatchEnv, Step};
-use crate::bench::{random_actions, rate};
+use crate::bench::steps_per_second;
 use crate::classic::CartPole;
 use crate::open_options::OpenOptions;
 use cache::Store;
@@ -77,7 +76,7 @@ pub fn bench(python: &str, base: &Path, store: &Store) -> Result<Vec<PythonBench
     let theirs = of_gymnasium(&config, base)?;
     let mut rows = Vec::new();
     for num_envs in BATCHES {
-        let native = measure(&mut CartPole::new(false, &OpenOptions::train(num_envs, 1)))?;
+        let native = steps_per_second(&mut CartPole::new(false, &OpenOptions::train(num_envs, 1)), 0)?;
         let mut row = |environment: &str, processes: usize, steps_per_second: f64| {
             rows.push(PythonBenchRow {
                 environment: environment.to_owned(),
@@ -94,24 +93,13 @@ pub fn bench(python: &str, base: &Path, store: &Store) -> Result<Vec<PythonBench
                 ..OpenOptions::train(num_envs, 1)
             };
             let mut env = super::open(store, &artifact, &options)?;
-            row("env/python", processes, measure(&mut env)?);
+            row("env/python", processes, steps_per_second(&mut env, 0)?);
         }
         for their in theirs.iter().filter(|their| their.1 == num_envs) {
             row(&format!("Gymnasium {}", their.0), their.2, their.3);
         }
     }
     Ok(rows)
-}
-
-fn measure(env: &mut dyn BatchEnv) -> Result<f64, StageError> {
-    let mut out = Step::new(env.spec(), env.num_envs());
-    env.reset(out.buffers());
-    let drawn = random_actions(&env.spec().action_space, env.num_envs());
-    rate(env.num_envs(), || {
-        drawn
-            .iter()
-            .try_for_each(|chosen| env.step(chosen.as_actions(), out.buffers()))
-    })
 }
 
 /// Name, environments, processes, steps a second.

@@ -1,6 +1,6 @@
 //! A batch of environments in worker processes.
 
-use super::artifact::{Made, Spaces, Versions, project};
+use super::artifact::{Made, Versions, project};
 use super::interpreter::recall;
 use super::process::Process;
 use super::saved::Saved;
@@ -30,7 +30,7 @@ pub(crate) struct Environments {
     /// True if `state` has been restored and the workers' environments do not correspond to it yet.
     is_behind: bool,
     /// The first error: the environments cannot be stepped after it.
-    error: Option<(String, Option<String>)>,
+    error: Option<StageError>,
     actions: Vec<u32>,
     /// Rewards, terminated and truncated as they lie in shared memory.
     ends: Vec<u8>,
@@ -50,7 +50,7 @@ struct Worker {
 struct Ready {
     python: String,
     packages: Option<BTreeMap<String, String>>,
-    spec: Spaces,
+    spec: EnvSpec,
 }
 
 /// Starts the processes of the artifact's environments.
@@ -100,7 +100,7 @@ pub(crate) fn open(
                 return Err(changed(&made.name, &difference));
             }
         }
-        if ready.spec.spec(&made.name) != spec {
+        if ready.spec != spec {
             return Err(changed(&made.name, "its spaces are others"));
         }
     }
@@ -134,21 +134,12 @@ impl Environments {
 
     /// Fails with the error that has ended the processes, if one has.
     fn check(&self) -> Result<(), StageError> {
-        match &self.error {
-            None => Ok(()),
-            Some((message, hint)) => {
-                let mut error = StageError::new(message.clone());
-                error.hint.clone_from(hint);
-                Err(error)
-            }
-        }
+        self.error.clone().map_or(Ok(()), Err)
     }
 
     /// Keeps an error for every later call.
     fn keep<T>(&mut self, result: Result<T, StageError>) -> Result<T, StageError> {
-        if let Err(err) = &result {
-            self.error = Some((err.message.clone(), err.hint.clone()));
-        }
+        self.error = result.as_ref().err().cloned().or(self.error.take());
         result
     }
 

@@ -1,10 +1,11 @@
 //! The stage kind `env/python`.
 
-use super::artifact::{FAMILY, Made, PROJECT, Spaces, Versions, write};
+use super::artifact::{FAMILY, Made, PROJECT, Versions, write};
 use super::config::PythonConfig;
 use super::interpreter::{INTERPRETER, remember, sources};
 use super::process::Process;
 use crate::env_artifact;
+use crate::spec::EnvSpec;
 use cache::{ArtifactDigest, BlobRef, Store};
 use serde::Deserialize;
 use serde_json::json;
@@ -24,7 +25,8 @@ pub struct Python;
 struct Described {
     python: String,
     packages: BTreeMap<String, String>,
-    spec: Spaces,
+    spec: EnvSpec,
+    max_episode_steps: Option<u64>,
     warnings: Vec<(String, String)>,
 }
 
@@ -115,8 +117,8 @@ fn make(
         is_call,
         kwargs: config.kwargs.clone(),
         time_limit: config.time_limit,
-        max_episode_steps: described.spec.max_episode_steps,
-        spec: described.spec.spec(name),
+        max_episode_steps: described.max_episode_steps,
+        spec: described.spec,
         versions: Versions {
             python: described.python,
             packages: described.packages,

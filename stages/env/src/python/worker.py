@@ -154,6 +154,20 @@ def spec_of(env):
     }
 
 
+def written(spec, name):
+    """The specification in the engine's form, as artifacts have it."""
+    action = spec["action"]
+    kind, choices = action["kind"], action.get("choices")
+    count = len(choices or action["low"])
+    actions = [str(choice) for choice in range(choices[0])] if kind == "discrete" else [f"action[{k}]" for k in range(count)]
+    out = {"name": name, "observation": spec["observation"], "actions": actions, "masked": spec["masked"], "normalisation": None}
+    if kind == "multi-discrete":
+        out["choices"] = choices
+    if kind == "continuous":
+        out["bounds"] = {"low": action["low"], "high": action["high"]}
+    return out
+
+
 # Environments.
 
 
@@ -500,7 +514,7 @@ def read_bytes(control, count):
 
 def serve(request, memory, control):
     envs = Range(request, memory)
-    answer = {"python": python_version(), "packages": installed_packages() if envs.first == 0 else None, "spec": envs.spec}
+    answer = {"python": python_version(), "packages": installed_packages() if envs.first == 0 else None, "spec": written(envs.spec, envs.name)}
     control.sendall(b"k" + json.dumps(answer).encode() + b"\n")
     limit = envs.limit
     while True:
@@ -538,8 +552,10 @@ def main():
     try:
         load_packages()
         if request["mode"] == "spec":
-            spec, warnings = probe(*builder(request["made"]))
-            answer = {"python": python_version(), "packages": installed_packages(), "spec": spec, "warnings": warnings}
+            build, name = builder(request["made"])
+            spec, warnings = probe(build, name)
+            answer = {"python": python_version(), "packages": installed_packages(), "warnings": warnings}
+            answer |= {"spec": written(spec, name), "max_episode_steps": spec["max_episode_steps"]}
             control.sendall(b"k" + json.dumps(answer).encode() + b"\n")
         else:
             serve(request, mmap.mmap(shared, request["size"]), control)

@@ -3,11 +3,8 @@
 use super::hedge::StocksHedge;
 use super::quantities;
 use crate::checks::{fits, positive, within};
-use crate::episode::EpisodeLength;
+use crate::portfolio::market_config;
 use crate::reward::{self, RewardConfig};
-use crate::split::{SplitRules, split_rules};
-use crate::worlds::HeldOut;
-use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -15,7 +12,7 @@ use stages_core::ConfigProblem;
 /// The maximum number of symbols of an environment.
 pub(crate) const MAX_SYMBOLS: usize = 4096;
 
-stages_core::settings! {
+market_config! {
     /// Configuration of `env/stocks`. Money is in the bars' currency.
     pub struct StocksConfig {
         /// The rules: `market`, or those of FinRL's StockTradingEnv, for comparison with published results
@@ -51,27 +48,16 @@ stages_core::settings! {
         #[serde(deserialize_with = "reward::deserialize")]
         #[schemars(schema_with = "reward::schema")]
         pub reward: RewardConfig = RewardConfig::default(),
-        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
-        /// dates.
-        pub train: Option<DateRange> = None,
-        /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both.
-        /// Without it, the dates later than `train` by more than `purge` days, or, without `train` either,
-        /// the last `test_fraction` of the dates.
-        pub test: Option<HeldOut> = None,
-        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
-        /// none by default.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub validation: Option<HeldOut> = None,
-        /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1
-        /// leaves no training dates: a market for evaluation alone.
-        pub test_fraction: f64 = 0.25,
-        /// Training dates within this many calendar days before the first test or validation day are dropped.
-        pub purge: u32 = 10,
-        /// Training dates within this many calendar days after the last test or validation day are dropped.
-        pub embargo: u32 = 10,
-        /// Steps, from date to date, in a training episode: a number, or `[least, most]` to draw from; never
-        /// more than the training dates have.
-        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        splits {
+            unit: "dates", step: "date",
+            /// The test data: `{ from, to }`, `{ worlds: 8 }` (the last ones, or a list of names), or both.
+            /// Without it, the dates later than `train` by more than `purge` days, or, without `train`
+            /// either, the last `test_fraction` of the dates.
+            test,
+            /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1
+            /// leaves no training dates: a market for evaluation alone.
+            test_fraction
+        }
         /// Observations are clipped at this many standard deviations (features) or units (positions and
         /// account).
         pub clip: f32 = 5.0,
@@ -227,11 +213,6 @@ stages_core::settings! {
 }
 
 impl StocksConfig {
-    /// The rules by which dates are split.
-    pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        split_rules!(self)
-    }
-
     /// True if the account is one of margin.
     pub(crate) fn has_margin(&self) -> bool {
         self.actions.short
@@ -309,7 +290,7 @@ impl StocksConfig {
             .when(self.rate.abs() > 1.0 || !self.rate.is_finite())?;
         positive("clip", f64::from(self.clip))?;
         within("max_gaps", self.max_gaps, 0.0, 1.0)?;
-        self.reward.validate(quantities::names(!self.hedge.is_none()))?;
+        self.reward.validate(&quantities::names(!self.hedge.is_none()))?;
         self.episode_length.validate()?;
         self.split_rules().validate()?;
         self.validate_rules()

@@ -44,16 +44,7 @@ pub const QUANTITIES: [(&str, &str); 23] = [
 const OF_HEDGES: usize = 2;
 
 /// The names of the quantities of a hedged or an unhedged portfolio.
-pub(crate) fn names(hedged: bool) -> &'static [&'static str] {
-    &NAMES[..NAMES.len() - if hedged { 0 } else { OF_HEDGES }]
+pub(crate) fn names(hedged: bool) -> Vec<&'static str> {
+    let count = QUANTITIES.len() - if hedged { 0 } else { OF_HEDGES };
+    QUANTITIES[..count].iter().map(|(name, _)| *name).collect()
 }
-
-const NAMES: [&str; QUANTITIES.len()] = {
-    let mut names = [""; QUANTITIES.len()];
-    let mut i = 0;
-    while i < names.len() {
-        names[i] = QUANTITIES[i].0;
-        i += 1;
-    }
-    names
-};

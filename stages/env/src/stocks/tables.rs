@@ -18,6 +18,7 @@ use crate::spec::EnvSpec;
 use arrow_array::RecordBatch;
 use arrow_array::types::Float64Type;
 use arrow_buffer::ScalarBuffer;
+use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::ops::Range;
@@ -61,24 +62,11 @@ impl Spec {
     pub(crate) fn symbols(&self) -> usize {
         self.worlds.first().map_or(0, |world| world.symbols.len())
     }
+}
 
-    /// The numbers of a row in a column; 0 where the environment has none.
-    fn width(&self, column: &str) -> usize {
-        let (n, config) = (self.symbols(), &self.config);
-        let (is_there, width) = match column {
-            "status" | "mark" => (true, n),
-            "open" => (config.fills.at == FillAt::NextOpen, n),
-            "liquidity" => (config.fills.by_volume(), 2 * n),
-            "risk" => (config.finrl.turbulence_threshold.is_some(), 1),
-            "hedge" => (!config.hedge.is_none(), HedgeQuote::WIDTH),
-            "beta" => (config.hedge.has_betas(), n),
-            "features" => (true, self.features.len()),
-            "symbol_features" => (true, n * self.symbol_features.len()),
-            "hidden" => (true, n * self.hidden.len()),
-            _ => (true, 1),
-        };
-        if is_there { width } else { 0 }
-    }
+/// The width of a column that only some environments have.
+fn wide(has: bool, width: usize) -> Option<usize> {
+    Some(if has { width } else { 0 })
 }
 
 /// Dates, T of N symbols, as the columns of the files have them.
@@ -113,19 +101,23 @@ pub(crate) struct Panel {
 }
 
 impl TableRows for Panel {
+    type Spec = Spec;
     const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Panel:
-        One Date32Type "date", dates;
-        One Float64Type "rate", rate;
-        Row UInt8Type "status", status;
-        Row Float64Type "mark", mark;
-        Row Float64Type "open", open;
-        Row Float64Type "liquidity", liquidity;
-        Row Float64Type "risk", risk;
-        Row Float64Type "hedge", hedge;
-        Row Float64Type "beta", beta;
-        Row Float32Type "features", features;
-        Row Float32Type "symbol_features", symbol_features;
-        Row Float32Type "hidden", hidden;
+        One Date32Type "date", dates, |_| Some(1);
+        One Float64Type "rate", rate, |_| Some(1);
+        Row UInt8Type "status", status, |spec| Some(spec.symbols());
+        Row Float64Type "mark", mark, |spec| Some(spec.symbols());
+        Row Float64Type "open", open,
+            |spec| wide(spec.config.fills.at == FillAt::NextOpen, spec.symbols());
+        Row Float64Type "liquidity", liquidity,
+            |spec| wide(spec.config.fills.by_volume(), 2 * spec.symbols());
+        Row Float64Type "risk", risk, |spec| wide(spec.config.finrl.turbulence_threshold.is_some(), 1);
+        Row Float64Type "hedge", hedge, |spec| wide(!spec.config.hedge.is_none(), HedgeQuote::WIDTH);
+        Row Float64Type "beta", beta, |spec| wide(spec.config.hedge.has_betas(), spec.symbols());
+        Row Float32Type "features", features, |spec| Some(spec.features.len());
+        Row Float32Type "symbol_features", symbol_features,
+            |spec| Some(spec.symbols() * spec.symbol_features.len());
+        Row Float32Type "hidden", hidden, |spec| Some(spec.symbols() * spec.hidden.len());
     ];
 
     fn dates(&self) -> &[i32] {
@@ -194,12 +186,13 @@ impl<'a> PanelFile<'a> {
                 .events
                 .extend(of_date.filter_map(|values| Event::decode(t, values)));
         }
-        panel.append(self.batch, rows, |column| spec.width(column))
+        panel.append(self.batch, rows, spec)
     }
 }
 
-/// The instrument that hedges on a date.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The instrument that hedges on a date. Files hold these numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub(crate) struct HedgeQuote {
     /// The close; without a bar the last one, as corporate actions leave it; 0 before the first. Of a future
     /// that of the contract that is held from this date on.
@@ -209,7 +202,7 @@ pub(crate) struct HedgeQuote {
     /// The open of what was held up to this date, or its price before it; where fills need it.
     pub open: f64,
     /// Bits of [`status`].
-    pub status: u8,
+    pub status: f64,
     /// The units that one becomes by a corporate action from the date before to this one, and the cash that
     /// is paid for each unit before it.
     pub ratio: f64,
@@ -218,31 +211,17 @@ pub(crate) struct HedgeQuote {
 
 impl HedgeQuote {
     /// The values of a quote in the tables.
-    pub(crate) const WIDTH: usize = 6;
+    const WIDTH: usize = 6;
 
-    pub(crate) fn encode(self) -> [f64; Self::WIDTH] {
-        let status = f64::from(self.status);
-        [self.price, self.before, self.open, status, self.ratio, self.cash]
-    }
-
-    pub(crate) fn decode(values: &[f64]) -> Option<Self> {
-        let &[price, before, open, status, ratio, cash] = values else {
-            return None;
-        };
-        Some(Self {
-            price,
-            before,
-            open,
-            status: status as u8,
-            ratio,
-            cash,
-        })
+    /// Returns whether the status has a flag.
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.status as u8 & flag != 0
     }
 
     /// The return, dividends included, of a unit that was held since the quote of the date before, where both
     /// dates have a bar.
     pub(crate) fn total_return(&self, last: &Self) -> Option<f64> {
-        let trades = last.status & self.status & status::TRADES != 0;
+        let trades = last.has(status::TRADES) && self.has(status::TRADES);
         trades.then(|| (self.before * self.ratio + self.cash) / last.price - 1.0)
     }
 }

@@ -2,12 +2,9 @@
 
 use super::quantities::{self, Form};
 use crate::checks::{fits, positive, within};
-use crate::episode::EpisodeLength;
 use crate::expression::{Mistake, Program};
+use crate::portfolio::market_config;
 use crate::reward::{self, RewardConfig};
-use crate::split::{SplitRules, split_rules};
-use crate::worlds::HeldOut;
-use datasets::DateRange;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -20,7 +17,7 @@ pub(crate) const MAX_TERMS: usize = 32;
 /// The largest position in absolute value.
 const MAX_POSITION: f64 = 100.0;
 
-stages_core::settings! {
+market_config! {
     /// Configuration of `env/table`. A column is named as in the table.
     pub struct TableConfig {
         /// The columns that a decision sees, of its own row; empty for all but `price`, `reward_column` and
@@ -58,27 +55,16 @@ stages_core::settings! {
         /// The share of an observed column's values that may be missing after its first, where the last one
         /// known is shown; more is an error.
         pub max_gaps: f64 = 0.05,
-        /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test
-        /// dates.
-        pub train: Option<DateRange> = None,
-        /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or a
-        /// number of symbols, or both. Without it, the dates later than `train` by more than `purge` days,
-        /// or, without `train` either, the last `test_fraction` of the instants of all symbols.
-        pub test: Option<HeldOut> = None,
-        /// The validation data, by which training selects the policy that it hands on: written as `test` is;
-        /// none by default.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub validation: Option<HeldOut> = None,
-        /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
-        /// environment for evaluation alone.
-        pub test_fraction: f64 = 0.25,
-        /// Training dates within this many calendar days before the first test or validation day are dropped.
-        pub purge: u32 = 10,
-        /// Training dates within this many calendar days after the last test or validation day are dropped.
-        pub embargo: u32 = 10,
-        /// Steps, from row to row, in a training episode: a number, or `[least, most]` to draw from; never
-        /// more than the training dates have.
-        pub episode_length: EpisodeLength = EpisodeLength { least: 252, most: 252 },
+        splits {
+            unit: "dates", step: "row",
+            /// The test data: `{ from, to }`, and of one symbol an episode also `{ worlds: [SYMBOL, …] }` or
+            /// a number of symbols, or both. Without it, the dates later than `train` by more than `purge`
+            /// days, or, without `train` either, the last `test_fraction` of the instants of all symbols.
+            test,
+            /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
+            /// environment for evaluation alone.
+            test_fraction
+        }
         /// Observations are clipped at this many standard deviations (columns) or units (positions and
         /// account).
         pub clip: f32 = 5.0,
@@ -193,11 +179,6 @@ impl TableConfig {
         Program::compile_condition(&self.terminate, names)
             .map(Some)
             .map_err(problem)
-    }
-
-    /// The rules by which dates are split.
-    pub(crate) fn split_rules(&self) -> SplitRules<'_> {
-        split_rules!(self)
     }
 
     /// Checks all values that do not depend on the table.

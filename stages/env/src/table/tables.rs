@@ -49,17 +49,6 @@ impl Spec {
     pub(crate) fn paying_width(&self) -> usize {
         self.symbols() * self.paying.len()
     }
-
-    /// The numbers of a row in a column; 0 where the environment has none.
-    pub(crate) fn width(&self, column: &str) -> usize {
-        match column {
-            "instant" => usize::from(self.is_intraday),
-            "observed" => self.symbols() * self.observed.len(),
-            "paying" => self.paying_width(),
-            "terms" => self.terms.len(),
-            _ => 1,
-        }
-    }
 }
 
 /// The rows of a world, T of them.
@@ -78,12 +67,13 @@ pub(crate) struct Rows {
 }
 
 impl TableRows for Rows {
+    type Spec = Spec;
     const COLUMNS: &'static [&'static dyn TableColumn<Self>] = columns![Rows:
-        One Date32Type "date", dates;
-        Row Int64Type "instant", instants;
-        Row Float32Type "observed", observed;
-        Row Float64Type "paying", paying;
-        Row Float64Type "terms", terms;
+        One Date32Type "date", dates, |_| Some(1);
+        Row Int64Type "instant", instants, |spec| Some(usize::from(spec.is_intraday));
+        Row Float32Type "observed", observed, |spec| Some(spec.symbols() * spec.observed.len());
+        Row Float64Type "paying", paying, |spec| Some(spec.paying_width());
+        Row Float64Type "terms", terms, |spec| Some(spec.terms.len());
     ];
 
     fn dates(&self) -> &[i32] {

@@ -85,10 +85,8 @@ pub fn build_worlds<S: PartStore>(
                 .hint("worlds of one environment are alike; make an environment of each kind"),
         );
     }
-    let width = one.observed.len()
-        + 2 * config.slate.maturities.len()
-            * config.slate.deltas.len()
-            * (config.slate.features.len() + one.of_contracts.len());
+    let width =
+        one.observed.len() + config.slate.slots() * (config.slate.features.len() + one.of_contracts.len());
     let rest = observation::account_width(config);
     let fitted: Vec<(&[f32], &[SnapshotRange])> = worlds
         .iter()

@@ -80,14 +80,14 @@ pub(super) fn reason(market: &Market, costs: &OpenCosts, env: &Env<'_>, action: 
             return match action.checked_sub(FIRST_OPEN) {
                 Some(strategy) if strategy < market.strategies.legs.len() => {
                     let t = account.t as usize;
-                    match costs.reason(t, strategy, market.config.lines as u32 - account.lines) {
+                    match costs.check(t, strategy, market.config.lines as u32 - account.lines) {
+                        Err(reason) => reason,
                         // The rules themselves, where their bounds did not decide.
-                        Reason::Margin => {
+                        Ok(()) => {
                             let (now, size) = (market.now(account), f64::from(account.size));
                             let opened = can_open_strategy(market, now, env.view(), strategy, size);
                             opened.err().unwrap_or(Reason::Margin)
                         }
-                        reason => reason,
                     }
                 }
                 _ if Some(action) == market.strategies.exercise => Reason::NothingToClose,

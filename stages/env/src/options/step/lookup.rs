@@ -10,6 +10,7 @@ use crate::hedge::FuturePrice;
 use crate::ipc;
 use crate::normalise;
 use crate::open_options::OpenOptions;
+use crate::options::config::SlateConfig;
 use crate::options::fills::Depths;
 use crate::options::hedge::HedgeInstrument;
 use crate::options::portfolio_margin::{RiskRow, SCENARIOS};
@@ -119,11 +120,8 @@ impl Tables {
         if let Some(other) = &options.normalise_as {
             spec.env.normalisation = Some(other.clone());
         }
-        let slate = &spec.config.slate;
         let is_adjusted = spec.worlds.iter().any(|world| !world.adjustments.is_empty());
         let mut reader = Reader {
-            slots: 2 * slate.maturities.len() * slate.deltas.len(),
-            pairs: 2 * slate.maturities.len(),
             deliverables: vec![1.0],
             roots: is_adjusted.then(Vec::new),
             ..Reader::default()
@@ -133,10 +131,9 @@ impl Tables {
             reader.alive.clear();
             for part in &world.parts {
                 let [snapshots, paths] = part_files(part);
-                reader.take(
-                    &ipc::read(&snapshots, file(&snapshots)?)?,
-                    &ipc::read(&paths, file(&paths)?)?,
-                )?;
+                let snapshots = ipc::read(&snapshots, file(&snapshots)?)?;
+                let paths = ipc::read(&paths, file(&paths)?)?;
+                reader.take(&spec.config.slate, &snapshots, &paths)?;
             }
             let snapshots = reader.rows.dates.len() - start;
             reader.worlds.push(&world.symbol, &world.splits, snapshots)?;
@@ -259,8 +256,6 @@ impl<'a> At<'a> {
 /// Joins the parts into tables.
 #[derive(Default)]
 struct Reader {
-    slots: usize,
-    pairs: usize,
     worlds: Worlds,
     /// The snapshots, whose slates have the contracts' numbers.
     rows: SnapshotRows,
@@ -278,15 +273,15 @@ struct Reader {
 
 impl Reader {
     /// Takes the next part.
-    fn take(&mut self, snapshots: &RecordBatch, paths: &RecordBatch) -> Result<(), StageError> {
+    fn take(
+        &mut self,
+        slate: &SlateConfig,
+        snapshots: &RecordBatch,
+        paths: &RecordBatch,
+    ) -> Result<(), StageError> {
         let (start, n) = (self.rows.dates.len(), snapshots.num_rows());
-        let (slots, pairs) = (self.slots, self.pairs);
-        self.rows.append(snapshots, &(0..n), |column| match column {
-            "date" | "underlying" | "rate" => 1,
-            "contract" => slots,
-            "at_the_money" => pairs,
-            other => ipc::width(snapshots, other),
-        })?;
+        let (known, pairs) = (self.rows.slate.len(), self.rows.at_the_money.len());
+        self.rows.append(snapshots, &(0..n), slate)?;
         let Some(&last) = self.rows.dates.last().filter(|_| n > 0) else {
             return Err(mismatch());
         };
@@ -295,8 +290,8 @@ impl Reader {
 
         let last = (last, self.rows.instants.last().copied());
         let numbers = self.contracts(paths, start, n, last)?;
-        let slate = self.rows.slate[start * slots..].iter_mut();
-        for place in slate.chain(&mut self.rows.at_the_money[start * pairs..]) {
+        let slate = self.rows.slate[known..].iter_mut();
+        for place in slate.chain(&mut self.rows.at_the_money[pairs..]) {
             *place = match usize::try_from(*place) {
                 Err(_) => -1,
                 Ok(place) => *numbers.get(place).ok_or_else(mismatch)? as i32,
@@ -495,7 +490,7 @@ impl Reader {
         let common = Common {
             spec: tables.spec.env.clone(),
             worlds: self.worlds,
-            reward: Reward::new(&config.reward, config.capital, &quantities::NAMES)?,
+            reward: Reward::new(&config.reward, config.capital, &quantities::names())?,
             tag: ["options v1".to_owned(), size],
             width: config.lines,
             num_weights: 0,

@@ -102,8 +102,7 @@ impl Market {
 
     /// The slate at snapshot `t`.
     pub(super) fn slate(&self, t: usize) -> &[i32] {
-        let slate = &self.config.slate;
-        let k = 2 * slate.maturities.len() * slate.deltas.len();
+        let k = self.config.slate.slots();
         &self.tables.slate[t * k..(t + 1) * k]
     }
 
@@ -172,16 +171,6 @@ impl Market {
             filled.push(instrument, quantity / units * most);
         }
         Ok(filled)
-    }
-
-    /// True if opening depends on more than the bounds of [`OpenCosts`](super::open_costs::OpenCosts) cover.
-    pub(super) fn has_no_bounds(&self) -> bool {
-        self.fills.by_size || self.scenarios.is_some()
-    }
-
-    /// Returns whether the liquidity of a contract allows opening this quantity.
-    pub(super) fn has_liquidity(&self, now: At<'_>, contract: u32, quantity: f64) -> bool {
-        !self.fills.by_size || self.fills.allows(quantity, now.depths(contract))
     }
 
     /// The price at which a quantity of an instrument trades, for one unit, and its mark; a price of NaN

@@ -78,7 +78,7 @@ impl OpenCost {
         }
         let margin = config.margin.initial * ((sides[0].max(sides[1]) + marks) * market.multiplier + hedge);
         Self {
-            takes: match market.has_no_bounds() {
+            takes: match market.fills.by_size || market.scenarios.is_some() {
                 true => f64::INFINITY,
                 false => takes + margin + ROUNDING * (gross + margin.abs()),
             },
@@ -188,12 +188,6 @@ impl OpenCosts {
         let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
         Reason::ALL.get(reason as usize).copied().map_or(Ok(()), Err)
     }
-
-    /// The reason that masks a strategy at snapshot `t` with this number of free lines.
-    pub(super) fn reason(&self, t: usize, strategy: usize, free_lines: u32) -> Reason {
-        let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
-        Reason::ALL.get(reason as usize).copied().unwrap_or(Reason::Margin)
-    }
 }
 
 /// The bit of an action; 0 for actions beyond the bits, which spaces other than menus may have.
@@ -244,7 +238,8 @@ pub(super) fn affordable(market: &Market, now: At<'_>, env: View<'_>, basket: &B
                 units += quantity;
             }
             Instrument::Contract(id) => {
-                Reason::Liquidity.when(!market.has_liquidity(now, id, quantity))?;
+                let is_liquid = !market.fills.by_size || market.fills.allows(quantity, now.depths(id));
+                Reason::Liquidity.when(!is_liquid)?;
                 cash -=
                     quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
                 legs[n] = market.margin_leg(now, id, quantity as i32);

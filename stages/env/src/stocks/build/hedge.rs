@@ -45,7 +45,7 @@ pub(super) fn add(
     if config.hedge.has_betas() {
         panel.beta = betas(panel, events, &quotes, config.hedge.window as usize);
     }
-    panel.hedge = quotes.into_iter().flat_map(HedgeQuote::encode).collect();
+    panel.hedge = bytemuck::cast_slice(&quotes).to_vec();
     Ok(())
 }
 
@@ -81,7 +81,7 @@ fn of_symbol(
             price: day.mark,
             before: day.mark,
             open: day.open,
-            status: day.status,
+            status: f64::from(day.status),
             ratio: change.map_or(1.0, ratio),
             cash: change.map_or(0.0, |change| change.cash),
         }
@@ -106,7 +106,7 @@ fn of_future(future: hedge::FuturePrice) -> HedgeQuote {
         } else {
             future.open
         },
-        status: flags,
+        status: f64::from(flags),
         ratio: 1.0,
         cash: 0.0,
     }

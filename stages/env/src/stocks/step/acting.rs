@@ -121,7 +121,7 @@ impl ActingSimulator for StocksSimulator {
             _ => None,
         };
         let symbols = env.positions.iter().copied().zip(flags.iter().copied());
-        let hedge_trades = self.common().hedges && market.tables.hedge(t).status & status::TRADES != 0;
+        let hedge_trades = self.common().hedges && market.tables.hedge(t).has(status::TRADES);
         let of_hedge =
             (0..self.hedge_choices()).map(|choice| (choice > 0 && !hedge_trades).then_some(NOT_TRADED));
         symbols

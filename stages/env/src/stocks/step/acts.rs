@@ -7,8 +7,8 @@ use crate::actions::Actions;
 use crate::hedge::HedgeOrder;
 use crate::stocks::config::{Rules, StockActionKind};
 
-/// Puts an action into the orders of an environment. The last component of an action is that of the hedge, where
-/// actions hedge.
+/// Puts an action into the orders of an environment. The last component of an action is that of the hedge,
+/// where actions hedge.
 pub(super) fn decide(market: &Market, action: Actions<'_>, orders: &mut [f64]) -> (Intent, HedgeAct) {
     let (config, n) = (&market.config, orders.len());
     let actions = &config.actions;

@@ -77,7 +77,7 @@ fn trade(market: &Market, env: &mut Env<'_>, units: f64, (quote, later): (&Hedge
     if units == 0.0 {
         return;
     }
-    if quote.status & needed == 0 {
+    if !quote.has(needed) {
         env.account.refused += 1;
         return;
     }
@@ -136,7 +136,7 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     env.hedge.dividends += paid;
     env.hedge.units = held * quote.ratio;
     gain(market, env, env.hedge.units * quote.before - held * last.price);
-    if quote.status & status::SETTLES != 0 {
+    if quote.has(status::SETTLES) {
         let value = market.hedge_asset(env.hedge.units, quote.price);
         let loss = value.abs() * market.config.delisting.haircut;
         env.account.cash += value - loss;
@@ -149,7 +149,7 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
 /// Moves futures to another contract where the date does, at the closes of both.
 pub(super) fn roll(market: &Market, env: &mut Env<'_>) {
     let quote = market.tables.hedge(env.account.t as usize);
-    if env.hedge.units != 0.0 && quote.status & status::ROLLS != 0 {
+    if env.hedge.units != 0.0 && quote.has(status::ROLLS) {
         let units = env.hedge.units.abs();
         pay(
             &market.config.hedge.terms(),

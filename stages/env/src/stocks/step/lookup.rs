@@ -98,11 +98,7 @@ impl Tables {
             event_starts,
             events: all.events,
             hidden: all.hidden,
-            hedge: all
-                .hedge
-                .chunks_exact(HedgeQuote::WIDTH)
-                .filter_map(HedgeQuote::decode)
-                .collect(),
+            hedge: bytemuck::cast_slice(&all.hedge).to_vec(),
             betas: all.beta,
             spec,
         };
@@ -111,7 +107,7 @@ impl Tables {
         let common = Common {
             spec: this.spec.env.clone(),
             worlds,
-            reward: Reward::new(&config.reward, config.capital, names(!config.hedge.is_none()))?,
+            reward: Reward::new(&config.reward, config.capital, &names(!config.hedge.is_none()))?,
             tag: ["stocks v1".to_owned(), format!("{n} symbols over {t} dates")],
             width: n,
             num_weights: n,

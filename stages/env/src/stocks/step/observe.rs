@@ -53,7 +53,7 @@ pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
     let value = env.hedge.units * quote.price;
     let exposure = of_portfolio(market, env.positions, market.tables.marks(t), t) + value;
     let values: [f64; HEDGE.len()] = [
-        f64::from(u8::from(quote.status & status::TRADES != 0)),
+        f64::from(u8::from(quote.has(status::TRADES))),
         value * scale,
         exposure * scale,
     ];

@@ -218,7 +218,7 @@ impl Simulator for StocksSimulator {
         let (action_mask, of_hedge) = action_mask.split_at_mut(env.positions.len() * (1 + 2 * k));
         if let [leave, orders @ ..] = of_hedge {
             *leave = true;
-            orders.fill(market.tables.hedge(env.account.t as usize).status & status::TRADES != 0);
+            orders.fill(market.tables.hedge(env.account.t as usize).has(status::TRADES));
         }
         let flags = market.tables.status(env.account.t as usize);
         for ((mask, held), flags) in action_mask.chunks_exact_mut(1 + 2 * k).zip(&*env.positions).zip(flags) {

@@ -325,7 +325,7 @@ fn an_instrument_without_a_quote_is_masked() {
     let mut halted = 0;
     while !out.truncated[0] {
         let t = env.snapshot(0);
-        let quoted = env.tables().hedge(t).status & crate::stocks::tables::status::TRADES != 0;
+        let quoted = env.tables().hedge(t).has(crate::stocks::tables::status::TRADES);
         assert_eq!(out.action_mask[15..], [true, quoted, quoted], "{t}");
         let shown = &out.obs[names.len() - 3..];
         assert_eq!(shown[0], f32::from(u8::from(quoted)));

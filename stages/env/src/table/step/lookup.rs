@@ -50,7 +50,7 @@ impl Tables {
         for (world, in_files) in this.spec.worlds.iter().zip(of_worlds) {
             let mut rows = Rows::default();
             for (file, of_file) in &in_files {
-                rows.append(&batches[*file], of_file, |column| this.spec.width(column))?;
+                rows.append(&batches[*file], of_file, &this.spec)?;
             }
             let t = rows.dates.len();
             consistent(world.symbols.len() == n)?;
