@@ -36,8 +36,8 @@ macro_rules! market_config {
                 #[doc = concat!("Training ", $unit, " within this many calendar days after the last test ")]
                 /// or validation day are dropped.
                 pub embargo: u32 = 10,
-                #[doc = concat!("Steps, from ", $step, " to ", $step, ", in a training episode: a number, or")]
-                /// `[least, most]` to draw from; never more than the training dates have.
+                #[doc = concat!("Steps, from ", $step, " to ", $step, ", in a training episode: a number,")]
+                /// or `[least, most]` to draw from; never more than the training dates have.
                 pub episode_length: $crate::episode::EpisodeLength =
                     $crate::episode::EpisodeLength { least: 252, most: 252 },
                 $($(#[$after_meta])* pub $after: $after_ty = $after_default,)*

@@ -61,8 +61,8 @@ market_config! {
             /// a number of symbols, or both. Without it, the dates later than `train` by more than `purge`
             /// days, or, without `train` either, the last `test_fraction` of the instants of all symbols.
             test,
-            /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates: an
-            /// environment for evaluation alone.
+            /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates:
+            /// an environment for evaluation alone.
             test_fraction
         }
         /// Observations are clipped at this many standard deviations (columns) or units (positions and
