@@ -189,7 +189,7 @@ impl StageKind for SimulatedFamilies {
         let mut meta = artifact::sizes(&knowledge);
         meta["people"] = people.len().into();
         meta["asked"] = relation_sizes(&asked);
-        let base = artifact::put(&context.store, |out| knowledge.write(out))?;
+        let base = artifact::put(&context.store, &knowledge)?;
         let digest = artifact::write(&context.store, base, None, meta)?;
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }

@@ -9,7 +9,7 @@ mod programs;
 mod requirements;
 
 use programs::{Case, Expected};
-use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text, word};
+use stages_knowledge::{Clause, KnowledgeBase, Split, Symbols, Word, print, text, word};
 use stages_symbolic::env::batch::Step;
 use stages_symbolic::env::proofs::{
     Engine, Goals, Order, ProofConfig, ProofCounts, ProofEnvs, ProofPreset, ProofTask, Successors,
@@ -43,12 +43,12 @@ fn case_task(case: &Case, depth: u32) -> Arc<ProofTask> {
 }
 
 /// The names of a knowledge base, and of the atom that carries the answer of `variables` variables.
-fn names(knowledge: &KnowledgeBase, variables: usize) -> SymbolsBuilder {
+fn names(knowledge: &KnowledgeBase, variables: usize) -> Symbols {
     let mut names = knowledge.symbols.thaw();
     if variables > 0 {
         names.predicate(b"the answer", variables).unwrap();
     }
-    names
+    names.freeze()
 }
 
 /// An answer: the state at its end, the actions that lead there, and the clauses with the number of their
@@ -122,7 +122,7 @@ fn proof_text(path: &mut impl Iterator<Item = (u32, usize)>, count: usize) -> St
 }
 
 /// The arguments of the atom that is carried along.
-fn answered(names: &SymbolsBuilder, state: &Goals) -> Vec<String> {
+fn answered(names: &Symbols, state: &Goals) -> Vec<String> {
     match state.words.is_empty() {
         true => Vec::new(),
         false => print::terms(names, &state.words[1..]),

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, reason = "an example")]
 
 use stages_knowledge::datalog::{Model, Rules};
+use stages_knowledge::sections::Section as _;
 use stages_knowledge::text::{TripleForm, prolog, triples};
 use stages_knowledge::{Derived, KnowledgeBase};
 use std::convert::Infallible;

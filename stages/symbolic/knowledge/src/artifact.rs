@@ -7,6 +7,7 @@
 
 use crate::derived::Derived;
 use crate::knowledge_base::{KnowledgeBase, Split};
+use crate::sections::Section;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, BlobRef, Store};
 use serde::Serialize;
@@ -58,16 +59,13 @@ pub fn open(store: &Store, artifact: &Artifact) -> Result<Knowledge, StageError>
     Ok(Knowledge { base, derived })
 }
 
-/// Writes a blob as `write` does.
+/// Stores the file of a knowledge base, a program or derived facts.
 ///
 /// # Errors
 /// Fails when the store cannot be written.
-pub fn put(
-    store: &Store,
-    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
-) -> Result<BlobRef, StageError> {
+pub fn put(store: &Store, of: &impl Section) -> Result<BlobRef, StageError> {
     let mut writer = store.writer()?;
-    let written = write(&mut writer).and_then(|()| writer.flush());
+    let written = of.write(&mut writer).and_then(|()| writer.flush());
     written.map_err(|err| StageError::new(format!("cannot write to the store: {err}")))?;
     Ok(writer.finish()?)
 }

@@ -1,10 +1,8 @@
 //! The facts that follow from a knowledge base by its rules, each with a shortest proof.
 
 use crate::relations::{Relation, Relations};
-use crate::sections::{Lists, Reader, SectionError, Words, Writer};
+use crate::sections::{Lists, Words, sections};
 use crate::word::Word;
-use bytes::Bytes;
-use std::io;
 
 /// A fact of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,33 +109,9 @@ impl Derived {
             children: &words[1..],
         }
     }
-
-    /// Writes the derived facts as a file.
-    ///
-    /// # Errors
-    /// Returns the error of writing to `out`.
-    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut writer = Writer::default();
-        self.relations.write(&mut writer);
-        writer.words(&self.costs);
-        self.proofs.write(&mut writer);
-        writer.write(out)
-    }
-
-    /// Opens a file that [`Derived::write`] made, without copying it.
-    ///
-    /// # Errors
-    /// Fails when the file is not one of derived facts.
-    pub fn open(file: Bytes) -> Result<Self, SectionError> {
-        let reader = &mut Reader::open(file)?;
-        let derived = Self {
-            relations: Relations::read(reader)?,
-            costs: reader.words()?,
-            proofs: Lists::read(reader)?,
-        };
-        let facts = derived.relations.facts();
-        let is_sound =
-            reader.is_at_end() && derived.costs.len() == 2 * facts && derived.proofs.len() == facts;
-        is_sound.then_some(derived).ok_or(SectionError)
-    }
 }
+
+sections!(Derived [relations, costs, proofs] |derived| {
+    let facts = derived.relations.facts();
+    derived.costs.len() == 2 * facts && derived.proofs.len() == facts
+});

@@ -3,12 +3,11 @@
 use crate::build::{BuildError, Builder};
 use crate::program::{Program, RULE_HEAD, Rule, Symbols};
 use crate::relations::{Relation, Relations, Rows};
-use crate::sections::{Lists, Reader, SectionError, Words, Writer};
+use crate::sections::{Lists, Words, sections};
 use crate::word::{self, Word};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::io;
 
 /// The sets of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -261,44 +260,12 @@ impl KnowledgeBase {
             knowledge: self,
         }
     }
-
-    /// Writes the knowledge base as a file.
-    ///
-    /// # Errors
-    /// Returns the error of writing to `out`.
-    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        let mut writer = Writer::default();
-        self.symbols.write(&mut writer);
-        self.relations.write(&mut writer);
-        self.rules.write(&mut writer);
-        writer.words(&self.heads);
-        writer.words(&self.rule_keys);
-        self.queries.iter().for_each(|queries| queries.write(&mut writer));
-        writer.bytes(&self.sources);
-        writer.write(out)
-    }
-
-    /// Opens a file that [`KnowledgeBase::write`] made, without copying it.
-    ///
-    /// # Errors
-    /// Fails when the file is not one of a knowledge base.
-    pub fn open(file: Bytes) -> Result<Self, SectionError> {
-        let reader = &mut Reader::open(file)?;
-        let knowledge = Self {
-            symbols: Symbols::read(reader)?,
-            relations: Relations::read(reader)?,
-            rules: Lists::read(reader)?,
-            heads: reader.words()?,
-            rule_keys: reader.words()?,
-            queries: [Lists::read(reader)?, Lists::read(reader)?, Lists::read(reader)?],
-            sources: reader.bytes()?,
-        };
-        let is_sound = reader.is_at_end()
-            && knowledge.relations.predicates() == knowledge.predicates()
-            && knowledge.heads.len() > knowledge.predicates();
-        is_sound.then_some(knowledge).ok_or(SectionError)
-    }
 }
+
+sections!(KnowledgeBase [symbols, relations, rules, heads, rule_keys, queries, sources] |knowledge| {
+    knowledge.relations.predicates() == knowledge.predicates()
+        && knowledge.heads.len() > knowledge.predicates()
+});
 
 /// Clauses that may match an atom, in the order of the text.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Names with numbers: interned while a knowledge base is built, looked up in place in the file that holds
 //! it.
 
-use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::sections::{Words, sections};
 use bytes::Bytes;
 use std::ops::Deref;
 
@@ -197,32 +197,16 @@ impl Names {
             slots: self.slots.to_vec(),
         }
     }
-
-    /// Adds the four sections of the table.
-    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
-        writer.bytes(&self.text);
-        writer.words(&self.ends);
-        writer.bytes(&self.tags);
-        writer.words(&self.slots);
-    }
-
-    /// Reads the four sections of the table.
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
-        let names = Self {
-            text: reader.bytes()?,
-            ends: reader.words()?,
-            tags: reader.bytes()?,
-            slots: reader.words()?,
-        };
-        let pairs = names.slots.len() / 2;
-        let is_sound = names.tags.len() == names.ends.len()
-            && names.slots.len().is_multiple_of(2)
-            && pairs.is_power_of_two()
-            && pairs > names.len()
-            && names.ends.last().is_none_or(|&end| end as usize == names.text.len());
-        is_sound.then_some(names).ok_or(SectionError)
-    }
 }
+
+sections!(Names [text, ends, tags, slots] |names| {
+    let pairs = names.slots.len() / 2;
+    names.tags.len() == names.ends.len()
+        && names.slots.len().is_multiple_of(2)
+        && pairs.is_power_of_two()
+        && pairs > names.len()
+        && names.ends.last().is_none_or(|&end| end as usize == names.text.len())
+});
 
 #[cfg(test)]
 mod tests {

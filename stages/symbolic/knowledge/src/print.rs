@@ -2,35 +2,10 @@
 //! a comma, lists in brackets, variables as `A`, `B`, … by their numbers. Operators are written as any other
 //! functor: `-(a,b)`.
 
-use crate::names::Table;
 use crate::program::{ConstantKind, LIST, Symbols};
 use crate::text::continues_name;
 use crate::word::{self, Word};
 use std::fmt::Write as _;
-use std::ops::Deref;
-
-/// The names that words refer to.
-pub trait Naming {
-    /// A constant's name and kind.
-    fn constant(&self, number: u32) -> (&str, ConstantKind);
-    /// A predicate's name.
-    fn predicate(&self, number: u32) -> &str;
-    /// A functor's name.
-    fn functor(&self, number: u32) -> &str;
-}
-
-impl<B: Deref<Target = [u8]>, W: Deref<Target = [u32]>> Naming for Symbols<Table<B, W>> {
-    fn constant(&self, number: u32) -> (&str, ConstantKind) {
-        let kind = ConstantKind::of_tag(self.constants.tag(number));
-        (self.constants.name(number), kind)
-    }
-    fn predicate(&self, number: u32) -> &str {
-        self.predicates.name(number)
-    }
-    fn functor(&self, number: u32) -> &str {
-        self.functors.name(number)
-    }
-}
 
 /// Appends a variable's name: `A` to `Z`, then `A1` and so on.
 pub fn variable(number: u32, out: &mut String) {
@@ -86,9 +61,13 @@ fn escaped(text: &str, mark: char, out: &mut String) {
     out.push(mark);
 }
 
-fn constant(names: &impl Naming, number: u32, out: &mut String) {
-    let (name, kind) = names.constant(number);
-    match kind {
+fn kind(names: &Symbols, number: u32) -> ConstantKind {
+    ConstantKind::of_tag(names.constants.tag(number))
+}
+
+fn constant(names: &Symbols, number: u32, out: &mut String) {
+    let name = names.constants.name(number);
+    match kind(names, number) {
         ConstantKind::Atom => quoted(name, out),
         ConstantKind::String => escaped(name, '"', out),
         ConstantKind::Integer | ConstantKind::EmptyList => out.push_str(name),
@@ -96,7 +75,7 @@ fn constant(names: &impl Naming, number: u32, out: &mut String) {
 }
 
 /// Appends the term or atom that `words` begin with, and returns its end.
-pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
+pub fn term(names: &Symbols, words: &[Word], out: &mut String) -> usize {
     enum Todo {
         /// The rest of a compound term: the given number of further arguments, and then a parenthesis.
         Arguments(usize),
@@ -111,7 +90,7 @@ pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
         let word = words[at];
         at += 1;
         let arity = word::arity(word);
-        let is_list = word::is_functor(word) && arity == 2 && names.functor(word::number(word)) == LIST;
+        let is_list = word::is_functor(word) && arity == 2 && names.functors.name(word::number(word)) == LIST;
         if is_list {
             out.push('[');
             todo.push(Todo::Head);
@@ -126,9 +105,9 @@ pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
                 if word::is_negated(word) {
                     out.push_str("\\+");
                 }
-                quoted(names.predicate(word::number(word)), out);
+                quoted(names.predicates.name(word::number(word)), out);
             } else {
-                quoted(names.functor(word::number(word)), out);
+                quoted(names.functors.name(word::number(word)), out);
             }
             if arity > 0 {
                 out.push('(');
@@ -151,14 +130,14 @@ pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
                     let tail = words[at];
                     if word::is_functor(tail)
                         && word::arity(tail) == 2
-                        && names.functor(word::number(tail)) == LIST
+                        && names.functors.name(word::number(tail)) == LIST
                     {
                         out.push(',');
                         at += 1;
                         todo.push(Todo::Head);
                         break;
                     }
-                    if word::is_constant(tail) && names.constant(tail).1 == ConstantKind::EmptyList {
+                    if word::is_constant(tail) && kind(names, tail) == ConstantKind::EmptyList {
                         at += 1;
                         out.push(']');
                         continue;
@@ -173,7 +152,7 @@ pub fn term(names: &impl Naming, words: &[Word], out: &mut String) -> usize {
 }
 
 /// The terms or atoms of a slice, each as text.
-pub fn terms(names: &impl Naming, words: &[Word]) -> Vec<String> {
+pub fn terms(names: &Symbols, words: &[Word]) -> Vec<String> {
     word::parts(words)
         .map(|range| {
             let mut out = String::new();

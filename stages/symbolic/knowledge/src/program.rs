@@ -1,11 +1,9 @@
 //! Programs: what a text says, in words, before it is indexed.
 
 use crate::names::{Interner, Names};
-use crate::sections::{Lists, ListsBuilder, Reader, SectionError, Words, Writer};
+use crate::sections::{Lists, ListsBuilder, Words, sections};
 use crate::text::TextError;
 use crate::word::{self, TooMany, Word};
-use bytes::Bytes;
-use std::io;
 
 /// The kinds of constants, which are the tags of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,21 +112,9 @@ impl Symbols {
     pub fn atom(&self, name: &str) -> Option<Word> {
         self.constants.find(name, ConstantKind::Atom as u8).map(word::constant)
     }
-
-    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
-        self.constants.write(writer);
-        self.predicates.write(writer);
-        self.functors.write(writer);
-    }
-
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
-        Ok(Self {
-            constants: Names::read(reader)?,
-            predicates: Names::read(reader)?,
-            functors: Names::read(reader)?,
-        })
-    }
 }
+
+sections!(Symbols [constants, predicates, functors] |_| true);
 
 /// The clauses of a text, and its queries, in order.
 #[derive(Clone, Debug)]
@@ -295,38 +281,6 @@ impl Program {
     pub fn facts(&self) -> impl Iterator<Item = &[Word]> {
         word::parts(&self.facts).map(|range| &self.facts[range])
     }
-
-    /// Writes the program as a file.
-    ///
-    /// # Errors
-    /// Returns the error of writing to `out`.
-    pub fn write(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        let counts = [self.clauses];
-        let mut writer = Writer::default();
-        self.symbols.write(&mut writer);
-        writer.words(&self.facts);
-        self.rules.write(&mut writer);
-        self.goals.write(&mut writer);
-        writer.words(&counts);
-        writer.write(out)
-    }
-
-    /// Opens a file that [`Program::write`] made, without copying it.
-    ///
-    /// # Errors
-    /// Fails when the file is not one of a program.
-    pub fn open(file: Bytes) -> Result<Self, SectionError> {
-        let reader = &mut Reader::open(file)?;
-        let program = Self {
-            symbols: Symbols::read(reader)?,
-            facts: reader.words()?,
-            rules: Lists::read(reader)?,
-            goals: Lists::read(reader)?,
-            clauses: *reader.words()?.first().ok_or(SectionError)?,
-        };
-        match reader.is_at_end() {
-            true => Ok(program),
-            false => Err(SectionError),
-        }
-    }
 }
+
+sections!(Program [symbols, facts, rules, goals, clauses] |_| true);

@@ -5,7 +5,7 @@
 //! of all constants, the lists are found by the constant's number, otherwise by binary search among the
 //! constants that occur.
 
-use crate::sections::{Reader, SectionError, Words, Writer};
+use crate::sections::{Words, sections};
 use crate::word::{self, TooMany, Word};
 
 /// The facts of all predicates.
@@ -279,35 +279,11 @@ impl Relations {
         }
         kept.index(constants)
     }
-
-    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
-        for words in [
-            &self.starts,
-            &self.directory,
-            &self.columns,
-            &self.postings,
-            &self.table,
-            &self.clauses,
-        ] {
-            writer.words(words);
-        }
-    }
-
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
-        let relations = Self {
-            starts: reader.words()?,
-            directory: reader.words()?,
-            columns: reader.words()?,
-            postings: reader.words()?,
-            table: reader.words()?,
-            clauses: reader.words()?,
-        };
-        match relations.starts.is_empty() {
-            true => Err(SectionError),
-            false => Ok(relations),
-        }
-    }
 }
+
+sections!(Relations [starts, directory, columns, postings, table, clauses] |relations| {
+    !relations.starts.is_empty()
+});
 
 /// Facts that are to be indexed: for each predicate its arity, its rows one after another, and the clause of
 /// each.

@@ -25,30 +25,28 @@ const ALIGN: u64 = 64;
 #[error("the file is damaged, or of another version of the format")]
 pub struct SectionError;
 
-/// The sections of a file that is to be written.
-#[derive(Default)]
-pub struct Writer<'a>(Vec<&'a [u8]>);
+/// What a file holds: one section, or those of a struct's fields, in order.
+pub trait Section: Sized {
+    /// Adds the sections.
+    fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>);
 
-impl<'a> Writer<'a> {
-    /// Adds a section of words.
-    pub fn words(&mut self, words: &'a [u32]) {
-        self.0.push(words.to_byte_slice());
-    }
-
-    /// Adds a section of bytes.
-    pub fn bytes(&mut self, bytes: &'a [u8]) {
-        self.0.push(bytes);
-    }
+    /// Reads the sections.
+    ///
+    /// # Errors
+    /// Fails when a section is missing, or what they hold together cannot be.
+    fn read(reader: &mut Reader) -> Result<Self, SectionError>;
 
     /// Writes the file.
     ///
     /// # Errors
     /// Returns the error of writing to `out`.
-    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut sections = Vec::new();
+        self.add(&mut sections);
         let mut head = MAGIC.to_vec();
-        head.extend((self.0.len() as u64).to_le_bytes());
-        let mut at = 16 + 16 * self.0.len() as u64;
-        for section in &self.0 {
+        head.extend((sections.len() as u64).to_le_bytes());
+        let mut at = 16 + 16 * sections.len() as u64;
+        for section in &sections {
             at = at.next_multiple_of(ALIGN);
             head.extend(at.to_le_bytes());
             head.extend((section.len() as u64).to_le_bytes());
@@ -56,7 +54,7 @@ impl<'a> Writer<'a> {
         }
         out.write_all(&head)?;
         let mut written = head.len() as u64;
-        for section in &self.0 {
+        for section in sections {
             let gap = written.next_multiple_of(ALIGN) - written;
             out.write_all(&[0; ALIGN as usize][..gap as usize])?;
             out.write_all(section)?;
@@ -65,12 +63,86 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The file in memory.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        // A vector takes all that is written.
-        let _ = self.write(&mut bytes);
-        bytes
+    /// Opens a file that [`Section::write`] made, without copying it.
+    ///
+    /// # Errors
+    /// Fails when the file is of another form.
+    fn open(file: Bytes) -> Result<Self, SectionError> {
+        let reader = &mut Reader::open(file)?;
+        let whole = Self::read(reader)?;
+        let is_whole = reader.sections.as_slice().is_empty();
+        is_whole.then_some(whole).ok_or(SectionError)
+    }
+}
+
+/// Implements [`Section`] for a struct by its fields; they must be sound together.
+macro_rules! sections {
+    ($of:ty [$($field:ident),*] $is_sound:expr) => {
+        impl $crate::sections::Section for $of {
+            fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>) {
+                $($crate::sections::Section::add(&self.$field, sections);)*
+            }
+
+            fn read(
+                reader: &mut $crate::sections::Reader,
+            ) -> Result<Self, $crate::sections::SectionError> {
+                let of = Self {
+                    $($field: $crate::sections::Section::read(reader)?,)*
+                };
+                let is_sound: fn(&Self) -> bool = $is_sound;
+                is_sound(&of).then_some(of).ok_or($crate::sections::SectionError)
+            }
+        }
+    };
+}
+pub(crate) use sections;
+
+impl Section for Bytes {
+    fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>) {
+        sections.push(self);
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        let (at, length) = reader.sections.next().ok_or(SectionError)?;
+        Ok(reader.file.slice(at..at + length))
+    }
+}
+
+impl Section for Words {
+    fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>) {
+        sections.push(self.to_byte_slice());
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        let bytes = Bytes::read(reader)?;
+        if bytes.is_empty() {
+            return Ok(Self::from(Vec::new()));
+        }
+        if bytes.len() % 4 != 0 || !(bytes.as_ptr() as usize).is_multiple_of(4) {
+            return Err(SectionError);
+        }
+        let length = bytes.len() / 4;
+        Ok(Self::new(Buffer::from(bytes), 0, length))
+    }
+}
+
+impl Section for u32 {
+    fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>) {
+        sections.push(std::slice::from_ref(self).to_byte_slice());
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        Words::read(reader)?.first().copied().ok_or(SectionError)
+    }
+}
+
+impl<T: Section> Section for [T; 3] {
+    fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>) {
+        self.iter().for_each(|of| of.add(sections));
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, SectionError> {
+        Ok([T::read(reader)?, T::read(reader)?, T::read(reader)?])
     }
 }
 
@@ -82,10 +154,7 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a file without copying or reading its sections.
-    ///
-    /// # Errors
-    /// When it is not of this format.
-    pub fn open(file: Bytes) -> Result<Self, SectionError> {
+    fn open(file: Bytes) -> Result<Self, SectionError> {
         let number = |at: usize| -> Option<usize> {
             let bytes = file.get(at..at + 8)?.try_into().ok()?;
             usize::try_from(u64::from_le_bytes(bytes)).ok()
@@ -102,36 +171,6 @@ impl Reader {
         };
         let sections = table().ok_or(SectionError)?.into_iter();
         Ok(Self { file, sections })
-    }
-
-    /// The next section, as bytes.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn bytes(&mut self) -> Result<Bytes, SectionError> {
-        let (at, length) = self.sections.next().ok_or(SectionError)?;
-        Ok(self.file.slice(at..at + length))
-    }
-
-    /// The next section, as words.
-    ///
-    /// # Errors
-    /// When there is none, or it is not aligned.
-    pub fn words(&mut self) -> Result<Words, SectionError> {
-        let bytes = self.bytes()?;
-        if bytes.is_empty() {
-            return Ok(Words::from(Vec::new()));
-        }
-        if bytes.len() % 4 != 0 || !(bytes.as_ptr() as usize).is_multiple_of(4) {
-            return Err(SectionError);
-        }
-        let length = bytes.len() / 4;
-        Ok(Words::new(Buffer::from(bytes), 0, length))
-    }
-
-    /// Returns whether all sections have been read.
-    pub fn is_at_end(&self) -> bool {
-        self.sections.as_slice().is_empty()
     }
 }
 
@@ -207,22 +246,9 @@ impl Lists {
             starts: self.starts.to_vec(),
         }
     }
-
-    /// Adds the two sections of the lists.
-    pub(crate) fn write<'a>(&'a self, writer: &mut Writer<'a>) {
-        writer.words(&self.words);
-        writer.words(&self.starts);
-    }
-
-    /// Reads the two sections of the lists.
-    pub(crate) fn read(reader: &mut Reader) -> Result<Self, SectionError> {
-        let (words, starts) = (reader.words()?, reader.words()?);
-        match starts.is_empty() {
-            true => Err(SectionError),
-            false => Ok(Self { words, starts }),
-        }
-    }
 }
+
+sections!(Lists [words, starts] |lists| !lists.starts.is_empty());
 
 #[cfg(test)]
 mod tests {
@@ -230,20 +256,16 @@ mod tests {
 
     #[test]
     fn sections_come_back() {
-        let mut writer = Writer::default();
         let words: Vec<u32> = (0..10_000).collect();
-        writer.words(&words);
-        writer.bytes(b"abc");
-        writer.words(&[]);
-        let file = writer.to_bytes();
-        let mut reader = Reader::open(Bytes::from(file.clone())).unwrap();
-        assert_eq!(&reader.words().unwrap()[..], words);
-        assert_eq!(&reader.bytes().unwrap()[..], b"abc");
-        assert!(reader.words().unwrap().is_empty() && reader.is_at_end());
-        assert!(reader.words().is_err());
+        let parts = [Words::from(words), Words::from(Vec::new()), Words::from(vec![7])];
+        let mut file = Vec::new();
+        parts.write(&mut file).unwrap();
+        let again = <[Words; 3]>::open(Bytes::from(file.clone())).unwrap();
+        assert_eq!(again, parts);
+        assert!(Words::open(Bytes::from(file.clone())).is_err());
         for cut in [0, 7, 20, file.len() - 1] {
             let cut = Bytes::copy_from_slice(&file[..cut]);
-            assert!(Reader::open(cut).is_err());
+            assert!(<[Words; 3]>::open(cut).is_err());
         }
     }
 }

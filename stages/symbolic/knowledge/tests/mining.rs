@@ -7,6 +7,7 @@ use cache::{Artifact, KeyHasher, Store};
 use serde_json::{Value, json};
 use stages_core::{CancelToken, Context, EventSink, Input, StageError, StageEvent};
 use stages_knowledge::mining::{RulesConfig, mine, with_mined};
+use stages_knowledge::sections::Section as _;
 use stages_knowledge::{Builder, KnowledgeBase, Split, artifact, kinds, open, print, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -269,7 +270,7 @@ fn store() -> (tempfile::TempDir, Store) {
 }
 
 fn input(store: &Store, base: &KnowledgeBase) -> Input {
-    let blob = artifact::put(store, |out| base.write(out)).unwrap();
+    let blob = artifact::put(store, base).unwrap();
     let digest = artifact::write(store, blob, None, artifact::sizes(base)).unwrap();
     Input {
         digest,

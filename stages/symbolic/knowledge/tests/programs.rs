@@ -13,6 +13,7 @@ mod interpreter;
 
 use interpreter::{Found, Interpreter, Proof, atoms};
 use programs::{Case, Expected};
+use stages_knowledge::sections::Section as _;
 use stages_knowledge::{
     Clause, KnowledgeBase, Outcome, Program, Resolver, SymbolsBuilder, Word, print, text, word,
 };
@@ -173,6 +174,7 @@ fn by_the_fast_step(case: &Case) -> Expected {
     let mut query = goals.clone();
     query.push(values);
     query.extend((0..vars.len() as u32).map(word::variable));
+    let symbols = symbols.freeze();
 
     let (answers, depth_cut, occurs_check, uses) = search(&knowledge, &query, case.depth, case.k + 1);
     let min_depth = (1..=case.depth).find(|&depth| !search(&knowledge, &query, depth, 1).0.is_empty());

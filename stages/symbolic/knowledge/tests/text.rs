@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use stages_knowledge::sections::Section as _;
 use stages_knowledge::{Program, print, text, word};
 
 fn clauses(program: &Program) -> Vec<String> {

@@ -33,11 +33,9 @@ impl StageKind for Symbolic {
     const NOT_IN_KEY: &'static [&'static str] = &["domain", "train", "valid", "test"];
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
-            name: "knowledge",
-            ty: PortType::Knowledge,
             optional: true,
-            list: false,
             doc: "facts, rules and queries; of all tasks but `rules`",
+            ..InputPort::one("knowledge", PortType::Knowledge)
         }],
         outputs: &[OutputPort {
             name: "env",

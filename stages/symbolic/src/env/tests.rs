@@ -47,7 +47,7 @@ pub(super) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
 /// A context whose input `knowledge` is a knowledge base.
 pub(super) fn with_knowledge(dir: &Path, base: &KnowledgeBase) -> Context {
     let store = Store::open(dir).unwrap();
-    let blob = artifact::put(&store, |out| base.write(out)).unwrap();
+    let blob = artifact::put(&store, base).unwrap();
     let digest = artifact::write(&store, blob, None, artifact::sizes(base)).unwrap();
     let input = Input {
         digest,

@@ -8,6 +8,7 @@ use stages_core::{Context, Given, Memo, Source, StageError};
 use stages_ingest::cuts::{decode, encode, kept};
 use stages_ingest::files::unreadable;
 use stages_ingest::unpack;
+use stages_knowledge::sections::Section as _;
 use stages_knowledge::text::{self, TextError};
 use stages_knowledge::{Program, artifact};
 
@@ -89,7 +90,7 @@ pub(super) fn program(
             let mut written = None;
             context.compute_memo(&memo, || {
                 let program = parse(config, source, content)?;
-                let blob = artifact::put(&context.store, |out| program.write(out))?;
+                let blob = artifact::put(&context.store, &program)?;
                 context.store.put_memo(kept(&memo).key, blob)?;
                 encode(written.insert(blob))
             })?;

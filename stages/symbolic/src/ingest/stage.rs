@@ -26,11 +26,9 @@ impl StageKind for KnowledgeBase {
     const NOT_IN_KEY: &'static [&'static str] = &["folder", "graph", "train", "valid", "test", "negatives"];
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
-            name: "knowledge",
-            ty: PortType::Knowledge,
             optional: true,
-            list: false,
             doc: "the knowledge base that is passed on while no folder and no file is named",
+            ..InputPort::one("knowledge", PortType::Knowledge)
         }],
         outputs: &[OutputPort {
             name: "knowledge",
@@ -115,7 +113,7 @@ impl StageKind for KnowledgeBase {
         }
         let mut meta = artifact::sizes(&knowledge);
         meta["quality"] = json!(quality);
-        let base = artifact::put(&context.store, |out| knowledge.write(out))?;
+        let base = artifact::put(&context.store, &knowledge)?;
         let digest: ArtifactDigest = artifact::write(&context.store, base, None, meta)?;
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }

@@ -32,18 +32,13 @@ impl StageKind for Reasoning {
     const PORTS: Ports = Ports {
         inputs: &[
             InputPort {
-                name: "env",
-                ty: PortType::Env,
-                optional: false,
-                list: false,
                 doc: "the environment, of env/symbolic",
+                ..InputPort::one("env", PortType::Env)
             },
             InputPort {
-                name: "policy",
-                ty: PortType::Policy,
-                optional: false,
                 list: true,
                 doc: "the policy to evaluate; or several, one for each training seed: `train[*]`, say",
+                ..InputPort::one("policy", PortType::Policy)
             },
         ],
         outputs: &[OutputPort {

@@ -36,7 +36,7 @@ impl Home {
     pub(crate) fn new(knowledge: &KnowledgeBase, env: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let blob = artifact::put(&store, |out| knowledge.write(out)).unwrap();
+        let blob = artifact::put(&store, knowledge).unwrap();
         let digest = artifact::write(&store, blob, None, artifact::sizes(knowledge)).unwrap();
         let stage = erase(Symbolic);
         let config = stage.resolve(env).unwrap();

@@ -30,11 +30,8 @@ impl StageKind for Datalog {
     const ABOUT: &'static str = "the facts that follow by rules, bottom up, each with a shortest proof";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
-            name: "knowledge",
-            ty: PortType::Knowledge,
-            optional: false,
-            list: false,
             doc: "facts and rules",
+            ..InputPort::one("knowledge", PortType::Knowledge)
         }],
         outputs: &[OutputPort {
             name: "knowledge",
@@ -74,7 +71,7 @@ impl StageKind for Datalog {
             derived.len(),
             model.instances()
         ));
-        let blob = artifact::put(&context.store, |out| derived.write(out))?;
+        let blob = artifact::put(&context.store, &derived)?;
         let mut meta = input.artifact.meta.clone();
         meta["derived"] = json!({
             "facts": derived.len(),

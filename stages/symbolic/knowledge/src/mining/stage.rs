@@ -26,11 +26,8 @@ impl StageKind for MineRules {
     const ABOUT: &'static str = "rules mined from facts of two constants, with their confidence";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
-            name: "knowledge",
-            ty: PortType::Knowledge,
-            optional: false,
-            list: false,
             doc: "facts, and perhaps rules",
+            ..InputPort::one("knowledge", PortType::Knowledge)
         }],
         outputs: &[OutputPort {
             name: "knowledge",
@@ -94,7 +91,7 @@ impl StageKind for MineRules {
             StageError::new(format!("the mined rules cannot be added: {err}"))
                 .hint("lower `rules_per_relation`")
         })?;
-        let blob = artifact::put(&context.store, |out| knowledge.write(out))?;
+        let blob = artifact::put(&context.store, &knowledge)?;
         let mut of_input = input.artifact.meta.clone();
         // There are no derived facts, which the input may say.
         if let Some(of_input) = of_input.as_object_mut() {

@@ -8,7 +8,7 @@ use super::{knowledge, names};
 use crate::env::batch::tests::take_steps;
 use crate::env::batch::{Described as _, Vocabulary};
 use stages_env::CandidateBatch;
-use stages_knowledge::{Clause, KnowledgeBase, Split, SymbolsBuilder, Word, print, text};
+use stages_knowledge::{Clause, KnowledgeBase, Split, Symbols, Word, print, text};
 use stages_numerics::random::Random;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ struct State {
 
 struct Slow {
     interpreter: Interpreter,
-    names: SymbolsBuilder,
+    names: Symbols,
     settings: Settings,
     facts: BTreeSet<String>,
     /// The text of each clause that is ground and without conditions.
@@ -73,7 +73,7 @@ impl Slow {
         }
         Self {
             interpreter: Interpreter::new(&parsed),
-            names: names(knowledge, 0),
+            names: names(knowledge, 0).freeze(),
             settings,
             facts,
             unit,
@@ -91,7 +91,7 @@ impl Slow {
     }
 
     fn trees(&self, texts: &[String]) -> Vec<Rc<Term>> {
-        let mut names = self.names.clone();
+        let mut names = self.names.thaw();
         let (words, _) = text::goal(&texts.join(", "), &mut names).unwrap();
         atoms(&names.freeze(), &words)
     }
@@ -233,7 +233,7 @@ impl Slow {
 }
 
 /// Tokens as texts: atoms without compound terms.
-fn decoded(tokens: &[u32], width: usize, vocabulary: Vocabulary, names: &SymbolsBuilder) -> Vec<String> {
+fn decoded(tokens: &[u32], width: usize, vocabulary: Vocabulary, names: &Symbols) -> Vec<String> {
     let constants = 1 + vocabulary.predicates;
     let variables = constants + vocabulary.constants;
     let marks = variables + vocabulary.variables;
@@ -328,7 +328,7 @@ fn walk(program: &str, split: Split, steps: usize, random: &mut Random) {
     slow.start(&envs, &task);
     let mut batch = CandidateBatch::default();
     let variables = stages_knowledge::word::variables(&task.query(0).words);
-    let names = names(&knowledge, variables);
+    let names = names(&knowledge, variables).freeze();
     for _ in 0..steps {
         let episode = envs.episode(0);
         let (state, successors, gives_up) = (&episode.state, &episode.successors, episode.gives_up);
