@@ -1,7 +1,7 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
-use crate::candidates::{CandidateEmbedding, EmbeddingAt};
-use crate::head::{ActionHead, HeadFile};
+use crate::candidates::EmbeddingAt;
+use crate::head::ActionHead;
 use crate::tensors::{Dense, Tensor, Tensors};
 use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
@@ -54,11 +54,12 @@ fn is_one(layers: &usize) -> bool {
 /// A network with an actor and a critic: the observation, an LSTM or a transformer where there is one, the
 /// hidden layers of actor and critic, then the outputs for actions and the value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "ArchitectureFile", into = "ArchitectureFile")]
+#[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// D, the length of an observation; 0 where actions are candidates.
     pub obs_dim: usize,
     /// The actions.
+    #[serde(flatten)]
     pub head: ActionHead,
     /// The activation function of hidden layers.
     pub activation: Activation,
@@ -66,106 +67,12 @@ pub struct Architecture {
     pub lstm: Option<Lstm>,
     /// The transformer, which actor and critic share; `None` for a network without one, and always where
     /// there is an LSTM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
     /// The sizes of the critic's hidden layers.
     pub vf: Vec<usize>,
-}
-
-/// The serialised form of [`Architecture`] in policies and checkpoints.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ArchitectureFile {
-    obs_dim: usize,
-    /// The number of outputs of the action head; for candidates, the length of an embedding.
-    num_actions: usize,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    continuous: bool,
-    /// The number of choices of each component of a multi-discrete action; absent for other heads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    choices: Option<Vec<u32>>,
-    /// The action head of a network without a critic; absent for networks that have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    head: Option<HeadFile>,
-    activation: Activation,
-    lstm: Option<Lstm>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    transformer: Option<Transformer>,
-    pi: Vec<usize>,
-    vf: Vec<usize>,
-}
-
-impl From<Architecture> for ArchitectureFile {
-    fn from(architecture: Architecture) -> Self {
-        Self {
-            obs_dim: architecture.obs_dim,
-            num_actions: match &architecture.head {
-                ActionHead::Candidates(embedding) => embedding.embedding,
-                head => head.num_outputs(),
-            },
-            continuous: architecture.head.is_continuous(),
-            head: architecture.head.file(),
-            choices: match architecture.head {
-                ActionHead::MultiDiscrete(choices) => Some(choices),
-                _ => None,
-            },
-            activation: architecture.activation,
-            lstm: architecture.lstm,
-            transformer: architecture.transformer,
-            pi: architecture.pi,
-            vf: architecture.vf,
-        }
-    }
-}
-
-impl TryFrom<ArchitectureFile> for Architecture {
-    type Error = String;
-
-    fn try_from(file: ArchitectureFile) -> Result<Self, String> {
-        let num_choices = || u32::try_from(file.num_actions).map_err(|err| err.to_string());
-        let head = match (file.head, file.continuous, file.choices) {
-            (None, true, None) => ActionHead::Continuous(file.num_actions),
-            (None, false, None) => ActionHead::Discrete(num_choices()?),
-            (None, false, Some(choices)) => ActionHead::MultiDiscrete(choices),
-            (Some(HeadFile::SquashedGaussian), true, None) => ActionHead::SquashedGaussian(file.num_actions),
-            (Some(HeadFile::Deterministic), true, None) => ActionHead::Deterministic(file.num_actions),
-            (Some(HeadFile::QValues { dueling, epsilon }), false, None) => ActionHead::QValues {
-                choices: num_choices()?,
-                dueling,
-                epsilon,
-            },
-            (
-                Some(HeadFile::Candidates {
-                    tokens,
-                    width,
-                    atoms,
-                    pooling,
-                }),
-                false,
-                None,
-            ) => ActionHead::Candidates(CandidateEmbedding {
-                tokens,
-                width,
-                embedding: file.num_actions,
-                atoms,
-                pooling,
-            }),
-            _ => return Err("the kind of actions contradicts itself".to_owned()),
-        };
-        if !matches!(head, ActionHead::Candidates(_)) && head.num_outputs() != file.num_actions {
-            return Err("the number of outputs is not that of the choices".to_owned());
-        }
-        Ok(Self {
-            obs_dim: file.obs_dim,
-            head,
-            activation: file.activation,
-            lstm: file.lstm,
-            transformer: file.transformer,
-            pi: file.pi,
-            vf: file.vf,
-        })
-    }
 }
 
 /// The offsets of the three tensors of an LSTM layer, with the layer's sizes.
@@ -403,6 +310,7 @@ mod tests {
                 format!(r#"{{"obs_dim":2,{json},"activation":"tanh","lstm":null,"pi":[],"vf":[]}}"#)
             );
             assert_eq!(serde_json::from_str::<Architecture>(&text).unwrap(), architecture);
+            assert!(serde_json::from_str::<Architecture>(&text.replace("vf", "vg")).is_err());
             let other = text.replace(r#""num_actions":5"#, r#""num_actions":6"#);
             let read = serde_json::from_str::<Architecture>(&other);
             assert_eq!(read.is_err(), other.contains("choices"), "{other}");

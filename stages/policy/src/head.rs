@@ -7,7 +7,8 @@ use stages_env::ActionSpace;
 
 /// The action head of a network. The first three variants and the last come with a critic; the others are the
 /// actors, or the action values, of trainers that learn from a replay buffer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "HeadFile", into = "HeadFile")]
 pub enum ActionHead {
     /// A logit for each of A choices.
     Discrete(u32),
@@ -35,10 +36,24 @@ pub enum ActionHead {
     Candidates(CandidateEmbedding),
 }
 
-/// The serialised form of those variants of [`ActionHead`] that [`crate::Architecture`] has no field for.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The serialised form of [`ActionHead`] within an architecture's.
+#[derive(Serialize, Deserialize)]
+struct HeadFile {
+    /// The number of outputs; for candidates, the length of an embedding.
+    num_actions: usize,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continuous: bool,
+    /// The number of choices of each component of a multi-discrete action; absent for other heads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    choices: Option<Vec<u32>>,
+    /// The form of the outputs; absent for fixed numbers of actions with a critic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<Form>,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum HeadFile {
+enum Form {
     SquashedGaussian,
     Deterministic,
     QValues {
@@ -51,6 +66,81 @@ pub(crate) enum HeadFile {
         atoms: AtomEmbedding,
         pooling: Pooling,
     },
+}
+
+impl From<ActionHead> for HeadFile {
+    fn from(of: ActionHead) -> Self {
+        Self {
+            num_actions: match &of {
+                ActionHead::Candidates(embedding) => embedding.embedding,
+                head => head.num_outputs(),
+            },
+            continuous: of.is_continuous(),
+            head: match of {
+                ActionHead::SquashedGaussian(_) => Some(Form::SquashedGaussian),
+                ActionHead::Deterministic(_) => Some(Form::Deterministic),
+                ActionHead::QValues { dueling, epsilon, .. } => Some(Form::QValues { dueling, epsilon }),
+                ActionHead::Candidates(CandidateEmbedding {
+                    tokens,
+                    width,
+                    atoms,
+                    pooling,
+                    ..
+                }) => Some(Form::Candidates {
+                    tokens,
+                    width,
+                    atoms,
+                    pooling,
+                }),
+                _ => None,
+            },
+            choices: match of {
+                ActionHead::MultiDiscrete(choices) => Some(choices),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl TryFrom<HeadFile> for ActionHead {
+    type Error = String;
+
+    fn try_from(file: HeadFile) -> Result<Self, String> {
+        let num_choices = || u32::try_from(file.num_actions).map_err(|err| err.to_string());
+        let head = match (file.head, file.continuous, file.choices) {
+            (None, true, None) => Self::Continuous(file.num_actions),
+            (None, false, None) => Self::Discrete(num_choices()?),
+            (None, false, Some(choices)) => Self::MultiDiscrete(choices),
+            (Some(Form::SquashedGaussian), true, None) => Self::SquashedGaussian(file.num_actions),
+            (Some(Form::Deterministic), true, None) => Self::Deterministic(file.num_actions),
+            (Some(Form::QValues { dueling, epsilon }), false, None) => Self::QValues {
+                choices: num_choices()?,
+                dueling,
+                epsilon,
+            },
+            (
+                Some(Form::Candidates {
+                    tokens,
+                    width,
+                    atoms,
+                    pooling,
+                }),
+                false,
+                None,
+            ) => Self::Candidates(CandidateEmbedding {
+                tokens,
+                width,
+                embedding: file.num_actions,
+                atoms,
+                pooling,
+            }),
+            _ => return Err("the kind of actions contradicts itself".to_owned()),
+        };
+        if !matches!(head, Self::Candidates(_)) && head.num_outputs() != file.num_actions {
+            return Err("the number of outputs is not that of the choices".to_owned());
+        }
+        Ok(head)
+    }
 }
 
 impl Default for ActionHead {
@@ -154,26 +244,5 @@ impl ActionHead {
     /// The name of the network's last layer.
     pub(crate) fn name(&self) -> &'static str {
         if let Self::QValues { .. } = self { "q" } else { "action" }
-    }
-
-    pub(crate) fn file(&self) -> Option<HeadFile> {
-        match *self {
-            Self::SquashedGaussian(_) => Some(HeadFile::SquashedGaussian),
-            Self::Deterministic(_) => Some(HeadFile::Deterministic),
-            Self::QValues { dueling, epsilon, .. } => Some(HeadFile::QValues { dueling, epsilon }),
-            Self::Candidates(CandidateEmbedding {
-                tokens,
-                width,
-                atoms,
-                pooling,
-                ..
-            }) => Some(HeadFile::Candidates {
-                tokens,
-                width,
-                atoms,
-                pooling,
-            }),
-            _ => None,
-        }
     }
 }

@@ -7,8 +7,9 @@ use super::weights::Matrix;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::bf16::{
-    GROUP, Left16, Path, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, product16, transpose,
+    GROUP, Left16, Path, ROWS, Right16, narrow, narrow_both, narrow_row, product16, transpose,
 };
+use crate::kernels::operands::Start;
 use crate::kernels::panel_layout::{UNITS, WIDTH};
 use stages_numerics::dispatch::InstructionSet;
 
@@ -140,7 +141,7 @@ impl Operands for Bf16Operands {
             jump: GROUP / 2,
         };
         let z = &mut z[self.gates(t).base..];
-        let start = Start16::Row(&matrix.bias);
+        let start = Start::Row(&matrix.bias);
         product16(
             Self::path(network),
             left,
@@ -188,7 +189,7 @@ impl Operands for Bf16Operands {
                 Self::path(network),
                 left,
                 matrix.back16.right(),
-                Start16::Zero,
+                Start::Zero,
                 dh,
                 panel(height),
             );
@@ -222,7 +223,7 @@ impl Operands for Bf16Operands {
             panel: all * UNITS,
             panels: 4 * self.shape.units() / WIDTH,
         };
-        let start = if first { Start16::Zero } else { Start16::Current };
+        let start = if first { Start::Zero } else { Start::Current };
         product16(Self::path(network), left, right, start, sum, panel(m));
         true
     }

@@ -1,11 +1,10 @@
 //! Acting with the actor, or the action values, of a trainer that learns from a replay buffer.
 
 use super::{Fault, Mlp, MlpRun, MlpShape};
-use crate::model::{Minibatch, Model, Observed, Output};
+use crate::model::{Minibatch, Model, Observed, Output, run_all};
 use crate::objective::{Objective, Sums};
 use crate::{ActionHead, Architecture, q_values, squashed};
 use candle_core::Device;
-use rayon::prelude::*;
 
 /// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
@@ -68,20 +67,14 @@ impl Model for ActorModel {
         self.outputs.resize(batch * width, 0.0);
         let rows = if self.mlp.takes_shards() { ROWS } else { batch.max(1) };
         self.runs.resize_with(batch.div_ceil(rows), MlpRun::default);
-        let mlp = &self.mlp;
-        let pass = |((run, outputs), obs): ((&mut MlpRun, &mut [f32]), &[f32])| {
-            outputs.copy_from_slice(mlp.forward(obs, run));
-        };
-        let observations = input.obs.chunks(rows * obs_dim);
-        if let [run] = &mut *self.runs {
-            self.outputs
-                .chunks_mut(rows * width)
-                .zip(observations)
-                .for_each(|(outputs, obs)| pass(((&mut *run, outputs), obs)));
-        } else {
-            let tasks = self.runs.par_iter_mut().zip(self.outputs.par_chunks_mut(rows * width));
-            tasks.zip(input.obs.par_chunks(rows * obs_dim)).for_each(pass);
-        }
+        let (mlp, outputs) = (&self.mlp, self.outputs.chunks_mut(rows * width));
+        let tasks = self.runs.iter_mut().zip(outputs).zip(input.obs.chunks(rows * obs_dim));
+        run_all(
+            tasks.collect(),
+            |((run, outputs), obs): ((&mut MlpRun, &mut [f32]), &[f32])| {
+                outputs.copy_from_slice(mlp.forward(obs, run));
+            },
+        );
         out.value.resize(batch, 0.0);
         let outputs = self.outputs.chunks_exact(width);
         match *head {

@@ -180,9 +180,9 @@ impl KnowledgeBase {
         &self.heads[self.heads[predicate] as usize..self.heads[predicate + 1] as usize]
     }
 
-    /// Returns whether a rule has a negated condition.
-    pub fn has_negation(&self) -> bool {
-        (0..self.rules() as u32).any(|rule| {
+    /// The first rule with a negated condition.
+    pub fn negation(&self) -> Option<u32> {
+        (0..self.rules() as u32).find(|&rule| {
             let body = self.rule(rule).body;
             body.iter()
                 .any(|&word| word::is_predicate(word) && word::is_negated(word))

@@ -107,27 +107,12 @@ pub fn embedding(task: &PathTask, options: &RankingOptions, embedding: &Embeddin
     })
 }
 
-/// The settings of [`rules`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RuleOptions {
-    /// The number that is added to the count of a body's pairs, so that rare bodies have a low confidence.
-    pub prior: f64,
-    /// The number of rules of a relation that are used, those with the highest confidence.
-    pub rules: usize,
-    /// The largest number of rules that vote for an entity, by a noisy or of their confidences.
-    pub votes: usize,
-}
-
-impl Default for RuleOptions {
-    fn default() -> Self {
-        Self {
-            prior: 5.0,
-            rules: 400,
-            votes: 20,
-        }
-    }
-}
-
+/// The number that is added to the count of a body's pairs, so that rare bodies have a low confidence.
+const PRIOR: f64 = 5.0;
+/// The number of rules of a relation that are used, those with the highest confidence.
+const RULES: usize = 400;
+/// The largest number of rules that vote for an entity, by a noisy or of their confidences.
+const VOTES: usize = 20;
 /// The largest number of relations with which rules have three steps.
 const FEW_RELATIONS: u32 = 4;
 /// The largest confidence of a vote.
@@ -138,9 +123,9 @@ const MOST_CONFIDENT: f64 = 0.999;
 /// `r(X, Y) :- p(X, Z), q(Z, Y)` is the fraction of its pairs (X, Y), X not Y, that are facts of `r`. A body
 /// that holds for the very facts of the relation says nothing of a hidden one, and is left out. Equal scores
 /// are told apart by the frequency of tails.
-pub fn rules(task: &PathTask, options: &RankingOptions, rules: &RuleOptions) -> Rankings {
+pub fn rules(task: &PathTask, options: &RankingOptions) -> Rankings {
     let graph = Graph::new(task);
-    let mined = graph.mine(rules);
+    let mined = graph.mine();
     ranked(task, options, |query, scores| {
         let mut votes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for (body, confidence) in mined.get(&query.relation).into_iter().flatten() {
@@ -148,7 +133,7 @@ pub fn rules(task: &PathTask, options: &RankingOptions, rules: &RuleOptions) -> 
             for end in ends.into_iter().filter(|&end| end != query.source) {
                 // The rules come by falling confidence.
                 let votes = votes.entry(end).or_default();
-                if votes.len() < rules.votes {
+                if votes.len() < VOTES {
                     votes.push(confidence.min(MOST_CONFIDENT));
                 }
             }
@@ -197,7 +182,7 @@ impl Graph {
 
     /// The best rules of each relation: bodies with their confidence, the highest first; ties go to the
     /// shorter body.
-    fn mine(&self, options: &RuleOptions) -> BTreeMap<u32, Vec<(Vec<u32>, f64)>> {
+    fn mine(&self) -> BTreeMap<u32, Vec<(Vec<u32>, f64)>> {
         let longest = match self.edges.predicates() <= FEW_RELATIONS {
             true => 3,
             false => 2,
@@ -222,14 +207,14 @@ impl Graph {
             for (relation, hits) in body.hits() {
                 let is_the_relation = hits == pairs && pairs == sizes[&relation];
                 if !is_the_relation {
-                    let confidence = hits as f64 / (pairs as f64 + options.prior);
+                    let confidence = hits as f64 / (pairs as f64 + PRIOR);
                     rules.entry(relation).or_default().push((body.relations(), confidence));
                 }
             }
         }
         for of in rules.values_mut() {
             of.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.len().cmp(&b.0.len())).then(a.0.cmp(&b.0)));
-            of.truncate(options.rules);
+            of.truncate(RULES);
         }
         rules
     }
@@ -292,7 +277,7 @@ mod tests {
         let graph = Graph::new(&task);
         let relation = |name: &str| task.knowledge.symbols.predicates.find(name, 2).unwrap();
         let [mother, brother, uncle] = ["mother", "brother", "uncle"].map(relation);
-        let mined = graph.mine(&RuleOptions::default());
+        let mined = graph.mine();
         let confidence = |body: &[u32]| {
             let of = mined[&uncle].iter().find(|rule| rule.0 == body);
             of.map(|rule| rule.1)
@@ -305,7 +290,7 @@ mod tests {
         // The relation itself is no rule for it, nor is there and back and there again.
         let back = uncle + task.relations() as u32 / 2;
         assert_eq!((confidence(&[uncle]), confidence(&[uncle, back, uncle])), (None, None));
-        let result = rules(&task, &RankingOptions::default(), &RuleOptions::default());
+        let result = rules(&task, &RankingOptions::default());
         assert_eq!(result.ranks, [1.0, 1.0]);
     }
 }

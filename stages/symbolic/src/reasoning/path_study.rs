@@ -1,6 +1,6 @@
 //! The study of path finding: filtered ranks, and areas under precision and recall.
 
-use super::baselines::{RuleOptions, breadth_first, embedding, random_walk, rules, tail_frequency};
+use super::baselines::{breadth_first, embedding, random_walk, rules, tail_frequency};
 use super::config::ReasoningBaseline;
 use super::ranking::{RankingOptions, Rankings, ranking};
 use super::sheet::{Area, Figure, Sheet};
@@ -31,7 +31,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
             ReasoningBaseline::Random => random_walk(task, &options),
             ReasoningBaseline::Search => breadth_first(task, &options),
             ReasoningBaseline::TailFrequency => tail_frequency(task, &options),
-            ReasoningBaseline::Rules => rules(task, &options, &RuleOptions::default()),
+            ReasoningBaseline::Rules => rules(task, &options),
             ReasoningBaseline::Embedding => embedding(task, &options, runs.embedding?),
         };
         Some((of.name(), sheet(task, &found, false)))

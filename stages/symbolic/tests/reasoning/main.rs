@@ -21,7 +21,7 @@ use stages_knowledge::Split;
 use stages_symbolic::env::SymbolicTask;
 use stages_symbolic::env::paths::PathTask;
 use stages_symbolic::reasoning::PathPooling;
-use stages_symbolic::reasoning::baselines::{RuleOptions, random_walk, rules, tail_frequency};
+use stages_symbolic::reasoning::baselines::{random_walk, rules, tail_frequency};
 use stages_symbolic::reasoning::path_study::sheet as ranks_of;
 use stages_symbolic::reasoning::play::Choice;
 use stages_symbolic::reasoning::proof_study::sheet as verdicts_of;
@@ -80,7 +80,7 @@ fn print(name: &str, task: &PathTask, ranks: &Rankings) -> Sheet {
 fn baselines(task: &PathTask, options: &RankingOptions) {
     print("random walks", task, &random_walk(task, options));
     print("tail frequency", task, &tail_frequency(task, options));
-    print("rules", task, &rules(task, options, &RuleOptions::default()));
+    print("rules", task, &rules(task, options));
 }
 
 // Kinship.

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use stages_core::StageError;
 use stages_env::lookup::{self, LookupConfig};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
-use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
+use stages_policy::kernels::bf16::{Left16, Path, Right16, product16};
+use stages_policy::kernels::operands::Start;
 use stages_policy::{Architecture, Critic, Model, Precision, model};
 use std::time::{Duration, Instant};
 
@@ -318,7 +319,7 @@ fn peak_gflops(precision: Precision) -> f64 {
                                 panel,
                                 panels: n / 32,
                             };
-                            product16(path, left, right, Start16::Zero, c, rows * 32);
+                            product16(path, left, right, Start::Zero, c, rows * 32);
                         });
                 })
         }

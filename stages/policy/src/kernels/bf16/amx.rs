@@ -4,7 +4,8 @@
     reason = "instructions without stable intrinsics; measured at several times the speed of vectors"
 )]
 
-use super::operands::{GROUP, Left16, PAIRS, ROWS, Right16, Start16};
+use super::operands::{GROUP, Left16, PAIRS, ROWS, Right16};
+use crate::kernels::operands::Start;
 use crate::kernels::panel_layout::WIDTH;
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
@@ -81,7 +82,7 @@ struct Block {
 const ROW_BYTES: usize = 4 * WIDTH;
 
 /// Computes [`super::product16`], which has checked the shapes.
-pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
     // SAFETY: the token proves that tiles can be used. Blocks lie within the bounds that the caller checked.
     // Tiles are configured before use, and released afterwards, so that no other code sees them.
@@ -93,9 +94,9 @@ pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f3
                 let height = (a.rows - row).min(2 * ROWS);
                 let out = c.as_mut_ptr().add(p * panel + row * WIDTH);
                 let (init, init_stride) = match start {
-                    Start16::Zero => (ZEROS.as_ptr(), 0),
-                    Start16::Row(values) => (values.as_ptr().add(p * WIDTH), 0),
-                    Start16::Current => (out.cast_const(), ROW_BYTES),
+                    Start::Zero => (ZEROS.as_ptr(), 0),
+                    Start::Row(values) => (values.as_ptr().add(p * WIDTH), 0),
+                    Start::Current => (out.cast_const(), ROW_BYTES),
                 };
                 let block = Block {
                     a: a.data.as_ptr().add(row * a.stride),

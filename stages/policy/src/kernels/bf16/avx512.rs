@@ -1,7 +1,8 @@
 //! [`super::product16`] with AVX512-BF16: up to 12 rows by 32 columns in registers.
 #![expect(unsafe_code, reason = "intrinsics over pointers")]
 
-use super::operands::{GROUP, Left16, PAIRS, Right16, Start16};
+use super::operands::{GROUP, Left16, PAIRS, Right16};
+use crate::kernels::operands::Start;
 use crate::kernels::panel_layout::WIDTH;
 use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
@@ -22,14 +23,14 @@ impl Avx512Bf16 {
 }
 
 /// Computes [`super::product16`], which has checked the shapes.
-pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start, c: &mut [f32], panel: usize) {
     // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple
     // of 16.
     unsafe { panels(a, b, start, c, panel) };
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512bf16")]
-unsafe fn panels(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+unsafe fn panels(a: Left16, b: Right16, start: Start, c: &mut [f32], panel: usize) {
     for p in 0..b.panels {
         for row in (0..a.rows).step_by(8) {
             // SAFETY: 8 rows from `row` on, and panel `p`.
@@ -43,7 +44,7 @@ unsafe fn panels(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: us
 unsafe fn block<const H: usize>(
     a: Left16,
     b: Right16,
-    start: Start16,
+    start: Start,
     c: &mut [f32],
     panel: usize,
     row: usize,
@@ -57,9 +58,9 @@ unsafe fn block<const H: usize>(
         for r in 0..H {
             for half in 0..2 {
                 sums[r][half] = match start {
-                    Start16::Zero => _mm512_setzero_ps(),
-                    Start16::Row(values) => _mm512_loadu_ps(values.as_ptr().add(p * WIDTH + 16 * half)),
-                    Start16::Current => _mm512_loadu_ps(out.add(r * WIDTH + 16 * half)),
+                    Start::Zero => _mm512_setzero_ps(),
+                    Start::Row(values) => _mm512_loadu_ps(values.as_ptr().add(p * WIDTH + 16 * half)),
+                    Start::Current => _mm512_loadu_ps(out.add(r * WIDTH + 16 * half)),
                 };
             }
         }

@@ -12,11 +12,10 @@ mod amx;
 mod avx512;
 mod operands;
 
-pub use operands::{
-    GROUP, Left16, Panels16, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, transpose,
-};
+pub use operands::{GROUP, Left16, Panels16, ROWS, Right16, narrow, narrow_both, narrow_row, transpose};
 
 use crate::kernels::math::mul_add;
+use crate::kernels::operands::Start;
 use crate::kernels::panel_layout::WIDTH;
 use operands::PAIRS;
 use stages_numerics::dispatch::InstructionSet;
@@ -63,7 +62,7 @@ impl Path {
 }
 
 /// c := start + a b, for c in panels `[rows, WIDTH]` that are `panel` apart.
-pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+pub fn product16(path: Path, a: Left16, b: Right16, start: Start, c: &mut [f32], panel: usize) {
     let groups = b.k / GROUP;
     if a.rows == 0 || b.panels == 0 || groups == 0 {
         return;
@@ -76,7 +75,7 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32
             && c.len() >= (b.panels - 1) * panel + a.rows * WIDTH,
         "shapes of a product"
     );
-    if let Start16::Row(row) = start {
+    if let Start::Row(row) = start {
         assert!(row.len() >= b.panels * WIDTH, "a row to start from");
     }
     match path {
@@ -89,16 +88,16 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32
 }
 
 kernel![
-    fn widened(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    fn widened(a: Left16, b: Right16, start: Start, c: &mut [f32], panel: usize) {
         for p in 0..b.panels {
             let columns = &b.data[p * b.panel..][..b.k / 2 * WIDTH];
             for r in 0..a.rows {
                 let out = &mut c[p * panel + r * WIDTH..][..WIDTH];
                 let mut sums = [0.0_f32; WIDTH];
                 match start {
-                    Start16::Zero => {}
-                    Start16::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
-                    Start16::Current => sums.copy_from_slice(out),
+                    Start::Zero => {}
+                    Start::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
+                    Start::Current => sums.copy_from_slice(out),
                 }
                 for (g, columns) in columns.chunks_exact(PAIRS * WIDTH).enumerate() {
                     let a = &a.data[r * a.stride + g * a.jump..][..PAIRS];

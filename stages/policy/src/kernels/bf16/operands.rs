@@ -105,22 +105,13 @@ impl Panels16 {
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             for half in 0..2 {
                 let (column, lanes) = columns(p, half, hidden);
-                let from = (x, 0).into_iter_rows(4 * hidden);
-                let also = (h, inputs.div_ceil(2)).into_iter_rows(4 * hidden);
+                let from = row_pairs(x, 0, 4 * hidden);
+                let also = row_pairs(h, inputs.div_ceil(2), 4 * hidden);
                 for (at, even, odd) in from.chain(also) {
                     let out = &mut panel[at * WIDTH + half * 16..][..lanes];
                     let even = &even[column..column + lanes];
-                    match odd {
-                        Some(odd) => {
-                            for ((out, &even), &odd) in out.iter_mut().zip(even).zip(&odd[column..]) {
-                                *out = pair(even, odd);
-                            }
-                        }
-                        None => {
-                            for (out, &even) in out.iter_mut().zip(even) {
-                                *out = pair(even, 0.0);
-                            }
-                        }
+                    for (i, (out, &even)) in out.iter_mut().zip(even).enumerate() {
+                        *out = pair(even, odd.map_or(0.0, |odd| odd[column + i]));
                     }
                 }
             }
@@ -159,20 +150,12 @@ impl Panels16 {
     }
 }
 
-/// The rows of a matrix, two by two.
-trait RowPairs<'a> {
-    /// Items of (index of the pair, its even row, its odd row).
-    fn into_iter_rows(self, n: usize) -> impl Iterator<Item = (usize, &'a [f32], Option<&'a [f32]>)>;
-}
-
-impl<'a> RowPairs<'a> for (&'a [f32], usize) {
-    fn into_iter_rows(self, n: usize) -> impl Iterator<Item = (usize, &'a [f32], Option<&'a [f32]>)> {
-        let (rows, first) = self;
-        rows.chunks(2 * n).enumerate().map(move |(i, rows)| {
-            let (even, odd) = rows.split_at(n);
-            (first + i, even, (!odd.is_empty()).then_some(odd))
-        })
-    }
+/// The rows of a matrix, two by two: the index of the pair from `first` on, its even row, its odd row.
+fn row_pairs(rows: &[f32], first: usize, n: usize) -> impl Iterator<Item = (usize, &[f32], Option<&[f32]>)> {
+    (first..).zip(rows.chunks(2 * n)).map(move |(at, rows)| {
+        let (even, odd) = rows.split_at(n);
+        (at, even, (!odd.is_empty()).then_some(odd))
+    })
 }
 
 /// A left operand `[rows, k]` in pairs: group g of row r begins at r x `stride` + g x `jump`.
@@ -199,15 +182,4 @@ pub struct Right16<'a> {
     pub panel: usize,
     /// The number of panels.
     pub panels: usize,
-}
-
-/// The value from which a product's sums start.
-#[derive(Clone, Copy, Debug)]
-pub enum Start16<'a> {
-    /// Sums start from zero.
-    Zero,
-    /// Every row starts from this row of n numbers.
-    Row(&'a [f32]),
-    /// Sums start from the present values of the result.
-    Current,
 }

@@ -61,7 +61,7 @@ fn products_match_their_definition_and_tiles_their_order() {
         let mut all = Vec::new();
         for path in Path::available() {
             let mut c = vec![9.0; panels * rows * WIDTH];
-            product16(path, left, right, Start16::Row(&row), &mut c, rows * WIDTH);
+            product16(path, left, right, Start::Row(&row), &mut c, rows * WIDTH);
             for (e, &found) in c.iter().enumerate() {
                 let (p, r, j) = (e / (rows * WIDTH), e / WIDTH % rows, e % WIDTH);
                 let exact: f64 = (0..k / 2)
@@ -80,7 +80,7 @@ fn products_match_their_definition_and_tiles_their_order() {
             if k > GROUP {
                 let mut parts = vec![0.0; c.len()];
                 let first = Right16 { k: GROUP, ..right };
-                product16(path, left, first, Start16::Row(&row), &mut parts, rows * WIDTH);
+                product16(path, left, first, Start::Row(&row), &mut parts, rows * WIDTH);
                 let rest = Left16 {
                     data: &a[PAIRS..],
                     ..left
@@ -90,7 +90,7 @@ fn products_match_their_definition_and_tiles_their_order() {
                     k: k - GROUP,
                     ..right
                 };
-                product16(path, rest, second, Start16::Current, &mut parts, rows * WIDTH);
+                product16(path, rest, second, Start::Current, &mut parts, rows * WIDTH);
                 assert_eq!(parts, c, "{path:?}");
             }
             all.push((path, c));

@@ -23,15 +23,7 @@ pub(super) struct Graph {
     pub atoms: Vec<u32>,
     /// The number of each entity's edges that `max_actions` cut.
     cut: Vec<u32>,
-    /// In small graphs: for each entity and each entity that an edge may lead to, the place of the first such
-    /// edge in the row, and the end of the last; one entry more than there are entities. Empty in larger
-    /// graphs.
-    places: Vec<u32>,
-    entities: u32,
 }
-
-/// The largest number of entries of [`Graph::places`]: 16 MiB.
-const MOST_PLACES: u64 = 1 << 22;
 
 impl Graph {
     /// The graph of edges, which must be in order, without repetitions, and contain the inverse of each edge.
@@ -42,7 +34,6 @@ impl Graph {
         let mut graph = Self {
             rows: vec![0],
             cut: vec![0; entities as usize],
-            entities,
             ..Self::default()
         };
         let mut degrees = vec![0_u32; entities as usize];
@@ -66,9 +57,6 @@ impl Graph {
             }
             graph.rows.push(graph.targets.len() as u32);
         }
-        if u64::from(entities) * u64::from(entities + 1) <= MOST_PLACES {
-            graph.places = graph.find_places();
-        }
         graph
     }
 
@@ -77,37 +65,9 @@ impl Graph {
         self.atoms.extend(atom);
     }
 
-    fn find_places(&self) -> Vec<u32> {
-        let mut places = Vec::new();
-        for entity in 0..self.entities {
-            let targets = &self.targets[self.row(entity)][1..];
-            let place = |to: u32| 1 + targets.partition_point(|&target| target < to) as u32;
-            places.extend((0..=self.entities).map(place));
-        }
-        places
-    }
-
     /// Calls `each` with the places in an entity's row of the edges that lead to each of some entities, which
-    /// are in order.
-    #[inline]
+    /// are in order, by binary search: either list may be much longer than the other.
     pub(super) fn each_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
-        if !self.places.is_empty() {
-            let row = entity as usize * (self.entities as usize + 1);
-            let places = &self.places[row..=row + self.entities as usize];
-            for &to in some {
-                let (start, end) = (places[to as usize], places[to as usize + 1]);
-                if start < end {
-                    each(to, start..end);
-                }
-            }
-            return;
-        }
-        self.search_leading_to(entity, some, each);
-    }
-
-    /// Calls `each` as [`Graph::each_leading_to`] does, by binary search: both lists are in order, and either
-    /// may be much longer than the other.
-    pub(super) fn search_leading_to(&self, entity: u32, some: &[u32], mut each: impl FnMut(u32, Range<u32>)) {
         let targets = &self.targets[self.row(entity)];
         let (mut at, mut next) = (1, 0);
         while let Some(&to) = some.get(next) {

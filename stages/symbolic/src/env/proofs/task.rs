@@ -62,17 +62,10 @@ impl ProofTask {
         config
             .validate()
             .map_err(|problem| StageError::new(format!("`{}`: {}", problem.field, problem.message)))?;
-        if knowledge.has_negation() {
-            let negated = |rule: &u32| {
-                let mut body = knowledge.rule(*rule).body.iter();
-                body.any(|&word| word::is_predicate(word) && word::is_negated(word))
-            };
-            let place = (0..knowledge.rules() as u32)
-                .find(negated)
-                .map(|rule| knowledge.place(rule));
+        if let Some(rule) = knowledge.negation() {
             return Err(StageError::new(format!(
                 "proof search cannot use a rule with a negated condition ({})",
-                place.unwrap_or_default()
+                knowledge.place(rule)
             ))
             .hint("leave the rule out, or derive its facts by reason/datalog"));
         }
