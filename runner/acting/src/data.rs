@@ -226,7 +226,7 @@ fn probe(
         nodes,
         ..pipeline.clone()
     };
-    let run = stages.run(&alone, (0..alone.nodes.len()).collect(), progress)?;
+    let run = stages.run(&alone, progress)?;
     let failed: BTreeMap<usize, String> = run.failed.into_iter().collect();
     let mut made = run.made;
     let refused = |i: usize| Refused {

@@ -248,32 +248,15 @@ struct Stages<'a> {
 }
 
 impl Stages<'_> {
-    /// Runs nodes of a pipeline. Failures are part of the result.
-    fn run(
-        &self,
-        pipeline: &Pipeline,
-        nodes: Vec<usize>,
-        progress: &mut Progress<'_>,
-    ) -> Result<Collected, Failure> {
+    /// Runs all nodes of a pipeline. Failures are part of the result.
+    fn run(&self, pipeline: &Pipeline, progress: &mut Progress<'_>) -> Result<Collected, Failure> {
         let options = Options {
             logs: self.logs.to_owned(),
             ..(self.acting.options)(pipeline)?
         };
-        let Acting {
-            archive,
-            file_types,
-            control,
-            ..
-        } = *self.acting;
-        Collected::run(
-            pipeline,
-            &nodes,
-            &archive.store,
-            file_types,
-            &options,
-            control,
-            progress,
-        )
+        let (nodes, acting): (Vec<usize>, _) = ((0..pipeline.nodes.len()).collect(), self.acting);
+        let (store, file_types) = (&acting.archive.store, acting.file_types);
+        Collected::run(pipeline, &nodes, store, file_types, &options, acting.control, progress)
     }
 
     /// Runs a whole pipeline for the decision that the node `act` makes.
@@ -283,7 +266,7 @@ impl Stages<'_> {
         act: usize,
         progress: &mut Progress<'_>,
     ) -> Result<MadeDecision, Failure> {
-        let mut run = self.run(pipeline, (0..pipeline.nodes.len()).collect(), progress)?;
+        let mut run = self.run(pipeline, progress)?;
         if let Some((node, error)) = run.failed.first() {
             let message = match *node == act {
                 true => error.clone(),

@@ -1,9 +1,10 @@
 //! The stage `policy/act`, which follows a policy's environment, and the decision that it made.
 
+use super::recorded::graph;
 use super::{Acting, Trained};
 use cache::{ActionKey, ArtifactDigest};
 use runner_engine::{Collected, Failure, StageStatus};
-use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, TaskGraph, Work};
+use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, Work};
 use serde_json::Value;
 use stages_core::{Provided, StageKind as _};
 use stages_evaluate::acting::ActingOptions;
@@ -105,10 +106,6 @@ pub(super) fn add_act(
         place: Place::default(),
     };
     pipeline.nodes.push(node);
-    let nodes = pipeline.nodes.iter().enumerate();
-    let edges: Vec<(usize, usize)> = nodes
-        .flat_map(|(i, node)| node.needs.values().flatten().map(move |need| (i, need.node)))
-        .collect();
-    pipeline.graph = TaskGraph::new(pipeline.nodes.len(), edges);
+    pipeline.graph = graph(&pipeline.nodes);
     Ok(pipeline.nodes.len() - 1)
 }

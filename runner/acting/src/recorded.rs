@@ -104,18 +104,13 @@ impl Recorded {
                 place: Place::default(),
             });
         }
-        let edges: Vec<(usize, usize)> = nodes
-            .iter()
-            .enumerate()
-            .flat_map(|(i, node)| node.needs.values().flatten().map(move |need| (i, need.node)))
-            .collect();
         Ok(Self {
             pipeline: Pipeline {
                 name: run.pipeline.clone(),
                 file: run.file.clone(),
                 base: base.to_owned(),
                 params: run.params.clone(),
-                graph: TaskGraph::new(nodes.len(), edges),
+                graph: graph(&nodes),
                 nodes,
                 promote: None,
                 notify: Vec::new(),
@@ -136,6 +131,13 @@ impl Recorded {
             ))
         })
     }
+}
+
+/// The graph of nodes by what they need of each other.
+pub(super) fn graph(nodes: &[Node]) -> TaskGraph {
+    let edges = nodes.iter().enumerate();
+    let edges = edges.flat_map(|(i, node)| node.needs.values().flatten().map(move |need| (i, need.node)));
+    TaskGraph::new(nodes.len(), edges)
 }
 
 fn unreadable(run: &Run) -> Failure {

@@ -82,8 +82,7 @@ impl EpisodeLength {
             "episode_length",
             "an episode has at least 1 step, and the least is not above the most",
         )
-        .when(self.least == 0 || self.least > self.most)?;
-        Ok(())
+        .when(self.least == 0 || self.least > self.most)
     }
 
     /// The first and the last snapshot of a training episode: a range drawn in proportion to its length, a

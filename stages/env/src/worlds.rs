@@ -79,8 +79,7 @@ impl HeldOut {
         }
         ConfigProblem::new(field, "it names neither worlds nor dates")
             .hint("give { worlds: 8 }, or { from: …, to: … }, or both")
-            .when(self.worlds.is_none() && self.dates().is_none())?;
-        Ok(())
+            .when(self.worlds.is_none() && self.dates().is_none())
     }
 }
 

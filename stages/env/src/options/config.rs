@@ -376,7 +376,6 @@ impl SlateConfig {
         ConfigProblem::new("slate.features", "a feature is named twice")
             .when(!distinct(self.features.len(), &|i, j| {
                 self.features[i] == self.features[j]
-            }))?;
-        Ok(())
+            }))
     }
 }

@@ -176,13 +176,10 @@ impl StageKind for Options {
                 symbol: world.symbol.clone(),
             });
         }
-        let stores: Vec<InStore<'_>> = worlds
+        let stores = worlds
             .iter()
-            .map(|world| InStore {
-                parts: &world.parts,
-                context,
-            })
-            .collect();
+            .map(|world| InStore::new(world, Pieces::Computed(context)));
+        let stores: Vec<InStore<'_>> = stores.collect();
         let pairs: Vec<_> = sources.iter().zip(&stores).collect();
         let built = build_worlds(&pairs, config)?;
         let mut contracts = serde_json::Map::new();
@@ -220,11 +217,7 @@ impl StageKind for Options {
                 parts: names(world),
                 read: Box::new(|_| Err(not_cached())),
             };
-            let memo = MemoOnly {
-                parts: &world.parts,
-                given,
-                histories: AtomicU64::new(0),
-            };
+            let memo = InStore::new(world, Pieces::Known(given));
             let snapshots: Vec<PartSnapshots> = (0..world.parts.len())
                 .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
                 .collect();
@@ -281,10 +274,41 @@ fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> M
     Memo::new(name, &parts, format!("{} {what}", chain.key.name()))
 }
 
+/// The source of pieces that are in the memo, or not.
+enum Pieces<'a> {
+    /// Computes and stores what is not in the memo.
+    Computed(&'a Context),
+    /// Looks pieces up in the memo only.
+    Known(&'a Given<'a>),
+}
+
 /// Stores files in the cache.
 struct InStore<'a> {
     parts: &'a [(Partition, Partition)],
-    context: &'a Context,
+    pieces: Pieces<'a>,
+    /// The parts whose histories were found or computed.
+    histories: AtomicU64,
+}
+
+impl<'a> InStore<'a> {
+    fn new(world: &'a WorldInput, pieces: Pieces<'a>) -> Self {
+        Self {
+            parts: &world.parts,
+            pieces,
+            histories: AtomicU64::new(0),
+        }
+    }
+
+    fn store(&self) -> &Store {
+        match self.pieces {
+            Pieces::Computed(context) => &context.store,
+            Pieces::Known(given) => given.store,
+        }
+    }
+}
+
+fn not_cached() -> StageError {
+    StageError::new("the piece is not cached")
 }
 
 impl PartStore for InStore<'_> {
@@ -297,53 +321,21 @@ impl PartStore for InStore<'_> {
         key: &[u8],
         compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
     ) -> Result<BlobRef, StageError> {
-        self.context.memo(&memo(piece, &self.parts[part], key), compute)
-    }
-
-    fn file(&self, bytes: Vec<u8>) -> Result<BlobRef, StageError> {
-        Ok(self.context.store.put(&bytes)?)
-    }
-
-    fn bytes(&self, file: &BlobRef) -> Result<Bytes, StageError> {
-        Ok(Bytes::from_owner(self.context.store.blob(file.blob)?))
-    }
-}
-
-/// Looks up pieces in the memo only, and counts the parts whose histories are found.
-struct MemoOnly<'a> {
-    parts: &'a [(Partition, Partition)],
-    given: &'a Given<'a>,
-    histories: AtomicU64,
-}
-
-fn not_cached() -> StageError {
-    StageError::new("the piece is not cached")
-}
-
-impl PartStore for MemoOnly<'_> {
-    type File = BlobRef;
-
-    fn piece(
-        &self,
-        piece: Piece,
-        part: usize,
-        key: &[u8],
-        _: impl FnOnce() -> Result<Vec<u8>, StageError>,
-    ) -> Result<BlobRef, StageError> {
-        let found = self
-            .given
-            .known(&memo(piece, &self.parts[part], key))?
-            .ok_or_else(not_cached)?;
-        self.histories
-            .fetch_add(u64::from(piece == Piece::Histories), Ordering::Relaxed);
+        let memo = memo(piece, &self.parts[part], key);
+        let found = match self.pieces {
+            Pieces::Computed(context) => context.memo(&memo, compute)?,
+            Pieces::Known(given) => given.known(&memo)?.ok_or_else(not_cached)?,
+        };
+        let histories = u64::from(piece == Piece::Histories);
+        self.histories.fetch_add(histories, Ordering::Relaxed);
         Ok(found)
     }
 
-    fn file(&self, _: Vec<u8>) -> Result<BlobRef, StageError> {
-        Err(not_cached())
+    fn file(&self, bytes: Vec<u8>) -> Result<BlobRef, StageError> {
+        Ok(self.store().put(&bytes)?)
     }
 
     fn bytes(&self, file: &BlobRef) -> Result<Bytes, StageError> {
-        Ok(Bytes::from_owner(self.given.store.blob(file.blob)?))
+        Ok(Bytes::from_owner(self.store().blob(file.blob)?))
     }
 }

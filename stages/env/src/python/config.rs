@@ -88,8 +88,7 @@ impl PythonConfig {
         }
         ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds")
             .hint("the default is 60")
-            .when(!(0.1..=1e6).contains(&self.time_limit))?;
-        Ok(())
+            .when(!(0.1..=1e6).contains(&self.time_limit))
     }
 }
 

@@ -142,7 +142,8 @@ impl Panel {
         ipc::write(columns)
     }
 
-    fn events_of(&self, t: usize) -> &[Event] {
+    /// The corporate actions that change holdings from the date before to `t`.
+    pub(crate) fn events_of(&self, t: usize) -> &[Event] {
         let start = self.events.partition_point(|event| (event.t as usize) < t);
         let count = self.events[start..].partition_point(|event| event.t as usize == t);
         &self.events[start..start + count]

@@ -367,7 +367,10 @@ fn devices_are_compared_by_learning() {
             stages_policy::model(&architecture, stages_policy::Precision::F32),
         ),
     ];
-    let make = || Ok(Box::new(FromReplay::new(&settings, settings.common.training.n_envs)) as Box<dyn crate::learner::Algorithm>);
+    let make = || {
+        Ok(Box::new(FromReplay::new(&settings, settings.common.training.n_envs))
+            as Box<dyn crate::learner::Algorithm>)
+    };
     crate::device::fastest(&make, env.spec(), available, &context).unwrap();
     let log = lines.0.lock().unwrap();
     let speed = |line: &str| line.split(' ').nth_back(1).unwrap().parse::<f64>().unwrap();

@@ -404,7 +404,7 @@ impl Described<'_> {
         let mid = market
             .tables
             .future(t)
-            .map_or(market.tables.underlying[t], |future| future.price);
+            .map_or(market.tables.rows.underlying[t], |future| future.price);
         let commission = change.abs() / hedge.lot * hedge.commission;
         self.linear(Holdable::Future, change, mid, hedge.half_spread, commission, true)
     }

@@ -48,7 +48,7 @@ pub(super) fn decide(
         BaselineName::Underlying if market.config.trade_underlying => {
             // It is the position: the rule of `hedge` would undo it.
             let hold = Decision::Orders(Orders::new(&[]).hedged(HedgeOrder::Leave));
-            let price = market.tables.underlying[t] * (1.0 + market.config.fills.underlying_slippage);
+            let price = market.tables.rows.underlying[t] * (1.0 + market.config.fills.underlying_slippage);
             let units = (account.cash / price).floor().clamp(0.0, f64::from(i32::MAX));
             if account.units > 0.0 || units == 0.0 {
                 return hold;
@@ -64,7 +64,7 @@ pub(super) fn decide(
         BaselineName::Underlying => {
             let maturities = &market.config.slate.maturities;
             let longest = (0..maturities.len()).max_by_key(|&m| maturities[m]).unwrap_or(0);
-            let n = account.nav / (market.tables.underlying[t] * market.multiplier);
+            let n = account.nav / (market.tables.rows.underlying[t] * market.multiplier);
             let n = (n + 0.5).floor().clamp(1.0, 1e5);
             pair(longest, n, -n, Some(HedgeOrder::Leave))
         }

@@ -62,10 +62,10 @@ impl Exposure {
     pub(super) fn explain(&self, market: &Market, env: &Env<'_>) -> Explained {
         let t = env.account.t as usize;
         let tables = &market.tables;
-        let moved = tables.underlying[self.t] * market.common.underlying[self.t];
-        let days = match tables.instants.get(t) {
-            None => f64::from(tables.dates[t] - tables.dates[self.t]),
-            Some(now) => (now - tables.instants[self.t]) as f64 / 86_400e6,
+        let moved = tables.rows.underlying[self.t] * market.common.underlying[self.t];
+        let days = match tables.rows.instants.get(t) {
+            None => f64::from(tables.rows.dates[t] - tables.rows.dates[self.t]),
+            Some(now) => (now - tables.rows.instants[self.t]) as f64 / 86_400e6,
         };
         let held = &env.positions[..env.account.lines as usize];
         let vega = |(line, &(vega, before)): (&super::state::Line, &(f64, f64))| {
@@ -93,7 +93,7 @@ fn implied_volatility(market: &Market, t: usize, contract: u32) -> f64 {
     }
     let entry = tables.at(t).entry(contract);
     let years = tables.days_left(contract, terms.expiry, t) / DAYS_PER_YEAR;
-    let delivered = tables.underlying[t] * tables.shares(terms.deliverable);
+    let delivered = tables.rows.underlying[t] * tables.shares(terms.deliverable);
     let volatility = entry.vega / (delivered * delivered * entry.gamma * years);
     if volatility.is_finite() && volatility > 0.0 {
         volatility

@@ -122,7 +122,7 @@ pub(super) fn borrow(market: &Market, env: &mut Env<'_>) {
     let short = (-env.account.units).max(0.0);
     let tables = &market.tables;
     let terms = market.config.hedge.terms();
-    let cost = terms.borrowing(short, tables.underlying[t], tables.days[t]);
+    let cost = terms.borrowing(short, tables.rows.underlying[t], tables.days[t]);
     env.account.cash -= cost;
     env.hedge.borrow += cost;
 }
@@ -138,7 +138,7 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     let gain = match future {
         Some((before, now)) => env.hedge.futures * (now.before - before.price),
         None => {
-            let (before, now) = (tables.underlying[t - 1], tables.underlying[t]);
+            let (before, now) = (tables.rows.underlying[t - 1], tables.rows.underlying[t]);
             env.hedge.futures * (now - before - before * tables.growth[t - 1])
         }
     };

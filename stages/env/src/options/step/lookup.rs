@@ -53,25 +53,14 @@ pub(crate) struct Contract {
 /// The open tables: T snapshots, K slots. The worlds' snapshots follow one another.
 pub(crate) struct Tables {
     pub spec: Spec,
-    /// The dates of the snapshots, in days since 1970-01-01.
-    pub dates: Vec<i32>,
-    /// The instants of the snapshots, in microseconds since 1970 UTC; empty where there is one snapshot a
-    /// day.
-    pub instants: Vec<i64>,
-    pub underlying: Vec<f64>,
+    /// The snapshots of all worlds, whose slates have the contracts' numbers; without the features that rows
+    /// show.
+    pub rows: SnapshotRows,
     /// Days to the next snapshot; 0 at the end of a world.
     pub days: Vec<f64>,
     /// The relative growth of a future's fair price at an unchanged carry, from each snapshot to the next;
     /// empty where no future is traded.
     pub growth: Vec<f64>,
-    /// `[T, 3]`: the prices of a future that is read from bars; empty where there is none.
-    future: Vec<f64>,
-    /// The contract in each slot `[T, K]`, -1 for an empty slot.
-    pub slate: Vec<i32>,
-    /// The call and the put at the money `[T, maturities, 2]`, -1 where there is none.
-    pub at_the_money: Vec<i32>,
-    /// The hidden features `[T, H]`.
-    hidden: Vec<f32>,
     pub contracts: Vec<Contract>,
     /// The instant of settlement of each contract, likewise.
     settlements: Vec<i64>,
@@ -111,7 +100,7 @@ impl Tables {
     /// The prices of the future at a snapshot, where they are read from bars.
     pub(crate) fn future(&self, t: usize) -> Option<FuturePrice> {
         let at = FuturePrice::WIDTH * t;
-        FuturePrice::decode(self.future.get(at..at + FuturePrice::WIDTH)?)
+        FuturePrice::decode(self.rows.future.get(at..at + FuturePrice::WIDTH)?)
     }
 
     /// Opens the files that `file` returns by name, and what all accounts share.
@@ -138,21 +127,13 @@ impl Tables {
             let snapshots = reader.rows.dates.len() - start;
             reader.worlds.push(&world.symbol, &world.splits, snapshots)?;
         }
-        let (this, common) = reader.finish(spec)?;
-        this.check()?;
-        Ok((this, common))
-    }
-
-    /// Refuses tables with indices out of range, so that no step can go out of bounds.
-    fn check(&self) -> Result<(), StageError> {
-        let n = self.contracts.len() as i32;
-        consistent(!self.dates.is_empty() && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n))
+        reader.finish(spec)
     }
 
     /// The hidden features of snapshot `t`.
     pub(crate) fn hidden(&self, t: usize) -> &[f32] {
         let width = self.spec.hidden.len();
-        &self.hidden[t * width..(t + 1) * width]
+        &self.rows.hidden[t * width..(t + 1) * width]
     }
 
     /// The tables at a snapshot.
@@ -160,7 +141,7 @@ impl Tables {
     pub(crate) fn at(&self, t: usize) -> At<'_> {
         let part = &self.parts[self.part_of[t] as usize];
         At {
-            underlying: self.underlying[t],
+            underlying: self.rows.underlying[t],
             entries: bytemuck::cast_slice(&part.entries),
             bases: &part.bases,
             first: part.first,
@@ -186,15 +167,15 @@ impl Tables {
     /// fraction where snapshots are instants.
     #[inline]
     pub(crate) fn days_left(&self, contract: u32, expiry: i32, t: usize) -> f64 {
-        match self.instants.get(t) {
-            None => f64::from(expiry - self.dates[t]),
+        match self.rows.instants.get(t) {
+            None => f64::from(expiry - self.rows.dates[t]),
             Some(now) => (self.settlements[contract as usize] - now) as f64 / DAY,
         }
     }
 
     /// The return of the underlying from snapshot `t` to the next, with dividends; splits are no returns.
     fn underlying_return(&self, t: usize) -> f64 {
-        let Some(&next) = self.underlying.get(t + 1) else {
+        let Some(&next) = self.rows.underlying.get(t + 1) else {
             return 0.0;
         };
         let worth = match self.adjusted.get(&(t as u32 + 1)) {
@@ -203,7 +184,7 @@ impl Tables {
                 adjustment.cash + f64::from(adjustment.shares) * adjustment.ratio * next
             }
         };
-        worth / self.underlying[t] - 1.0
+        worth / self.rows.underlying[t] - 1.0
     }
 }
 
@@ -413,6 +394,9 @@ impl Reader {
     fn finish(self, spec: Spec) -> Result<(Tables, Common), StageError> {
         let all = self.rows;
         let t = all.dates.len();
+        // No step can go out of bounds.
+        let mut ids = all.slate.iter().chain(&all.at_the_money);
+        consistent(t > 0 && ids.all(|&id| id < self.contracts.len() as i32))?;
         let is_future = spec.config.hedge.instrument == HedgeInstrument::Future;
         let has_future = !all.future.is_empty();
         if all.carry.len() != if is_future { t } else { 0 }
@@ -423,9 +407,9 @@ impl Reader {
         }
         // Without a forward, an index grows at the short rate.
         let known = |(carry, rate): (f64, &f64)| if carry.is_nan() { *rate } else { carry };
-        let carry: Vec<f64> = all.carry.into_iter().zip(&all.rate).map(known).collect();
+        let carry: Vec<f64> = all.carry.iter().copied().zip(&all.rate).map(known).collect();
         let days = days_ahead(&self.worlds, &all.dates, &all.instants);
-        let (f, g) = (all.features.len() / t.max(1), all.slate_features.len() / t.max(1));
+        let (f, g) = (all.features.len() / t, all.slate_features.len() / t);
         let width = f + g;
         let mut raw = Vec::with_capacity(t * width);
         for t in 0..t {
@@ -466,17 +450,15 @@ impl Reader {
                 self.roots.as_deref().unwrap_or_default(),
             )?,
             growth: growth(&days, &carry),
-            future: all.future,
             days,
             spec,
-            hidden: all.hidden,
-            dates: all.dates,
-            instants: all.instants,
+            rows: SnapshotRows {
+                features: Vec::new(),
+                slate_features: Vec::new(),
+                ..all
+            },
             settlements: self.settlements,
             deliverables,
-            underlying: all.underlying,
-            slate: all.slate,
-            at_the_money: all.at_the_money,
             contracts: self.contracts,
             part_of: self.part_of,
             parts: self.parts,

@@ -103,7 +103,7 @@ impl Market {
     /// The slate at snapshot `t`.
     pub(super) fn slate(&self, t: usize) -> &[i32] {
         let k = self.config.slate.slots();
-        &self.tables.slate[t * k..(t + 1) * k]
+        &self.tables.rows.slate[t * k..(t + 1) * k]
     }
 
     /// The call and the put at the money at snapshot `t`.
@@ -112,7 +112,7 @@ impl Market {
         if maturity >= n {
             return None;
         }
-        let pair = &self.tables.at_the_money[(t * n + maturity) * 2..][..2];
+        let pair = &self.tables.rows.at_the_money[(t * n + maturity) * 2..][..2];
         Some((u32::try_from(pair[0]).ok()?, u32::try_from(pair[1]).ok()?))
     }
 

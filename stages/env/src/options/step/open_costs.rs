@@ -123,7 +123,7 @@ pub(super) struct OpenCosts {
 
 impl OpenCosts {
     pub(super) fn new(market: &Market) -> Self {
-        let (snapshots, strategies) = (market.tables.dates.len(), market.strategies.legs.len());
+        let (snapshots, strategies) = (market.tables.rows.dates.len(), market.strategies.legs.len());
         let costs: Vec<OpenCost> = (0..snapshots)
             .flat_map(|t| (0..strategies).map(move |strategy| OpenCost::new(market, t, strategy)))
             .collect();

@@ -50,7 +50,7 @@ fn quantities(market: &Market, before: Before, account: &Account, scale: f64) ->
     let tables = &market.tables;
     let t = account.t as usize;
     let capital = market.config.capital;
-    let underlying = tables.underlying[t];
+    let underlying = tables.rows.underlying[t];
     let simple = (account.nav - before.nav) * scale;
     let risk_free = market.common.risk_free[t - 1];
     let deep = drawdown(account.nav, account.peak);
@@ -60,7 +60,7 @@ fn quantities(market: &Market, before: Before, account: &Account, scale: f64) ->
         simple - risk_free,
         libm::log(account.nav.max(1e-3 * capital) * scale),
         risk_free,
-        underlying / tables.underlying[t - 1] - 1.0,
+        underlying / tables.rows.underlying[t - 1] - 1.0,
         account.nav / capital,
         deep,
         deep - drawdown(before.nav, before.peak),

@@ -84,7 +84,7 @@ impl Book {
     /// Assigns at snapshot `t` the shorts whose holders exercise early.
     pub(super) fn assign(&mut self, env: &OptionsEnv, config: &OptionsConfig, t: usize) {
         if config.exercise.early {
-            let at = config.exercise.time_value * env.tables().underlying[t];
+            let at = config.exercise.time_value * env.tables().rows.underlying[t];
             self.exercise(env, config, t, |q, inner, mark, _| q < 0.0 && mark - inner <= at);
         }
     }
@@ -98,7 +98,7 @@ impl Book {
         t: usize,
         chosen: impl Fn(f64, f64, f64, bool) -> bool,
     ) {
-        let spot = env.tables().underlying[t];
+        let spot = env.tables().rows.underlying[t];
         let mut units = self.units;
         let mut gain = 0.0;
         self.held.retain(|&(id, q)| {

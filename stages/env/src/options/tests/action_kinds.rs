@@ -205,7 +205,7 @@ pub(super) fn closed_by(env: &OptionsEnv, t: usize, positions: &[Position], choi
                 let lines = positions.iter().filter(|p| p.opened.date.0 == of);
                 lines
                     .map(|p| {
-                        let then = env.tables().dates.iter().position(|&date| date == of).unwrap();
+                        let then = env.tables().rows.dates.iter().position(|&date| date == of).unwrap();
                         f64::from(p.quantity) * (p.mark - env.tables().at(then).entry(p.contract).mark)
                     })
                     .sum()

@@ -119,7 +119,7 @@ fn check_slots(market: &SyntheticMarket, config: &OptionsConfig) {
                 without[of_plain..of_plain + own],
                 "the slate's own features"
             );
-            let expected = match usize::try_from(tables.slate[t * slots + slot]) {
+            let expected = match usize::try_from(tables.rows.slate[t * slots + slot]) {
                 Ok(id) => {
                     let contract = &tables.contracts[id];
                     values(env.common().times[t], contract.expiry, contract.strike, contract.call)

@@ -41,13 +41,13 @@ fn contracts_trade_on_their_day_until_they_settle() {
                 assert!((tables.days_left(id as u32, contract.expiry, t) - expected).abs() < 1.01 / 24.0);
             }
             // The snapshots of the day of expiry before 16:00 are quoted, and the next one settles.
-            let on_the_day = |t: &usize| tables.dates[*t] == contract.expiry;
+            let on_the_day = |t: &usize| tables.rows.dates[*t] == contract.expiry;
             let quoted = (contract.first as usize..last)
                 .filter(on_the_day)
                 .filter(|&t| of(t).source == Entry::QUOTED);
             assert!(quoted.count() <= 2);
-            assert_eq!(tables.dates[last] == contract.expiry, settles_on_the_day);
-            let intrinsic = tables.underlying[last] - contract.strike;
+            assert_eq!(tables.rows.dates[last] == contract.expiry, settles_on_the_day);
+            let intrinsic = tables.rows.underlying[last] - contract.strike;
             let intrinsic = if contract.call { intrinsic } else { -intrinsic };
             assert_eq!((of(last).is_settled(), of(last).mark), (true, intrinsic.max(0.0)));
             settled += 1;
@@ -55,12 +55,13 @@ fn contracts_trade_on_their_day_until_they_settle() {
         assert!(settled > 50, "{settled}");
         // On a Friday before 16:00, the slate may have contracts that expire on it: where call and put are
         // worth a bid.
-        let fridays = (0..tables.dates.len()).filter(|&t| datasets::Date(tables.dates[t]).weekday() == 4);
+        let fridays =
+            (0..tables.rows.dates.len()).filter(|&t| datasets::Date(tables.rows.dates[t]).weekday() == 4);
         let mut same_day = vec![0; hours.len()];
         for t in fridays {
-            let expiry = tables.contracts[tables.at_the_money[4 * t] as usize].expiry;
-            assert!([0, 7].contains(&(expiry - tables.dates[t])));
-            same_day[t % hours.len()] += usize::from(expiry == tables.dates[t]);
+            let expiry = tables.contracts[tables.rows.at_the_money[4 * t] as usize].expiry;
+            assert!([0, 7].contains(&(expiry - tables.rows.dates[t])));
+            same_day[t % hours.len()] += usize::from(expiry == tables.rows.dates[t]);
         }
         assert!(same_day[0] > 0 && same_day[1] > 0, "{same_day:?}");
         assert!(same_day.get(2).is_none_or(|count| *count == 0), "{same_day:?}");
@@ -97,15 +98,15 @@ fn interest_accrues_by_elapsed_time() {
     let market = intraday_market(30, &HOURS, 4).unwrap();
     let env = env(&market, &OptionsConfig::default(), Split::Train, 1);
     let tables = env.tables();
-    for t in 2..tables.dates.len() - 1 {
+    for t in 2..tables.rows.dates.len() - 1 {
         // The rate of a day is known at its end.
         let rate = market.rates[t / 2 - 1].1;
-        let days =
-            f64::from(tables.dates[t + 1] - tables.dates[t]) + (HOURS[(t + 1) % 2] - HOURS[t % 2]) / 24.0;
+        let days = f64::from(tables.rows.dates[t + 1] - tables.rows.dates[t])
+            + (HOURS[(t + 1) % 2] - HOURS[t % 2]) / 24.0;
         let expected = libm::expm1(rate * days / 365.0);
         // The clocks may have changed in between.
         assert!((env.common().risk_free[t] - expected).abs() < 1.01 * rate / 24.0 / 365.0);
-        if tables.dates[t + 1] == tables.dates[t] {
+        if tables.rows.dates[t + 1] == tables.rows.dates[t] {
             assert!((env.common().risk_free[t] - expected).abs() < 1e-16);
         }
     }
@@ -123,7 +124,7 @@ fn a_daily_feature_is_shown_on_the_next_day() {
     let env = env(&market, &config, Split::Test, 1);
     let tables = env.tables();
     let (slow, volatility) = (market.features[0].values.clone(), market.features[1].values.clone());
-    for t in 24..tables.dates.len() {
+    for t in 24..tables.rows.dates.len() {
         let shown = env.common().row(t);
         assert_eq!(shown[0], slow[t / 2 - 1].1 as f32);
         assert_eq!(volatility[t].0, env.common().times[t]);

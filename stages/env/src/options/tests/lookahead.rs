@@ -99,12 +99,12 @@ fn check(truth: &SyntheticMarket, n: usize, config: &OptionsConfig) {
         assert_eq!(a.common().row(t), b.common().row(t));
         let k = 20;
         assert_eq!(
-            a.tables().slate[t * k..(t + 1) * k],
-            b.tables().slate[t * k..(t + 1) * k]
+            a.tables().rows.slate[t * k..(t + 1) * k],
+            b.tables().rows.slate[t * k..(t + 1) * k]
         );
         assert_eq!(
-            a.tables().at_the_money[t * 4..t * 4 + 4],
-            b.tables().at_the_money[t * 4..t * 4 + 4]
+            a.tables().rows.at_the_money[t * 4..t * 4 + 4],
+            b.tables().rows.at_the_money[t * 4..t * 4 + 4]
         );
         assert_eq!(a.common().risk_free[t].to_bits(), b.common().risk_free[t].to_bits());
         let growth = |env: &OptionsEnv| env.tables().growth.get(t).map(|growth| growth.to_bits());

@@ -44,7 +44,7 @@ fn the_default_slate_and_strategies() {
     let t = env.ledger(0).snapshot;
     assert!((env.tables().at(t).entry(slate[2].unwrap()).delta - 0.2).abs() < 0.1);
     assert!((env.tables().at(t).entry(slate[3].unwrap()).delta + 0.2).abs() < 0.1);
-    let days = contract(0).expiry - env.tables().dates[t];
+    let days = contract(0).expiry - env.tables().rows.dates[t];
     assert!((27..=33).contains(&days), "{days}");
 }
 

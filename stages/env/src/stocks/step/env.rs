@@ -91,7 +91,7 @@ impl StocksEnv {
 
     /// The date of a snapshot.
     pub fn date(&self, snapshot: usize) -> Date {
-        Date(self.market().tables.dates[snapshot])
+        self.common().times[snapshot].date
     }
 
     /// The return of a symbol, dividends included, from the snapshot before to this one, where it trades at
@@ -124,7 +124,7 @@ impl StocksEnv {
 
     /// The number of snapshots of all worlds.
     pub fn num_snapshots(&self) -> usize {
-        self.market().tables.dates.len()
+        self.common().times.len()
     }
 
     /// The configuration.

@@ -38,7 +38,7 @@ pub(super) fn step(market: &Market, env: &mut Env<'_>, intent: Intent) -> Outcom
     let t = t + 1;
     let settings = &market.config.finrl;
     if settings.turbulence_threshold.is_some() {
-        env.account.risk = market.tables.risk[t];
+        env.account.risk = market.tables.panel.risk[t];
     }
     let end = total(env, market.tables.marks(t));
     market.mark(env.account, env.positions, 0.0);

@@ -114,7 +114,7 @@ impl Ledger {
             .zip(market.tables.marks(t))
             .map(|(held, mark)| held * mark * scale);
         Self {
-            date: Date(market.tables.dates[t]),
+            date: market.common.times[t].date,
             snapshot: t,
             step: (account.t - account.first) as usize,
             cash: account.cash,

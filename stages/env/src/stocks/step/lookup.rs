@@ -19,32 +19,19 @@ pub(crate) struct Tables {
     pub spec: Spec,
     /// N, the number of symbols.
     pub n: usize,
-    /// The dates, in days since 1970-01-01.
-    pub dates: Vec<i32>,
+    /// The dates of all worlds, without what is kept in another form below.
+    pub panel: Panel,
     /// Days to the next date; 0 at the end of a world.
     pub days: Vec<f64>,
     /// Interest on 1 of debt to the next date.
     pub debit_accrual: Vec<f64>,
-    /// The mark, the open and the status of each symbol `[T, N]`, as in [`Panel`].
-    marks: Vec<f64>,
-    opens: Vec<f64>,
-    status: Vec<u8>,
     /// `[T]`: true where positions in any symbol are settled.
     settles: Vec<bool>,
     /// The mean volume and the volatility of each symbol `[T, N]`.
     volumes: Vec<f64>,
     volatilities: Vec<f64>,
-    /// The risk indicator `[T]`.
-    pub risk: Vec<f64>,
-    /// The start of each date's events, and the end of the last date's.
-    event_starts: Vec<u32>,
-    /// The events by date; `t` is numbered over all worlds.
-    events: Vec<Event>,
-    /// The hidden values `[T, N, H]`.
-    hidden: Vec<f32>,
-    /// The quotes of the instrument that hedges `[T]` and the betas `[T, N]`, where the portfolio is hedged.
+    /// The quotes of the instrument that hedges `[T]`, where the portfolio is hedged.
     hedge: Vec<HedgeQuote>,
-    betas: Vec<f64>,
 }
 
 impl Tables {
@@ -74,35 +61,29 @@ impl Tables {
         consistent(!all.dates.is_empty())?;
         let debit: Vec<f64> = all.rate.iter().map(|rate| rate + config.margin.debit_spread).collect();
         let rows = rows(&spec, &all);
-        let mut event_starts = Vec::with_capacity(all.dates.len() + 1);
-        for t in 0..=all.dates.len() {
-            event_starts.push(all.events.partition_point(|event| (event.t as usize) < t) as u32);
-        }
         let interest = growth(&days, &all.rate);
         let this = Self {
             n,
             debit_accrual: growth(&days, &debit),
             days,
-            dates: all.dates,
-            marks: all.mark,
-            opens: all.open,
             settles: all
                 .status
                 .chunks_exact(n.max(1))
                 .map(|flags| flags.iter().any(|flags| flags & status::SETTLES != 0))
                 .collect(),
-            status: all.status,
             volumes: all.liquidity.iter().copied().step_by(2).collect(),
             volatilities: all.liquidity.iter().copied().skip(1).step_by(2).collect(),
-            risk: all.risk,
-            event_starts,
-            events: all.events,
-            hidden: all.hidden,
             hedge: bytemuck::cast_slice(&all.hedge).to_vec(),
-            betas: all.beta,
             spec,
+            panel: Panel {
+                liquidity: Vec::new(),
+                features: Vec::new(),
+                symbol_features: Vec::new(),
+                hedge: Vec::new(),
+                ..all
+            },
         };
-        let (config, t) = (&this.spec.config, this.dates.len());
+        let (config, t) = (&this.spec.config, this.panel.dates.len());
         let is_finrl = config.rules == Rules::Finrl;
         let common = Common {
             spec: this.spec.env.clone(),
@@ -122,6 +103,7 @@ impl Tables {
             },
             steps_beyond: usize::from(is_finrl),
             times: this
+                .panel
                 .dates
                 .iter()
                 .map(|&date| SnapshotTime::of_day(Date(date)))
@@ -135,7 +117,7 @@ impl Tables {
 
     /// True if `t` is a date, and not the first of a world.
     fn has_date_before(&self, t: usize) -> bool {
-        t < self.dates.len() && t > 0 && self.days[t - 1] > 0.0
+        t < self.panel.dates.len() && t > 0 && self.days[t - 1] > 0.0
     }
 
     /// The mean return of the symbols that trade at `t` and at the date before; 0 where none does.
@@ -170,19 +152,19 @@ impl Tables {
     /// The mark of each symbol.
     #[inline]
     pub(crate) fn marks(&self, t: usize) -> &[f64] {
-        self.of(&self.marks, t)
+        self.of(&self.panel.mark, t)
     }
 
     /// The open of each symbol, where fills need it.
     #[inline]
     pub(crate) fn opens(&self, t: usize) -> &[f64] {
-        self.of(&self.opens, t)
+        self.of(&self.panel.open, t)
     }
 
     /// The status of each symbol.
     #[inline]
     pub(crate) fn status(&self, t: usize) -> &[u8] {
-        self.of(&self.status, t)
+        self.of(&self.panel.status, t)
     }
 
     /// True where positions in some symbol are settled.
@@ -206,7 +188,7 @@ impl Tables {
     /// The beta of each symbol to it, where it is hedged by beta.
     #[inline]
     pub(crate) fn betas(&self, t: usize) -> &[f64] {
-        self.of(&self.betas, t)
+        self.of(&self.panel.beta, t)
     }
 
     /// The return of the instrument that hedges, dividends included, from the date before `t`, where it has a
@@ -221,14 +203,14 @@ impl Tables {
     /// The corporate actions that change holdings from the date before to `t`.
     #[inline]
     pub(crate) fn events(&self, t: usize) -> &[Event] {
-        &self.events[self.event_starts[t] as usize..self.event_starts[t + 1] as usize]
+        self.panel.events_of(t)
     }
 
     /// The hidden value of that name of a symbol at `t`; NaN where it has none.
     pub(crate) fn hidden(&self, name: &str, t: usize, symbol: usize) -> Option<f64> {
         let at = self.spec.hidden.iter().position(|of| of == name)?;
         Some(f64::from(
-            self.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at],
+            self.panel.hidden[(t * self.n + symbol) * self.spec.hidden.len() + at],
         ))
     }
 }
