@@ -1,6 +1,7 @@
 //! `runner compare` on pipelines of small programs, against figures worked out by hand.
 
 use crate::{Project, measures};
+use runner_testkit::pipeline;
 use serde_json::{Value, json};
 
 fn sweep() -> String {
@@ -26,7 +27,7 @@ fn one() -> String {
 
 #[test]
 fn a_matrix_is_compared_over_its_seeds() {
-    let project = Project::new(&sweep());
+    let project = Project::new(sweep());
     project.exec("p.yaml --name sweep");
     insta::assert_snapshot!(project.ok("compare latest", &[]), @r"
     run sweep
@@ -96,7 +97,7 @@ fn a_matrix_is_compared_over_its_seeds() {
 
 #[test]
 fn runs_that_differ_in_a_seed_alone_are_one_group() {
-    let project = Project::new(&one());
+    let project = Project::new(one());
     let first = project.exec("p.yaml");
     let others: Vec<String> = ["seed=2", "seed=6"]
         .map(|set| project.exec(&format!("p.yaml --set {set}")))
@@ -179,17 +180,14 @@ stages:
 #[test]
 fn a_run_that_goes_on_or_was_killed_is_shown_as_such() {
     let project = Project::new(
-        "\
-version: 1
-name: slow
-stages:
-  train:
-    matrix: { seed: [1, 2] }
-    run: |
-      [ ${matrix.seed} = 2 ] && sleep 60
-      echo '{\"name\":\"score\",\"step\":0,\"value\":${matrix.seed}}' > ${outputs.metrics}
-    outputs: { metrics: metrics.jsonl }
-",
+        pipeline("slow")
+            .run(
+                "train",
+                "[ ${matrix.seed} = 2 ] && sleep 60\n\
+                 echo '{\"name\":\"score\",\"step\":0,\"value\":${matrix.seed}}' > ${outputs.metrics}",
+            )
+            .matrix("seed", "[1, 2]")
+            .output("metrics", "metrics.jsonl"),
     );
     let mut exec = project.command("exec -q p.yaml --jobs 2 --name slow").spawn().unwrap();
     let compared = |status: &str| {
@@ -217,7 +215,7 @@ stages:
 
 #[test]
 fn a_run_that_failed_elsewhere_says_so() {
-    let project = Project::new(&format!("{}  plot: {{ run: exit 1, outputs: {{ x: x }} }}\n", one()));
+    let project = Project::new(format!("{}  plot: {{ run: exit 1, outputs: {{ x: x }} }}\n", one()));
     assert_eq!(project.run("exec -q --keep-going p.yaml --name half", &[]).code, 1);
     let text = project.ok("compare half", &[]);
     assert!(
@@ -228,7 +226,7 @@ fn a_run_that_failed_elsewhere_says_so() {
 
 #[test]
 fn stages_of_other_names_stand_side_by_side() {
-    let project = Project::new(&format!(
+    let project = Project::new(format!(
         "version: 1\nname: two\nstages:\n  small:{}  large:{}",
         measures("3"),
         measures("4")
@@ -245,7 +243,7 @@ fn stages_of_other_names_stand_side_by_side() {
 
 #[test]
 fn the_page_is_one_file_with_curves_and_bands() {
-    let project = Project::new(&sweep());
+    let project = Project::new(sweep());
     project.exec("p.yaml --name sweep");
     assert!(
         project
@@ -287,7 +285,7 @@ fn the_page_is_one_file_with_curves_and_bands() {
 
 #[test]
 fn what_is_not_there_is_refused_with_the_nearest() {
-    let project = Project::new(&sweep());
+    let project = Project::new(sweep());
     project.exec("p.yaml --name sweep");
     let refused: Vec<String> = [
         "compare swep",

@@ -23,7 +23,7 @@ impl std::ops::Deref for Project {
 }
 
 impl Project {
-    fn new(pipeline: &str) -> Self {
+    fn new(pipeline: impl std::fmt::Display) -> Self {
         Self(runner_testkit::Project::new(pipeline))
     }
 

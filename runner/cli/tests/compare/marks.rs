@@ -1,10 +1,11 @@
 //! Names, tags and keeping.
 
 use crate::{Project, measures};
+use runner_testkit::pipeline;
 use serde_json::{Value, json};
 
-fn pipeline() -> Project {
-    Project::new(&format!(
+fn marked() -> Project {
+    Project::new(format!(
         "version: 1\nname: marked\nparams: {{ value: 1 }}\nstages:\n  only:{}",
         measures("${params.value}")
     ))
@@ -12,7 +13,7 @@ fn pipeline() -> Project {
 
 #[test]
 fn a_name_stands_for_its_run_everywhere() {
-    let project = pipeline();
+    let project = marked();
     let first = project.exec("p.yaml");
     let second = project.exec("p.yaml --set value=2 --name best --tag sweep --tag lr");
     project.ok(&format!("runs name {first} base"), &[]);
@@ -33,8 +34,9 @@ fn a_name_stands_for_its_run_everywhere() {
     assert!(project.ok("report base", &[]).contains(&first));
     project.write(
         "after.yaml",
-        "version: 1\nname: after\nstages:\n  copy: \
-        { run: 'cat ${needs.m} > ${outputs.x}', needs: { m: best/only.metrics }, outputs: { x: x.txt } }\n",
+        pipeline("after")
+            .run("copy", "cat ${needs.m} > ${outputs.x}")
+            .needs("m", "best/only.metrics"),
     );
     project.exec("after.yaml");
     // A part of an id stands for it as before, and a name goes when it is taken away.
@@ -51,7 +53,7 @@ fn a_name_stands_for_its_run_everywhere() {
 
 #[test]
 fn names_that_are_taken_are_refused_and_nothing_runs() {
-    let project = pipeline();
+    let project = marked();
     let first = project.exec("p.yaml --name best");
     let second = project.exec("p.yaml --set value=2");
     let refused = project.refused(&format!("runs name {second} best"), &[]);
@@ -87,7 +89,7 @@ fn names_that_are_taken_are_refused_and_nothing_runs() {
 /// A run that failed gives its name back: the next one may have it.
 #[test]
 fn the_name_of_a_failed_run_is_free() {
-    let project = pipeline();
+    let project = marked();
     project.write(
         "fails.yaml",
         "version: 1\nname: fails\nstages:\n  only: { run: 'exit 1', outputs: { x: x.txt } }\n",
@@ -111,7 +113,7 @@ fn the_name_of_a_failed_run_is_free() {
 
 #[test]
 fn two_commands_at_once_do_not_give_one_name_twice() {
-    let project = pipeline();
+    let project = marked();
     let ids: Vec<String> = (0..6)
         .map(|i| project.exec(&format!("p.yaml --set value={i}")))
         .collect();
@@ -136,7 +138,7 @@ fn two_commands_at_once_do_not_give_one_name_twice() {
 
 #[test]
 fn gc_keeps_what_kept_runs_need_and_the_marks() {
-    let project = pipeline();
+    let project = marked();
     let kept = project.exec("p.yaml --name kept --tag sweep");
     let dropped = project.exec("p.yaml --set value=2 --name dropped");
     project.ok("runs keep kept", &[]);

@@ -3,7 +3,7 @@
 use crate::{Project, measures};
 
 fn project() -> Project {
-    let project = Project::new(&format!(
+    let project = Project::new(format!(
         "\
 version: 1
 name: first

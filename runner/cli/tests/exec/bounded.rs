@@ -1,6 +1,7 @@
 //! Every command ends in a bounded time, whatever it finds in its home and wherever its output goes.
 
 use crate::{Ended, Project, wait_for};
+use runner_testkit::{PipelineText, pipeline};
 use runner_testkit::{runner, within};
 use std::fs::File;
 use std::path::Path;
@@ -10,13 +11,12 @@ use std::time::Duration;
 /// A command that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-const TWO: &str = "\
-version: 1
-name: two
-stages:
-  a: { run: 'echo 1 > ${outputs.x}; echo said', outputs: { x: x.txt } }
-  b: { run: 'cat ${needs.x} > ${outputs.y}', needs: { x: a.x }, outputs: { y: y.txt } }
-";
+fn two() -> PipelineText {
+    pipeline("two")
+        .run("a", "echo 1 > ${outputs.x}; echo said")
+        .run("b", "cat ${needs.x} > ${outputs.y}")
+        .needs("x", "a.x")
+}
 
 fn link(path: &Path) {
     std::os::unix::fs::symlink("/nowhere/at/all", path).unwrap();
@@ -72,7 +72,7 @@ fn no_file_of_the_home_is_waited_for() {
     ];
     for (kind, make) in OBSTACLES {
         for name in victims.concat() {
-            let project = Project::new(TWO);
+            let project = Project::new(two());
             let reference = project.exec(&["--name", "first"]);
             assert_eq!(reference.code, 0, "{}", reference.text());
             let latest = std::fs::read_dir(project.home().join("runs")).unwrap().next().unwrap();
@@ -100,7 +100,7 @@ fn no_file_of_the_home_is_waited_for() {
 #[test]
 fn a_configuration_that_is_no_file_is_named() {
     for (kind, make) in OBSTACLES.into_iter().filter(|(kind, _)| *kind != "link") {
-        let project = Project::new(TWO);
+        let project = Project::new(two());
         project.exec(&[]);
         make(&project.home().join("config.yaml"));
         for command in [&["exec", "p.yaml"][..], &["plan", "p.yaml"]] {
@@ -115,7 +115,7 @@ fn a_configuration_that_is_no_file_is_named() {
 fn results_that_are_no_files_are_computed_again() {
     for (kind, make) in OBSTACLES {
         for folder in ["blobs", "actions", "derived", "locks"] {
-            let project = Project::new(TWO);
+            let project = Project::new(two());
             let reference = project.exec(&[]);
             for victim in crate::files(&project.home().join(folder)) {
                 std::fs::remove_file(&victim).unwrap();
@@ -135,7 +135,7 @@ fn results_that_are_no_files_are_computed_again() {
 #[test]
 fn events_that_are_no_file_are_named() {
     for (_, make) in OBSTACLES {
-        let project = Project::new(TWO);
+        let project = Project::new(two());
         project.exec(&[]);
         let latest = std::fs::read_dir(project.home().join("runs")).unwrap().next().unwrap();
         let run = latest.unwrap();
@@ -154,19 +154,12 @@ fn events_that_are_no_file_are_named() {
 
 #[test]
 fn a_fifo_is_no_source() {
-    let project = Project::new(
-        "\
-version: 1
-name: p
-stages:
-  prices: { uses: ingest/bars, with: { path: PATH } }
-",
-    );
+    let project = Project::new(pipeline("p").uses("prices", "ingest/bars").with("path", "PATH"));
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     std::fs::create_dir(project.path("data")).unwrap();
     fifo(&project.path("data/x.csv"));
     for path in ["data/x.csv", "data"] {
-        project.write("p.yaml", &text.replace("PATH", path));
+        project.write("p.yaml", text.replace("PATH", path));
         for command in ["plan", "exec"] {
             let ended = project.run_within(LIMIT, &[command, "p.yaml"]);
             assert!(matches!(ended.code, 1 | 2), "{}", ended.text());
@@ -181,7 +174,7 @@ stages:
 
 #[test]
 fn a_pipeline_is_a_file_or_a_stream() {
-    let project = Project::new(TWO);
+    let project = Project::new(two());
     fifo(&project.path("fifo.yaml"));
     fifo(&project.path("plan.json"));
     for args in [
@@ -226,7 +219,7 @@ fn a_pipeline_is_a_file_or_a_stream() {
 #[test]
 fn a_report_replaces_what_is_no_file() {
     for (kind, make) in [OBSTACLES[0], OBSTACLES[1]] {
-        let project = Project::new(TWO);
+        let project = Project::new(two());
         project.exec(&[]);
         let latest = std::fs::read_dir(project.home().join("runs")).unwrap().next().unwrap();
         let page = latest.unwrap().path().join("report.html");
@@ -250,7 +243,7 @@ fn to_a_full_disk(project: &Project, args: &[&str]) -> Ended {
 
 #[test]
 fn output_that_cannot_be_written_is_an_error() {
-    let project = Project::new(TWO);
+    let project = Project::new(two());
     project.exec(&[]);
     let commands: [&[&str]; 18] = [
         &["exec", "p.yaml", "--json"],
@@ -291,7 +284,7 @@ fn output_that_cannot_be_written_is_an_error() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let project = Project::new(TWO);
+    let project = Project::new(two());
     project.exec(&[]);
     let slow =
         "version: 1\nname: s\nstages: { a: { run: 'sleep 1; echo > ${outputs.x}', outputs: { x: x } } }\n";
@@ -364,18 +357,12 @@ fn under_nohup_a_hangup_changes_nothing() {
 #[test]
 fn names_and_values_of_any_length() {
     let long = "x".repeat(66_000);
-    let project = Project::new(&format!(
-        "\
-version: 1
-name: long
-params: {{ p: {long} }}
-stages:
-  a:
-    matrix: {{ n: [{long}] }}
-    run: 'echo ${{matrix.n}} > ${{outputs.x}}; echo ${{matrix.n}}'
-    outputs: {{ x: x.txt }}
-"
-    ));
+    let project = Project::new(
+        pipeline("long")
+            .param("p", &long)
+            .run("a", "echo ${matrix.n} > ${outputs.x}; echo ${matrix.n}")
+            .matrix("n", format!("[{long}]")),
+    );
     for args in [
         &["plan", "p.yaml"][..],
         &["graph", "p.yaml"],
@@ -424,17 +411,15 @@ fn a_cell_of_66_000_characters_is_data() {
 #[test]
 fn a_stage_much_dearer_than_usual_is_warned_of() {
     let project = Project::new(
-        "\
-version: 1
-name: p
-stages:
-  market: { uses: ingest/simulated_market, with: { days: 2, seed: 7 } }
-  iv:
-    uses: greeks/implied_volatility
-    needs: { chain: market.chain, rates: market.rates }
-    with: { style: american }
-    timeout: 1s
-",
+        pipeline("p")
+            .uses("market", "ingest/simulated_market")
+            .with("days", 2)
+            .with("seed", 7)
+            .uses("iv", "greeks/implied_volatility")
+            .needs("chain", "market.chain")
+            .needs("rates", "market.rates")
+            .with("style", "american")
+            .set("timeout", "1s"),
     );
     let warns = |ended: &Ended| ended.stderr.contains("72 times") && ended.stderr.contains("forward: rates");
     let plan = project.run(&["plan", "p.yaml"]);

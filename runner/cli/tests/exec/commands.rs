@@ -1,17 +1,17 @@
 //! The output of the other commands.
 
 use crate::{Ended, Project};
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::Value;
 use std::process::Stdio;
 
-const PAIR: &str = "\
-version: 1
-name: pair
-params: { word: hello }
-stages:
-  a: { run: 'echo ${params.word} > ${outputs.x}', outputs: { x: x.txt } }
-  b: { run: 'cat ${needs.x} ${needs.x} > ${outputs.y}', needs: { x: a.x }, outputs: { y: y.txt } }
-";
+fn pair() -> PipelineText {
+    pipeline("pair")
+        .param("word", "hello")
+        .run("a", "echo ${params.word} > ${outputs.x}")
+        .run("b", "cat ${needs.x} ${needs.x} > ${outputs.y}")
+        .needs("x", "a.x")
+}
 
 fn ok(ended: Ended) -> Ended {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
@@ -42,7 +42,7 @@ fn stable(text: &str) -> String {
 
 #[test]
 fn events_keep_their_keys() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     let ended = ok(project.exec(&[]));
     let keys: Vec<String> = ended
         .events()
@@ -81,7 +81,7 @@ fn events_keep_their_keys() {
 
 #[test]
 fn plan_and_why() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     insta::assert_snapshot!(stable(&ok(project.run(&["plan", "p.yaml"])).stdout), @r"
     stage             why
     a      would run  never ran before
@@ -128,7 +128,7 @@ fn plan_and_why() {
 
 #[test]
 fn show_and_export() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     ok(project.exec(&[]));
     let run = ok(project.run(&["show", "latest", "--json"]));
     let run: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -168,7 +168,7 @@ fn show_and_export() {
 
 #[test]
 fn listings() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     assert_eq!(ok(project.run(&["runs"])).stdout.lines().count(), 1);
     assert!(ok(project.run(&["stages"])).stdout.contains("env/classic"));
     assert!(
@@ -199,7 +199,7 @@ fn listings() {
 
 #[test]
 fn the_summary_is_the_result() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     let ended = ok(project.run(&["exec", "p.yaml", "-j", "1"]));
     assert!(ended.stdout.contains("2 ran"), "{}", ended.stdout);
     assert!(ended.stderr.contains("ran a"), "{}", ended.stderr);
@@ -210,7 +210,7 @@ fn the_summary_is_the_result() {
 
 #[test]
 fn a_reader_that_has_gone_is_no_error() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     for args in [&["stages"][..], &["exec", "p.yaml", "--json"], &["exec", "p.yaml"]] {
         let mut child = project
             .command(args)
@@ -228,7 +228,7 @@ fn a_reader_that_has_gone_is_no_error() {
 
 #[test]
 fn stage_kinds_run_in_workers() {
-    let project = Project::new("version: 1\nname: kinds\nstages:\n  env: { uses: env/classic }\n");
+    let project = Project::new(pipeline("kinds").uses("env", "env/classic"));
     let ended = ok(project.exec(&[]));
     insta::assert_snapshot!(ended.log(), @"ran env");
     let finished = ended
@@ -244,7 +244,7 @@ fn stage_kinds_run_in_workers() {
 
 #[test]
 fn the_graph_is_a_picture() {
-    let project = Project::new(PAIR);
+    let project = Project::new(pair());
     let svg = ok(project.run(&["graph", "p.yaml", "--format", "svg"])).stdout;
     assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
     assert!(svg.ends_with("</svg>\n"), "{svg}");

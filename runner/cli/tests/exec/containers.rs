@@ -1,35 +1,28 @@
 //! Programs in containers.
 
 use crate::{Ended, Project, wait_for};
+use runner_testkit::{PipelineText, pipeline};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-fn pipeline(image: &str, command: &str) -> String {
-    format!(
-        "\
-version: 1
-name: containers
-stages:
-  a: {{ run: 'echo data > ${{outputs.x}}', outputs: {{ x: x.txt }} }}
-  b:
-    run: |
-      {command}
-    needs: {{ x: a.x }}
-    outputs: {{ y: y.txt }}
-    env: {{ GREETING: hello }}
-    secrets: [PASSPHRASE]
-    shell: sh
-    container: {image}
-"
-    )
+fn contained(image: &str, command: &str) -> PipelineText {
+    pipeline("containers")
+        .run("a", "echo data > ${outputs.x}")
+        .run("b", command)
+        .needs("x", "a.x")
+        .output("y", "y.txt")
+        .set("env", "{ GREETING: hello }")
+        .set("secrets", "[PASSPHRASE]")
+        .set("shell", "sh")
+        .set("container", image)
 }
 
 #[test]
 fn without_podman_and_docker_it_is_said() {
-    let project = Project::new(&pipeline(&format!("i@{DIGEST}"), "true"));
+    let project = Project::new(contained(&format!("i@{DIGEST}"), "true"));
     let empty = tempfile::tempdir().unwrap();
     let output = project
         .command(&["exec", "p.yaml", "--json"])
@@ -142,7 +135,7 @@ echo \"$GREETING $PASSPHRASE $HOME $TMPDIR\"
       touch $HOME/x $TMPDIR/x
       ! touch ${needs.x}
       ! cat /proc/net/dev | cat /dev/stdin > /dev/null || [ ! -e /sys/class/net/eth0 ]";
-    let project = Project::new(&pipeline(&podman.image, command));
+    let project = Project::new(contained(&podman.image, command));
     let ended = podman.exec(&project);
     assert_eq!(ended.code, 0, "{}", ended.text());
     let written = project.output("b.y");
@@ -161,8 +154,8 @@ echo \"$GREETING $PASSPHRASE $HOME $TMPDIR\"
 #[cfg_attr(not(podman), ignore = "podman or busybox is missing")]
 fn a_container_ends_with_its_time_limit_and_with_the_engine() {
     let podman = Podman::new();
-    let text = pipeline(&podman.image, "echo started; sleep 1000");
-    let project = Project::new(&text.replace("shell: sh", "shell: sh\n    timeout: 2s"));
+    let text = contained(&podman.image, "echo started; sleep 1000");
+    let project = Project::new(text.clone().set("timeout", "2s"));
     let ended = podman.exec(&project);
     assert!(
         ended.error("b").contains("took longer than its time limit"),
@@ -183,9 +176,9 @@ fn a_container_ends_with_its_time_limit_and_with_the_engine() {
 /// A client that fails as one without the image does.
 #[test]
 fn a_container_that_does_not_start_is_told_from_a_program_that_fails() {
-    let project = Project::new(&pipeline(&format!("i@{DIGEST}"), "true"));
+    let project = Project::new(contained(&format!("i@{DIGEST}"), "true"));
     let client = |text: &str| {
-        project.write("clients/podman", &format!("#!/bin/sh\n{text}\n"));
+        project.write("clients/podman", format!("#!/bin/sh\n{text}\n"));
         let path = project.path("clients/podman");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:/usr/bin:/bin", Path::new(&path).parent().unwrap().display());

@@ -108,7 +108,7 @@ fn from_an_unknown_table_to_a_running_stage() {
         .collect();
     project.write(
         "p.yaml",
-        &format!("version: 1\nname: unknown\nstages:\n{stage}      symbol: SPY\n"),
+        format!("version: 1\nname: unknown\nstages:\n{stage}      symbol: SPY\n"),
     );
     let ended = project.run(&["exec", "p.yaml"]);
     assert_eq!(ended.code, 0, "{text}\n{}", ended.stderr);
@@ -149,7 +149,7 @@ fn a_first_pipeline_for_bars_runs() {
         &["init", "prices.csv", "--symbol", "ABC", "--to", "deep/first.yaml"],
     );
     assert!(ok(&project, &["plan", "deep/first.yaml"]).contains("evaluate"));
-    project.write("prices.csv", &rows.lines().take(6).collect::<Vec<_>>().join("\n"));
+    project.write("prices.csv", rows.lines().take(6).collect::<Vec<_>>().join("\n"));
     let few = project.run(&["init", "prices.csv", "--symbol", "ABC", "--to", "few.yaml"]);
     assert!(
         few.code == 2 && few.stderr.contains("5 days of bars are too few"),

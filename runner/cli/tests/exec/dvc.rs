@@ -1,6 +1,6 @@
 //! The files of `runner export RUN DIR` under a real DVC (from PyPI: `RUNNER_TEST_DVC` names its program).
 
-use crate::watch::LEARN;
+use crate::watch::learn;
 use runner_testkit::Project;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -52,7 +52,7 @@ fn dvc_reads_the_metrics_and_curves_of_a_run() {
         eprintln!("skipped: RUNNER_TEST_DVC is not set");
         return;
     };
-    let project = Project::new(LEARN);
+    let project = Project::new(learn());
     let repository = Repository {
         dir: project.path("results"),
         home: project.path("nobody"),

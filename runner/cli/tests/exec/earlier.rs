@@ -46,9 +46,9 @@ fn the_last_run_is_one_of_this_pipeline() {
             &["--set", &format!("value={value}")],
         ));
     }
-    project.write("other.yaml", &A.replace("book", "other"));
+    project.write("other.yaml", A.replace("book", "other"));
     ok(&exec(&project, "other.yaml", &["--set", "value=3"]));
-    project.write("mine/p.yaml", &with_b("latest/a"));
+    project.write("mine/p.yaml", with_b("latest/a"));
     ok(&exec(&project, "mine/p.yaml", &["b", "--set", "value=4"]));
     assert_eq!(project.output("b.z"), "1\n");
     // A run in which the stage did not run is passed over, and one of a pipeline that was renamed is of
@@ -58,7 +58,7 @@ fn the_last_run_is_one_of_this_pipeline() {
     assert_eq!(project.output("b.z"), "5\n");
     ok(&exec(&project, "mine/p.yaml", &["b", "--set", "value=7"]));
     assert_eq!(project.output("b.z"), "5\n");
-    project.write("mine/p.yaml", &with_b("latest/a").replace("book", "novel"));
+    project.write("mine/p.yaml", with_b("latest/a").replace("book", "novel"));
     let none = exec(&project, "mine/p.yaml", &["b"]);
     let message = refused(&none);
     assert!(
@@ -67,7 +67,7 @@ fn the_last_run_is_one_of_this_pipeline() {
     );
     assert!(message.contains("`RUN/a` takes that of any run"), "{message}");
     // The file may be named in any way.
-    project.write("mine/p.yaml", &with_b("latest/a"));
+    project.write("mine/p.yaml", with_b("latest/a"));
     std::os::unix::fs::symlink(project.path("mine"), project.path("link")).unwrap();
     let absolute = project.path("link/p.yaml");
     ok(&exec(&project, absolute.to_str().unwrap(), &["b", "--set", "value=8"]));
@@ -76,7 +76,7 @@ fn the_last_run_is_one_of_this_pipeline() {
 
 #[test]
 fn another_pipeline_is_named() {
-    let project = Project::new(&with_b("{ pipeline: prices, stage: a.y }"));
+    let project = Project::new(with_b("{ pipeline: prices, stage: a.y }"));
     let prices = A.replace("book", "prices");
     project.write("prices/p.yaml", &prices);
     let none = exec(&project, "p.yaml", &[]);
@@ -98,11 +98,11 @@ fn another_pipeline_is_named() {
         "{message}"
     );
     assert!(message.contains("`file:`"), "{message}");
-    project.write("p.yaml", &with_b("{ pipeline: prices, file: prices/p.yaml, stage: a }"));
+    project.write("p.yaml", with_b("{ pipeline: prices, file: prices/p.yaml, stage: a }"));
     ok(&exec(&project, "p.yaml", &[]));
     assert_eq!(project.output("b.z"), "1\n");
     // One that was removed is no choice.
-    project.write("p.yaml", &with_b("{ pipeline: prices, stage: a }"));
+    project.write("p.yaml", with_b("{ pipeline: prices, stage: a }"));
     std::fs::remove_file(project.path("old/p.yaml")).unwrap();
     ok(&exec(&project, "p.yaml", &[]));
     assert_eq!(project.output("b.z"), "2\n");
@@ -150,7 +150,7 @@ fn a_first_night_begins_without_a_policy() {
     ok(&third);
     assert_eq!(trained(&project, &third).1, serde_json::json!([second]));
     // The first night's policy is that of a training without `init`.
-    let cold = Project::new(&NIGHTLY.replace(", init: { pipeline: nightly, stage: train, or: none }", ""));
+    let cold = Project::new(NIGHTLY.replace(", init: { pipeline: nightly, stage: train, or: none }", ""));
     let cold = cold.exec(&[]);
     let events = cold.events();
     let policies: Vec<&Value> = events.iter().map(|event| &event["outputs"]["policy"]).collect();
@@ -160,7 +160,7 @@ fn a_first_night_begins_without_a_policy() {
 #[test]
 fn a_first_night_without_or_none_is_told_how_to_begin() {
     let project =
-        Project::new(&NIGHTLY.replace("{ pipeline: nightly, stage: train, or: none }", "latest/train"));
+        Project::new(NIGHTLY.replace("{ pipeline: nightly, stage: train, or: none }", "latest/train"));
     let ended = project.exec(&[]);
     let text = refused(&ended);
     assert!(
@@ -210,20 +210,20 @@ fn wrong_needs_have_a_place_and_a_hint() {
         ),
         ("/train", "is not a valid reference", "RUN/STAGE"),
     ] {
-        let project = Project::new(&NIGHTLY.replace(none, need));
+        let project = Project::new(NIGHTLY.replace(none, need));
         let ended = project.exec(&[]);
         let text = refused(&ended);
         assert!(text.contains(message) && text.contains(hint), "{need}: {text}");
     }
     let project =
-        Project::new(&NIGHTLY.replace("env: env", "env: { pipeline: nightly, stage: env, or: none }"));
+        Project::new(NIGHTLY.replace("env: env", "env: { pipeline: nightly, stage: env, or: none }"));
     let ended = project.exec(&[]);
     assert!(
         refused(&ended).contains("the input `env` is required"),
         "{}",
         ended.stderr
     );
-    let project = Project::new(&with_b("{ pipeline: book, stage: a, or: none }"));
+    let project = Project::new(with_b("{ pipeline: book, stage: a, or: none }"));
     let ended = project.exec(&[]);
     assert!(
         refused(&ended).contains("an input of a program cannot be none"),

@@ -26,7 +26,7 @@ stages:
 { run: 'cat evil.txt ${needs.x} >&2; exit 1', files: [evil.txt], needs: { x: good.x }, outputs: { y: y.txt } }
 ",
     );
-    project.write("evil.txt", &format!("{EVIL}\n"));
+    project.write("evil.txt", format!("{EVIL}\n"));
     let ended = project.run(&["exec", "p.yaml", "-v"]);
     assert!(
         ended.code == 1 && ended.stderr.contains("\\u001b]0;evil"),

@@ -1,28 +1,29 @@
 //! The history of runs: how little it weighs, how runs leave it, and reports.
 
 use crate::{Ended, Project, files, wait_for};
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const TRAINING: &str = "\
-version: 1
-name: training
-stages:
-  env: { uses: env/classic, with: { id: CartPole-v1 } }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with: { total_timesteps: 256, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }
-";
+fn training() -> PipelineText {
+    pipeline("training")
+        .uses("env", "env/classic")
+        .with("id", "CartPole-v1")
+        .uses("train", "train/ppo")
+        .needs("env", "env")
+        .with("total_timesteps", 256)
+        .with("n_envs", 4)
+        .with("n_steps", 32)
+        .with("batch_size", 128)
+        .with("n_epochs", 1)
+}
 
-const VALUE: &str = "\
-version: 1
-name: value
-params: { value: 1 }
-stages:
-  a: { run: 'echo ${params.value} > ${outputs.x}', outputs: { x: x.txt } }
-";
+fn value() -> PipelineText {
+    pipeline("value")
+        .param("value", 1)
+        .run("a", "echo ${params.value} > ${outputs.x}")
+}
 
 fn run_of(ended: &Ended) -> String {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
@@ -81,7 +82,7 @@ fn looks_at_runs(project: &Project, trace: &str) -> Option<usize> {
 
 #[test]
 fn a_run_with_nothing_to_do_does_not_look_at_earlier_runs() {
-    let project = Project::new(TRAINING);
+    let project = Project::new(training());
     run_of(&project.exec(&["--name", "first"]));
     let alone = looks_at_runs(&project, "one");
     add_sealed_runs(&project.home().join("runs"), 2000);
@@ -98,10 +99,7 @@ fn a_run_with_nothing_to_do_does_not_look_at_earlier_runs() {
 
 #[test]
 fn reports_are_written_when_they_are_asked_for_or_cheap() {
-    let project = Project::new(
-        "version: 1\nname: slow\nstages: \
-        { a: { run: 'sleep 1; echo 1 > ${outputs.x}', outputs: { x: x.txt } } }\n",
-    );
+    let project = Project::new(pipeline("slow").run("a", "sleep 1; echo 1 > ${outputs.x}"));
     let report = |ended: &Ended| {
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         let line = ended.stdout.lines().last().unwrap();
@@ -135,7 +133,7 @@ fn reports_are_written_when_they_are_asked_for_or_cheap() {
 
 #[test]
 fn the_report_of_a_cached_training_has_the_times_of_the_run_that_computed_it() {
-    let project = Project::new(TRAINING);
+    let project = Project::new(training());
     run_of(&project.exec(&[]));
     let page = |run: &str| {
         std::fs::read_to_string(project.home().join("runs").join(run).join("report.html")).unwrap()
@@ -151,7 +149,7 @@ fn the_report_of_a_cached_training_has_the_times_of_the_run_that_computed_it() {
 
 #[test]
 fn pruned_runs_are_gone_and_gc_frees_what_only_they_needed() {
-    let project = Project::new(VALUE);
+    let project = Project::new(value());
     let mut runs: Vec<String> = (0..8)
         .map(|value| run_of(&project.exec(&["--set", &format!("value={value}")])))
         .collect();
@@ -218,12 +216,16 @@ fn pruned_runs_are_gone_and_gc_frees_what_only_they_needed() {
 #[test]
 fn a_running_run_is_never_removed() {
     let project = Project::new(
-        "version: 1\nname: going_on\nstages: \
-        { a: { run: 'while [ ! -e \"$STOP\" ]; do sleep 0.02; done; echo 1 > ${outputs.x}', env: { STOP: STOPFILE }, outputs: { x: x.txt } } }\n",
+        pipeline("going_on")
+            .run(
+                "a",
+                "while [ ! -e \"$STOP\" ]; do sleep 0.02; done; echo 1 > ${outputs.x}",
+            )
+            .set("env", "{ STOP: STOPFILE }"),
     );
     let stop = project.path("stop");
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
-    project.write("p.yaml", &text.replace("STOPFILE", &stop.display().to_string()));
+    project.write("p.yaml", text.replace("STOPFILE", &stop.display().to_string()));
     let mut child = project
         // It waits for a file of the host.
         .command(&["exec", "p.yaml", "-q", "--isolation", "none"])
@@ -256,12 +258,13 @@ fn a_running_run_is_never_removed() {
 
 #[test]
 fn a_run_whose_artifacts_another_uses_is_not_removed() {
-    let project = Project::new(VALUE);
+    let project = Project::new(value());
     let first = run_of(&project.exec(&["--name", "base"]));
     project.write(
         "after.yaml",
-        "version: 1\nname: after\nstages: \
-        { b: { run: 'cat ${needs.x} > ${outputs.x}', needs: { x: base/a.x }, outputs: { x: x.txt } } }\n",
+        pipeline("after")
+            .run("b", "cat ${needs.x} > ${outputs.x}")
+            .needs("x", "base/a.x"),
     );
     let second = run_of(&project.run(&["exec", "after.yaml", "--json"]));
     project.run(&["runs", "unname", "base"]);

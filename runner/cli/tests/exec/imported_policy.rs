@@ -30,9 +30,9 @@ fn a_policy_of_stable_baselines3_is_evaluated_and_trained_on() {
 
     // The file is known by its contents.
     std::fs::rename(project.path("model.zip"), project.path("moved.zip")).unwrap();
-    project.write("p.yaml", &PIPELINE.replace("model.zip", "moved.zip"));
+    project.write("p.yaml", PIPELINE.replace("model.zip", "moved.zip"));
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
-    project.write("p.yaml", &PIPELINE.replace("model.zip", "nothing.zip"));
+    project.write("p.yaml", PIPELINE.replace("model.zip", "nothing.zip"));
     let missing = project.exec(&[]);
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("there is no file"), "{}", missing.stderr);

@@ -4,6 +4,7 @@
 use crate::{Ended, Project};
 use arrow_cast::display::array_value_to_string;
 use cache::{KeyHasher, Store};
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::{Value, json};
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, table};
@@ -260,7 +261,7 @@ fn a_restated_value_costs_what_it_reaches() {
     let text = std::fs::read_to_string(&file).unwrap();
     project.write(
         "chain/2018-02.csv",
-        &text.replace(",SIMW,", ",SIMW ,").replace('\n', "\r\n"),
+        text.replace(",SIMW,", ",SIMW ,").replace('\n', "\r\n"),
     );
     let third = project.exec(&[]);
     insta::assert_snapshot!(log(&third), @r"
@@ -307,24 +308,23 @@ fn a_restated_bar_is_carried_no_further_than_it_matters() {
         SIM/2018-03-01_2018-03-31 ema_8, SIM/2018-03-01_2018-03-31 rsi_5, SIM/2018-03-01_2018-03-31 table");
 }
 
-const TRAINING: &str = "\
-version: 1
-name: training
-params: { steps: 1024, lr: 1e-3, seed: 1 }
-stages:
-  env: { uses: env/classic, with: { id: CartPole-v1 } }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with:
-      seed: ${params.seed}
-      total_timesteps: ${params.steps}
-      learning_rate: ${params.lr}
-      n_envs: 4
-      n_steps: 64
-      batch_size: 64
-      n_epochs: 2
-";
+fn training() -> PipelineText {
+    pipeline("training")
+        .param("steps", 1024)
+        .param("lr", "1e-3")
+        .param("seed", 1)
+        .uses("env", "env/classic")
+        .with("id", "CartPole-v1")
+        .uses("train", "train/ppo")
+        .needs("env", "env")
+        .with("seed", "${params.seed}")
+        .with("total_timesteps", "${params.steps}")
+        .with("learning_rate", "${params.lr}")
+        .with("n_envs", 4)
+        .with("n_steps", 64)
+        .with("batch_size", 64)
+        .with("n_epochs", 2)
+}
 
 fn policy(ended: &Ended) -> Value {
     let events = ended.events();
@@ -336,7 +336,7 @@ fn policy(ended: &Ended) -> Value {
 
 #[test]
 fn a_longer_training_goes_on() {
-    let project = Project::new(TRAINING);
+    let project = Project::new(training());
     let short = project.exec(&[]);
     assert!(said(&short, "train").is_empty());
     let longer = project.exec(&["--set", "steps=2048"]);
@@ -355,7 +355,7 @@ fn a_longer_training_goes_on() {
 
 #[test]
 fn the_device_is_no_part_of_a_training() {
-    let project = Project::new(TRAINING);
+    let project = Project::new(training());
     project.exec(&[]);
     let again = project.exec(&["--set", "train.with.device=cpu"]);
     insta::assert_snapshot!(log(&again), @r"
@@ -366,7 +366,7 @@ fn the_device_is_no_part_of_a_training() {
 
 #[test]
 fn a_training_begins_with_the_policy_of_an_earlier_run() {
-    let project = Project::new(TRAINING);
+    let project = Project::new(training());
     project.exec(&[]);
     let run = std::fs::read_dir(project.home().join("runs"))
         .unwrap()
@@ -374,7 +374,8 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
         .unwrap()
         .unwrap();
     let run = run.file_name().into_string().unwrap();
-    let warm = TRAINING
+    let warm = training()
+        .to_string()
         .replace(
             "needs: { env: env }",
             &format!("needs: {{ env: env, init: {run}/train }}"),
@@ -390,13 +391,13 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
     // is not.
     project.write(
         "p.yaml",
-        &warm.replace(&format!("{run}/train "), &format!("{run}/train.policy ")),
+        warm.replace(&format!("{run}/train "), &format!("{run}/train.policy ")),
     );
     insta::assert_snapshot!(log(&project.exec(&["--set", "seed=2"])), @r"
     env: cached
     train: cached
     ");
-    let cold = Project::new(TRAINING).exec(&["--set", "seed=2"]);
+    let cold = Project::new(training()).exec(&["--set", "seed=2"]);
     assert_ne!(policy(&first), policy(&cold));
     // Collecting garbage leaves what a kept run began with.
     let gc = project.run(&["cache", "gc", "--keep-last", "1"]);
@@ -405,7 +406,7 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
     assert_eq!(log(&kept), "env: cached\ntrain: cached");
     project.write(
         "p.yaml",
-        &warm.replace(&format!("{run}/train"), "20000101T000000-none/train"),
+        warm.replace(&format!("{run}/train"), "20000101T000000-none/train"),
     );
     let wrong = project.exec(&[]);
     assert_eq!(wrong.code, 2);

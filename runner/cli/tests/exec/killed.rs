@@ -1,6 +1,7 @@
 //! Runs that are stopped, asked or not.
 
 use crate::{Project, marked, wait_for};
+use runner_testkit::{PipelineText, pipeline};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -12,26 +13,29 @@ fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-const QUICK: &str = "\
-version: 1
-name: quick
-stages:
-  a: { run: 'sleep 0.02; seq 1000 > ${outputs.x}', outputs: { x: x.txt } }
-  b: { run: 'sleep 0.02; sort -r ${needs.x} > ${outputs.x}', needs: { x: a.x }, outputs: { x: x.txt } }
-  c: { run: 'sleep 0.02; wc < ${needs.x} > ${outputs.x}', needs: { x: a.x }, outputs: { x: x.txt } }
-  d:
-    matrix: { n: [1, 2, 3] }
-    run: sleep 0.02; head -n ${matrix.n} ${needs.b} > ${outputs.x}; cat ${needs.c} >> ${outputs.x}
-    needs: { b: b.x, c: c.x }
-    outputs: { x: x.txt }
-  e: { run: 'cat ${needs.d} > ${outputs.x}', needs: { d: 'd[*].x' }, outputs: { x: x.txt } }
-";
+fn quick() -> PipelineText {
+    pipeline("quick")
+        .run("a", "sleep 0.02; seq 1000 > ${outputs.x}")
+        .run("b", "sleep 0.02; sort -r ${needs.x} > ${outputs.x}")
+        .needs("x", "a.x")
+        .run("c", "sleep 0.02; wc < ${needs.x} > ${outputs.x}")
+        .needs("x", "a.x")
+        .run(
+            "d",
+            "sleep 0.02; head -n ${matrix.n} ${needs.b} > ${outputs.x}; cat ${needs.c} >> ${outputs.x}",
+        )
+        .matrix("n", "[1, 2, 3]")
+        .needs("b", "b.x")
+        .needs("c", "c.x")
+        .run("e", "cat ${needs.d} > ${outputs.x}")
+        .needs("d", "'d[*].x'")
+}
 
 #[test]
 fn killed_at_any_moment_and_run_again() {
-    let reference = Project::new(QUICK).exec(&[]);
+    let reference = Project::new(quick()).exec(&[]);
     assert_eq!(reference.code, 0, "{}", reference.stdout);
-    let project = Project::new(QUICK);
+    let project = Project::new(quick());
     for i in 0..20u64 {
         let mut child = project
             .command(&["exec", "p.yaml", "-q", "--force", "a", "--force", "d"])
@@ -54,44 +58,42 @@ fn killed_at_any_moment_and_run_again() {
 
 /// Populations that go on from memos and checkpoints: of members that learn from replay buffers, and of
 /// actors beside a learner.
-const POPULATIONS: &str = "\
-version: 1
-name: populations
-stages:
-  env: { uses: env/classic, with: { id: Pendulum-v1 } }
-  pbt:
-    uses: train/pbt
-    needs: { env: env }
-    with:
-      trainer: train/td3
-      pop_size: 3
-      interval: 1500
-      seed: 3
-      search_space: { learning_rate: { low: 1e-4, high: 1e-2 } }
-      checkpoint_interval: 0.01
-      with: { total_timesteps: 6000, batch_size: 32, policy_kwargs: { net_arch: { pi: [32], qf: [32] } } }
-  erl:
-    uses: train/erl
-    needs: { env: env }
-    with:
-      total_timesteps: 15000
-      pop_size: 4
-      num_elites: 1
-      warmup_iters: 1
-      num_rl_updates_per_iter: 300
-      episode_length: 100
-      batch_size: 32
-      checkpoint_interval: 0.01
-      policy_kwargs: { net_arch: { pi: [32], qf: [32] } }
-";
+fn populations() -> PipelineText {
+    pipeline("populations")
+        .uses("env", "env/classic")
+        .with("id", "Pendulum-v1")
+        .uses("pbt", "train/pbt")
+        .needs("env", "env")
+        .with("trainer", "train/td3")
+        .with("pop_size", 3)
+        .with("interval", 1500)
+        .with("seed", 3)
+        .with("search_space", "{ learning_rate: { low: 1e-4, high: 1e-2 } }")
+        .with("checkpoint_interval", 0.01)
+        .with(
+            "with",
+            "{ total_timesteps: 6000, batch_size: 32, policy_kwargs: { net_arch: { pi: [32], qf: [32] } } }",
+        )
+        .uses("erl", "train/erl")
+        .needs("env", "env")
+        .with("total_timesteps", 15000)
+        .with("pop_size", 4)
+        .with("num_elites", 1)
+        .with("warmup_iters", 1)
+        .with("num_rl_updates_per_iter", 300)
+        .with("episode_length", 100)
+        .with("batch_size", 32)
+        .with("checkpoint_interval", 0.01)
+        .with("policy_kwargs", "{ net_arch: { pi: [32], qf: [32] } }")
+}
 
 #[test]
 fn populations_killed_at_any_moment_end_in_the_same_bytes() {
     let began = std::time::Instant::now();
-    let reference = Project::new(POPULATIONS).exec(&[]);
+    let reference = Project::new(populations()).exec(&[]);
     assert_eq!(reference.code, 0, "{}", reference.stdout);
     let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
-    let project = Project::new(POPULATIONS);
+    let project = Project::new(populations());
     let mut left_to_do = 0;
     for i in 1..=10 {
         let mut child = project
@@ -113,17 +115,12 @@ fn populations_killed_at_any_moment_end_in_the_same_bytes() {
 }
 
 fn endless(mark: &str) -> Project {
-    Project::new(&format!(
-        "\
-version: 1
-name: endless
-stages:
-  a:
-    run: sleep 1000 & (sleep 1001; true) & sleep 1002; true
-    env: {{ MARK: {mark} }}
-    outputs: {{ x: x.txt }}
-"
-    ))
+    Project::new(
+        pipeline("endless")
+            .run("a", "sleep 1000 & (sleep 1001; true) & sleep 1002; true")
+            .set("env", format!("{{ MARK: {mark} }}"))
+            .output("x", "x.txt"),
+    )
 }
 
 /// Starts an endless stage and waits until it runs.
@@ -183,17 +180,12 @@ fn interrupted() {
 #[test]
 fn a_second_signal_does_not_wait() {
     let mark = format!("stubborn-{}", std::process::id());
-    let project = Project::new(&format!(
-        "\
-version: 1
-name: stubborn
-stages:
-  a:
-    run: trap '' TERM; while true; do sleep 0.1; done
-    env: {{ MARK: {mark} }}
-    outputs: {{ x: x.txt }}
-"
-    ));
+    let project = Project::new(
+        pipeline("stubborn")
+            .run("a", "trap '' TERM; while true; do sleep 0.1; done")
+            .set("env", format!("{{ MARK: {mark} }}"))
+            .output("x", "x.txt"),
+    );
     let child = project.command(&["exec", "p.yaml", "-q"]).spawn().unwrap();
     wait_for("the stage", || {
         marked(&mark).iter().any(|line| line.starts_with("sleep"))

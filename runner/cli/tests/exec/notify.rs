@@ -7,7 +7,7 @@ const STAGES: &str = "stages:\n  a: { uses: env/lookup, with: { rows: 64, episod
     { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
 
 fn project(notify: &str) -> Project {
-    Project::new(&format!(
+    Project::new(format!(
         "version: 1\nname: told\nparams: {{ code: 0 }}\nnotify: {notify}\n{STAGES}"
     ))
 }
@@ -31,7 +31,7 @@ fn a_failure_is_told_and_a_success_where_it_is_asked_for() {
     assert!(document["title"].as_str().unwrap().contains("failed"), "{document}");
     project.write(
         "p.yaml",
-        &std::fs::read_to_string(project.path("p.yaml"))
+        std::fs::read_to_string(project.path("p.yaml"))
             .unwrap()
             .replace("json' }", "json', on: success }"),
     );

@@ -48,7 +48,7 @@ fn factors(last: f64) -> String {
 #[test]
 fn factors_of_a_program_reach_training() {
     let project = Project::new(PIPELINE);
-    project.write("factors.txt", &factors(1.0));
+    project.write("factors.txt", factors(1.0));
     let first = project.exec(&[]);
     assert_eq!(first.code, 0, "{}", first.text());
     let shown = |what: &str| -> Value {
@@ -66,7 +66,7 @@ fn factors_of_a_program_reach_training() {
     };
     let before = blobs();
     // Other values at the end are another table for the last year alone.
-    project.write("factors.txt", &factors(2.0));
+    project.write("factors.txt", factors(2.0));
     let second = project.exec(&[]);
     assert_eq!(
         second.stages("ran"),
@@ -82,12 +82,12 @@ fn factors_of_a_program_reach_training() {
 
 #[test]
 fn a_factor_that_the_files_lack_is_refused_before_anything_runs() {
-    let project = Project::new(&PIPELINE.replace(
+    let project = Project::new(PIPELINE.replace(
         "table: program.factors, bars: market.bars }",
         "bars: market.bars }\n    with: { path: factors.txt.csv, columns: [growth] }",
     ));
-    project.write("factors.txt", &factors(1.0));
-    project.write("factors.txt.csv", &factors(1.0));
+    project.write("factors.txt", factors(1.0));
+    project.write("factors.txt.csv", factors(1.0));
     let refused = project.exec(&[]);
     assert_eq!(refused.code, 2);
     assert!(
@@ -235,7 +235,7 @@ fn features_by_contract_fit_their_chain() {
         let (_, after) = rest.split_once("  env:\n").unwrap();
         let scores = "  scores: \
             { run: 'cat rows.txt > ${outputs.rows}', files: [rows.txt], outputs: { rows: { path: rows.csv, type: features } } }\n  env:\n";
-        let project = Project::new(&format!("{before}{scores}{after}"));
+        let project = Project::new(format!("{before}{scores}{after}"));
         market.write(&project, 50);
         project.write("rows.txt", &rows);
         let refused = project.exec(&["env"]);
@@ -276,7 +276,7 @@ fn factors_by_contract_are_kept_from_what_takes_symbols() {
         let written = "  files: \
             { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: rows.csv } }\n  written: { uses: ingest/features, needs: { chain: quotes, table: files.rows }, with: { contract: {} } }\n  of_program: { run: 'cat scores/MONTH.csv > ${outputs.rows}', files: [scores/MONTH.csv], outputs: { rows: { path: rows.csv, type: features } } }\n";
         let written = written.replace("MONTH", &market.chain.keys().next().unwrap()[..7]);
-        let project = Project::new(&format!("{BY_CONTRACT}{written}  {stage}\n"));
+        let project = Project::new(format!("{BY_CONTRACT}{written}  {stage}\n"));
         market.write(&project, 50);
         write_scores(&project, &market, 50);
         let name = stage.split(':').next().unwrap();

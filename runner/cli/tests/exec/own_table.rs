@@ -17,7 +17,7 @@ fn show(project: &Project, what: &str) -> Value {
 /// edge it does not.
 #[test]
 fn a_policy_beats_every_constant_position_where_there_is_an_edge() {
-    let project = Project::new(&shipped());
+    let project = Project::new(shipped());
     let ended = project.exec(&[]);
     assert_eq!(
         ended.stages("ran"),
@@ -86,8 +86,8 @@ fn computed(ended: &Ended, stage: &str) -> String {
 
 #[test]
 fn a_day_that_is_appended_recomputes_one_partition() {
-    let project = Project::new(&pipeline("actions: { kind: discrete }", PPO));
-    project.write("rows.csv", &rows(200));
+    let project = Project::new(pipeline("actions: { kind: discrete }", PPO));
+    project.write("rows.csv", rows(200));
     let first = project.exec(&[]);
     assert_eq!(first.code, 0, "{}", first.text());
     let partitions = || -> Vec<String> {
@@ -100,7 +100,7 @@ fn a_day_that_is_appended_recomputes_one_partition() {
     let before = partitions();
     assert_eq!(before.len(), 10, "January to October: {before:?}");
     assert!(project.exec(&[]).stages("ran").is_empty());
-    project.write("rows.csv", &rows(201));
+    project.write("rows.csv", rows(201));
     let appended = project.exec(&[]);
     assert_eq!(
         appended.stages("ran"),
@@ -119,7 +119,7 @@ fn a_day_that_is_appended_recomputes_one_partition() {
     let text = rows(201);
     let (header, lines) = text.split_once('\n').unwrap();
     let lines: Vec<&str> = lines.lines().rev().collect();
-    project.write("rows.csv", &format!("{header}\n{}\n", lines.join("\n")));
+    project.write("rows.csv", format!("{header}\n{}\n", lines.join("\n")));
     let reversed = project.exec(&[]);
     assert_eq!(reversed.stages("ran"), ["rows"], "{}", reversed.text());
 }
@@ -156,8 +156,8 @@ fn trainers_and_actions() {
             "equal_weight_held",
         ),
     ] {
-        let project = Project::new(&pipeline(actions, &trainer));
-        project.write("rows.csv", &rows(200));
+        let project = Project::new(pipeline(actions, &trainer));
+        project.write("rows.csv", rows(200));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{actions} {trainer}: {}", ended.text());
         let summary = show(&project, "latest/evaluate.metrics")["meta"]["summary"].clone();
@@ -180,8 +180,8 @@ fn reward_columns() {
         ),
     ] {
         let project =
-            Project::new(&pipeline("costs: { basis_points: 1 }", PPO).replace("price: close", instead));
-        project.write("rows.csv", &rows(200));
+            Project::new(pipeline("costs: { basis_points: 1 }", PPO).replace("price: close", instead));
+        project.write("rows.csv", rows(200));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         let summary = show(&project, "latest/evaluate.metrics")["meta"]["summary"].clone();
@@ -220,16 +220,16 @@ fn mistakes_are_found_before_anything_runs() {
             "there is no time zone `Mars`",
         ),
     ] {
-        let project = Project::new(&pipeline("actions: { kind: discrete }", PPO).replace(from, to));
-        project.write("rows.csv", &rows(50));
+        let project = Project::new(pipeline("actions: { kind: discrete }", PPO).replace(from, to));
+        project.write("rows.csv", rows(50));
         let refused = project.exec(&[]);
         assert_eq!(refused.code, 2, "{to}: {}", refused.text());
         assert!(refused.stderr.contains(wanted), "{to}: {}", refused.stderr);
         assert!(refused.stages("ran").is_empty());
     }
     // What only the rows tell fails the stage, with place and remedy.
-    let project = Project::new(&pipeline("actions: { kind: discrete }", PPO));
-    project.write("rows.csv", &rows(50).replace("2019-01-10,BBB,57,", "2019-01-10,BBB,,"));
+    let project = Project::new(pipeline("actions: { kind: discrete }", PPO));
+    project.write("rows.csv", rows(50).replace("2019-01-10,BBB,57,", "2019-01-10,BBB,,"));
     let failed = project.exec(&[]);
     assert_eq!(
         failed.error("env"),
@@ -261,7 +261,7 @@ fn a_program_writes_a_table() {
     assert_eq!(shown["meta"]["columns"], serde_json::json!(["close", "signal"]));
     project.write(
         "rows.csv",
-        &rows.replace("2019-01-05T09:30:00Z,55,", "2019-01-05T09:30:00Z,high,"),
+        rows.replace("2019-01-05T09:30:00Z,55,", "2019-01-05T09:30:00Z,high,"),
     );
     let failed = project.exec(&[]);
     let error = failed.error("rows");
@@ -290,7 +290,7 @@ fn a_program_writes_a_table() {
 fn look_ahead_is_checked() {
     let text = pipeline("actions: { kind: discrete }", PPO);
     let project = Project::new(&text);
-    project.write("rows.csv", &rows(120));
+    project.write("rows.csv", rows(120));
     let passed = project.run(&[
         "check",
         "lookahead",
@@ -312,7 +312,7 @@ fn look_ahead_is_checked() {
 ",
     );
     let project = Project::new(&leak);
-    project.write("rows.csv", &rows(120));
+    project.write("rows.csv", rows(120));
     let found = project.run(&["check", "lookahead", "p.yaml", "--at", "2019-03-01"]);
     assert_eq!(found.code, 1, "{}", found.text());
     for stage in ["leak ", "rows ", "env "] {

@@ -156,7 +156,7 @@ fn a_run_registers_its_policy_and_begins_with_the_champion() {
 #[test]
 fn mistakes_in_references_to_policies_have_a_place() {
     let wrong = |from: &str, to: &str| {
-        let project = Project::new(&NIGHTLY.replace(from, to));
+        let project = Project::new(NIGHTLY.replace(from, to));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 2, "{}", ended.text());
         ended.stderr
@@ -293,7 +293,7 @@ fn a_verdict_promotes_what_a_run_registered() {
 #[test]
 fn a_promotion_that_cannot_be_is_refused_with_its_place() {
     let wrong = |from: &str, to: &str| {
-        let project = Project::new(&JUDGED.replace(from, to));
+        let project = Project::new(JUDGED.replace(from, to));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 2, "{}", ended.text());
         ended.stderr

@@ -237,7 +237,7 @@ fn options_decide_as_the_backtest_does() {
         ),
         ("actions: continuous, no_trade: 0, sizing: { contracts: 300 }", 3),
     ] {
-        let project = Project::new(&OPTIONS.replace("ACTIONS", actions));
+        let project = Project::new(OPTIONS.replace("ACTIONS", actions));
         market.write(&project, market.chain.len());
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
@@ -265,7 +265,7 @@ fn options_decide_as_the_backtest_does() {
             assert_eq!(played["date"], date.to_string());
             assert_eq!(&reference(&played), known, "{date}");
             // The same account, given.
-            project.write("account.json", &played.to_string());
+            project.write("account.json", played.to_string());
             let given = act(&project, &[&CUT[..], &["--positions", "account.json"]].concat());
             assert_eq!(&reference(&given), known, "{date}");
             // Not the sums, which the rounding of the account's own enters.
@@ -336,7 +336,7 @@ fn stocks_decide_as_the_backtest_does() {
         "episode_length: 20, actions: { kind: choices, lots: [1, 2] }",
         "rules: finrl",
     ] {
-        let project = Project::new(&STOCKS.replace("ACTIONS", actions));
+        let project = Project::new(STOCKS.replace("ACTIONS", actions));
         write_until(&project, "bars.csv", (&header, &days), last);
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
@@ -355,7 +355,7 @@ fn stocks_decide_as_the_backtest_does() {
             let cut = ["--data", "cut.csv", "--replace"];
             let played = act(&project, &[&cut[..], &["--positions", "played"]].concat());
             assert_eq!(&reference(&played), known, "{actions}: {date}");
-            project.write("account.json", &played.to_string());
+            project.write("account.json", played.to_string());
             let given = act(&project, &[&cut[..], &["--positions", "account.json"]].concat());
             assert_eq!(&reference(&given), known, "{actions}: {date}");
             let at = date.to_string();
@@ -379,7 +379,7 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
         "{ uses: train/import, needs: { env: env }, with: { path: model.zip } }",
         "{ uses: train/dqn, needs: { env: env }, with: { total_timesteps: 200, learning_starts: 100 } }",
     ] {
-        let project = Project::new(&TABLE.replace("TRAIN", train));
+        let project = Project::new(TABLE.replace("TRAIN", train));
         std::fs::write(project.path("model.zip"), &model).unwrap();
         write_until(&project, "rows.csv", (&header, &days), last);
         let ended = project.exec(&[]);
@@ -394,7 +394,7 @@ fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
             let cut = ["--data", "cut.csv", "--replace"];
             let played = act(&project, &[&cut[..], &["--positions", "played"]].concat());
             assert_eq!(&reference(&played), known, "{train}: {date}");
-            project.write("account.json", &played.to_string());
+            project.write("account.json", played.to_string());
             let given = act(&project, &[&cut[..], &["--positions", "account.json"]].concat());
             assert_eq!(&reference(&given), known, "{train}: {date}");
         }
@@ -443,7 +443,7 @@ fn what_cannot_be_decided_is_refused() {
     let last: Date = days.keys().last().unwrap().parse().unwrap();
     let train = "{ uses: train/ppo, needs: { env: env }, \
         with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }";
-    let project = Project::new(&TABLE.replace("TRAIN", train));
+    let project = Project::new(TABLE.replace("TRAIN", train));
     write_until(&project, "rows.csv", (&header, &days), last);
     assert_eq!(project.exec(&[]).code, 0);
     let early: Date = days.keys().nth(60).unwrap().parse().unwrap();

@@ -128,7 +128,7 @@ fn read_by_onnxruntime(project: &Project, models: &[(String, Value)]) -> bool {
         return false;
     }
     project.write("compare_onnx.py", COMPARE_ONNX);
-    project.write("models.json", &serde_json::to_string(models).unwrap());
+    project.write("models.json", serde_json::to_string(models).unwrap());
     let mut command = Command::new(&python);
     let ended: Ended = command
         .arg("compare_onnx.py")
@@ -151,8 +151,8 @@ fn read_by_numpy(project: &Project, cases: &[(String, Value)]) -> bool {
     }
     let page = include_str!("../../../../docs/reading-policies.md");
     let reader = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
-    project.write("compare.py", &format!("{reader}\n{COMPARE}"));
-    project.write("cases.json", &serde_json::to_string(cases).unwrap());
+    project.write("compare.py", format!("{reader}\n{COMPARE}"));
+    project.write("cases.json", serde_json::to_string(cases).unwrap());
     let mut command = Command::new(&python);
     let ended: Ended = command
         .arg("compare.py")

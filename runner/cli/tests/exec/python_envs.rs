@@ -108,7 +108,7 @@ fn modules_arguments_and_packages_are_in_the_key() {
     let first = project.exec(&[]);
     ok(&first);
     // Threads, and so processes, are not.
-    project.write("p.yaml", &pipeline(what, &python, 1024, 2));
+    project.write("p.yaml", pipeline(what, &python, 1024, 2));
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
     let two = project.exec(&["--force", "train"]);
     ok(&two);
@@ -122,10 +122,7 @@ fn modules_arguments_and_packages_are_in_the_key() {
     assert_eq!(edited.stages("ran"), ["env", "train", "evaluate"], "{}", edited.text());
     // The environment holds the module's text: the trained policy's bytes are those of before.
     assert_eq!(edited.digests()["train"], first.digests()["train"]);
-    project.write(
-        "p.yaml",
-        &pipeline(&format!("{what}, time_limit: 50"), &python, 1024, 2),
-    );
+    project.write("p.yaml", pipeline(&format!("{what}, time_limit: 50"), &python, 1024, 2));
     assert_eq!(project.exec(&[]).stages("ran")[0], "env");
     let plan = project.run(&["plan", "p.yaml", "--set", "env.with.call=my_envs:Chain"]);
     assert!(plan.text().contains("env"), "{}", plan.text());
@@ -206,7 +203,7 @@ fn hanging() -> String {
 fn no_process_outlives_a_run_that_is_killed() {
     let Some(python) = python() else { return };
     let project = project(&pipeline("call: my_envs:make", &python, 12_288, 2));
-    project.write("my_envs.py", &hanging());
+    project.write("my_envs.py", hanging());
     let home = project.home();
     let mark = home.to_str().unwrap();
     let workers = || -> Vec<String> {
@@ -239,7 +236,7 @@ fn a_fault_fails_the_stage_and_nothing_is_cached() {
     let project = project(&pipeline("call: my_envs:make", &python, 12_288, 2));
     project.write(
         "my_envs.py",
-        &hanging().replace(
+        hanging().replace(
             "    while done > 200:\n        pass\n",
             "    assert done <= 200, 'too much'\n",
         ),
@@ -304,7 +301,7 @@ fn look_ahead_is_checked_beside_environments_in_python() {
     let check = |what: &str| {
         let project = project(&format!("{}{beside}", pipeline(what, &python, 1_024, 2)));
         project.write("priced.py", PRICED);
-        project.write("prices.csv", &prices());
+        project.write("prices.csv", prices());
         let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-10", "--json"]);
         assert!([0, 4].contains(&ended.code), "{}", ended.text());
         let report: Value = serde_json::from_str(&ended.stdout).unwrap();

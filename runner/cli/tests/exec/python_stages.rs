@@ -3,27 +3,24 @@
 //! They need an interpreter with pyarrow and pandas: `RUNNER_TEST_PYTHON`.
 
 use crate::{Ended, Project, wait_for};
+use runner_testkit::{PipelineText, pipeline};
 use std::fmt::Write as _;
 use std::process::Stdio;
 
 /// Bars that a program writes, and a function of them.
-const PIPELINE: &str = "\
-version: 1
-name: python
-stages:
-  market:
-    run: cp bars.csv ${outputs.bars}
-    files: [bars.csv]
-    outputs: { bars: { path: out.csv, type: bars } }
-  factors:
-    uses: python
-    call: my_stages:make
-    python: PYTHON
-    needs: { bars: market }
-    with: { window: 2 }
-    seed: 7
-    outputs: { factors: features }
-";
+fn with_function() -> PipelineText {
+    pipeline("python")
+        .run("market", "cp bars.csv ${outputs.bars}")
+        .set("files", "[bars.csv]")
+        .output("bars", "{ path: out.csv, type: bars }")
+        .uses("factors", "python")
+        .set("call", "my_stages:make")
+        .set("python", "PYTHON")
+        .needs("bars", "market")
+        .with("window", 2)
+        .set("seed", 7)
+        .output("factors", "features")
+}
 
 const MODULE: &str = "\
 import pandas as pd
@@ -73,11 +70,11 @@ const DAYS: [&str; 6] = [
 ];
 
 fn project(python: &str, module: &str) -> Project {
-    let project = Project::new(&PIPELINE.replace("PYTHON", python));
+    let project = Project::new(with_function().to_string().replace("PYTHON", python));
     project.write("my_stages.py", module);
     project.write("helpers/__init__.py", "");
     project.write("helpers/windows.py", HELPER);
-    project.write("bars.csv", &bars(3, &DAYS));
+    project.write("bars.csv", bars(3, &DAYS));
     project
 }
 
@@ -143,10 +140,7 @@ fn a_function_is_a_stage_whose_modules_are_in_its_key() {
     // A module that it imports is in the key; one that nothing imports is not.
     project.write("unused.py", "x = 1\n");
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
-    project.write(
-        "helpers/windows.py",
-        &HELPER.replace("diff(window)", "diff(window) * 2"),
-    );
+    project.write("helpers/windows.py", HELPER.replace("diff(window)", "diff(window) * 2"));
     let why = project.run(&["why", "p.yaml", "factors"]).text();
     assert!(why.contains("helpers/windows.py"), "{why}");
     let edited = project.exec(&[]);
@@ -238,7 +232,8 @@ fn what_hangs_is_ended_and_its_place_is_shown() {
         &python,
         "import time\ndef make(ctx, bars, window):\n    wait()\n\ndef wait():\n    time.sleep(600)\n",
     );
-    let pipeline = PIPELINE
+    let pipeline = with_function()
+        .to_string()
         .replace("PYTHON", &python)
         .replace("    seed: 7\n", "    timeout: 3s\n");
     project.write("p.yaml", &pipeline);
@@ -261,7 +256,8 @@ def make(ctx, bars, window):
     let project = project(&python, module);
     let flags = project.path("flags");
     std::fs::create_dir(&flags).unwrap();
-    let pipeline = PIPELINE
+    let pipeline = with_function()
+        .to_string()
         .replace("PYTHON", &python)
         .replace("window: 2", &format!("window: {}", flags.display()))
         .replace("    seed: 7\n", "    isolation: none\n");
@@ -273,7 +269,7 @@ def make(ctx, bars, window):
         .spawn()
         .unwrap();
     wait_for("the function to start", || flags.join("started").exists());
-    project.write("my_stages.py", &format!("{module}# edited\n"));
+    project.write("my_stages.py", format!("{module}# edited\n"));
     project.write("flags/edited", "");
     let ended: Ended = running.wait_with_output().unwrap().into();
     assert_eq!(ended.code, 1, "{}", ended.text());
@@ -312,7 +308,7 @@ fn a_new_day_recomputes_one_partition() {
         "{}",
         log(&project)
     );
-    project.write("bars.csv", &format!("{}S001,2020-01-08,99\n", bars(3, &DAYS)));
+    project.write("bars.csv", format!("{}S001,2020-01-08,99\n", bars(3, &DAYS)));
     let nightly = project.exec(&[]);
     ok(&nightly);
     assert_eq!(nightly.stages("ran"), ["market", "factors"]);
@@ -328,7 +324,7 @@ fn a_new_day_recomputes_one_partition() {
     // Other code: nothing of it is used.
     project.write(
         "my_stages.py",
-        &BY_PARTITION.replace("import os\n", "import os  # edited\n"),
+        BY_PARTITION.replace("import os\n", "import os  # edited\n"),
     );
     ok(&project.exec(&[]));
     assert!(
@@ -363,7 +359,7 @@ fn a_state_is_carried_from_year_to_year() {
     // 10 + (10 + 1) + (10 + 4) + … of six days, and one more of each for the next symbol.
     assert_eq!(total(&project, "S000"), 115.0);
     assert_eq!(total(&project, "S001"), 121.0);
-    project.write("bars.csv", &format!("{}S001,2020-01-08,1000\n", bars(3, &DAYS)));
+    project.write("bars.csv", format!("{}S001,2020-01-08,1000\n", bars(3, &DAYS)));
     ok(&project.exec(&[]));
     assert!(
         log(&project).contains("computed 1 of 2 partitions"),
@@ -393,7 +389,7 @@ fn hundreds_of_partitions_share_one_interpreter() {
     let days: Vec<String> = (1800..2200).map(|year| format!("{year}-06-28")).collect();
     project.write(
         "bars.csv",
-        &bars(3, &days.iter().map(String::as_str).collect::<Vec<_>>()),
+        bars(3, &days.iter().map(String::as_str).collect::<Vec<_>>()),
     );
     ok(&project.exec(&[]));
     let said = log(&project);
@@ -409,7 +405,7 @@ fn bytes_and_text_are_files() {
         "def make(ctx, bars, window):\n    ctx.outputs['blob'].write_bytes(bytes(3))\n    return \
         {'note': f'{bars.num_rows} rows'}\n",
     );
-    let pipeline = PIPELINE.replace("PYTHON", &python).replace(
+    let pipeline = with_function().to_string().replace("PYTHON", &python).replace(
         "{ factors: features }",
         "{ note: { path: note.txt }, blob: { path: blob.bin } }",
     );
@@ -439,11 +435,11 @@ stages:
 #[test]
 fn greeks_of_a_function_make_the_environment_of_the_built_in_ones() {
     let Some(python) = python() else { return };
-    let project = Project::new(&GREEKS.replace("PYTHON", &python));
+    let project = Project::new(GREEKS.replace("PYTHON", &python));
     for by in ["", "(by='partition')"] {
         project.write(
             "my_stages.py",
-            &format!(
+            format!(
                 "from runner import stage\n@stage{by}\ndef make(ctx, greeks):\n    return \
                 greeks.take(list(reversed(range(len(greeks)))))\n"
             ),
@@ -488,7 +484,7 @@ def make(ctx, chain):
 #[test]
 fn features_by_contract_of_a_function_are_observed() {
     let Some(python) = python() else { return };
-    let project = Project::new(&BY_CONTRACT.replace("PYTHON", &python));
+    let project = Project::new(BY_CONTRACT.replace("PYTHON", &python));
     let mut digests = Vec::new();
     let symbols = "frame['contract'] = [f\"{r}{e:%y%m%d}{'C' if c else 'P'}{round(1000 * k):08d}\" for r, \
         e, c, k in zip(frame['root'], frame['expiry'], frame['call'], frame['strike'])]\n    return";
@@ -520,23 +516,20 @@ fn features_by_contract_of_a_function_are_observed() {
 #[test]
 fn a_chain_keeps_its_contracts_in_pandas() {
     let Some(python) = python() else { return };
-    let pipeline = "\
-version: 1
-name: chain
-stages:
-  market: { uses: ingest/simulated_market, with: { days: 50, seed: 3 } }
-  cleaned:
-    uses: python
-    call: my_stages:make
-    python: PYTHON
-    needs: { chain: market.chain }
-    outputs: { chain: option_chain }
-";
-    let project = Project::new(&pipeline.replace("PYTHON", &python));
+    let pipeline = pipeline("chain")
+        .uses("market", "ingest/simulated_market")
+        .with("days", 50)
+        .with("seed", 3)
+        .uses("cleaned", "python")
+        .set("call", "my_stages:make")
+        .set("python", &python)
+        .needs("chain", "market.chain")
+        .output("chain", "option_chain");
+    let project = Project::new(&pipeline);
     for by in ["", "(by='partition')"] {
         project.write(
             "my_stages.py",
-            &format!(
+            format!(
                 "from runner import stage\n@stage{by}\ndef make(ctx, chain):\n    frame = \
                 chain.to_pandas()\n    return frame[frame['bid'] > 0.05]\n"
             ),
@@ -578,7 +571,7 @@ fn a_function_that_looks_ahead_is_found() {
         let project = project(&python, MODULE);
         project.write(
             "bars.csv",
-            &bars(2, &days.iter().map(String::as_str).collect::<Vec<_>>()),
+            bars(2, &days.iter().map(String::as_str).collect::<Vec<_>>()),
         );
         project.write("helpers/windows.py", &helper);
         let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-12", "--json"]);
@@ -625,7 +618,8 @@ fn files_of_any_codec_are_shown() {
         .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"));
     let texts = ["csv_none: { path: t.csv }", "csv_gz: { path: t.csv.gz }"].map(str::to_owned);
     let outputs: Vec<String> = outputs.chain(texts).collect();
-    let pipeline = PIPELINE
+    let pipeline = with_function()
+        .to_string()
         .replace("PYTHON", &python)
         .replace("{ factors: features }", &format!("{{ {} }}", outputs.join(", ")));
     project.write("p.yaml", &pipeline);
@@ -661,7 +655,8 @@ pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], '
     return {'chain': chain, 'metrics': {'rows': len(bars), 'ratio': None}}
 ",
     );
-    let pipeline = PIPELINE
+    let pipeline = with_function()
+        .to_string()
         .replace("PYTHON", &python)
         .replace("{ factors: features }", "{ chain: option_chain, metrics: metrics }");
     project.write("p.yaml", &pipeline);

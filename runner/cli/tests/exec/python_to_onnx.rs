@@ -1,30 +1,32 @@
 //! Factors in pandas, by `env/table` and PPO to an ONNX file, and one day more.
 
 use crate::Project;
+use runner_testkit::{PipelineText, pipeline};
 
-const PIPELINE: &str = "\
-version: 1
-name: factors
-stages:
-  rows:
-    uses: ingest/table
-    with: { path: rows.csv, partition: month }
-  factors:
-    uses: python
-    call: factors:make
-    python: PYTHON
-    needs: { rows: rows }
-    outputs: { table: table }
-  env:
-    uses: env/table
-    needs: { table: factors }
-    with: \
-{ price: close, actions: { kind: discrete }, test_fraction: 0.3, episode_length: 20, purge: 0, embargo: 0 }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 }
-";
+fn nightly() -> PipelineText {
+    pipeline("factors")
+        .uses("rows", "ingest/table")
+        .with("path", "rows.csv")
+        .with("partition", "month")
+        .uses("factors", "python")
+        .set("call", "factors:make")
+        .set("python", "PYTHON")
+        .needs("rows", "rows")
+        .uses("env", "env/table")
+        .needs("table", "factors")
+        .with("price", "close")
+        .with("actions", "{ kind: discrete }")
+        .with("test_fraction", 0.3)
+        .with("episode_length", 20)
+        .with("purge", 0)
+        .with("embargo", 0)
+        .uses("train", "train/ppo")
+        .needs("env", "env")
+        .with("total_timesteps", 256)
+        .with("n_steps", 32)
+        .with("n_envs", 4)
+        .with("batch_size", 64)
+}
 
 /// A factor that needs the last close of the month before.
 const MODULE: &str = "\
@@ -59,9 +61,9 @@ fn a_new_day_reaches_the_policy_by_one_partition() {
     let Some(python) = crate::python_stages::python() else {
         return;
     };
-    let project = Project::new(&PIPELINE.replace("PYTHON", &python));
+    let project = Project::new(nightly().to_string().replace("PYTHON", &python));
     project.write("factors.py", MODULE);
-    project.write("rows.csv", &rows(200));
+    project.write("rows.csv", rows(200));
     let log = || project.run(&["show", "latest/factors"]).text();
     let first = project.exec(&[]);
     assert_eq!(
@@ -73,7 +75,7 @@ fn a_new_day_reaches_the_policy_by_one_partition() {
     assert!(log().contains("computed 10 of 10 partitions"), "{}", log());
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
 
-    project.write("rows.csv", &rows(201));
+    project.write("rows.csv", rows(201));
     let nightly = project.exec(&[]);
     assert_eq!(
         nightly.stages("ran"),

@@ -76,9 +76,9 @@ fn plain(pipeline: &str, threads: usize) -> String {
 
 fn project(pipeline: &str) -> Project {
     let project = Project::new(pipeline);
-    project.write("facts.pl", &facts());
-    project.write("train.pl", &grandparents(0..N - 10));
-    project.write("test.pl", &grandparents(N - 10..N));
+    project.write("facts.pl", facts());
+    project.write("train.pl", grandparents(0..N - 10));
+    project.write("test.pl", grandparents(N - 10..N));
     project
 }
 
@@ -184,7 +184,7 @@ fn the_embedding_of_soft_rewards_is_ranked_beside_the_policy() {
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write(
         "p.yaml",
-        &text.replace("train: train.pl", "train: train.pl, train_in_graph: false"),
+        text.replace("train: train.pl", "train: train.pl, train_in_graph: false"),
     );
     let ended = project.exec(&[]);
     assert!(ended.text().contains("`soft_reward` gives nothing"), "{}", ended.text());
@@ -302,20 +302,20 @@ fn what_does_not_fit_is_refused_in_words() {
     let text = one.replace("  evaluate:\n", "  classic: { uses: env/classic }\n  evaluate:\n");
     project.write(
         "p.yaml",
-        &text.replace(
+        text.replace(
             "needs: { env: env, policy: 'agent[*]' }",
             "needs: { env: classic, policy: 'agent[*]' }",
         ),
     );
     let said = error(&project);
     assert!(said.contains("not `symbolic`"), "{said}");
-    project.write("p.yaml", &one.replace("bootstrap_draws: 300", "candidates: [a1]"));
+    project.write("p.yaml", one.replace("bootstrap_draws: 300", "candidates: [a1]"));
     let said = error(&project);
     assert!(said.contains("`candidates` is a setting of `task: paths`"), "{said}");
-    project.write("p.yaml", &one.replace("bootstrap_draws: 300", "split: valid"));
+    project.write("p.yaml", one.replace("bootstrap_draws: 300", "split: valid"));
     let said = error(&project);
     assert!(said.contains("no queries of `valid`"), "{said}");
-    project.write("p.yaml", &one.replace("bootstrap_draws: 300", "beam: 0"));
+    project.write("p.yaml", one.replace("bootstrap_draws: 300", "beam: 0"));
     let ended = project.exec(&[]);
     assert!(ended.text().contains("must be at least 1"), "{}", ended.text());
 }

@@ -2,6 +2,7 @@
 
 use crate::{Ended, Project};
 use cache::BlobRef;
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -68,13 +69,14 @@ fn answer(mut stream: &TcpStream, text: &str) -> Option<u16> {
     Some(status)
 }
 
-fn pipeline(path: &str) -> String {
-    format!(
-        "version: 1\nname: p\nstages:\n  bars: \
-         {{ uses: ingest/bars, with: {{ path: {path}, calendar: weekends }} }}\n  \
-         features: \
-         {{ uses: features/technical, needs: {{ bars: bars }}, with: {{ indicators: [{{ sma: 2 }}] }} }}\n"
-    )
+fn features(path: &str) -> PipelineText {
+    pipeline("p")
+        .uses("bars", "ingest/bars")
+        .with("path", path)
+        .with("calendar", "weekends")
+        .uses("features", "features/technical")
+        .needs("bars", "bars")
+        .with("indicators", "[{ sma: 2 }]")
 }
 
 fn lines(ended: &Ended, event: &str) -> Vec<String> {
@@ -87,7 +89,7 @@ fn lines(ended: &Ended, event: &str) -> Vec<String> {
 #[test]
 fn a_followed_source_is_fetched_once_and_computed_when_it_changes() {
     let server = Server::start();
-    let project = Project::new(&pipeline(&server.url()));
+    let project = Project::new(features(&server.url()));
     let planned = project.run(&["plan", "p.yaml"]);
     assert!(
         planned.stdout.contains(&format!("fetches {} first", server.url())),
@@ -121,15 +123,15 @@ fn a_followed_source_is_fetched_once_and_computed_when_it_changes() {
     assert_eq!(server.answers().last(), Some(&200));
 
     // The key is that of a local file with the same name and contents.
-    project.write("SPY.csv", &server.text.lock().unwrap());
-    project.write("p.yaml", &pipeline("SPY.csv"));
+    project.write("SPY.csv", server.text.lock().unwrap());
+    project.write("p.yaml", features("SPY.csv"));
     assert_eq!(project.exec(&[]).stages("cached"), ["bars", "features"]);
 
     // No kept run needs it less for being old.
     let dropped = project.run(&["cache", "gc", "--keep-last", "10", "--keep-younger-than", "0s"]);
     assert_eq!(dropped.code, 0, "{}", dropped.text());
     let offline = |path: &str| {
-        project.write("p.yaml", &pipeline(path));
+        project.write("p.yaml", features(path));
         project.exec(&["--force", "bars", "--offline"])
     };
     let pinned = format!("{{ url: '{}', blake3: {} }}", server.url(), digest.to_hex());
@@ -139,7 +141,7 @@ fn a_followed_source_is_fetched_once_and_computed_when_it_changes() {
 #[test]
 fn offline_uses_what_was_fetched_and_says_so() {
     let server = Server::start();
-    let project = Project::new(&pipeline(&server.url()));
+    let project = Project::new(features(&server.url()));
     let never = project.exec(&["--offline"]);
     assert_eq!(never.code, 1);
     assert!(
@@ -171,14 +173,14 @@ fn a_pinned_source_is_its_digest() {
     let server = Server::start();
     let digest = BlobRef::of(BARS.as_bytes()).blob.to_hex();
     let pinned = format!("{{ url: '{}', blake3: {digest} }}", server.url());
-    let project = Project::new(&pipeline(&pinned));
+    let project = Project::new(features(&pinned));
     assert_eq!(project.exec(&[]).code, 0);
     *server.text.lock().unwrap() = "another".to_owned();
     server.answers();
     assert_eq!(project.exec(&[]).stages("cached"), ["bars", "features"]);
     assert!(server.answers().is_empty(), "nothing is asked for what the store has");
 
-    let other = Project::new(&pipeline(&pinned));
+    let other = Project::new(features(&pinned));
     let refused = other.exec(&[]);
     assert_eq!(refused.code, 1);
     let error = refused.error("bars");
@@ -190,7 +192,7 @@ fn a_pinned_source_is_its_digest() {
 
 #[test]
 fn credentials_and_servers_that_refuse_are_errors_without_them() {
-    let project = Project::new(&pipeline("https://me:hunter22@host/a.csv"));
+    let project = Project::new(features("https://me:hunter22@host/a.csv"));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 2);
     assert!(
@@ -204,11 +206,11 @@ fn credentials_and_servers_that_refuse_are_errors_without_them() {
         "gs://bucket/a.csv",
         "https://host/a.csv?token=x",
     ] {
-        project.write("p.yaml", &pipeline(&format!("'{path}'")));
+        project.write("p.yaml", features(&format!("'{path}'")));
         assert_eq!(project.exec(&[]).code, 2, "{path}");
     }
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    project.write("p.yaml", &pipeline(&format!("http://127.0.0.1:{port}/a.csv")));
+    project.write("p.yaml", features(&format!("http://127.0.0.1:{port}/a.csv")));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
     assert!(ended.error("bars").contains("Connection refused"), "{}", ended.text());
@@ -220,7 +222,9 @@ fn the_check_for_look_ahead_changes_fetched_sources() {
     let day = |n: usize| format!("2024-{:02}-{:02},10,12,9,1{},11,200\n", 1 + n / 28, 1 + n % 28, n % 2);
     let rows: String = (0..56).map(day).collect();
     *server.text.lock().unwrap() = format!("Date,Open,High,Low,Close,Adj Close,Volume\n{rows}");
-    let text = pipeline(&server.url()).replace("calendar: weekends", "calendar: none");
+    let text = features(&server.url())
+        .to_string()
+        .replace("calendar: weekends", "calendar: none");
     let project = Project::new(&text);
     let ended = project.run(&["check", "lookahead", "p.yaml"]);
     assert_eq!(ended.code, 0, "{}", ended.text());
@@ -230,14 +234,12 @@ fn the_check_for_look_ahead_changes_fetched_sources() {
 #[test]
 fn a_program_finds_the_file_of_a_server_without_a_network() {
     let server = Server::start();
-    let pipeline = |file: &str| {
-        format!(
-            "version: 1\nname: p\nstages:\n  count:\n    run: wc -l < SPY.csv | tr -d ' ' > \
-             ${{outputs.lines}}\n    files: [{file}]\n    \
-             outputs: {{ lines: lines.txt }}\n"
-        )
+    let counts = |file: &str| {
+        pipeline("p")
+            .run("count", "wc -l < SPY.csv | tr -d ' ' > ${outputs.lines}")
+            .set("files", format!("[{file}]"))
     };
-    let project = Project::new(&pipeline(&server.url()));
+    let project = Project::new(counts(&server.url()));
     let first = project.exec(&[]);
     assert_eq!(first.code, 0, "{}", first.text());
     assert_eq!(project.output("count.lines"), "3\n");
@@ -246,16 +248,16 @@ fn a_program_finds_the_file_of_a_server_without_a_network() {
     let digest = BlobRef::of(BARS.as_bytes()).blob.to_hex();
     project.write(
         "p.yaml",
-        &pipeline(&format!("{{ url: '{}', blake3: {digest} }}", server.url())),
+        counts(&format!("{{ url: '{}', blake3: {digest} }}", server.url())),
     );
     assert_eq!(project.exec(&[]).stages("cached"), ["count"]);
     server.text.lock().unwrap().push('\n');
-    project.write("p.yaml", &pipeline(&server.url()));
+    project.write("p.yaml", counts(&server.url()));
     assert_eq!(project.exec(&[]).stages("ran"), ["count"]);
     assert_eq!(project.output("count.lines"), "4\n");
 
     project.write("SPY.csv", "x");
-    project.write("p.yaml", &pipeline(&format!("'{}', SPY.csv", server.url())));
+    project.write("p.yaml", counts(&format!("'{}', SPY.csv", server.url())));
     let both = project.exec(&[]);
     assert!(both.stderr.contains("are named `SPY.csv`"), "{}", both.stderr);
     for wrong in [
@@ -263,7 +265,7 @@ fn a_program_finds_the_file_of_a_server_without_a_network() {
         "{ url: 'https://host/a.csv' }",
         "'https://host/'",
     ] {
-        project.write("p.yaml", &pipeline(wrong));
+        project.write("p.yaml", counts(wrong));
         assert_eq!(project.exec(&[]).code, 2, "{wrong}");
     }
 }

@@ -1,6 +1,7 @@
 //! Panels of stocks through pipelines: the layouts that they come in, listings and delistings.
 
 use crate::Project;
+use runner_testkit::pipeline;
 use std::fmt::Write as _;
 
 /// Closes of three symbols by date: the second lacks a date, the third is listed late.
@@ -45,20 +46,19 @@ fn layouts_of_a_panel_make_one_environment() {
         ("wide.csv", "{ columns: { date: Date, close: \"*\" } }"),
         ("long.csv", "auto"),
     ] {
-        let project = Project::new(&format!(
-            "\
-version: 1
-name: panel
-stages:
-  bars:
-    uses: ingest/bars
-    with: {{ path: {path}, layout: {layout}, calendar: none }}
-  env:
-    uses: env/stocks
-    needs: {{ bars: bars }}
-    with: {{ test_fraction: 0.4, episode_length: 20, purge: 0, embargo: 0 }}
-"
-        ));
+        let project = Project::new(
+            pipeline("panel")
+                .uses("bars", "ingest/bars")
+                .with("path", path)
+                .with("layout", layout)
+                .with("calendar", "none")
+                .uses("env", "env/stocks")
+                .needs("bars", "bars")
+                .with("test_fraction", 0.4)
+                .with("episode_length", 20)
+                .with("purge", 0)
+                .with("embargo", 0),
+        );
         let rows = closes();
         let mut finrl = ",date,open,high,low,close,adj_close,volume,tic,day\n".to_owned();
         let mut long = "date,symbol,close\n".to_owned();
@@ -121,7 +121,7 @@ stages:
         )
     };
     let delistings = |hazard: f64| {
-        let project = Project::new(&pipeline(hazard));
+        let project = Project::new(pipeline(hazard));
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         let shown = project.run(&["show", "latest/evaluate.metrics", "--json"]);

@@ -1,48 +1,40 @@
 //! Pipelines of several files, profiles, and matrices: what is run of them, and what is shared.
 
 use crate::Project;
+use runner_testkit::{PipelineText, pipeline};
 
-const SWEEP: &str = "\
-version: 1
-name: sweep
-params: { base: 10 }
-stages:
-  shared:
-    run: echo ${params.base} > ${outputs.x}
-    outputs: { x: x.txt }
-  train:
-    run: echo $(cat ${needs.x}) ${matrix.lr} ${matrix.seed} > ${outputs.y}
-    needs: { x: shared.x }
-    matrix:
-      lr: { from: 1e-3, to: 1e-1, count: 3, spacing: log }
-      seed: { from: 1, to: 2 }
-      exclude: [{ lr: 0.1, seed: 2 }]
-    outputs: { y: y.txt }
-  table:
-    run: for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}
-    needs: { runs: { collect: train } }
-    outputs: { t: t.txt }
-  seeds:
-    run: for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}
-    needs: { runs: { collect: train.y, over: seed } }
-    outputs: { t: t.txt }
-";
+fn sweep() -> PipelineText {
+    pipeline("sweep")
+        .param("base", 10)
+        .run("shared", "echo ${params.base} > ${outputs.x}")
+        .run(
+            "train",
+            "echo $(cat ${needs.x}) ${matrix.lr} ${matrix.seed} > ${outputs.y}",
+        )
+        .needs("x", "shared.x")
+        .matrix("lr", "{ from: 1e-3, to: 1e-1, count: 3, spacing: log }")
+        .matrix("seed", "{ from: 1, to: 2 }")
+        .matrix("exclude", "[{ lr: 0.1, seed: 2 }]")
+        .run(
+            "table",
+            "for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}",
+        )
+        .needs("runs", "{ collect: train }")
+        .run(
+            "seeds",
+            "for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}",
+        )
+        .needs("runs", "{ collect: train.y, over: seed }")
+}
 
 #[test]
 fn profiles_set_what_set_would() {
     let project = Project::new(
-        "\
-version: 1
-name: profiles
-params: { size: 100, word: long }
-profiles:
-  quick: { size: 5 }
-  loud: { word: LOUD, size: 7 }
-stages:
-  a:
-    run: echo ${params.size} ${params.word} > ${outputs.x}
-    outputs: { x: x.txt }
-",
+        pipeline("profiles")
+            .block("profiles", "{ quick: { size: 5 }, loud: { word: LOUD, size: 7 } }")
+            .param("size", 100)
+            .param("word", "long")
+            .run("a", "echo ${params.size} ${params.word} > ${outputs.x}"),
     );
     let output = |args: &[&str]| {
         let ended = project.exec(args);
@@ -83,16 +75,14 @@ stages:
     project.write("parts/data.txt", "from parts\n");
     project.write(
         "parts/market.yaml",
-        "\
-version: 1
-name: market
-params: { word: there, other: kept }
-stages:
-  market:
-    run: cat data.txt > ${outputs.x}; echo ${params.word} ${params.other} >> ${outputs.x}
-    files: [data.txt]
-    outputs: { x: x.txt }
-",
+        pipeline("market")
+            .param("word", "there")
+            .param("other", "kept")
+            .run(
+                "market",
+                "cat data.txt > ${outputs.x}; echo ${params.word} ${params.other} >> ${outputs.x}",
+            )
+            .set("files", "[data.txt]"),
     );
     project.write(
         "parts/report.yaml",
@@ -133,19 +123,13 @@ stages:
 #[test]
 fn secrets_reach_the_program_and_nothing_else() {
     let project = Project::new(
-        "\
-version: 1
-name: secrets
-stages:
-  a:
-    run: |
-      printf 'the key is %s' \"$TOKEN\" | head -c 22; sleep 0.1; printf %s \"$TOKEN\" | tail -c +12; echo; \
-echo \"$TOKEN\" >&2
-      printf %s \"$TOKEN\" | wc -c > ${outputs.n}
-      test -z \"$FAIL\"
-    outputs: { n: n.txt }
-    secrets: [TOKEN, FAIL]
-",
+        pipeline("secrets")
+            .run(
+                "a",
+                "printf 'the key is %s' \"$TOKEN\" | head -c 22; sleep 0.1; printf %s \"$TOKEN\" | tail -c +12; \
+                 echo; echo \"$TOKEN\" >&2\nprintf %s \"$TOKEN\" | wc -c > ${outputs.n}\ntest -z \"$FAIL\"",
+            )
+            .set("secrets", "[TOKEN, FAIL]"),
     );
     let secret = "sesame-open-8741";
     let run = |args: &[&str], fail: &str| {
@@ -268,15 +252,13 @@ stages:
 #[test]
 fn a_plan_is_run_as_it_was_shown_or_not_at_all() {
     let project = Project::new(
-        "\
-version: 1
-name: planned
-params: { word: one }
-stages:
-  a: { run: 'cat in.txt > ${outputs.x}', files: [in.txt], outputs: { x: x } }
-  b: { run: 'echo ${params.word} $(cat ${needs.x}) > ${outputs.y}', needs: { x: a }, outputs: { y: y } }
-  c: { run: 'echo other > ${outputs.z}', outputs: { z: z } }
-",
+        pipeline("planned")
+            .param("word", "one")
+            .run("a", "cat in.txt > ${outputs.x}")
+            .set("files", "[in.txt]")
+            .run("b", "echo ${params.word} $(cat ${needs.x}) > ${outputs.y}")
+            .needs("x", "a")
+            .run("c", "echo other > ${outputs.z}"),
     );
     project.write("in.txt", "in\n");
     let save = || {
@@ -306,7 +288,7 @@ stages:
     refused("the configuration or an input of `a` changed");
     save();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
-    project.write("p.yaml", &text.replace("  b: { run", "  d: { run"));
+    project.write("p.yaml", text.replace("  b: { run", "  d: { run"));
     refused("`b`");
     project.write("plan.json", "{}");
     refused("`plan.json` is not a plan");
@@ -317,7 +299,7 @@ stages:
 
 #[test]
 fn points_are_named_on_the_command_line_as_in_needs() {
-    let project = Project::new(SWEEP);
+    let project = Project::new(sweep());
     let first = project.exec(&["train[lr=1e-3]"]);
     assert_eq!(first.code, 0, "{}", first.stderr);
     insta::assert_snapshot!(first.log(), @r"

@@ -59,7 +59,7 @@ fn changed(market: &Market, date: &str, bars_too: bool) -> Market {
 
 /// A project that has run on the market.
 fn run(market: &Market, date: &str) -> Project {
-    let project = Project::new(&PIPELINE.replace("DATE", date));
+    let project = Project::new(PIPELINE.replace("DATE", date));
     market.write(&project, 50);
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -96,7 +96,7 @@ fn a_symbol_change_leaves_positions_as_they_are() {
     }
     // The world has either name.
     let named = Project::new(
-        &PIPELINE
+        PIPELINE
             .replace("DATE", "2018-03-01")
             .replace("capital: 1e6 }", "capital: 1e6, symbol: OLD }"),
     );
@@ -147,7 +147,7 @@ fn rows_of_other_companies_are_left_out() {
 #[test]
 fn a_change_that_cannot_be_followed_is_refused() {
     let market = changed(&market(), "2018-02-12", false);
-    let project = Project::new(&PIPELINE.replace(
+    let project = Project::new(PIPELINE.replace(
         "symbol: OLD, date: DATE, kind: symbol_change, new_symbol: \
         NEW",
         "symbol: OLD, date: 2018-02-12, kind: symbol_change, new_symbol: NEW }, \
@@ -159,7 +159,7 @@ fn a_change_that_cannot_be_followed_is_refused() {
     assert!(ended.stderr.contains("a symbol that it had before"), "{}", ended.stderr);
     // Without the change, it is not known which of the two is meant.
     let project = Project::new(
-        &PIPELINE
+        PIPELINE
             .replace("DATE", "2018-02-12")
             .replace(", actions: actions.actions", ""),
     );

@@ -5,7 +5,7 @@ use crate::Project;
 use runner_testkit::Ended;
 
 fn project() -> Project {
-    Project::new(&std::fs::read_to_string("../../pipelines/symbolic.yaml").unwrap())
+    Project::new(std::fs::read_to_string("../../pipelines/symbolic.yaml").unwrap())
 }
 
 /// The first and the last mean return of the training.
@@ -41,9 +41,9 @@ fn a_folder_takes_the_place_of_the_families() {
             .map(|i| format!("likes(p{i},p{}).\nis_liked(p{},p{i}).\n", (i + 1) % 12, (i + 1) % 12))
             .collect()
     };
-    project.write("ring/train.nl", &likes(0..8));
-    project.write("ring/dev.nl", &likes(8..10));
-    project.write("ring/test.nl", &likes(10..12));
+    project.write("ring/train.nl", likes(0..8));
+    project.write("ring/dev.nl", likes(8..10));
+    project.write("ring/test.nl", likes(10..12));
     project.write("ring/entities.txt", "p0\np1\n");
     let ended = project.exec(&["--set", "data=ring", "--set", "task=paths", "--set", "timesteps=120000"]);
     assert_eq!(
@@ -75,9 +75,9 @@ fn rules_are_mined_where_a_folder_has_none() {
         chains.map(|i| format!("a{i}\tgrandparent\tc{i}\n")).collect()
     };
     project.write("chains/facts.txt", &parents);
-    project.write("chains/train.txt", &asked(0..40));
-    project.write("chains/valid.txt", &asked(40..50));
-    project.write("chains/test.txt", &asked(50..60));
+    project.write("chains/train.txt", asked(0..40));
+    project.write("chains/valid.txt", asked(40..50));
+    project.write("chains/test.txt", asked(50..60));
     let ended = project.exec(&["--set", "data=chains", "--set", "timesteps=60000"]);
     assert_eq!(
         ended.stages("ran"),

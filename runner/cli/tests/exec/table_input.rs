@@ -15,7 +15,7 @@ fn the_output_of_a_program_is_ingested_by_its_contents() {
     assert_eq!(first.stages("ran"), ["export", "bars", "features"]);
 
     // Another program with the same output.
-    project.write("p.yaml", &text.replace("# 2024 begins", "# The year begins"));
+    project.write("p.yaml", text.replace("# 2024 begins", "# The year begins"));
     let again = project.exec(&[]);
     assert_eq!(again.stages("ran"), ["export"], "{}", again.text());
     assert_eq!(again.digests(), first.digests());
@@ -29,7 +29,7 @@ fn a_table_beside_a_path_is_refused_before_anything_runs() {
     let (project, text) = project();
     project.write(
         "p.yaml",
-        &text.replace("with: { calendar: weekends }", "with: { path: p.yaml }"),
+        text.replace("with: { calendar: weekends }", "with: { path: p.yaml }"),
     );
     let both = project.exec(&[]);
     assert_eq!(both.code, 2);
@@ -39,7 +39,7 @@ fn a_table_beside_a_path_is_refused_before_anything_runs() {
         both.stderr
     );
 
-    project.write("p.yaml", &text.replace("needs: { table: export.bars }", ""));
+    project.write("p.yaml", text.replace("needs: { table: export.bars }", ""));
     let neither = project.exec(&[]);
     assert!(
         neither.stderr.contains("`path` of `bars`: no file is given"),
@@ -47,7 +47,7 @@ fn a_table_beside_a_path_is_refused_before_anything_runs() {
         neither.stderr
     );
 
-    project.write("p.yaml", &text.replace("table: export.bars", "table: features"));
+    project.write("p.yaml", text.replace("table: export.bars", "table: features"));
     let typed = project.exec(&[]);
     assert!(
         typed.stderr.contains("has no output of type `file`"),

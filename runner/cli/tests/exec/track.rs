@@ -14,7 +14,7 @@ const PIPELINE: &str = "version: 1\nname: followed\nparams: { steps: 4096, code:
     { uses: train/ppo, needs: { env: env }, with: { total_timesteps: '${params.steps}', n_steps: 256, learning_rate: 0.001 } }\n  last: { run: 'exit ${params.code} > ${outputs.x}', outputs: { x: x } }\n";
 
 fn project(track: &str) -> Project {
-    Project::new(&PIPELINE.replace("TRACK", track))
+    Project::new(PIPELINE.replace("TRACK", track))
 }
 
 /// A request by HTTP/1.1: the status line and the body of the answer.

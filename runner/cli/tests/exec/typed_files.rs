@@ -1,6 +1,7 @@
 //! Chains, metrics, policies and environments that programs write.
 
 use crate::Project;
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::{Value, json};
 
 fn show(project: &Project, what: &str) -> Value {
@@ -80,16 +81,12 @@ fn a_chain_of_a_program_is_one_of_the_built_in_stages() {
 #[test]
 fn forwards_of_ones_own_are_taken() {
     let project = Project::new(
-        "\
-version: 1
-name: forwards
-stages:
-  chain:
-    run: cp chain.csv ${outputs.chain}
-    files: [chain.csv]
-    outputs: { chain: { path: out.csv, type: option_chain } }
-  volatility: { uses: greeks/implied_volatility, needs: { chain: chain } }
-",
+        pipeline("forwards")
+            .run("chain", "cp chain.csv ${outputs.chain}")
+            .set("files", "[chain.csv]")
+            .output("chain", "{ path: out.csv, type: option_chain }")
+            .uses("volatility", "greeks/implied_volatility")
+            .needs("chain", "chain"),
     );
     let mut rows =
         "symbol,date,expiry,strike,call,bid,ask,forward,discount_factor,exercise,multiplier\n".to_owned();
@@ -115,7 +112,7 @@ stages:
 
     project.write(
         "chain.csv",
-        &rows.replace(
+        rows.replace(
             "XYZ,2024-01-02,2024-03-15,110,true,1.5",
             "XYZ,2024-01-02,2024-03-15,110,true,2.5",
         ),
@@ -145,23 +142,18 @@ fn a_chain_that_looks_ahead_is_found() {
         }
     }
     let program = |forward: &str| {
-        format!(
-            "\
-version: 1
-name: leak
-stages:
-  chain:
-    run: |
-      awk -F, 'FNR == 1 {{ pass++ }} pass == 1 {{ last = $8; next }} FNR == 1 \
-{{ print $0 \",forward,multiplier,exercise\"; next }} {{ print $0 \",\" {forward} \",100,european\" }}' \
-quotes.csv quotes.csv > ${{outputs.chain}}
-    files: [quotes.csv]
-    outputs: {{ chain: {{ path: out.csv, type: option_chain }} }}
-"
-        )
+        let awk = format!(
+            "awk -F, 'FNR == 1 {{ pass++ }} pass == 1 {{ last = $8; next }} FNR == 1 {{ print $0 \
+             \",forward,multiplier,exercise\"; next }} {{ print $0 \",\" {forward} \",100,european\" }}' \
+             quotes.csv quotes.csv > ${{outputs.chain}}"
+        );
+        pipeline("leak")
+            .run("chain", &awk)
+            .set("files", "[quotes.csv]")
+            .output("chain", "{ path: out.csv, type: option_chain }")
     };
     for (forward, code) in [("$8", 0), ("last", 1)] {
-        let project = Project::new(&program(forward));
+        let project = Project::new(program(forward));
         project.write("quotes.csv", &quotes);
         let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2024-02-15", "--json"]);
         assert_eq!(ended.code, code, "{}", ended.text());
@@ -180,12 +172,11 @@ quotes.csv quotes.csv > ${{outputs.chain}}
 #[test]
 fn metrics_of_a_program_are_figures_of_its_stage() {
     let pipeline = |figures: &str| {
-        format!(
-            "version: 1\nname: figures\nstages:\n  score:\n    run: |\n      printf '%s' '{figures}' > \
-            ${{outputs.metrics}}\n    outputs: {{ metrics: {{ path: metrics.json, type: metrics }} }}\n"
-        )
+        pipeline("figures")
+            .run("score", &format!("printf '%s' '{figures}' > ${{outputs.metrics}}"))
+            .output("metrics", "{ path: metrics.json, type: metrics }")
     };
-    let project = Project::new(&pipeline(r#"{"sharpe": 1.25, "trades": 7}"#));
+    let project = Project::new(pipeline(r#"{"sharpe": 1.25, "trades": 7}"#));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     assert_eq!(
@@ -201,10 +192,10 @@ fn metrics_of_a_program_are_figures_of_its_stage() {
         runs.as_array().unwrap().len()
     };
     assert_eq!((listed("score.sharpe > 1"), listed("score.sharpe > 2")), (1, 0));
-    project.write("p.yaml", &pipeline(r#"{"sharpe": 0.5, "trades": 7}"#));
+    project.write("p.yaml", pipeline(r#"{"sharpe": 0.5, "trades": 7}"#));
     project.exec(&[]);
     assert_eq!(listed("score.sharpe > 0"), 2);
-    project.write("p.yaml", &pipeline(r#"{"sharpe": "high"}"#));
+    project.write("p.yaml", pipeline(r#"{"sharpe": "high"}"#));
     let refused = project.exec(&[]);
     assert_eq!(
         refused.error("score"),
@@ -243,7 +234,7 @@ stages:
 #[test]
 fn a_policy_of_a_program_acts() {
     let pipeline = |copy: &str| POLICY.replace("COPY", copy);
-    let project = Project::new(&pipeline("cp $file ${outputs.policy}"));
+    let project = Project::new(pipeline("cp $file ${outputs.policy}"));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     let summary = |stage: &str| show(&project, &format!("latest/{stage}.metrics"))["meta"]["summary"].clone();
@@ -256,7 +247,7 @@ fn a_policy_of_a_program_acts() {
             "it is 2 files, and a policy is one",
         ),
     ] {
-        project.write("p.yaml", &pipeline(copy));
+        project.write("p.yaml", pipeline(copy));
         let refused = project.exec(&["own"]);
         let wanted = format!("the output `policy` is not of the type `policy`: {wanted}");
         assert!(refused.error("own").starts_with(&wanted), "{}", refused.error("own"));
@@ -264,30 +255,33 @@ fn a_policy_of_a_program_acts() {
     }
 }
 
-const ENV: &str = "\
-version: 1
-name: env
-stages:
-  made: { uses: env/lookup, with: { rows: 300, features: 4 } }
-  own:
-    run: |
-      cp -r ${needs.env} ${outputs.env}
-      chmod -R u+w ${outputs.env}
-      CHANGE
-    needs: { env: made }
-    outputs: { env: { path: env, type: env } }
-  train:
-    uses: train/ppo
-    needs: { env: own }
-    with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 }
-  evaluate: { uses: evaluate/backtest, needs: { env: own, policy: train } }
-";
+fn env() -> PipelineText {
+    pipeline("env")
+        .uses("made", "env/lookup")
+        .with("rows", 300)
+        .with("features", 4)
+        .run(
+            "own",
+            "cp -r ${needs.env} ${outputs.env}\nchmod -R u+w ${outputs.env}\nCHANGE",
+        )
+        .needs("env", "made")
+        .output("env", "{ path: env, type: env }")
+        .uses("train", "train/ppo")
+        .needs("env", "own")
+        .with("total_timesteps", 256)
+        .with("n_steps", 32)
+        .with("n_envs", 4)
+        .with("batch_size", 64)
+        .uses("evaluate", "evaluate/backtest")
+        .needs("env", "own")
+        .needs("policy", "train")
+}
 
 /// The files of an environment, changed and brought back.
 #[test]
 fn an_environment_of_a_program_is_trained_on() {
-    let pipeline = |change: &str| ENV.replace("CHANGE", change);
-    let project = Project::new(&pipeline(
+    let pipeline = |change: &str| env().to_string().replace("CHANGE", change);
+    let project = Project::new(pipeline(
         "echo lookup > ${outputs.env}/family; cp ${outputs.env}/test.arrow ${outputs.env}/train.arrow",
     ));
     let ended = project.exec(&[]);
@@ -309,7 +303,7 @@ fn an_environment_of_a_program_is_trained_on() {
             "`train.arrow` of the environment",
         ),
     ] {
-        project.write("p.yaml", &pipeline(change));
+        project.write("p.yaml", pipeline(change));
         let refused = project.exec(&["own"]);
         let wanted = format!("the output `env` is not of the type `env`: {wanted}");
         assert!(refused.error("own").starts_with(&wanted), "{}", refused.error("own"));

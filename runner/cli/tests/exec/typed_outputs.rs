@@ -1,6 +1,7 @@
 //! Data sets that programs write: `outputs: { NAME: { path: …, type: … } }`.
 
 use crate::Project;
+use runner_testkit::pipeline;
 use serde_json::Value;
 
 /// Bars, rates and a factor that programs write, from there to a policy.
@@ -59,14 +60,14 @@ fn project(pipeline: &str) -> Project {
     let project = Project::new(pipeline);
     project.write(
         "bars.csv",
-        &rows("close", &days(300), |d, s| 50.0 + ((d * (s + 3)) % 17) as f64),
+        rows("close", &days(300), |d, s| 50.0 + ((d * (s + 3)) % 17) as f64),
     );
     let rates = days(300)
         .iter()
         .map(|day| format!("{day},0,0.02\n"))
         .collect::<String>();
-    project.write("rates.csv", &format!("date,tenor_years,rate\n{rates}"));
-    project.write("factors.csv", &factors(300));
+    project.write("rates.csv", format!("date,tenor_years,rate\n{rates}"));
+    project.write("factors.csv", factors(300));
     project
 }
 
@@ -96,14 +97,14 @@ fn what_programs_write_reaches_training() {
     let text = factors(300);
     let (header, rows) = text.split_once('\n').unwrap();
     let rows: Vec<&str> = rows.lines().rev().collect();
-    project.write("factors.csv", &format!("{header}\n{}\n", rows.join("\n")));
+    project.write("factors.csv", format!("{header}\n{}\n", rows.join("\n")));
     let reversed = project.exec(&[]);
     assert_eq!(reversed.stages("ran"), ["factors"], "{}", reversed.text());
 
     // A value of the last day changes the partition of its year alone.
     project.write(
         "factors.csv",
-        &text.replace(
+        text.replace(
             &format!("CCC,{},", days(300)[299]),
             &format!("CCC,{},1", days(300)[299]),
         ),
@@ -157,7 +158,7 @@ fn what_does_not_fit_is_refused_and_not_cached() {
         let again = project.exec(&["factors"]);
         assert_eq!(again.stages("failed"), ["factors"], "{}", again.text());
     }
-    project.write("factors.csv", &factors(300));
+    project.write("factors.csv", factors(300));
     assert_eq!(project.exec(&["factors"]).code, 0);
 }
 
@@ -174,7 +175,7 @@ fn factors_of_ones_own_reach_training() {
         ended.text()
     );
     // A type that is misspelt is one error, at its place.
-    project.write("p.yaml", &text.replace("type: bars", "type: bar"));
+    project.write("p.yaml", text.replace("type: bars", "type: bar"));
     let refused = project.exec(&[]);
     assert_eq!(refused.code, 2);
     assert_eq!(refused.stderr.matches("hint:").count(), 1, "{}", refused.stderr);
@@ -201,7 +202,7 @@ fn the_form_of_an_output_is_part_of_the_key() {
     let typed = project.exec(&["factors"]);
     project.write(
         "p.yaml",
-        &PIPELINE
+        PIPELINE
             .replace("{ path: factors, type: features }", "factors")
             .replace("features: [factors, ranks]", "features: [ranks]")
             .replace("market, features: factors", "market")
@@ -245,28 +246,23 @@ fn contracts_of_a_chain_go_through_programs() {
         rows.join(",american\n")
     );
     let project = Project::new(
-        "\
-version: 1
-name: through
-stages:
-  quotes:
-    uses: ingest/option_chain
-    with: \
-{ path: chain.csv, contract: { exercise: european, multiplier: 25, settlement: cash, currency: CHF } }
-  same:
-    run: cp -r ${needs.chain} ${outputs.chain}
-    needs: { chain: quotes }
-    outputs: { chain: { path: chain, type: option_chain } }
-  stated:
-    run: cp stated.csv ${outputs.chain}
-    files: [stated.csv]
-    needs: { chain: same }
-    outputs: { chain: { path: chain.csv, type: option_chain } }
-  alone:
-    run: cp stated.csv ${outputs.chain}
-    files: [stated.csv]
-    outputs: { chain: { path: chain.csv, type: option_chain } }
-",
+        pipeline("through")
+            .uses("quotes", "ingest/option_chain")
+            .with("path", "chain.csv")
+            .with(
+                "contract",
+                "{ exercise: european, multiplier: 25, settlement: cash, currency: CHF }",
+            )
+            .run("same", "cp -r ${needs.chain} ${outputs.chain}")
+            .needs("chain", "quotes")
+            .output("chain", "{ path: chain, type: option_chain }")
+            .run("stated", "cp stated.csv ${outputs.chain}")
+            .set("files", "[stated.csv]")
+            .needs("chain", "same")
+            .output("chain", "{ path: chain.csv, type: option_chain }")
+            .run("alone", "cp stated.csv ${outputs.chain}")
+            .set("files", "[stated.csv]")
+            .output("chain", "{ path: chain.csv, type: option_chain }"),
     );
     project.write("chain.csv", &chain);
     project.write("stated.csv", &stated);

@@ -1,6 +1,7 @@
 //! Following a run that goes on: `runner watch`, and the metrics in its directory.
 
 use crate::{Project, files};
+use runner_testkit::{PipelineText, pipeline};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,18 +15,15 @@ fn watched(project: &Project) -> Value {
 #[test]
 fn a_run_is_watched_to_its_end() {
     let project = Project::new(
-        "\
-version: 1
-name: slow
-stages:
-  quick: { run: 'echo 1 > ${outputs.x}', outputs: { x: x } }
-  slow:
-    run: 'i=0; while ! test -e \"$GATE\"; do i=$((i + 1)); done; echo 1 > ${outputs.x}'
-    needs: { x: quick }
-    env: { GATE: \"${params.gate}\" }
-    outputs: { x: x }
-params: { gate: none }
-",
+        pipeline("slow")
+            .param("gate", "none")
+            .run("quick", "echo 1 > ${outputs.x}")
+            .run(
+                "slow",
+                "i=0; while ! test -e \"$GATE\"; do i=$((i + 1)); done; echo 1 > ${outputs.x}",
+            )
+            .needs("x", "quick")
+            .set("env", "{ GATE: \"${params.gate}\" }"),
     );
     let gate = project.path("gate");
     let set = format!("gate={}", gate.display());
@@ -74,14 +72,14 @@ params: { gate: none }
 #[test]
 fn a_training_leaves_its_metrics_for_others() {
     let project = Project::new(
-        "\
-version: 1
-name: learn
-stages:
-  env: { uses: env/classic }
-  train: \
-{ uses: train/ppo, needs: { env: env }, with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1 } }
-",
+        pipeline("learn")
+            .uses("env", "env/classic")
+            .uses("train", "train/ppo")
+            .needs("env", "env")
+            .with("total_timesteps", 512)
+            .with("n_envs", 2)
+            .with("n_steps", 64)
+            .with("n_epochs", 1),
     );
     assert_eq!(project.exec(&[]).code, 0);
     let run = files(&project.home().join("runs"));
@@ -125,7 +123,7 @@ fn a_log_is_followed_to_its_end() {
     );
     let dir = project.path(".").canonicalize().unwrap();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
-    project.write("p.yaml", &text.replace("DIR", &dir.display().to_string()));
+    project.write("p.yaml", text.replace("DIR", &dir.display().to_string()));
     let mut running = project.command(&["exec", "p.yaml", "-q"]).spawn().unwrap();
     crate::wait_for("the log", || {
         let log = project.run(&["logs", "latest/a"]);
@@ -152,21 +150,22 @@ fn a_log_is_followed_to_its_end() {
 }
 
 /// A training of seconds, whose metrics are exported.
-pub(crate) const LEARN: &str = "\
-version: 1
-name: learn
-params: { gamma: 0.99 }
-stages:
-  env: { uses: env/classic }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1, gamma: '${params.gamma}' }
-";
+pub(crate) fn learn() -> PipelineText {
+    pipeline("learn")
+        .param("gamma", 0.99)
+        .uses("env", "env/classic")
+        .uses("train", "train/ppo")
+        .needs("env", "env")
+        .with("total_timesteps", 512)
+        .with("n_envs", 2)
+        .with("n_steps", 64)
+        .with("n_epochs", 1)
+        .with("gamma", "${params.gamma}")
+}
 
 #[test]
 fn the_metrics_of_a_run_are_files() {
-    let project = Project::new(LEARN);
+    let project = Project::new(learn());
     assert_eq!(project.exec(&[]).code, 0);
     let export = || {
         let exported = project.run(&["export", "latest", "results"]);

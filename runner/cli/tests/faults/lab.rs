@@ -205,7 +205,7 @@ impl Lab {
         let (url, key) = (self.path(folder), self.path("sign.key"));
         self.write(
             &format!("{home}/config.yaml"),
-            &format!(
+            format!(
                 "remote: {{ url: '{}', sign_key_file: '{}' }}\n",
                 url.display(),
                 key.display()

@@ -73,12 +73,12 @@ fn exec(lab: &Lab, isolation: &str, args: &[&str]) -> Ended {
 fn one(lab: &Lab, manner: &str, (isolation, of_poisoner): (&str, &str), waits: [usize; 3]) -> &'static str {
     lab.wipe();
     let honest = |lab: &Lab| -> Digests {
-        lab.write("p.yaml", &pipeline("true", of_poisoner, waits));
+        lab.write("p.yaml", pipeline("true", of_poisoner, waits));
         let ended = exec(lab, isolation, &[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
         ended.digests()
     };
-    lab.write("p.yaml", &pipeline(manner, of_poisoner, waits));
+    lab.write("p.yaml", pipeline(manner, of_poisoner, waits));
     let ended = exec(lab, isolation, &["--keep-going"]);
     let outcome = match ended.code {
         0 => "the write was kept out: the same digests",

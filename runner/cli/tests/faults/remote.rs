@@ -338,7 +338,7 @@ fn forge_names(site: &Site, chance: &mut Chance) -> String {
     );
     lab.write(
         "home/config.yaml",
-        &format!(
+        format!(
             "remote: {{ url: '{}', trust: unsigned }}\n",
             lab.path("remote").display()
         ),
@@ -439,7 +439,7 @@ pub(crate) fn servers(times: usize) -> Tally {
         site.restore();
         site.lab.write(
             "home/config.yaml",
-            &format!(
+            format!(
                 "remote: {{ url: '{}', timeout: 1s, trusted_keys: ['{}'] }}\n",
                 server.url(),
                 crate::lab::PUBLIC

@@ -14,7 +14,7 @@ const ESCAPES: &str = "\
 ";
 
 fn project(mark: &str, last: &str) -> Project {
-    Project::new(&format!(
+    Project::new(format!(
         "\
 version: 1
 name: family

@@ -5,7 +5,7 @@ use runner_testkit::Project;
 
 fn stage(run: &str, more: &str) -> Project {
     let lines: String = run.lines().map(|line| format!("      {line}\n")).collect();
-    Project::new(&format!(
+    Project::new(format!(
         "version: 1\nname: hidden\nstages:\n  a:\n    run: |\n{lines}    outputs: {{ x: x.txt }}\n{more}"
     ))
 }
@@ -219,7 +219,7 @@ stages:
         )
     };
     for (link, content) in [("${needs.x}", "1\n"), ("/tmp/two", "2\n"), ("../needs/x/x.txt", "1\n")] {
-        let project = Project::new(&text(link));
+        let project = Project::new(text(link));
         let ended = exec(&project, Mode::Namespaces, &[]);
         assert_eq!(ended.code, 0, "{link}: {}", ended.stdout);
         assert_eq!(project.output("b.y"), content);
@@ -230,7 +230,7 @@ stages:
         "../../../format",
         "/proc/self/exe",
     ] {
-        let project = Project::new(&text(link));
+        let project = Project::new(text(link));
         let ended = exec(&project, Mode::Namespaces, &[]);
         assert_eq!(ended.code, 1, "{link}: {}", ended.stdout);
         let error = ended.error("b");

@@ -47,7 +47,7 @@ cat <(echo 3) >> ${{outputs.x}}
 echo 4 | tee /dev/stderr /dev/null >> ${{outputs.x}}
 "
     );
-    project.write("p.yaml", &text(&run, ""));
+    project.write("p.yaml", text(&run, ""));
     assert_eq!(output(mode, &project), "1\n2\n1\n3\n4\n");
     assert_eq!(std::fs::read_to_string(secret.path().join("key")).unwrap(), "private");
 }
@@ -59,7 +59,7 @@ pub(crate) fn tcp_is_refused(mode: Mode) {
         "if (exec 3<> /dev/tcp/127.0.0.1/{port}) 2> /dev/null; then echo reached > ${{outputs.x}}; else \
         echo refused > ${{outputs.x}}; fi"
     );
-    let project = Project::new(&text(&run, ""));
+    let project = Project::new(text(&run, ""));
     let ended = exec(&project, mode, &[]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     let events = ended.events();
@@ -72,7 +72,7 @@ pub(crate) fn tcp_is_refused(mode: Mode) {
     };
     assert_eq!(project.output("a.x"), expected);
     assert_eq!(
-        output(mode, &Project::new(&text(&run, "    network: true\n"))),
+        output(mode, &Project::new(text(&run, "    network: true\n"))),
         "reached\n"
     );
 }

@@ -54,11 +54,11 @@ stages:
 "
         )
     };
-    let project = Project::new(&text("timeout: 2s"));
+    let project = Project::new(text("timeout: 2s"));
     let ended = exec(&project, Mode::None, &[]);
     assert_eq!(ended.code, 1, "{}", ended.stdout);
     assert!(ended.error("a").contains("time limit"), "{}", ended.error("a"));
-    let project = Project::new(&text(""));
+    let project = Project::new(text(""));
     let child = project
         .command(&["exec", "p.yaml", "-q", "--isolation", "none"])
         .stdout(Stdio::null())
@@ -98,7 +98,7 @@ stages:
 "
         )
     };
-    let project = Project::new(&text("100MiB"));
+    let project = Project::new(text("100MiB"));
     let ended = exec(&project, mode, &[]);
     assert_eq!(ended.code, 1, "{}", ended.stdout);
     assert!(
@@ -108,7 +108,7 @@ stages:
         "{}",
         ended.error("a")
     );
-    let project = Project::new(&text("2GiB"));
+    let project = Project::new(text("2GiB"));
     let ended = exec(&project, mode, &[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     assert_eq!(project.output("a.x"), (300_u64 << 20).to_string());

@@ -64,7 +64,7 @@ stages:
 /// run of an honest reader as well.
 pub(crate) fn inputs_are_not_poisoned(mode: Mode) {
     for (name, manner) in MANNERS {
-        let project = Project::new(&pipeline(manner));
+        let project = Project::new(pipeline(manner));
         let ended = exec(&project, mode, &[]);
         match ended.code {
             0 => assert_eq!(project.output("c.o"), "good\n", "{name}"),
@@ -85,7 +85,7 @@ pub(crate) fn inputs_are_not_poisoned(mode: Mode) {
         }
         let verified = project.run(&["cache", "verify"]);
         assert_eq!(verified.code, 0, "{name}: {}{}", verified.stdout, verified.stderr);
-        project.write("p.yaml", &pipeline("true"));
+        project.write("p.yaml", pipeline("true"));
         assert_eq!(exec(&project, mode, &[]).code, 0, "{name}");
         assert_eq!(project.output("c.o"), "good\n", "{name}");
     }

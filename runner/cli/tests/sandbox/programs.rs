@@ -5,7 +5,7 @@ use runner_testkit::Project;
 
 fn stage(run: &str, more: &str) -> Project {
     let lines: String = run.lines().map(|line| format!("      {line}\n")).collect();
-    Project::new(&format!(
+    Project::new(format!(
         "version: 1\nname: programs\nstages:\n  a:\n    run: |\n{lines}    outputs: {{ x: x.txt }}\n{more}"
     ))
 }

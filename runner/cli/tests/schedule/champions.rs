@@ -81,7 +81,7 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
     assert_eq!(end["ran"], 0, "{end}");
     assert_eq!(policy(&project), before);
     // With other features there is nothing to go on from.
-    project.write("p.yaml", &DESK.replace("{ log_return: 1 }", "{ rsi: 14 }"));
+    project.write("p.yaml", DESK.replace("{ log_return: 1 }", "{ rsi: 14 }"));
     let changed = project.run(&["exec", "p.yaml", "train", "--night", "2024-01-08"]);
     assert_eq!(changed.code, 1, "{}", changed.text());
     let refusal = "the policy at `init` was trained on `stocks` and this is `stocks`: its observation 0 is \
@@ -132,7 +132,7 @@ fn rows() -> String {
 #[test]
 fn a_night_decides_with_its_champion_and_keeps_the_orders() {
     let project = Project::new(DECIDES);
-    project.write("rows.csv", &rows());
+    project.write("rows.csv", rows());
     let due = ["schedule", "run-due", "p.yaml", "--now", "2019-06-19T19:00:00Z"];
     let ended = project.run(&due);
     assert_eq!(ended.code, 0, "{}", ended.text());
@@ -215,7 +215,7 @@ fn decisions(project: &Project) -> Vec<(String, String)> {
 fn decisions_are_artifacts_that_are_kept_pushed_and_the_same_again() {
     let due = ["schedule", "run-due", "p.yaml", "--now", "2019-06-19T19:00:00Z"];
     let project = Project::new(DECIDES);
-    project.write("rows.csv", &rows());
+    project.write("rows.csv", rows());
     let remote = project.path("remote");
     let remote = format!("remote: {{ url: \"{}\", trust: unsigned }}\n", remote.display());
     project.write("home/config.yaml", &remote);
@@ -276,11 +276,11 @@ fn decisions_are_artifacts_that_are_kept_pushed_and_the_same_again() {
 #[test]
 fn a_stage_is_not_called_as_the_decision_is() {
     let project = Project::new(
-        &DECIDES
+        DECIDES
             .replace("  rows: {", "  then: {")
             .replace("table: rows", "table: then"),
     );
-    project.write("rows.csv", &rows());
+    project.write("rows.csv", rows());
     let checked = project.run(&["plan", "p.yaml"]);
     assert_eq!(checked.code, 2, "{}", checked.text());
     assert!(
@@ -292,8 +292,8 @@ fn a_stage_is_not_called_as_the_decision_is() {
 
 #[test]
 fn a_policy_that_is_too_old_does_not_act() {
-    let project = Project::new(&DECIDES.replace("max_age: 90d", "max_age: 10d"));
-    project.write("rows.csv", &rows());
+    let project = Project::new(DECIDES.replace("max_age: 90d", "max_age: 10d"));
+    project.write("rows.csv", rows());
     let ended = project.run(&[
         "schedule",
         "run-due",

@@ -1,6 +1,7 @@
 //! The output of the commands, and their refusals.
 
 use crate::Project;
+use runner_testkit::pipeline;
 
 /// A pipeline whose stages take no time.
 pub(crate) const NIGHTLY: &str = r#"
@@ -128,7 +129,7 @@ fn an_old_night_again() {
     error: `tonight` is not a date; write it as 2019-06-28
       hint: `runner schedule log` lists the nights
     ");
-    let plain = Project::new("version: 1\nname: a\nstages: { m: { uses: ingest/simulated_market } }\n");
+    let plain = Project::new(pipeline("a").uses("m", "ingest/simulated_market"));
     insta::assert_snapshot!(plain.exec(&["--night", "2018-03-08"]).stderr, @r"
     error: the pipeline has no schedule
       hint: `--night` is for pipelines with `schedule:`

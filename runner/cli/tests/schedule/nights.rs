@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 /// A pipeline of one program.
 fn program(run: &str, more: &str) -> Project {
-    let project = Project::new(&format!(
+    let project = Project::new(format!(
         r#"
 version: 1
 name: nightly
@@ -62,7 +62,7 @@ fn a_failed_night_is_reported_and_run_again() {
     assert_eq!((code, nights.len()), (1, 2));
     // The program is another one now.
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
-    project.write("p.yaml", &text.replace("test -e ok", "true"));
+    project.write("p.yaml", text.replace("test -e ok", "true"));
     let (code, nights) = due(&project, "2026-03-03T18:31:00Z");
     assert_eq!(
         (code, states(&nights).as_str()),
@@ -89,7 +89,7 @@ fn sources_and_files_are_waited_for() {
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write(
         "p.yaml",
-        &text.replace("    isolation", "    files: [data.csv]\n    isolation"),
+        text.replace("    isolation", "    files: [data.csv]\n    isolation"),
     );
     written(&project, "data.csv", "2026-03-02T18:00:00Z");
     let (code, nights) = due(&project, "2026-03-02T18:30:00Z");
@@ -121,7 +121,7 @@ fn the_second_of_two_at_once_says_so() {
     let text = text
         .replace("touch started", &format!("touch {here}started"))
         .replace("-e go", &format!("-e {here}go"));
-    project.write("p.yaml", &text.replace("from: 2026-03-02", "catch_up: latest"));
+    project.write("p.yaml", text.replace("from: 2026-03-02", "catch_up: latest"));
     let first = start(&project);
     wait_for("the first night", || project.path("started").exists());
     let second = project.run(&["schedule", "run-due", "p.yaml"]);
@@ -148,7 +148,7 @@ fn a_signal_ends_the_night_and_it_is_run_again() {
     let text = text
         .replace("touch started", &format!("touch {here}started"))
         .replace("-e go", &format!("-e {here}go"));
-    project.write("p.yaml", &text.replace("from: 2026-03-02", "catch_up: latest"));
+    project.write("p.yaml", text.replace("from: 2026-03-02", "catch_up: latest"));
     let child = start(&project);
     wait_for("the night", || project.path("started").exists());
     std::thread::sleep(Duration::from_millis(100));

@@ -2,15 +2,16 @@
 //! Where they are missing, the tests say so.
 
 use crate::{Ended, Project, runner};
+use runner_testkit::pipeline;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 fn nightly(schedule: &str) -> Project {
-    let text = format!(
-        "version: 1\nname: nightly\nschedule: {schedule}\nstages: \
-        {{ m: {{ uses: ingest/simulated_market, with: {{ days: 5 }} }} }}\n"
-    );
+    let text = pipeline("nightly")
+        .block("schedule", schedule)
+        .uses("m", "ingest/simulated_market")
+        .with("days", 5);
     Project::new(&text)
 }
 

@@ -3,6 +3,7 @@
 use crate::Test;
 use crate::http::Server;
 use runner_testkit::Project;
+use runner_testkit::{PipelineText, pipeline};
 
 pub(crate) const TESTS: &[Test] = &[
     ("other_hosts_are_refused", other_hosts_are_refused),
@@ -15,15 +16,12 @@ pub(crate) const TESTS: &[Test] = &[
     ("an_address_in_use_is_an_error", an_address_in_use_is_an_error),
 ];
 
-const PIPELINE: &str = "\
-version: 1
-name: small
-stages:
-  a: { run: 'echo made > ${outputs.x}', outputs: { x: x.txt } }
-";
+fn echo() -> PipelineText {
+    pipeline("small").run("a", "echo made > ${outputs.x}")
+}
 
 fn other_hosts_are_refused() {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(echo());
     let server = Server::new(&project, &[]);
     let refused = server.send("GET", "/", &["Host: evil.example"], "");
     assert_eq!(refused.status, 403, "{refused:?}");
@@ -42,7 +40,7 @@ fn other_hosts_are_refused() {
 }
 
 fn beyond_loopback_a_token_is_needed() {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(echo());
     let server = Server::new(&project, &["--bind", "0.0.0.0:0"]);
     let token = server.url.split_once("?token=").unwrap().1.to_owned();
     assert_eq!(token.len(), 64);
@@ -74,7 +72,7 @@ fn beyond_loopback_a_token_is_needed() {
 }
 
 fn a_server_that_only_shows_changes_nothing() {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(echo());
     let server = Server::new(&project, &[]);
     assert!(!server.page("/").contains("Start a run"));
     assert_eq!(server.get("/pipelines").status, 404);
@@ -87,7 +85,7 @@ fn a_server_that_only_shows_changes_nothing() {
 }
 
 fn forms_of_other_sites_are_refused() {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(echo());
     let server = Server::new(&project, &["--allow-run"]);
     let secret = server.secret("/pipelines");
     let pipeline = project.path("p.yaml").display().to_string();
@@ -109,7 +107,7 @@ fn forms_of_other_sites_are_refused() {
 }
 
 fn an_address_in_use_is_an_error() {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(echo());
     let server = Server::new(&project, &[]);
     let second = project.run(&["serve", "--bind", &server.address]);
     assert_eq!(second.code, 3);

@@ -24,7 +24,7 @@ fn waiting(text: &str) -> Project {
     let dir = project.path(".").canonicalize().unwrap();
     project.write(
         "p.yaml",
-        &format!(
+        format!(
             "version: 1\nname: waiting\nstages:\n  a: \
              {{ run: 'printf \"{text}\\n\"; while [ ! -e {0}/go ]; do sleep 0.05; done; echo gone on; echo 1 > ${{outputs.x}}', \
              isolation: none, outputs: {{ x: x.txt }} }}\n  b: {{ run: 'cat ${{needs.x}} > ${{outputs.y}}', \
@@ -68,7 +68,7 @@ fn a_run_is_started_followed_and_cancelled() {
     std::fs::remove_file(project.path("go")).unwrap();
     project.write(
         "p.yaml",
-        &std::fs::read_to_string(project.path("p.yaml"))
+        std::fs::read_to_string(project.path("p.yaml"))
             .unwrap()
             .replace("begun", "again"),
     );
@@ -101,7 +101,7 @@ fn a_lost_connection_is_regained() {
     std::fs::remove_file(project.path("go")).unwrap();
     project.write(
         "p.yaml",
-        &std::fs::read_to_string(project.path("p.yaml"))
+        std::fs::read_to_string(project.path("p.yaml"))
             .unwrap()
             .replace("begun", "again"),
     );

@@ -210,7 +210,7 @@ fn boxes(browser: &Browser) -> Value {
 }
 
 fn a_thousand_stages_are_reached_by_keyboard() {
-    let project = Project::new(&a_thousand_stages("test POINT != 7.3 || exit 5"));
+    let project = Project::new(a_thousand_stages("test POINT != 7.3 || exit 5"));
     let ended = project.exec(&["--keep-going"]);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     let server = Server::new(&project, &[]);
@@ -279,7 +279,7 @@ fn a_thousand_stages_are_followed() {
         "test POINT != 0.29 || while [ ! -e {} ]; do sleep 0.05; done",
         go.display()
     );
-    project.write("p.yaml", &a_thousand_stages(&wait));
+    project.write("p.yaml", a_thousand_stages(&wait));
     let mut run = project.command(&["exec", "-q", "p.yaml"]);
     let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let finished = || {
@@ -340,7 +340,7 @@ fn a_thousand_stages_are_followed() {
 
 fn two_hundred_points_are_compared() {
     let seeds: Vec<String> = (0..20).map(|i| i.to_string()).collect();
-    let project = Project::new(&format!(
+    let project = Project::new(format!(
         "version: 1\nname: study\nstages:\n  m: \
          {{ run: 'echo \"{{\\\"name\\\":\\\"score\\\",\\\"step\\\":0,\\\"value\\\":${{matrix.size}}}}\" > ${{outputs.metrics}}', \
          matrix: {{ size: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], seed: [{}] }}, isolation: none, outputs: \

@@ -3,6 +3,7 @@
 use crate::Test;
 use crate::http::Server;
 use runner_testkit::Project;
+use runner_testkit::pipeline;
 use std::path::PathBuf;
 
 pub(crate) const TESTS: &[Test] = &[
@@ -17,20 +18,20 @@ pub(crate) const TESTS: &[Test] = &[
     ),
 ];
 
-/// Its stages wait for files, so that a test says when they go on.
-const WAITING: &str = "\
-version: 1
-name: waiting
-stages:
-  a: \
-{ run: 'echo begun; while [ ! -e DIR/go ]; do sleep 0.05; done; echo \"<b>gone on\"; echo 1 > ${outputs.x}', isolation: none, outputs: { x: x.txt } }
-  b: { run: 'cat ${needs.x} > ${outputs.y}', isolation: none, needs: { x: a.x }, outputs: { y: y.txt } }
-";
-
+/// A project whose first stage waits for the file `go`, so that a test says when it goes on.
 fn waiting() -> (Project, PathBuf) {
     let project = Project::new("");
     let dir = project.path(".").canonicalize().unwrap();
-    project.write("p.yaml", &WAITING.replace("DIR", &dir.display().to_string()));
+    let wait = format!("echo begun; while [ ! -e {}/go ]; do sleep 0.05; done", dir.display());
+    project.write(
+        "p.yaml",
+        pipeline("waiting")
+            .run("a", &format!("{wait}; echo \"<b>gone on\"; echo 1 > ${{outputs.x}}"))
+            .set("isolation", "none")
+            .run("b", "cat ${needs.x} > ${outputs.y}")
+            .set("isolation", "none")
+            .needs("x", "a.x"),
+    );
     (project, dir)
 }
 
@@ -109,7 +110,7 @@ fn a_run_is_cancelled() {
 }
 
 fn a_pipeline_that_is_wrong_does_not_begin() {
-    let project = Project::new("version: 1\nname: wrong\nstages:\n  a: { uses: env/nothing }\n");
+    let project = Project::new(pipeline("wrong").uses("a", "env/nothing"));
     let server = Server::new(&project, &["--allow-run"]);
     let secret = server.secret("/pipelines");
     let file = project.path("p.yaml").canonicalize().unwrap();

@@ -5,6 +5,7 @@ use crate::http::Server;
 use cache::checksummed::add_checksum;
 use chrono::{NaiveDate, TimeDelta};
 use runner_testkit::Project;
+use runner_testkit::pipeline;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -20,8 +21,9 @@ pub(crate) const FAILED: usize = 40;
 /// parameter `n` counts from 0, with their ids.
 pub(crate) fn history() -> (Project, String, Vec<String>) {
     let project = Project::new(
-        "version: 1\nname: small\nparams: { n: -1 }\nstages:\n  a: \
-        { run: 'echo ${params.n} > ${outputs.x}', outputs: { x: x.txt } }\n",
+        pipeline("small")
+            .param("n", -1)
+            .run("a", "echo ${params.n} > ${outputs.x}"),
     );
     let ran = project.exec(&[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);

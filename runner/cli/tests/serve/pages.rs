@@ -3,6 +3,7 @@
 use crate::Test;
 use crate::http::Server;
 use runner_testkit::Project;
+use runner_testkit::{PipelineText, pipeline};
 
 pub(crate) const TESTS: &[Test] = &[
     ("every_page_of_a_run", every_page_of_a_run),
@@ -87,15 +88,13 @@ fn runs_are_filtered_and_compared() {
 fn hostile_texts_are_shown_as_text() {
     // Names are plain; values of parameters and what programs print are not.
     let project = Project::new(
-        "\
-version: 1
-name: hostile
-params: { p: '\"><img src=x onerror=alert(2)>' }
-stages:
-  a:
-    run: 'printf \"<script>alert(3)</script>\\\\033]0;title\\\\007\\\\n\"; exit 3'
-    outputs: { x: x.txt }
-",
+        pipeline("hostile")
+            .param("p", "'\"><img src=x onerror=alert(2)>'")
+            .run(
+                "a",
+                "printf \"<script>alert(3)</script>\\\\033]0;title\\\\007\\\\n\"; exit 3",
+            )
+            .output("x", "x.txt"),
     );
     let failed = project.exec(&[]);
     let server = Server::new(&project, &[]);
@@ -111,7 +110,7 @@ stages:
 
 fn a_large_run_is_drawn_by_stage() {
     let points: Vec<String> = (0..500).map(|i| i.to_string()).collect();
-    let project = Project::new(&format!(
+    let project = Project::new(format!(
         "version: 1\nname: many\nstages:\n  a: \
         {{ uses: env/lookup, matrix: {{ seed: [{}] }}, with: {{ seed: '${{matrix.seed}}', rows: 64, episode_length: 16 }} }}\n",
         points.join(", ")
@@ -130,22 +129,27 @@ fn a_large_run_is_drawn_by_stage() {
 }
 
 /// A schedule whose first night was due at midnight.
-const NIGHTLY: &str = "\
-version: 1
-name: nightly
-params: { as_of: 2020-01-01 }
-schedule: { at: '00:00', from: FROM, params: { as_of: '${schedule.date}' } }
-stages:
-  env: { uses: env/lookup, with: { rows: 64, episode_length: 16 } }
-  train:
-    uses: train/ppo
-    needs: { env: env }
-    with: { total_timesteps: 128, n_envs: 2, n_steps: 32, batch_size: 32 }
-    register: { policy: desk, alias: challenger }
-";
+fn nightly() -> PipelineText {
+    pipeline("nightly")
+        .block(
+            "schedule",
+            "{ at: '00:00', from: FROM, params: { as_of: '${schedule.date}' } }",
+        )
+        .param("as_of", "2020-01-01")
+        .uses("env", "env/lookup")
+        .with("rows", 64)
+        .with("episode_length", 16)
+        .uses("train", "train/ppo")
+        .needs("env", "env")
+        .with("total_timesteps", 128)
+        .with("n_envs", 2)
+        .with("n_steps", 32)
+        .with("batch_size", 32)
+        .set("register", "{ policy: desk, alias: challenger }")
+}
 
 fn nights_and_policies_are_shown() {
-    let project = Project::new(&NIGHTLY.replace("FROM", "2024-01-01"));
+    let project = Project::new(nightly().to_string().replace("FROM", "2024-01-01"));
     let due = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-01-03T12:00:00Z"]);
     assert_eq!(due.code, 0, "{}", due.text());
     let server = Server::new(&project, &[]);
@@ -223,7 +227,7 @@ fn a_server_runs_nights() {
         .as_secs()
         / 86_400;
     let today = datasets::Date(today as i32);
-    let project = Project::new(&NIGHTLY.replace("FROM", &today.to_string()));
+    let project = Project::new(nightly().to_string().replace("FROM", &today.to_string()));
     let server = Server::new(&project, &["--schedule", "p.yaml"]);
     runner_testkit::wait_for("the night", || server.page("/schedule").contains(": done</title>"));
 }

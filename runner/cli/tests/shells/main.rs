@@ -107,7 +107,7 @@ fn candidates_by_place() {
     runner -C .. report nothing>
     ");
     // Of a pipeline with errors, the names that are there.
-    project.write("p.yaml", &PIPELINE.replace("rows:", "rowz:"));
+    project.write("p.yaml", PIPELINE.replace("rows:", "rowz:"));
     assert_eq!(candidates(&project, &["runner", "plan", "p.yaml", "w"]), "words");
     project.write("p.yaml", "stages: [");
     assert_eq!(candidates(&project, &["runner", "plan", "p.yaml", "w"]), "");

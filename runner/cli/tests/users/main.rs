@@ -10,20 +10,24 @@ mod requirements;
 
 use requirements::trial;
 use runner_testkit::{Ended, Project, files, runner};
+use runner_testkit::{PipelineText, pipeline};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-const PIPELINE: &str = "\
-version: 1
-name: shared
-params: { word: one }
-stages:
-  a: { run: 'cat in.txt > ${outputs.x}; echo made', files: [in.txt], outputs: { x: x.txt } }
-  b: \
-{ run: 'cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}', needs: { x: a }, outputs: { x: y.txt } }
-";
+fn desk() -> PipelineText {
+    pipeline("shared")
+        .param("word", "one")
+        .run("a", "cat in.txt > ${outputs.x}; echo made")
+        .set("files", "[in.txt]")
+        .run(
+            "b",
+            "cat ${needs.x} > ${outputs.x}; echo ${params.word} >> ${outputs.x}",
+        )
+        .needs("x", "a")
+        .output("x", "y.txt")
+}
 
 /// The group of the store, and users in it and outside.
 const GROUP: u32 = 61_000;
@@ -48,7 +52,7 @@ fn main() -> ExitCode {
 
 /// A project that everyone can read, with the binary in it.
 fn project() -> Project {
-    let project = Project::new(PIPELINE);
+    let project = Project::new(desk());
     project.write("in.txt", "in\n");
     let open = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     open(&project.path("."), 0o755);

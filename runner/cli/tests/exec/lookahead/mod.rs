@@ -1,6 +1,7 @@
 //! `runner check lookahead`, on programs that look ahead and on ones that don't.
 
 use super::{Project, files};
+use runner_testkit::pipeline;
 
 /// Prices of 60 weekdays from 2024-01-01 on, in two columns.
 fn prices() -> String {
@@ -56,7 +57,7 @@ stages:
 
 fn project() -> Project {
     let project = Project::new(PIPELINE);
-    project.write("prices.csv", &prices());
+    project.write("prices.csv", prices());
     project
 }
 
@@ -197,7 +198,7 @@ fn others(project: &Project, bars: &str) {
         let date: f64 = cells[0].replace('-', "").parse().unwrap();
         levels.extend([date, cells[4].parse().unwrap(), i as f64]);
     }
-    project.write("quotes.json", &format!("[{}]", quotes.join(", ")));
+    project.write("quotes.json", format!("[{}]", quotes.join(", ")));
     let mut header = format!(
         "{{'descr': '<f8', 'fortran_order': False, 'shape': ({}, 3), }}",
         levels.len() / 3
@@ -350,10 +351,12 @@ stages:
 #[test]
 fn what_cannot_be_checked_is_named() {
     let one = |run: &str, output: &str| {
-        let project = Project::new(&format!(
-            "version: 1\nname: one\nstages:\n  one:\n    run: {run}\n    files: [prices.csv]\n    outputs: \
-            {{ t: {output} }}\n"
-        ));
+        let project = Project::new(
+            pipeline("one")
+                .run("one", run)
+                .set("files", "[prices.csv]")
+                .output("t", output),
+        );
         market(&project);
         check(&project, &["--at", "2024-02-09"])
     };
@@ -384,8 +387,9 @@ fn what_cannot_be_checked_is_named() {
 #[test]
 fn sources_that_cannot_be_changed_are_named() {
     let project = Project::new(
-        "version: 1\nname: one\nstages:\n  one: \
-        { run: 'cat weather.txt > ${outputs.t}', files: [weather.txt], outputs: { t: t.txt } }\n",
+        pipeline("one")
+            .run("one", "cat weather.txt > ${outputs.t}")
+            .set("files", "[weather.txt]"),
     );
     project.write("weather.txt", "on 2024-01-01 it rained\nand on 2024-01-02 it did not\n");
     let (code, found, unchecked) = check(&project, &[]);
@@ -511,11 +515,11 @@ stages:
     outputs: { table: table.csv }
 "#,
     );
-    project.write("prices.csv", &prices());
+    project.write("prices.csv", prices());
     let rates: String = (2000..2025)
         .map(|year| format!("{year}-01-31,0.0{}\n", year % 7))
         .collect();
-    project.write("rates.csv", &format!("date,rate\n{rates}"));
+    project.write("rates.csv", format!("date,rate\n{rates}"));
     let ended = project.run(&["check", "lookahead", "p.yaml"]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("rows compared at"), "{}", ended.stdout);
@@ -552,7 +556,7 @@ stages:
 "#
         )
     };
-    let project = Project::new(&pipeline("$1 <= to"));
+    let project = Project::new(pipeline("$1 <= to"));
     market(&project);
     assert_eq!(check(&project, &[]), (0, Vec::new(), Vec::new()));
     let text = project.run(&["check", "lookahead", "p.yaml"]).stdout;
@@ -560,7 +564,7 @@ stages:
         text.contains("by rule: apply: it is fitted on data up to 2024-01-31"),
         "{text}"
     );
-    project.write("p.yaml", &pipeline("$1 <= to || 1"));
+    project.write("p.yaml", pipeline("$1 <= to || 1"));
     let (code, found, _) = check(&project, &[]);
     assert_eq!((code, found), (1, vec!["apply".to_owned()]));
 }
@@ -629,7 +633,7 @@ fn the_stocks_pipelines_pass() {
             "2010-11-15",
         ),
     ] {
-        let project = Project::new(&format!(
+        let project = Project::new(format!(
             r#"
 version: 1
 name: stocks
@@ -678,7 +682,7 @@ stages:
   env: { uses: env/stocks, needs: { bars: bars }, with: { test_fraction: 0.4, episode_length: 20 } }
 "#,
     );
-    project.write("prices.csv", &prices());
+    project.write("prices.csv", prices());
     let ended = project.run(&["check", "lookahead", "p.yaml"]);
     assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
     for line in ["leak ", "env "] {

@@ -3,6 +3,7 @@
 use super::{BIG, Site, document, replace};
 use crate::{Ended, files};
 use cache::{ActionRecord, BlobRef, RecordId, Store, StoredAction, checksummed};
+use runner_testkit::pipeline;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -114,14 +115,14 @@ fn to_evaluate_a_cached_model_no_table_is_fetched() {
 #[test]
 fn lost_and_damaged_memos_do_not_fail_a_run() {
     let site = Site::new(
-        "\
-version: 1
-name: memos
-params: { days: 40 }
-stages:
-  market: { uses: ingest/simulated_market, with: { days: '${params.days}', seed: 7 } }
-  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
-",
+        pipeline("memos")
+            .param("days", 40)
+            .uses("market", "ingest/simulated_market")
+            .with("days", "${params.days}")
+            .with("seed", 7)
+            .uses("iv", "greeks/implied_volatility")
+            .needs("chain", "market.chain")
+            .needs("rates", "market.rates"),
     );
     let first = site.exec("first", &[]);
     assert_eq!(first.log(), "ran market\nran iv", "{}", first.stderr);

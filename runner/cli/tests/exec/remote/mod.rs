@@ -34,7 +34,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(pipeline: &str) -> Self {
+    fn new(pipeline: impl std::fmt::Display) -> Self {
         Self {
             project: Project::new(pipeline),
         }

@@ -2,6 +2,7 @@
 
 use super::{Site, end};
 use crate::{Ended, files, wait_for};
+use runner_testkit::pipeline;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -147,10 +148,8 @@ fn two_homes_share_a_bucket() {
     assert!(!wrong.stderr.contains("another-secret"), "{}", wrong.stderr);
 
     // A program of a stage is not given them either.
-    site.project.write(
-        "p.yaml",
-        "version: 1\nname: env\nstages:\n  env: { run: 'env > ${outputs.x}; env', outputs: { x: x.txt } }\n",
-    );
+    site.project
+        .write("p.yaml", pipeline("env").run("env", "env > ${outputs.x}; env"));
     let env = exec(&site, "first", &["-v"]);
     assert_eq!(env.log(), "ran env", "{}", env.stderr);
     server.kill();
