@@ -7,17 +7,23 @@ use super::state::Env;
 use crate::hedge::HedgeOrder;
 use crate::options::hedge::HedgeInstrument;
 
-/// The hedge's part of the margin requirement of an account with these units of the underlying and futures.
-pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64) -> f64 {
-    let hedge = &market.config.hedge;
-    let held = match hedge.instrument {
-        HedgeInstrument::None => return 0.0,
-        // The risk array has it.
-        _ if market.scenarios.is_some() => return 0.0,
+/// The holding of the instrument, of these units of the underlying and futures.
+fn held(market: &Market, units: f64, futures: f64) -> f64 {
+    match market.config.hedge.instrument {
+        HedgeInstrument::None => 0.0,
         HedgeInstrument::Underlying => units,
         HedgeInstrument::Future => futures,
-    };
-    hedge.terms().margin(held, underlying)
+    }
+}
+
+/// The hedge's part of the margin requirement of an account with these units of the underlying and futures.
+pub(super) fn margin(market: &Market, units: f64, futures: f64, underlying: f64) -> f64 {
+    match held(market, units, futures) {
+        0.0 => 0.0,
+        // The risk array has it.
+        _ if market.scenarios.is_some() => 0.0,
+        held => market.config.hedge.terms().margin(held, underlying),
+    }
 }
 
 /// The cost of closing the units of the underlying and the futures held, at the quotes.
@@ -58,11 +64,10 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut Env<'_>, order: 
 /// change is within the band.
 pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f64) {
     let config = &market.config.hedge;
-    let held = match config.instrument {
-        HedgeInstrument::None => return,
-        HedgeInstrument::Underlying => env.account.units,
-        HedgeInstrument::Future => env.hedge.futures,
-    };
+    if config.is_none() {
+        return;
+    }
+    let held = held(market, env.account.units, env.hedge.futures);
     let exposure = (delta(market, now, env), held);
     let units = config
         .terms()
@@ -74,11 +79,7 @@ pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f
 
 /// Closes the holding of the instrument.
 pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>) {
-    let held = match market.config.hedge.instrument {
-        HedgeInstrument::None => 0.0,
-        HedgeInstrument::Underlying => env.account.units,
-        HedgeInstrument::Future => env.hedge.futures,
-    };
+    let held = held(market, env.account.units, env.hedge.futures);
     if held != 0.0 {
         trade(market, now, env, -held);
     }

@@ -53,10 +53,14 @@ impl Basket {
         &self.legs[..self.n]
     }
 
-    /// The number of lines that the basket needs.
-    pub(super) fn lines(&self) -> usize {
-        let contract = |leg: &&(Instrument, f64)| leg.0 != Instrument::Underlying;
-        self.legs().iter().filter(contract).count()
+    /// The contracts and their quantities: a line each.
+    pub(super) fn contracts(&self) -> impl Iterator<Item = (u32, f64)> {
+        self.legs()
+            .iter()
+            .filter_map(|&(instrument, quantity)| match instrument {
+                Instrument::Contract(id) => Some((id, quantity)),
+                Instrument::Underlying => None,
+            })
     }
 }
 
@@ -146,22 +150,15 @@ impl Market {
         if !self.fills.partial {
             return Ok(basket);
         }
-        let contracts = || {
-            basket
-                .legs()
-                .iter()
-                .filter_map(|&(instrument, quantity)| match instrument {
-                    Instrument::Contract(id) => Some((id, quantity)),
-                    Instrument::Underlying => None,
-                })
-        };
         // The smallest whole trade in the proportions of the legs is of one contract for each of these.
-        let units = contracts().fold(0, |units, (_, quantity)| gcd(units, quantity.abs() as u64));
+        let units = basket
+            .contracts()
+            .fold(0, |units, (_, quantity)| gcd(units, quantity.abs() as u64));
         if units == 0 {
             return Ok(basket);
         }
         let units = units as f64;
-        let most = contracts().fold(units, |most, (id, quantity)| {
+        let most = basket.contracts().fold(units, |most, (id, quantity)| {
             let room = self.fills.most(quantity, now.depths(id));
             most.min((room * units / quantity.abs()).floor())
         });

@@ -48,7 +48,7 @@ impl OpenCost {
             return Self::masked(Reason::NoContract, 0);
         };
         let now = market.tables.at(t);
-        let lines = basket.lines() as u32;
+        let lines = basket.contracts().count() as u32;
         let (mut takes, mut gross, mut marks, mut hedge) = (0.0, 0.0, 0.0, 0.0);
         let mut sides = [0.0; 2];
         let config = &market.config;
@@ -216,7 +216,7 @@ pub(super) fn can_open_strategy(
 
 /// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
 pub(super) fn can_open(market: &Market, now: At<'_>, env: View<'_>, basket: &Basket) -> Result<(), Reason> {
-    Reason::NoRoom.when(env.account.lines as usize + basket.lines() > market.config.lines)?;
+    Reason::NoRoom.when(env.account.lines as usize + basket.contracts().count() > market.config.lines)?;
     affordable(market, now, env, basket)
 }
 
@@ -251,17 +251,10 @@ pub(super) fn affordable(market: &Market, now: At<'_>, env: View<'_>, basket: &B
     let rule = &market.config.margin;
     if let Some(scenarios) = &market.scenarios {
         let mut scan = Scan::new(units + futures, underlying, scenarios);
-        let opened = basket
-            .legs()
-            .iter()
-            .filter_map(|&(instrument, quantity)| match instrument {
-                Instrument::Contract(id) => Some((id, quantity)),
-                Instrument::Underlying => None,
-            });
         let held = lines[..account.lines as usize]
             .iter()
             .map(|line| (line.contract, f64::from(line.quantity)));
-        for (id, quantity) in held.chain(opened) {
+        for (id, quantity) in held.chain(basket.contracts()) {
             let delivered =
                 underlying * market.tables.shares(market.tables.contracts[id as usize].deliverable);
             scan.add(now.risks(id), quantity * market.multiplier, delivered);
