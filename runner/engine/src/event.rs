@@ -4,7 +4,7 @@
 use cache::{ActionKey, BlobRef, Outputs, checksummed};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use stages_core::StageEvent;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,75 +53,14 @@ pub enum Event {
         /// The action key.
         key: ActionKey,
     },
-    /// The progress of a stage.
-    Progress {
+    /// An event that a running stage emits, with the stage's id. A line of JSON has the fields of the
+    /// stage's event, and the id as `stage`.
+    #[serde(skip)]
+    Stage {
         /// The stage.
         stage: String,
-        /// The work done so far, in the stage's own unit.
-        done: u64,
-        /// The total work, if known.
-        total: Option<u64>,
-        /// A description of the current work.
-        message: String,
-    },
-    /// A value of a metric.
-    Metric {
-        /// The stage.
-        stage: String,
-        /// The metric's name, such as `charts/episodic_return`.
-        name: String,
-        /// The step at which the value was recorded.
-        step: u64,
-        /// The metric's value; `null` in JSON if it is not finite.
-        #[serde(with = "finite")]
-        value: f64,
-    },
-    /// The resource usage of a stage.
-    Usage {
-        /// The stage.
-        stage: String,
-        /// CPU time so far, in seconds.
-        cpu_seconds: f64,
-        /// Current resident memory, in bytes.
-        memory: u64,
-    },
-    /// A line of a stage's log.
-    Log {
-        /// The stage.
-        stage: String,
-        /// The line.
-        line: String,
-    },
-    /// The number of a stage's hits in the memo cache.
-    Memo {
-        /// The stage.
-        stage: String,
-        /// The number of sub-computations found.
-        hits: u64,
-        /// The number of sub-computations looked up.
-        total: u64,
-    },
-    /// An external program starts.
-    Isolation {
-        /// The stage.
-        stage: String,
-        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
-        isolation: String,
-        /// True if the program can reach the network.
-        network: bool,
-        /// The program's memory limit in bytes, if it has one and it is enforced.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        memory: Option<u64>,
-    },
-    /// A stage may not be what its key says, or costs much more than usual.
-    Warning {
-        /// The stage.
-        stage: String,
-        /// The warning.
-        message: String,
-        /// A hint on how to resolve it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        hint: Option<String>,
+        /// The stage's event.
+        event: StageEvent,
     },
     /// A stage failed and is retried.
     StageRetried {
@@ -259,45 +198,6 @@ pub struct DecisionEvent {
     pub outputs: Outputs,
 }
 
-impl Event {
-    /// Converts an event emitted by the stage `stage`.
-    pub fn of_stage(stage: &str, event: StageEvent) -> Self {
-        let stage = stage.to_owned();
-        match event {
-            StageEvent::Progress { done, total, message } => Self::Progress {
-                stage,
-                done,
-                total,
-                message,
-            },
-            StageEvent::Metric { name, step, value } => Self::Metric {
-                stage,
-                name,
-                step,
-                value,
-            },
-            StageEvent::Usage { cpu_seconds, memory } => Self::Usage {
-                stage,
-                cpu_seconds,
-                memory,
-            },
-            StageEvent::Log { line } => Self::Log { stage, line },
-            StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },
-            StageEvent::Isolation {
-                isolation,
-                network,
-                memory,
-            } => Self::Isolation {
-                stage,
-                isolation,
-                network,
-                memory,
-            },
-            StageEvent::Warning { message, hint } => Self::Warning { stage, message, hint },
-        }
-    }
-}
-
 /// The final status of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -373,13 +273,17 @@ impl Stamped {
 
     /// Serialises the event to one line of JSON, without the newline: `event` and `time` come first.
     pub fn to_line(&self) -> String {
-        let mut line = Vec::with_capacity(512);
+        let (line, stage) = match &self.event {
+            Event::Stage { stage, event } => {
+                (serde_json::to_string(event), format!(",\"stage\":{}", json!(stage)))
+            }
+            event => (serde_json::to_string(event), String::new()),
+        };
         // Writing to memory cannot fail.
-        let _ = serde_json::to_writer(&mut line, &self.event);
-        let mut line = String::from_utf8(line).unwrap_or_default();
+        let mut line = line.unwrap_or_default();
         // The tag is the first field, and its value is a plain name.
         let end = line.find([',', '}']).unwrap_or(line.len());
-        line.insert_str(end, &format!(",\"time\":\"{}\"", timestamp(self.time)));
+        line.insert_str(end, &format!(",\"time\":\"{}\"{stage}", timestamp(self.time)));
         line
     }
 
@@ -392,7 +296,14 @@ impl Stamped {
         let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
         let time = fields.remove("time")?;
         let time = DateTime::parse_from_rfc3339(time.as_str()?).ok()?.to_utc();
-        let event = serde_json::from_value(Value::Object(fields)).ok()?;
+        let fields = Value::Object(fields);
+        let event = match (fields["stage"].as_str(), StageEvent::deserialize(&fields)) {
+            (Some(stage), Ok(event)) => Event::Stage {
+                stage: stage.to_owned(),
+                event,
+            },
+            _ => serde_json::from_value(fields).ok()?,
+        };
         Some(Self { time, event })
     }
 }
@@ -456,22 +367,6 @@ pub mod stamp {
     }
 }
 
-mod finite {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        if value.is_finite() {
-            serializer.serialize_f64(*value)
-        } else {
-            serializer.serialize_none()
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,17 +393,25 @@ mod tests {
         let line = finished.to_line();
         insta::assert_snapshot!(line, @r#"{"event":"stage_finished","time":"2026-11-20T21:30:45.123Z","stage":"train[seed=1]","key":"0707070707070707070707070707070707070707070707070707070707070707","status":"ran","seconds":1.5,"outputs":{"policy":"0101010101010101010101010101010101010101010101010101010101010101"},"peak_memory":1099511627776}"#);
         assert_eq!(Stamped::from_line(&line), Some(finished));
-        let line = stamped(Event::Metric {
-            stage: "train".into(),
+        let metric = StageEvent::Metric {
             name: "losses/value_loss".into(),
             step: 8,
             value: f64::NAN,
+        };
+        let line = stamped(Event::Stage {
+            stage: "train".into(),
+            event: metric,
         })
         .to_line();
-        assert!(line.ends_with(r#""value":null}"#), "{line}");
-        assert!(
-            matches!(Stamped::from_line(&line).unwrap().event, Event::Metric { value, .. } if value.is_nan())
-        );
+        insta::assert_snapshot!(line, @r#"{"event":"metric","time":"2026-11-20T21:30:45.123Z","stage":"train","name":"losses/value_loss","step":8,"value":null}"#);
+        let Event::Stage {
+            event: StageEvent::Metric { value, .. },
+            ..
+        } = Stamped::from_line(&line).unwrap().event
+        else {
+            panic!("{line}");
+        };
+        assert!(value.is_nan());
         assert_eq!(Stamped::from_line(&line[..line.len() - 3]), None);
     }
 }

@@ -42,4 +42,5 @@ pub use reporter::{Pace, Reporter};
 pub use row::Cell;
 pub use run_pipeline::{Outcome, run_pipeline};
 pub use scheduler::run;
+pub use stages_core::StageEvent;
 pub use summary::Summary;

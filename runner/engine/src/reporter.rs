@@ -1,6 +1,7 @@
 //! Reporters, which display or store events. The engine depends on this trait only.
 
 use crate::event::{Event, Stamped};
+use stages_core::StageEvent;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -33,9 +34,12 @@ impl Pace {
 
     /// Returns true if an event is due.
     pub fn is_due(&mut self, event: &Event) -> bool {
+        let Event::Stage { stage, event } = event else {
+            return true;
+        };
         let key = match event {
-            Event::Progress { stage, .. } => ("progress", stage.clone()),
-            Event::Usage { stage, .. } => ("usage", stage.clone()),
+            StageEvent::Progress { .. } => ("progress", stage.clone()),
+            StageEvent::Usage { .. } => ("usage", stage.clone()),
             _ => return true,
         };
         let now = Instant::now();

@@ -274,6 +274,13 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
+    fn emit_stage(&mut self, i: usize, event: StageEvent) {
+        self.emit(Event::Stage {
+            stage: self.id(i),
+            event,
+        });
+    }
+
     /// Reports the pending events.
     fn flush_events(&mut self) {
         if !self.batch.is_empty() {
@@ -305,10 +312,7 @@ impl Scheduler<'_, '_, '_> {
             Message::Prepared(i, Ok(prepared)) => self.prepared(i, prepared),
             Message::Prepared(i, Err(err)) => self.fail(i, err),
             Message::Asked(i, prepared, hit) => self.asked(i, prepared, hit),
-            Message::Event(i, event) => {
-                let event = Event::of_stage(&self.node(i).id, event);
-                self.emit(event);
-            }
+            Message::Event(i, event) => self.emit_stage(i, event),
             Message::Ended(i, outcome) => self.ended(i, outcome),
         }
     }
@@ -439,11 +443,8 @@ impl Scheduler<'_, '_, '_> {
             cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))
         });
         if let Some(CostWarning { message, hint }) = dear {
-            self.emit(Event::Warning {
-                stage: node.id.clone(),
-                message,
-                hint: Some(hint),
-            });
+            let hint = Some(hint);
+            self.emit_stage(i, StageEvent::Warning { message, hint });
         }
         let events: Arc<dyn EventSink> = Arc::new(Sink {
             node: i,

@@ -1,7 +1,7 @@
 //! Builds a run from its events.
 
 use super::{Metric, ResolvedPipeline, ResolvedStage, Run, Settings, StageRun};
-use runner_engine::{DecisionEvent, Event, RunStatus, StageStatus, Stamped};
+use runner_engine::{DecisionEvent, Event, RunStatus, StageEvent, StageStatus, Stamped};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,28 +119,19 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
                 stage.metrics.clear();
             }
         }
-        Event::Progress { stage, message, .. } => {
-            if let Some(stage) = find(run, stage) {
-                stage.doing = Some(message.clone());
-            }
-        }
-        Event::Metric {
-            stage,
-            name,
-            step,
-            value,
-        } => {
-            if let Some(stage) = find(run, stage) {
-                stage.metrics.entry(name.clone()).or_default().push(Metric {
-                    step: *step,
-                    value: *value,
-                    seconds: elapsed,
-                });
-            }
-        }
-        Event::Memo { stage, hits, total } => {
-            if let Some(stage) = find(run, stage) {
-                stage.memo = Some((*hits, *total));
+        Event::Stage { stage, event } => {
+            let Some(stage) = find(run, stage) else { return };
+            match event {
+                StageEvent::Progress { message, .. } => stage.doing = Some(message.clone()),
+                StageEvent::Metric { name, step, value } => {
+                    stage.metrics.entry(name.clone()).or_default().push(Metric {
+                        step: *step,
+                        value: *value,
+                        seconds: elapsed,
+                    });
+                }
+                StageEvent::Memo { hits, total } => stage.memo = Some((*hits, *total)),
+                _ => {}
             }
         }
         Event::StageFinished {
@@ -172,11 +163,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
             run.status = *status;
             run.seconds = *seconds;
         }
-        Event::Log { .. }
-        | Event::Isolation { .. }
-        | Event::Warning { .. }
-        | Event::Usage { .. }
-        | Event::DeterminismChecked { .. }
+        Event::DeterminismChecked { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}

@@ -3,7 +3,7 @@
 
 use super::follow::Follower;
 use cache::regular_file;
-use runner_engine::{Event, Failure, RunStatus, text};
+use runner_engine::{Event, Failure, RunStatus, StageEvent, text};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,10 @@ impl LogFollower {
         let mut out = String::new();
         for stamped in self.follower.events()? {
             match stamped.event {
-                Event::Log { stage, line } if stage == self.stage => {
+                Event::Stage {
+                    stage,
+                    event: StageEvent::Log { line },
+                } if stage == self.stage => {
                     out.push_str(&line);
                     out.push('\n');
                 }

@@ -2,7 +2,7 @@
 
 use crate::reporter::StageProgress;
 use chrono::{DateTime, Utc};
-use runner_engine::{Event, Failure, RunStatus, Stamped};
+use runner_engine::{Event, Failure, RunStatus, StageEvent, Stamped};
 use runner_history::{Builder, Follower, Run, log_file, resolved_pipeline, tail};
 
 use std::collections::{BTreeMap, VecDeque};
@@ -86,13 +86,15 @@ impl LiveRun {
                     self.say(stage, format!("error: {error}"));
                 }
             }
-            Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
-                if let Some(progress) = self.progress.get_mut(stage) {
-                    progress.take(stamped);
+            Event::Stage { stage, event } => match event {
+                StageEvent::Log { line } => self.say(stage, line.clone()),
+                StageEvent::Warning { message, .. } => self.say(stage, format!("warning: {message}")),
+                event => {
+                    if let Some(progress) = self.progress.get_mut(stage) {
+                        progress.take(event, stamped.time);
+                    }
                 }
-            }
-            Event::Log { stage, line } => self.say(stage, line.clone()),
-            Event::Warning { stage, message, .. } => self.say(stage, format!("warning: {message}")),
+            },
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The events of a running stage. Reporters show and store them; the stage does not depend on reporters.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// An event that a running stage emits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,8 @@ pub enum StageEvent {
         name: String,
         /// The step the value belongs to.
         step: u64,
-        /// The metric's value.
+        /// The metric's value; `null` in JSON if it is not finite.
+        #[serde(deserialize_with = "or_nan")]
         value: f64,
     },
     /// The stage's use of the machine.
@@ -58,8 +59,13 @@ pub enum StageEvent {
         /// The warning, a lowercase fragment.
         message: String,
         /// A hint at the remedy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
+}
+
+fn or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// A receiver of a stage's events.

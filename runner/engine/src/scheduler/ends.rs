@@ -4,8 +4,8 @@ use super::{Scheduler, State};
 use crate::action::Outcome;
 use crate::event::{Event, StageStatus};
 use cache::{ArtifactDigest, Hit};
-use stages_core::StageError;
 use stages_core::error::Cause;
+use stages_core::{StageError, StageEvent};
 use std::collections::BTreeSet;
 
 impl Scheduler<'_, '_, '_> {
@@ -80,11 +80,8 @@ impl Scheduler<'_, '_, '_> {
         self.slots[i].healed = true;
         // Most damage is nobody's concern once it is healed.
         if err.hint.is_some() {
-            self.emit(Event::Warning {
-                stage: self.id(i),
-                message: err.message,
-                hint: err.hint,
-            });
+            let (message, hint) = (err.message, err.hint);
+            self.emit_stage(i, StageEvent::Warning { message, hint });
         }
         let mut producers = BTreeSet::new();
         for need in self.pipeline.nodes[i].needs.values().flatten() {

@@ -5,7 +5,7 @@ use crate::event::{Event, StageStatus};
 use crate::prepare::Prepared;
 use cache::{ActionKey, ArtifactDigest, Hit};
 use runner_pipeline::Work;
-use stages_core::StageError;
+use stages_core::{StageError, StageEvent};
 
 /// The maximum number of concurrent look-ups in the remote store.
 const ASKING: usize = 16;
@@ -118,11 +118,8 @@ impl Scheduler<'_, '_, '_> {
         };
         let Some(line) = why else { return true };
         self.slots[i].to_check = false;
-        let stage = self.id(i);
-        self.emit(Event::Log {
-            stage,
-            line: format!("no determinism check: {line}"),
-        });
+        let line = format!("no determinism check: {line}");
+        self.emit_stage(i, StageEvent::Log { line });
         false
     }
 

@@ -1,7 +1,7 @@
 //! Time limits and signals of programs.
 
 use crate::{Lab, Setup, Test, exec_on_host, program};
-use runner_engine::Event;
+use runner_engine::{Event, StageEvent};
 
 pub(crate) const TESTS: &[Test] = &[
     (
@@ -56,7 +56,7 @@ fn cancelled(command: &str, setup: Setup) -> crate::Ran {
     let control = setup.control.clone();
     let text = program(&format!("echo begun; {command}; echo 1 > ${{outputs.x}}"));
     Lab::with_workers().watch(text, setup, |event| {
-        if matches!(event, Event::Progress { message, .. } if message == "begun") {
+        if matches!(event, Event::Stage { event: StageEvent::Progress { message, .. }, .. } if message == "begun") {
             control.cancel.cancel();
         }
     })

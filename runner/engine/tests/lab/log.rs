@@ -1,13 +1,21 @@
 //! Events and plans as text, without what differs between runs: times, digests and directories.
 
 use cache::{ArtifactDigest, Store};
-use runner_engine::{Event, Planned, Stamped};
+use runner_engine::{Event, Planned, StageEvent, Stamped};
 use std::path::Path;
 
 /// All events of a run, a line each, but for the samples of what a running program does.
 pub(crate) fn log(events: &[Stamped], store: &Store, dir: &Path) -> String {
-    let is_sample =
-        |event: &Event| matches!(event, Event::Usage { .. } | Event::Progress { total: None, .. });
+    let is_sample = |event: &Event| {
+        use StageEvent::{Progress, Usage};
+        matches!(
+            event,
+            Event::Stage {
+                event: Usage { .. } | Progress { total: None, .. },
+                ..
+            }
+        )
+    };
     let kept = events
         .iter()
         .map(|event| &event.event)
@@ -33,25 +41,40 @@ fn line(event: &Event, store: &Store) -> String {
             _ => format!("{stage} starts with {threads} threads: {reason}"),
         },
         Event::StageWaiting { stage, .. } => format!("{stage} waits for another process"),
-        Event::Progress { stage, message, .. } => format!("{stage}: {message}"),
-        Event::Metric {
+        Event::Stage {
             stage,
-            name,
-            step,
-            value,
-        } => format!("{stage}: {name} at {step} is {value}"),
-        Event::Usage { stage, .. } => format!("{stage} uses the machine"),
-        Event::Log { stage, line } => format!("{stage} | {line}"),
-        Event::Memo { stage, hits, total } => format!("{stage}: {hits} of {total} memos"),
-        Event::Isolation {
+            event: StageEvent::Progress { message, .. },
+        } => format!("{stage}: {message}"),
+        Event::Stage {
             stage,
-            isolation,
-            network,
-            ..
+            event: StageEvent::Metric { name, step, value },
+        } => {
+            format!("{stage}: {name} at {step} is {value}")
+        }
+        Event::Stage {
+            stage,
+            event: StageEvent::Usage { .. },
+        } => format!("{stage} uses the machine"),
+        Event::Stage {
+            stage,
+            event: StageEvent::Log { line },
+        } => format!("{stage} | {line}"),
+        Event::Stage {
+            stage,
+            event: StageEvent::Memo { hits, total },
+        } => format!("{stage}: {hits} of {total} memos"),
+        Event::Stage {
+            stage,
+            event: StageEvent::Isolation {
+                isolation, network, ..
+            },
         } => {
             format!("{stage}: isolation {isolation}, network {network}")
         }
-        Event::Warning { stage, message, hint } => {
+        Event::Stage {
+            stage,
+            event: StageEvent::Warning { message, hint },
+        } => {
             format!("{stage}: warning: {message}{}", hinted(hint.as_deref()))
         }
         Event::StageRetried {

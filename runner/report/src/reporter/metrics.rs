@@ -2,7 +2,7 @@
 //! `tensorboard/STAGE/` for `tensorboard --logdir`, with the stage's settings as hyperparameters.
 
 use super::tensorboard;
-use runner_engine::{Event, Reporter, StageStatus, Stamped, text, timestamp};
+use runner_engine::{Event, Reporter, StageEvent, StageStatus, Stamped, text, timestamp};
 use runner_pipeline::{Node, Work};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -95,11 +95,9 @@ impl Reporter for Metrics<'_> {
     fn report(&mut self, stamped: &Stamped) {
         let seconds = stamped.time.timestamp_millis() as f64 / 1e3;
         let (stage, name, step, value) = match &stamped.event {
-            Event::Metric {
+            Event::Stage {
                 stage,
-                name,
-                step,
-                value,
+                event: StageEvent::Metric { name, step, value },
             } => (stage, name, step, value),
             Event::StageFinished { stage, status, .. } => {
                 if let Some(files) = self.stages.get_mut(stage) {
@@ -158,11 +156,13 @@ mod tests {
         let mut say = |seconds: i64, stage: &str, value: f64| {
             metrics.report(&Stamped {
                 time: DateTime::from_timestamp(seconds, 0).unwrap(),
-                event: Event::Metric {
+                event: Event::Stage {
                     stage: stage.to_owned(),
-                    name: "losses/value_loss".to_owned(),
-                    step: 7,
-                    value,
+                    event: StageEvent::Metric {
+                        name: "losses/value_loss".to_owned(),
+                        step: 7,
+                        value,
+                    },
                 },
             });
             metrics.flush();

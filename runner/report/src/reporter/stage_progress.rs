@@ -2,7 +2,7 @@
 //! `runner watch`.
 
 use chrono::{DateTime, Utc};
-use runner_engine::{Event, Stamped, text};
+use runner_engine::{StageEvent, text};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The window over which rates are computed, in seconds.
@@ -43,22 +43,18 @@ impl StageProgress {
     }
 
     /// Applies an event of its stage.
-    pub fn take(&mut self, stamped: &Stamped) {
-        match &stamped.event {
-            Event::Progress {
-                done, total, message, ..
-            } => {
+    pub fn take(&mut self, event: &StageEvent, time: DateTime<Utc>) {
+        match event {
+            StageEvent::Progress { done, total, message } => {
                 self.total = total.filter(|total| *total > 0);
                 self.message.clone_from(message);
-                push(&mut self.done, stamped.time, *done);
+                push(&mut self.done, time, *done);
             }
-            Event::Metric { name, value, .. } => {
+            StageEvent::Metric { name, value, .. } => {
                 self.metrics.insert(name.clone(), *value);
             }
-            Event::Usage {
-                cpu_seconds, memory, ..
-            } => {
-                push(&mut self.cpu, stamped.time, *cpu_seconds);
+            StageEvent::Usage { cpu_seconds, memory } => {
+                push(&mut self.cpu, time, *cpu_seconds);
                 self.memory = Some(*memory);
             }
             _ => {}
@@ -158,16 +154,12 @@ fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
 mod tests {
     use super::*;
 
-    fn at(seconds: i64, event: Event) -> Stamped {
-        Stamped {
-            time: DateTime::from_timestamp(seconds, 0).unwrap(),
-            event,
-        }
+    fn at(seconds: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(seconds, 0).unwrap()
     }
 
     #[test]
     fn rates_are_of_the_last_ten_seconds() {
-        let stage = || "train".to_owned();
         let mut progress = StageProgress::new(DateTime::UNIX_EPOCH);
         assert!(progress.rate().is_none() && progress.left().is_none() && progress.cores().is_none());
         for second in 0..=30 {
@@ -177,23 +169,17 @@ mod tests {
             } else {
                 20 + (second as u64 - 20) * 100
             };
-            progress.take(&at(
-                second,
-                Event::Progress {
-                    stage: stage(),
-                    done,
-                    total: Some(2020),
-                    message: "m".to_owned(),
-                },
-            ));
-            progress.take(&at(
-                second,
-                Event::Usage {
-                    stage: stage(),
-                    cpu_seconds: 1.5 * second as f64,
-                    memory: 3 << 20,
-                },
-            ));
+            let event = StageEvent::Progress {
+                done,
+                total: Some(2020),
+                message: "m".to_owned(),
+            };
+            progress.take(&event, at(second));
+            let event = StageEvent::Usage {
+                cpu_seconds: 1.5 * second as f64,
+                memory: 3 << 20,
+            };
+            progress.take(&event, at(second));
         }
         assert_eq!((progress.rate(), progress.left()), (Some(100.0), Some(10.0)));
         assert_eq!((progress.done(), progress.share()), (1020, Some(1020.0 / 2020.0)));
@@ -202,15 +188,12 @@ mod tests {
             ("losses/value_loss", 0.012345),
             ("losses/policy_loss", -1e-7),
         ] {
-            progress.take(&at(
-                30,
-                Event::Metric {
-                    stage: stage(),
-                    name: name.to_owned(),
-                    step: 1,
-                    value,
-                },
-            ));
+            let event = StageEvent::Metric {
+                name: name.to_owned(),
+                step: 1,
+                value,
+            };
+            progress.take(&event, at(30));
         }
         assert_eq!(
             progress.figures(),

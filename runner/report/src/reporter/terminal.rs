@@ -5,7 +5,7 @@
 use super::StageProgress;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use runner_engine::{Event, Reporter, StageStatus, Stamped, text};
+use runner_engine::{Event, Reporter, StageEvent, StageStatus, Stamped, text};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -125,17 +125,17 @@ impl Terminal {
     }
 
     /// Updates the progress line of a running stage.
-    fn update(&mut self, stage: &str, stamped: &Stamped) {
+    fn update(&mut self, stage: &str, event: &StageEvent, time: DateTime<Utc>) {
         let colour = self.colour;
         // A stage that fetches its sources has not started.
-        if matches!(stamped.event, Event::Progress { .. }) && !self.running.contains_key(stage) {
-            self.add_line(stage, "", None, stamped.time);
+        if matches!(event, StageEvent::Progress { .. }) && !self.running.contains_key(stage) {
+            self.add_line(stage, "", None, time);
         }
         let Some(line) = self.running.get_mut(stage) else {
             return;
         };
         let progress = &mut line.progress;
-        progress.take(stamped);
+        progress.take(event, time);
         let Some(bar) = &line.bar else { return };
         let known = progress.total.is_some();
         if known != line.known {
@@ -260,9 +260,6 @@ impl Reporter for Terminal {
                 expected_seconds,
                 ..
             } => self.started(stage, reason, *expected_seconds, event.time),
-            Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
-                self.update(stage, event);
-            }
             Event::StageWaiting { stage, .. } => {
                 if self.verbosity > Verbosity::Quiet {
                     let rest = format!("{stage}  waiting for another run that computes the same result");
@@ -293,29 +290,29 @@ impl Reporter for Terminal {
                     self.print("same", None, &rest);
                 }
             }
-            Event::Log { stage, line } => {
-                if self.verbosity == Verbosity::Verbose {
+            Event::Stage {
+                stage,
+                event: of_stage,
+            } => match of_stage {
+                StageEvent::Log { line } if self.verbosity == Verbosity::Verbose => {
                     self.print("log", None, &format!("{stage}  {line}"));
                 }
-            }
-            Event::Isolation {
-                stage,
-                isolation,
-                memory,
-                ..
-            } => {
-                if self.verbosity == Verbosity::Verbose {
+                StageEvent::Isolation { isolation, memory, .. } if self.verbosity == Verbosity::Verbose => {
                     let limit = memory.map(|bytes| format!(", memory at most {}", text::size(bytes)));
                     let limit = limit.unwrap_or_default();
                     self.print("isolated", None, &format!("{stage}  {isolation}{limit}"));
                 }
-            }
-            Event::Warning { stage, message, hint } => {
-                self.print("warning", Some("33"), &format!("{stage}  {message}"));
-                if let Some(hint) = hint {
-                    self.print_hint(hint);
+                StageEvent::Warning { message, hint } => {
+                    self.print("warning", Some("33"), &format!("{stage}  {message}"));
+                    if let Some(hint) = hint {
+                        self.print_hint(hint);
+                    }
                 }
-            }
+                StageEvent::Progress { .. } | StageEvent::Metric { .. } | StageEvent::Usage { .. } => {
+                    self.update(stage, of_stage, event.time);
+                }
+                StageEvent::Log { .. } | StageEvent::Isolation { .. } | StageEvent::Memo { .. } => {}
+            },
             Event::StageFinished {
                 stage,
                 status,
@@ -325,10 +322,7 @@ impl Reporter for Terminal {
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
             // The command prints the outcome of its check itself.
-            Event::Memo { .. }
-            | Event::LookaheadChecked { .. }
-            | Event::Decided { .. }
-            | Event::RunFinished { .. } => {}
+            Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::RunFinished { .. } => {}
         }
         self.tick();
     }
@@ -381,13 +375,18 @@ mod tests {
             terminal.report(&at(0, started(stage, expected)));
         }
         for second in 0..=30 {
-            let progress = Event::Progress {
-                stage: "train".to_owned(),
+            let progress = StageEvent::Progress {
                 done: second * 10,
                 total: Some(1000),
                 message: String::new(),
             };
-            terminal.report(&at(second as i64, progress));
+            terminal.report(&at(
+                second as i64,
+                Event::Stage {
+                    stage: "train".to_owned(),
+                    event: progress,
+                },
+            ));
         }
         insta::assert_snapshot!(
             terminal.progress_line(DateTime::from_timestamp(30, 0).unwrap()),

@@ -6,7 +6,7 @@ use crate::web::{Body, Trouble, Web};
 use cache::Store;
 use chrono::{DateTime, Utc};
 use reqwest::Method;
-use runner_engine::{Event, RunStatus, Stamped};
+use runner_engine::{Event, RunStatus, StageEvent, Stamped};
 use runner_history::{Run, figures};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -243,11 +243,9 @@ impl Server for Mlflow {
                         tags,
                     });
                 }
-                Event::Metric {
+                Event::Stage {
                     stage,
-                    name,
-                    step,
-                    value,
+                    event: StageEvent::Metric { name, step, value },
                 } if value.is_finite() => {
                     self.metrics
                         .push(metric(&format!("{stage}/{name}"), *value, *step, event.time));
