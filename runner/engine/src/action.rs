@@ -13,7 +13,6 @@ use stages_core::error::Cause;
 use stages_core::python::installed_packages;
 use stages_core::{EventSink, Source, StageError};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -62,30 +61,28 @@ pub(crate) fn run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSi
 }
 
 fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) -> Result<Hit, StageError> {
-    let &Action {
-        node,
-        prepared,
-        threads,
-        mode,
-        store,
-        executor,
-        options,
-    } = action;
+    let (node, prepared, store, options) = (action.node, action.prepared, action.store, action.options);
     let started = Instant::now();
     let began = SystemTime::now();
+    // The sources with the digests that the key was computed from.
+    let keyed = prepared.sources.iter().zip(&prepared.recipe.sources);
+    let sources = keyed.map(|(source, known)| Source {
+        digest: Some(known.blob),
+        ..source.clone()
+    });
     let job = Job {
         key: prepared.key,
         stage: node.id.clone(),
         home: store.root().to_owned(),
         work: work(node, prepared, options),
         inputs: prepared.recipe.inputs.clone(),
-        sources: keyed_sources(prepared),
-        threads,
-        fresh: mode != Mode::Usual,
-        log: log_path(node, options),
+        sources: sources.collect(),
+        threads: action.threads,
+        fresh: action.mode != Mode::Usual,
+        log: options.logs.join(format!("{}.log", text::file_name(&node.id))),
         upstream: store.upstream().and_then(Upstream::worker_settings),
     };
-    let done = executor.run(&job, events, limits)?;
+    let done = action.executor.run(&job, events, limits)?;
     let memos = done.upstream.memos.clone();
     if let Some(upstream) = store.upstream() {
         upstream.merge_report(done.upstream);
@@ -102,7 +99,7 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
             .hint("run it again: the versions of the packages are part of the key"));
     }
     let seconds = started.elapsed().as_secs_f64();
-    if mode == Mode::Check {
+    if action.mode == Mode::Check {
         return Ok(Hit {
             key: prepared.key,
             outputs: done.outputs,
@@ -116,7 +113,7 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         ("run".to_owned(), json!(options.run)),
         ("stage".to_owned(), json!(node.id)),
         ("started".to_owned(), json!(timestamp(began.into()))),
-        ("threads".to_owned(), json!(threads)),
+        ("threads".to_owned(), json!(action.threads)),
         (
             "host".to_owned(),
             json!(rustix::system::uname().nodename().to_string_lossy()),
@@ -146,22 +143,6 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
     let hit = store.put_action(&record)?;
     store.upload_later(prepared.key, &memos);
     Ok(hit)
-}
-
-/// The sources with the digests that the key was computed from.
-fn keyed_sources(prepared: &Prepared) -> Vec<Source> {
-    let keyed = prepared.sources.iter().zip(&prepared.recipe.sources);
-    keyed
-        .map(|(source, known)| Source {
-            digest: Some(known.blob),
-            ..source.clone()
-        })
-        .collect()
-}
-
-/// The path of the log of a stage that does not complete.
-fn log_path(node: &Node, options: &Options) -> PathBuf {
-    options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
 
 /// The variables by which programs and containers are found.

@@ -185,26 +185,28 @@ impl Recipe {
                 Some(self.version.to_string()),
             );
         }
-        let (before, after) = (leaves(&old.config.value()), leaves(&self.config.value()));
-        let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let mut compare = |name: &dyn Fn(&str) -> String,
+                           values: &dyn Fn(&Self) -> BTreeMap<String, String>| {
+            let (before, after) = (values(old), values(self));
+            let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            for key in keys {
+                add(name(key), before.get(key).cloned(), after.get(key).cloned());
+            }
+        };
         let root = if self.kind == RUN { "" } else { "with." };
-        for path in paths {
-            add(
-                format!("{root}{path}"),
-                before.get(path).cloned(),
-                after.get(path).cloned(),
-            );
+        compare(&|path| format!("{root}{path}"), &|recipe| {
+            leaves(&recipe.config.value())
+        });
+        compare(&|port| format!("needs.{port}"), &|recipe| {
+            let inputs = recipe.inputs.iter();
+            inputs.map(|(port, found)| (port.clone(), digests(found))).collect()
+        });
+        if self.sources.len() != old.sources.len() {
+            compare(&str::to_owned, &|recipe| {
+                BTreeMap::from([("files".to_owned(), format!("{} files", recipe.sources.len()))])
+            });
         }
-        let ports: BTreeSet<&String> = old.inputs.keys().chain(self.inputs.keys()).collect();
-        for port in ports {
-            add(
-                format!("needs.{port}"),
-                digests(&old.inputs, port),
-                digests(&self.inputs, port),
-            );
-        }
-        let count = |recipe: &Self| Some(format!("{} files", recipe.sources.len()));
-        let by_name = |recipe: &Self| -> BTreeMap<String, String> {
+        compare(&|name| format!("file {name}"), &|recipe| {
             let numbered = recipe.sources.iter().enumerate();
             numbered
                 .map(|(i, source)| match source.name.as_str() {
@@ -212,27 +214,10 @@ impl Recipe {
                     name => (name.to_owned(), source.blob.short()),
                 })
                 .collect()
-        };
-        if self.sources.len() != old.sources.len() {
-            add("files".to_owned(), count(old), count(self));
-        }
-        let (before, after) = (by_name(old), by_name(self));
-        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for name in names {
-            add(
-                format!("file {name}"),
-                before.get(name).cloned(),
-                after.get(name).cloned(),
-            );
-        }
-        let by_part = |recipe: &Self| -> BTreeMap<String, String> {
+        });
+        compare(&str::to_owned, &|recipe| {
             recipe.tools.iter().flat_map(ToolDigest::parts).collect()
-        };
-        let (before, after) = (by_part(old), by_part(self));
-        let parts: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        for part in parts {
-            add(part.clone(), before.get(part).cloned(), after.get(part).cloned());
-        }
+        });
         let names =
             |recipe: &Self| -> Vec<String> { recipe.tools.iter().map(|tool| tool.name.clone()).collect() };
         let (mut before, mut after) = (names(old), names(self));
@@ -269,12 +254,11 @@ impl fmt::Display for Difference {
     }
 }
 
-fn digests(inputs: &BTreeMap<String, Vec<ArtifactDigest>>, port: &str) -> Option<String> {
-    let digests = inputs.get(port)?;
-    if digests.is_empty() {
-        return Some("none yet".to_owned());
+fn digests(digests: &[ArtifactDigest]) -> String {
+    match digests {
+        [] => "none yet".to_owned(),
+        digests => digests.iter().map(ArtifactDigest::short).collect::<Vec<_>>().join(", "),
     }
-    Some(digests.iter().map(ArtifactDigest::short).collect::<Vec<_>>().join(", "))
 }
 
 /// The scalars of a configuration, by path; a list of scalars counts as one value.

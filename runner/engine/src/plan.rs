@@ -1,6 +1,7 @@
 //! The plan of a run, computed without running anything.
 
 use crate::cost::{self, CostWarning};
+use crate::executor::inputs;
 use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
 use crate::options::Options;
@@ -11,7 +12,7 @@ use runner_pipeline::{Node, Pipeline, Work};
 use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;
 use stages_core::event::Silent;
-use stages_core::{Given, Input, Share, StageError};
+use stages_core::{Given, Share, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The plan of one stage.
@@ -147,15 +148,12 @@ fn stage(
         Some(_) => None,
         None => explain::nearest(store, &past, &prepared, fields(node, &prepared)),
     };
-    let (prediction, reason) = if hit.is_some() {
+    let (prediction, reason) = if let Some(hit) = &hit {
         let found = store.recorded(prepared.key)?;
         let run = found.as_ref().and_then(|found| found.info.get("run")?.as_str());
         let mut reason =
             run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
-        if hit
-            .as_ref()
-            .is_some_and(|hit| !hit.blobs().all(|blob| store.has_here(blob)))
-        {
+        if !hit.blobs().all(|blob| store.has_here(blob)) {
             reason.push_str(", in the remote");
         }
         (Prediction::Cached, reason)
@@ -163,34 +161,28 @@ fn stage(
         (Prediction::Runs, "forced".to_owned())
     } else {
         let same = past.iter().any(|(_, key)| *key == prepared.key);
-        match (known, &nearest) {
-            (true, _) if same => (Prediction::Runs, "its result is no longer in the store".to_owned()),
-            (true, Some(nearest)) => (Prediction::Runs, against(nearest, last)),
-            (true, None) => (Prediction::Runs, explain::reason(store, last, &prepared)),
-            (false, _) if same => (Prediction::Depends, waits(&unknown)),
-            (false, Some(nearest)) => (
-                Prediction::Runs,
-                format!("{}; {}", against(nearest, last), waits(&unknown)),
-            ),
-            (false, None) => (
-                Prediction::Runs,
-                format!("{}; {}", explain::reason(store, last, &prepared), waits(&unknown)),
-            ),
+        let why = || match &nearest {
+            Some(nearest) => against(nearest, last),
+            None => explain::reason(store, last, &prepared),
+        };
+        match known {
+            true if same => (Prediction::Runs, "its result is no longer in the store".to_owned()),
+            true => (Prediction::Runs, why()),
+            false if same => (Prediction::Depends, waits(&unknown)),
+            false => (Prediction::Runs, format!("{}; {}", why(), waits(&unknown))),
         }
     };
     let share = match (&hit, &node.work) {
         (None, Work::Kind { .. }) if known && !forced => cached_share(node, &prepared, store)?,
         _ => None,
     };
-    let took = match &hit {
-        Some(hit) => Some(hit.seconds),
-        None => record.as_ref().map(|record| record.seconds),
-    };
+    let recorded = record.as_ref().map(|record| record.seconds);
+    let took = hit.as_ref().map(|hit| hit.seconds).or(recorded);
     let left = left_of(share.as_ref());
     let work = left * old.as_ref().and_then(|old| cost::work_ratio(node, old)).unwrap_or(1.0);
     let warning = match hit {
         Some(_) => None,
-        None => cost::warning(node, old.as_ref(), record.as_ref().map(|record| record.seconds), left),
+        None => cost::warning(node, old.as_ref(), recorded, left),
     };
     let runs = prediction != Prediction::Cached;
     let needs: BTreeSet<usize> = node.needs.values().flatten().map(|need| need.node).collect();
@@ -249,7 +241,7 @@ pub(crate) fn cached_share(
     let Work::Kind { kind, config } = &node.work else {
         return Ok(None);
     };
-    match inputs_of(prepared, store) {
+    match inputs(&prepared.recipe.inputs, store) {
         // The producer would rerun first; the cached share of this stage is unknown until then.
         Err(err) if err.cause == Cause::DamagedInput => Ok(None),
         inputs => kind.cached_share(
@@ -286,26 +278,6 @@ fn waits(unknown: &BTreeSet<&str>) -> String {
         }
         few => format!("waits for {}", few.join(", ")),
     }
-}
-
-fn inputs_of(prepared: &Prepared, store: &Store) -> Result<BTreeMap<String, Vec<Input>>, StageError> {
-    let load = |digest: &ArtifactDigest| -> Result<Input, StageError> {
-        Ok(Input {
-            digest: *digest,
-            artifact: store.artifact(*digest)?,
-        })
-    };
-    prepared
-        .recipe
-        .inputs
-        .iter()
-        .map(|(port, digests)| {
-            Ok((
-                port.clone(),
-                digests.iter().map(load).collect::<Result<_, StageError>>()?,
-            ))
-        })
-        .collect()
 }
 
 /// The number of fields in a key: kind and version, the whole configuration, inputs and files.

@@ -99,15 +99,6 @@ fn digests(store: &Store, sources: &[Source], reread: bool) -> Result<Vec<Source
     sources.iter().map(|source| digest(store, source, reread)).collect()
 }
 
-fn tool_digest(store: &Store, tool: &Tool, reread: bool) -> Result<ToolDigest, StageError> {
-    Ok(ToolDigest {
-        name: tool.name.clone(),
-        version: tool.version.clone(),
-        system_packages: tool.system_packages,
-        files: digests(store, &tool.sources, reread)?,
-    })
-}
-
 fn command_config(command: &Command) -> Config {
     let mut config = command.key_config();
     if let Some(python) = config.get_mut("python") {
@@ -153,16 +144,21 @@ pub(crate) fn prepare_with(
         Work::Kind { .. } => Vec::new(),
         Work::Command(command) => command.tools.clone(),
     };
+    let tool_digest = |tool: &Tool| -> Result<ToolDigest, StageError> {
+        Ok(ToolDigest {
+            name: tool.name.clone(),
+            version: tool.version.clone(),
+            system_packages: tool.system_packages,
+            files: digests(store, &tool.sources, reread)?,
+        })
+    };
     let recipe = Recipe {
         kind: kind.to_owned(),
         version,
         config,
         inputs,
         sources: digests(store, &sources, reread)?,
-        tools: tools
-            .iter()
-            .map(|tool| tool_digest(store, tool, reread))
-            .collect::<Result<_, _>>()?,
+        tools: tools.iter().map(tool_digest).collect::<Result<_, _>>()?,
     };
     Ok(Prepared {
         key: recipe.key(),
@@ -211,7 +207,7 @@ mod tests {
         command.types = [("x".to_owned(), PortType::Features)].into();
         expected["types"] = json!({ "x": "features v1" });
         assert_eq!(command_config(&command), Config::from(&expected));
-        (command.isolation, command.log_limit) = (Some(Isolation::Required), 1);
+        (command.isolation, command.log_limit) = (Some(Isolation::Required), Some(1));
         assert_eq!(
             command_config(&command),
             Config::from(&expected),

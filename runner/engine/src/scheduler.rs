@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
+use threads::in_thread;
 
 /// The interval of the checks for cancellation, and for the locks of actions held by other processes.
 const TICK: Duration = Duration::from_millis(100);
@@ -342,7 +343,9 @@ impl Scheduler<'_, '_, '_> {
             sender: self.sender.clone(),
         };
         if reads_files(node) {
-            self.in_thread(
+            in_thread(
+                self.scope,
+                &self.sender,
                 move || Message::Prepared(i, prepare(node, inputs, store, reread, &events)),
                 move |err| Message::Prepared(i, Err(err)),
             );
@@ -454,7 +457,7 @@ impl Scheduler<'_, '_, '_> {
             timeout: node.timeout,
             ..self.limits.clone()
         };
-        let of_thread = prepared.clone();
+        let running = prepared.clone();
         // A stage forced by name is computed from scratch; one that repairs another stage's input may use
         // memos and checkpoints.
         let mode = if self.slots[i].check.is_some() {
@@ -471,7 +474,7 @@ impl Scheduler<'_, '_, '_> {
         let work = move || {
             let action = Action {
                 node,
-                prepared: &of_thread,
+                prepared: &running,
                 threads: share.threads,
                 mode,
                 store,
@@ -480,7 +483,9 @@ impl Scheduler<'_, '_, '_> {
             };
             Message::Ended(i, action::run(&action, &limits, &events))
         };
-        self.in_thread(work, move |err| Message::Ended(i, Outcome::Failed(err)));
+        in_thread(self.scope, &self.sender, work, move |err| {
+            Message::Ended(i, Outcome::Failed(err))
+        });
     }
 
     /// The reason why a stage is not cached, for people.

@@ -47,7 +47,7 @@ pub use stage::command::{Command, Isolation, LOG_LIMIT, PythonCall, Shell, Tool}
 pub use stage::earlier::{Earlier, EarlierRef, FindEarlier, FindTried, NotFound, RunRef};
 pub use stage::interpolate::command_text;
 pub use stage::reference::{Select, parse_reference, same as same_value};
-pub use stage::shims::{is_shim, program_behind};
+pub use stage::shims::{find_program, is_shim, program_behind};
 pub use task_graph::TaskGraph;
 pub use text::error::{PipelineError, PipelineErrors};
 pub use text::place::Place;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A pipeline, ready to be planned and run.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Pipeline {
     /// The pipeline's name.
     pub name: String,

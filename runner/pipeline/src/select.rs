@@ -3,7 +3,7 @@
 use crate::model::{Node, Pipeline};
 use crate::stage::parse_reference;
 use crate::text::{PipelineError, Spot, Texts, list, suggest};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is
 /// empty. [`named`] defines what a name selects.
@@ -39,9 +39,9 @@ pub fn named(pipeline: &Pipeline, name: &str) -> Result<Vec<usize>, PipelineErro
         Ok(parsed) => parsed,
         Err(message) => return fail(message, "write STAGE, `STAGE[AXIS=VALUE]` or `STAGE[*]`".to_owned()),
     };
-    let of_stage: Vec<(usize, &Node)> = nodes().filter(|(_, node)| node.stage == stage).collect();
+    let points: Vec<(usize, &Node)> = nodes().filter(|(_, node)| node.stage == stage).collect();
     let missing = format!("the pipeline `{}` has no stage `{name}`", pipeline.name);
-    let Some((_, first)) = of_stage.first() else {
+    let Some((_, first)) = points.first() else {
         let mut stages: Vec<&str> = Vec::new();
         for node in &pipeline.nodes {
             if !stages.contains(&node.stage.as_str()) {
@@ -64,21 +64,19 @@ pub fn named(pipeline: &Pipeline, name: &str) -> Result<Vec<usize>, PipelineErro
             suggest(axis, "axes", axes),
         );
     }
-    let found: Vec<usize> = of_stage
+    let found: Vec<usize> = points
         .iter()
         .filter(|(_, node)| select.has(&node.point))
         .map(|(index, _)| *index)
         .collect();
     if found.is_empty() {
-        let points = of_stage.iter().map(|(_, node)| node.id.as_str());
-        return fail(missing, format!("its points are {}", list(points)));
+        let ids = points.iter().map(|(_, node)| node.id.as_str());
+        return fail(missing, format!("its points are {}", list(ids)));
     }
     Ok(found)
 }
 
 /// Creates the error for a command-line argument; `what` is the argument's name.
 fn argument(what: &str, text: &str, message: String, hint: String) -> PipelineError {
-    let mut texts = Texts::default();
-    let index = texts.push(PathBuf::from(what), text.to_owned());
-    texts.error(Spot::whole(index, text), message, hint)
+    Texts::of(Path::new(what), text.to_owned()).error(Spot::whole(0, text), message, hint)
 }

@@ -78,9 +78,6 @@ fn operation(code: u32, if_true: u8, if_false: u8, k: u32) -> libc::sock_filter 
 }
 
 /// Receives a call that waits for its answer; `None` if the call was withdrawn.
-///
-/// # Errors
-/// If the family is gone.
 pub(super) fn next(listener: &OwnedFd) -> Result<Option<libc::seccomp_notif>, Errno> {
     let mut request = libc::seccomp_notif {
         id: 0,

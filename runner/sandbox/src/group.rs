@@ -17,9 +17,6 @@ pub(super) const PROCESSES: u64 = 16 << 10;
 const REMEDY: &str = "`systemd-run --user --scope runner …` starts it in one";
 
 /// The nearest ancestor of this process's group in which groups with limits can be created.
-///
-/// # Errors
-/// The reason why there is no such group.
 pub(super) fn parent() -> Result<PathBuf, String> {
     let mounts =
         fs::read_to_string("/proc/self/mountinfo").map_err(|err| format!("cannot read mounts: {err}"))?;
@@ -78,9 +75,6 @@ pub(super) struct Group {
 
 impl Group {
     /// Creates a control group for this process below `parent`.
-    ///
-    /// # Errors
-    /// If the system refuses to create the group.
     pub(crate) fn new(parent: &Path) -> Result<Self, String> {
         let path = parent.join(format!("runner-{}", std::process::id()));
         let failed = |err: io::Error| format!("create the control group `{}`: {err}", path.display());
@@ -104,9 +98,6 @@ impl Group {
     }
 
     /// Prepares the group for a program with the memory limit `memory`, in bytes.
-    ///
-    /// # Errors
-    /// If the system refuses a setting.
     pub(crate) fn begin(&mut self, memory: Option<u64>) -> Result<(), String> {
         if self.limit != memory {
             self.set(

@@ -19,7 +19,7 @@ pub(super) fn start(
     group: Option<BorrowedFd<'_>>,
     log: OwnedFd,
 ) -> Result<Family, String> {
-    let own = Own::of(spec).map_err(|err| err.to_string())?;
+    let own = Own::of(spec)?;
     let (link, theirs) = Link::new(&spec.program)?;
     let forked = process::fork_into(libc::CLONE_NEWPID | libc::CLONE_NEWIPC, group);
     match forked.map_err(|err| format!("fork: {err}"))? {
@@ -44,7 +44,7 @@ fn init(spec: &Spec, namespaces: &Namespaces, own: &Own, log: OwnedFd, link: Own
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     let ready = namespaces.copy_tree().and_then(|()| tree::complete(own));
     let ready = ready.and_then(|()| privileges::drop_all());
-    let said = match ready.map_err(|err| err.to_string()).and_then(|()| {
+    let said = match ready.and_then(|()| {
         // The program must not read this process's memory.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         process::forward_terminate();

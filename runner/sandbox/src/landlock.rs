@@ -35,9 +35,6 @@ const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 const NETWORK: u32 = 4;
 
 /// The system's version of Landlock.
-///
-/// # Errors
-/// The reason why Landlock is unavailable.
 pub(super) fn version() -> Result<u32, String> {
     /// `LANDLOCK_CREATE_RULESET_VERSION`.
     const VERSION: u32 = 1;
@@ -82,9 +79,6 @@ struct Beneath {
 }
 
 /// The rules of a program, ready to be applied by [`restrict`].
-///
-/// # Errors
-/// The step that the system refused, and its error.
 pub(super) fn rules(spec: &Spec) -> Result<OwnedFd, String> {
     let version = version()?;
     let all = all(version);

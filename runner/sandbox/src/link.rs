@@ -110,7 +110,8 @@ fn is_readable(descriptor: &OwnedFd) -> bool {
     !ready(&descriptor.as_fd(), PollFlags::IN).is_empty()
 }
 
-fn ready(descriptor: &BorrowedFd<'_>, wanted: PollFlags) -> PollFlags {
+/// The events of a descriptor that have happened.
+pub(super) fn ready(descriptor: &BorrowedFd<'_>, wanted: PollFlags) -> PollFlags {
     let mut events = [PollFd::new(descriptor, wanted)];
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut events, Some(&none)) {

@@ -1,7 +1,7 @@
 //! The namespaces that a supervisor prepares.
 
 use super::protocol::Surroundings;
-use super::refused::Refused;
+use super::refused::refused;
 use super::{privileges, tree};
 use rustix::io::Errno;
 use rustix::mount::MountPropagationFlags;
@@ -25,27 +25,24 @@ impl Namespaces {
     /// name, one for mounts with the host's files, and (unless programs use the network) an empty network
     /// namespace. Prepares the tree of `surroundings` on the directory `place`. Programs started from here on
     /// gain no privileges by executing a file.
-    ///
-    /// # Errors
-    /// If the system refuses one of the steps.
-    pub(crate) fn enter(surroundings: &Surroundings, place: &Path) -> Result<Self, Refused> {
+    pub(crate) fn enter(surroundings: &Surroundings, place: &Path) -> Result<Self, String> {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWUTS | UnshareFlags::NEWNS;
         flags.set(UnshareFlags::NEWNET, !surroundings.network);
-        unshare(flags).map_err(Refused::at("create namespaces"))?;
+        unshare(flags).map_err(refused("create namespaces"))?;
         let map =
-            |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
+            |file: &str, text: String| fs::write(file, text).map_err(refused(format!("write `{file}`")));
         // An unprivileged process must first give up changing groups.
         map("/proc/self/setgroups", "deny".to_owned())?;
         map("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
         map("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))?;
-        rustix::system::sethostname(b"stage").map_err(Refused::at("set the host's name"))?;
+        rustix::system::sethostname(b"stage").map_err(refused("set the host's name"))?;
         privileges::forgo()?;
         // Later mounts of the host propagate here, but mounts made here do not propagate back.
         rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .map_err(Refused::at("separate the mounts"))?;
+            .map_err(refused("separate the mounts"))?;
         let host = mounts()?;
-        unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))?;
+        unshare(UnshareFlags::NEWNS).map_err(refused("create a mount namespace"))?;
         let tree = mounts()?;
         tree::prepare(surroundings, place)?;
         enter_mounts(&host)?;
@@ -53,22 +50,22 @@ impl Namespaces {
     }
 
     /// Moves this process to a mount namespace with a copy of the prepared tree.
-    pub(crate) fn copy_tree(&self) -> Result<(), Refused> {
+    pub(crate) fn copy_tree(&self) -> Result<(), String> {
         enter_mounts(&self.tree)?;
-        unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))
+        unshare(UnshareFlags::NEWNS).map_err(refused("create a mount namespace"))
     }
 }
 
 /// The mount namespace of this process.
-fn mounts() -> Result<OwnedFd, Refused> {
+fn mounts() -> Result<OwnedFd, String> {
     const FILE: &str = "/proc/self/ns/mnt";
-    let opened = fs::File::open(FILE).map_err(Refused::io(format!("open `{FILE}`")));
+    let opened = fs::File::open(FILE).map_err(refused(format!("open `{FILE}`")));
     opened.map(OwnedFd::from)
 }
 
-fn enter_mounts(namespace: &OwnedFd) -> Result<(), Refused> {
+fn enter_mounts(namespace: &OwnedFd) -> Result<(), String> {
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))
-        .map_err(Refused::at("enter a mount namespace"))
+        .map_err(refused("enter a mount namespace"))
 }
 
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {

@@ -23,16 +23,13 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Prepares the surroundings of a program.
-    ///
-    /// # Errors
-    /// The step that the system refused, and its error.
     #[cfg(target_os = "linux")]
     pub(crate) fn new(spec: &Spec) -> Result<Self, String> {
         let wanted = &spec.surroundings;
         // The group's files belong to this user, not to the user of the namespaces.
         let group = wanted.group.as_deref().map(Group::new).transpose()?;
         let namespaces = if wanted.isolated == Isolated::Namespaces {
-            Some(Namespaces::enter(wanted, &spec.stage).map_err(|err| err.to_string())?)
+            Some(Namespaces::enter(wanted, &spec.stage)?)
         } else {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
                 .map_err(|err| format!("become a child subreaper: {err}"))?;

@@ -12,6 +12,15 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Probed {
+    /// A system that supports nothing, for this reason.
+    pub fn refused(reason: &str) -> Self {
+        Self {
+            namespaces: Err(reason.to_owned()),
+            landlock: Err(reason.to_owned()),
+            limits: Err(reason.to_owned()),
+        }
+    }
+
     /// The strongest isolation available to programs without a container.
     pub fn strongest(&self) -> Isolated {
         match (&self.namespaces, &self.landlock) {
@@ -48,11 +57,7 @@ pub fn probe() -> Probed {
         let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
         Ok(Probed::with(&started, dir.path()))
     };
-    tried().unwrap_or_else(|reason| Probed {
-        namespaces: Err(reason.clone()),
-        landlock: Err(reason.clone()),
-        limits: Err(reason),
-    })
+    tried().unwrap_or_else(|reason| Probed::refused(&reason))
 }
 
 impl Probed {

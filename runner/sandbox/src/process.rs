@@ -56,8 +56,6 @@ pub(super) struct Executable {
 }
 
 impl Executable {
-    /// # Errors
-    /// If one of the texts contains a null character.
     pub(crate) fn new(
         program: &Path,
         arguments: &[String],
@@ -100,9 +98,6 @@ impl Executable {
 
 /// Starts a child by `fork` that runs `child`, which replaces the child process by a program or else returns
 /// the reason why it could not. This process waits until one of them has happened.
-///
-/// # Errors
-/// If no child can be started, or with the child's reason.
 #[cfg(target_os = "linux")]
 pub(super) fn spawn(child: &mut dyn FnMut() -> String) -> Result<Pid, String> {
     /// The size of the child's stack in units of 16 bytes.

@@ -10,10 +10,9 @@
 //! | `/proc` | the processes of the sandbox | |
 
 use super::protocol::{Spec, Surroundings};
-use super::refused::Refused;
+use super::refused::refused;
 use super::system::{add_flags_of_detached, add_mount_flags};
 use super::visible::SYSTEM;
-use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use std::collections::BTreeSet;
 use std::ffi::CString;
@@ -32,11 +31,11 @@ const HARMLESS: u64 = 2 | 4;
 
 /// Mounts the tree of these surroundings on the directory `place`, as far as the tree is the same for all
 /// programs, and makes it the root of this process and of this process's mount namespace.
-pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), Refused> {
+pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), String> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(Refused::at("make the mounts private"))?;
+        .map_err(refused("make the mounts private"))?;
     tmpfs(place, c"mode=755")?;
-    rustix::process::chdir(place).map_err(Refused::at("enter the new root"))?;
+    rustix::process::chdir(place).map_err(refused("enter the new root"))?;
     for path in SYSTEM.map(Path::new) {
         show(path)?;
     }
@@ -59,10 +58,10 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
     for path in shown(surroundings).filter(|path| !is_below_own(path)) {
         show(path)?;
     }
-    add_mount_flags(c".", READ_ONLY | HARMLESS, false).map_err(Refused::at("make the root read-only"))?;
-    rustix::process::pivot_root(".", ".").map_err(Refused::at("change the root"))?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(Refused::at("unmount the old root"))?;
-    rustix::process::chdir("/").map_err(Refused::at("enter the root"))
+    add_mount_flags(c".", READ_ONLY | HARMLESS, false).map_err(refused("make the root read-only"))?;
+    rustix::process::pivot_root(".", ".").map_err(refused("change the root"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(refused("unmount the old root"))?;
+    rustix::process::chdir("/").map_err(refused("enter the root"))
 }
 
 /// The mounts of a single program, for [`complete`]; they are not attached yet.
@@ -82,7 +81,7 @@ enum Shown {
 
 impl Own {
     /// Creates the mounts of the program of `spec`.
-    pub(crate) fn of(spec: &Spec) -> Result<Self, Refused> {
+    pub(crate) fn of(spec: &Spec) -> Result<Self, String> {
         let mut own = Self {
             stage: detached(&spec.stage, false, HARMLESS)?,
             visible: Vec::new(),
@@ -91,10 +90,10 @@ impl Own {
             let what = || format!("show `{}`", path.display());
             let meta = match fs::symlink_metadata(path) {
                 Err(err) if err.kind() == ErrorKind::NotFound => continue,
-                meta => meta.map_err(Refused::io(what()))?,
+                meta => meta.map_err(refused(what()))?,
             };
             let shown = if meta.is_symlink() {
-                Shown::Link(fs::read_link(path).map_err(Refused::io(what()))?)
+                Shown::Link(fs::read_link(path).map_err(refused(what()))?)
             } else {
                 let mount = detached(path, true, HARMLESS | READ_ONLY)?;
                 if meta.is_dir() {
@@ -110,23 +109,23 @@ impl Own {
 }
 
 /// Creates a detached mount of a file or directory; with everything mounted below it if `recursive`.
-fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, Refused> {
+fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, String> {
     let what = || format!("mount `{}`", path.display());
     let mut how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     how.set(OpenTreeFlags::AT_RECURSIVE, recursive);
-    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, how).map_err(Refused::at(what()))?;
-    add_flags_of_detached(mount.as_fd(), flags, recursive).map_err(Refused::at(what()))?;
+    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, how).map_err(refused(what()))?;
+    add_flags_of_detached(mount.as_fd(), flags, recursive).map_err(refused(what()))?;
     Ok(mount)
 }
 
-fn attach(mount: &OwnedFd, path: &Path) -> Result<(), Refused> {
+fn attach(mount: &OwnedFd, path: &Path) -> Result<(), String> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     rustix::mount::move_mount(mount, "", rustix::fs::CWD, path, flags)
-        .map_err(Refused::at(format!("mount `{}`", path.display())))
+        .map_err(refused(format!("mount `{}`", path.display())))
 }
 
 /// Mounts the directories of a program's own in a copy of the prepared tree.
-pub(super) fn complete(own: &Own) -> Result<(), Refused> {
+pub(super) fn complete(own: &Own) -> Result<(), String> {
     attach(&own.stage, Path::new("/stage"))?;
     for path in ["/stage/needs", "/stage/tools"].map(Path::new) {
         if path.is_dir() {
@@ -137,7 +136,7 @@ pub(super) fn complete(own: &Own) -> Result<(), Refused> {
     tmpfs(Path::new("/dev/shm"), c"mode=1777")?;
     for (path, shown) in &own.visible {
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(Refused::io(format!("show `{}`", path.display())))?;
+            fs::create_dir_all(parent).map_err(refused(format!("show `{}`", path.display())))?;
         }
         match shown {
             Shown::Link(target) => make_link(target, path)?,
@@ -181,18 +180,18 @@ fn inside(path: &Path) -> PathBuf {
 
 /// Shows a file or directory of the host at its own path, read-only; a link is shown as a link. Does nothing
 /// if the path does not exist.
-fn show(path: &Path) -> Result<(), Refused> {
+fn show(path: &Path) -> Result<(), String> {
     let to = inside(path);
     let what = || format!("show `{}`", path.display());
     let meta = match fs::symlink_metadata(path) {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(()),
-        meta => meta.map_err(Refused::io(what()))?,
+        meta => meta.map_err(refused(what()))?,
     };
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(Refused::io(what()))?;
+        fs::create_dir_all(parent).map_err(refused(what()))?;
     }
     if meta.is_symlink() {
-        let target = fs::read_link(path).map_err(Refused::io(what()))?;
+        let target = fs::read_link(path).map_err(refused(what()))?;
         return make_link(&target, &to);
     }
     if meta.is_dir() {
@@ -203,50 +202,46 @@ fn show(path: &Path) -> Result<(), Refused> {
     bind(path, &to, HARMLESS | READ_ONLY)
 }
 
-fn make_link(target: &Path, path: &Path) -> Result<(), Refused> {
+fn make_link(target: &Path, path: &Path) -> Result<(), String> {
     match symlink(target, path) {
         Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(Refused::io(format!("show `{}`", path.display()))),
+        made => made.map_err(refused(format!("show `{}`", path.display()))),
     }
 }
 
-fn make_dir(path: &Path) -> Result<(), Refused> {
+fn make_dir(path: &Path) -> Result<(), String> {
     match fs::create_dir(path) {
         Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(Refused::io(format!("create `/{}`", path.display()))),
+        made => made.map_err(refused(format!("create `/{}`", path.display()))),
     }
 }
 
-fn make_file(path: &Path) -> Result<(), Refused> {
+fn make_file(path: &Path) -> Result<(), String> {
     let made = fs::File::create(path).map(|_| ());
-    made.map_err(Refused::io(format!("create `/{}`", path.display())))
+    made.map_err(refused(format!("create `/{}`", path.display())))
 }
 
 /// Binds a file or directory, with everything mounted below it, and adds flags to all of these mounts.
-fn bind(from: &Path, to: &Path, flags: u64) -> Result<(), Refused> {
+fn bind(from: &Path, to: &Path, flags: u64) -> Result<(), String> {
     let what = || format!("mount `{}`", from.display());
-    rustix::mount::mount_bind_recursive(from, to).map_err(Refused::at(what()))?;
-    let to = CString::new(to.as_os_str().as_bytes()).map_err(|_| Refused {
-        step: what(),
-        error: Errno::INVAL,
-    })?;
-    add_mount_flags(&to, flags, true).map_err(Refused::at(format!("set the flags of `{}`", from.display())))
+    rustix::mount::mount_bind_recursive(from, to).map_err(refused(what()))?;
+    let to = CString::new(to.as_os_str().as_bytes()).map_err(refused(what()))?;
+    add_mount_flags(&to, flags, true).map_err(refused(format!("set the flags of `{}`", from.display())))
 }
 
-fn tmpfs(path: &Path, options: &std::ffi::CStr) -> Result<(), Refused> {
+fn tmpfs(path: &Path, options: &std::ffi::CStr) -> Result<(), String> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     rustix::mount::mount("tmpfs", path, "tmpfs", flags, options)
-        .map_err(Refused::at(format!("mount a tmpfs on `{}`", path.display())))
+        .map_err(refused(format!("mount a tmpfs on `{}`", path.display())))
 }
 
-fn devices() -> Result<(), Refused> {
+fn devices() -> Result<(), String> {
     make_dir(Path::new("dev"))?;
     for name in DEVICES {
         let (from, to) = (Path::new("/dev").join(name), Path::new("dev").join(name));
         if from.exists() {
             make_file(&to)?;
-            rustix::mount::mount_bind(&from, &to)
-                .map_err(Refused::at(format!("mount `{}`", from.display())))?;
+            rustix::mount::mount_bind(&from, &to).map_err(refused(format!("mount `{}`", from.display())))?;
         }
     }
     for (name, target) in [
@@ -255,13 +250,13 @@ fn devices() -> Result<(), Refused> {
         ("stdout", "/proc/self/fd/1"),
         ("stderr", "/proc/self/fd/2"),
     ] {
-        symlink(target, Path::new("dev").join(name)).map_err(Refused::io(format!("create `/dev/{name}`")))?;
+        symlink(target, Path::new("dev").join(name)).map_err(refused(format!("create `/dev/{name}`")))?;
     }
     make_dir(Path::new("dev/shm"))
 }
 
 /// Mounts the processes of this PID namespace, unless the system refuses that.
-fn processes() -> Result<(), Refused> {
+fn processes() -> Result<(), String> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok()
         && rustix::process::geteuid().is_root()

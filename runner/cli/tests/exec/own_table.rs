@@ -267,7 +267,7 @@ fn a_program_writes_a_table() {
     let error = failed.error("rows");
     assert!(
         error.starts_with(
-            "the output `rows` is no data set of the type `table`: `out.csv`, row 14, column \
+            "the output `rows` is not a data set of the type `table`: `out.csv`, row 14, column \
             `close`: `high` is not a number"
         ),
         "{error}"

@@ -120,7 +120,7 @@ fn forwards_of_ones_own_are_taken() {
     let refused = project.exec(&[]);
     assert_eq!(
         refused.error("chain"),
-        "the output `chain` is no data set of the type `option_chain`: `out.csv`, row 4, column `bid`: the \
+        "the output `chain` is not a data set of the type `option_chain`: `out.csv`, row 4, column `bid`: the \
         bid 2.5 is above the ask 1.6"
     );
 }

@@ -153,7 +153,7 @@ fn what_does_not_fit_is_refused_and_not_cached() {
         project.write("factors.csv", &text);
         let refused = project.exec(&["factors"]);
         let error = refused.error("factors");
-        let wanted = format!("the output `factors` is no data set of the type `features`: {wanted}");
+        let wanted = format!("the output `factors` is not a data set of the type `features`: {wanted}");
         assert!(refused.code == 1 && error.starts_with(&wanted), "{error}\n{wanted}");
         let again = project.exec(&["factors"]);
         assert_eq!(again.stages("failed"), ["factors"], "{}", again.text());

@@ -204,7 +204,7 @@ impl Run<'_> {
         if status.success() {
             return Ok(());
         }
-        let of_container =
+        let container_reason =
             |code| container::reason(code, self.command.shell).filter(|_| self.command.container.is_some());
         let reported = self
             .command
@@ -219,7 +219,7 @@ impl Run<'_> {
             None => "the command".to_owned(),
         };
         let what = format!("{program} {}", describe(status));
-        let error = match status.code().and_then(of_container) {
+        let error = match status.code().and_then(container_reason) {
             Some((reason, hint)) => StageError::new(format!("{what}: {reason}")).hint(hint),
             None => full(&dir.host("work"), &what).unwrap_or_else(|| StageError::new(what)),
         };

@@ -5,13 +5,11 @@
 //! daemon, so that ending the client is not enough: a [`Watchdog`] removes the container, also when the
 //! engine is killed.
 
-use runner_pipeline::{Command, Shell};
+use runner_pipeline::{Command, Shell, find_program};
 use rustix::process::{getgid, getuid};
 use stages_core::StageError;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Stdio};
@@ -48,17 +46,9 @@ pub(super) struct Container<'a> {
 }
 
 /// Finds the program that runs containers: the first of podman and docker on `path`.
-///
-/// # Errors
-/// If neither is found.
 pub(super) fn client(path: &str) -> Result<PathBuf, StageError> {
-    let is_program =
-        |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
-    let find = |name: &str| {
-        let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-        dirs.map(|dir| dir.join(name)).find(is_program)
-    };
-    CLIENTS.into_iter().find_map(find).ok_or_else(|| {
+    let mut clients = CLIENTS.into_iter().filter_map(|name| find_program(path, name));
+    clients.next().ok_or_else(|| {
         StageError::new("the stage runs in a container, and neither podman nor docker is installed")
             .hint("install podman, or remove `container:` and list the programs in `tools:`")
     })
@@ -66,9 +56,6 @@ pub(super) fn client(path: &str) -> Result<PathBuf, StageError> {
 
 impl Container<'_> {
     /// The client's command line, whose first argument is the client's name.
-    ///
-    /// # Errors
-    /// If the stage's directory cannot be mounted.
     pub(super) fn arguments(&self, client: &Path) -> Result<Vec<String>, StageError> {
         let stage = self.stage.display().to_string();
         // The options of a mount are separated by commas, and each client quotes them differently.
@@ -193,6 +180,7 @@ impl Drop for Watchdog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn container<'a>(

@@ -32,10 +32,6 @@ pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
 }
 
 /// Reads a file in pieces, and passes each piece to `put`.
-///
-/// # Errors
-/// If `stop`, which is called before each MiB, returns an error, if the file cannot be read, or if `put`
-/// fails.
 pub(super) fn read_pieces(
     file: &mut File,
     path: &Path,
@@ -59,10 +55,6 @@ pub(super) fn read_pieces(
 }
 
 /// Copies a file with its permissions to a new file: as a reflink if the file system supports them.
-///
-/// # Errors
-/// If `stop`, which is called before each MiB, returns an error, if the source cannot be read, or if the new
-/// file exists or cannot be written.
 pub(super) fn copy_file(from: &Path, to: &Path, stop: Stop<'_>) -> Result<(), StageError> {
     let mut source = File::open(from).map_err(failed("read", from))?;
     let mut target = File::create_new(to).map_err(failed("write", to))?;

@@ -42,9 +42,6 @@ impl InputFiles {
 
     /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is
     /// a single file, the directory otherwise.
-    ///
-    /// If `stop` returns an error, or a file cannot be written.
-    /// If `stop` says so, or a file cannot be written.
     pub(super) fn write_out(
         &mut self,
         store: &Store,

@@ -1,9 +1,8 @@
 //! Hints for a stage that failed because it could not see a file of the host.
 
-use runner_pipeline::{is_shim, program_behind};
+use runner_pipeline::{find_program, is_shim, program_behind};
 use runner_sandbox::is_visible;
 use stages_core::Source;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The host, in which the hints look for files and programs.
@@ -24,14 +23,14 @@ pub(super) struct Host<'a> {
 pub(super) fn hints(lines: &str, host: &Host<'_>) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for line in lines.lines() {
-        let named = missing_command(line).and_then(|name| of_command(name, host));
+        let named = missing_command(line).and_then(|name| command_hint(name, host));
         let module = missing_module(line).map(|name| {
             format!(
                 "the module `{name}` is in no environment that the stage sees: add a virtual \
                 environment, `tools: [./env]`"
             )
         });
-        let files = line.split(delimiter).filter_map(|word| of_path(word, host));
+        let files = line.split(delimiter).filter_map(|word| path_hint(word, host));
         hints.extend(named.into_iter().chain(module).chain(files));
     }
     let mut known = std::collections::BTreeSet::new();
@@ -60,14 +59,8 @@ fn missing_module(line: &str) -> Option<&str> {
     Some(name.trim_matches(delimiter)).filter(|name| !name.is_empty())
 }
 
-fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
-    let is_program = |path: &PathBuf| {
-        let meta = std::fs::metadata(path);
-        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let path = std::env::split_paths(host.path)
-        .map(|dir| dir.join(name))
-        .find(is_program)?;
+fn command_hint(name: &str, host: &Host<'_>) -> Option<String> {
+    let path = find_program(host.path, name)?;
     let entry = match is_shim(&path) {
         false => name.to_owned(),
         // A shim cannot be declared: the program that it starts depends on the environment.
@@ -81,7 +74,7 @@ fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
     ))
 }
 
-fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
+fn path_hint(word: &str, host: &Host<'_>) -> Option<String> {
     let path = Path::new(word.trim_end_matches('.'));
     if let Ok(name) = path.strip_prefix("/stage/work") {
         let is_seen = host.files.iter().any(|file| Path::new(&file.name) == name);
@@ -111,6 +104,7 @@ fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_is_on_the_host_is_named() {

@@ -43,20 +43,13 @@ impl Sandbox {
         let client = self.client(store)?;
         let probe = || match store.workspace() {
             Ok(dir) => Probed::with(client, dir.path()),
-            Err(err) => Probed {
-                namespaces: Err(err.to_string()),
-                landlock: Err(err.to_string()),
-                limits: Err(err.to_string()),
-            },
+            Err(err) => Probed::refused(&err.to_string()),
         };
         Ok(self.probed.get_or_init(probe))
     }
 
     /// Determines the isolation of a program that requests `wanted`, and whether it blocks the network.
     /// `namespaces` tells whether namespaces may be used where the system has them.
-    ///
-    /// # Errors
-    /// If isolation is required but not available.
     pub(super) fn isolation(
         &self,
         wanted: Isolation,
@@ -89,9 +82,6 @@ impl Sandbox {
 
     /// The control group in which programs' own control groups are created; `None` where their limits cannot
     /// be enforced.
-    ///
-    /// # Errors
-    /// If the server cannot be started.
     pub(super) fn group(&self, store: &Store) -> Result<Option<PathBuf>, StageError> {
         Ok(self.probed(store)?.limits.clone().ok())
     }

@@ -13,9 +13,6 @@ use std::sync::Arc;
 /// Runs actions.
 pub trait Executor: Send + Sync {
     /// Runs an action to completion. Blocks.
-    ///
-    /// # Errors
-    /// If the action fails, is cancelled, or exceeds its time limit.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
 }
 

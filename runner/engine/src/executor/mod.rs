@@ -28,5 +28,6 @@ pub(crate) use command::NAMESPACES;
 pub use job::{Done, Executor, Job, JobWork, Program};
 pub use limits::Limits;
 pub(crate) use python::DRIVER_VERSION;
+pub(crate) use run_job::inputs;
 pub use worker::worker;
 pub use worker_process::WorkerProcess;

@@ -18,11 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve
 /// to files in the stage's directory; the store keeps a copy, even if the file has other hard links.
-///
-/// # Errors
-/// If `stop`, which is called at every directory entry and at every MiB, returns an error; if the path does
-/// not exist, is neither a file nor a directory, is a link that leads outside the stage's directory, or has a
-/// name that an artifact cannot have; or if the store cannot be written.
 pub(super) fn take_in(
     store: &Store,
     output: &str,
@@ -34,7 +29,7 @@ pub(super) fn take_in(
     let (folder, files) = found.files(path)?;
     let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
     for (name, path) in files {
-        let mut file = found.open(&path, &found.real(&path)?)?;
+        let mut file = found.open(&path)?;
         let mut writer = store.writer()?;
         read_pieces(&mut file, &path, stop, |bytes| Ok(writer.put(bytes)?))?;
         builder.blob(&name, writer.finish()?);
@@ -57,10 +52,6 @@ impl<'a> TypedFiles<'a> {
     /// Reads the file or directory at `path`, which the program wrote as its output `output`. Links must
     /// resolve to files in the stage's directory, as for [`take_in`]; in a directory, names that begin with
     /// `_` or `.` are left out.
-    ///
-    /// # Errors
-    /// If `stop` returns an error; if the path does not exist, is neither a file nor a directory, is a link
-    /// that leads outside the stage's directory, or has a name that an artifact cannot have.
     pub(super) fn read(
         output: &'a str,
         path: &Path,
@@ -76,16 +67,8 @@ impl<'a> TypedFiles<'a> {
             if is_note(&name) {
                 continue;
             }
-            let mut file = found.open(&path, &found.real(&path)?)?;
-            let mut bytes = Vec::new();
-            read_pieces(&mut file, &path, stop, |piece| {
-                bytes.extend_from_slice(piece);
-                Ok(())
-            })?;
-            written.push(WrittenFile {
-                name,
-                bytes: bytes.into(),
-            });
+            let bytes = found.read(&path)?.into();
+            written.push(WrittenFile { name, bytes });
         }
         Ok(Self {
             output,
@@ -100,9 +83,6 @@ impl<'a> TypedFiles<'a> {
     }
 
     /// Validates the files and stores them as an artifact of type `ty`, as [`typed_output::write`] does.
-    ///
-    /// # Errors
-    /// If [`typed_output::write`] fails; the message names the output.
     pub(super) fn store(&self, run: &Run<'_>, ty: PortType) -> Result<ArtifactDigest, StageError> {
         // Parquet readers may panic on a damaged file.
         let stop = || run.stop();
@@ -113,11 +93,11 @@ impl<'a> TypedFiles<'a> {
         written.map_err(|err| match err.cause {
             Cause::Failed => StageError {
                 message: format!(
-                    "the output `{}` is {} `{}`: {}",
+                    "the output `{}` is not {} `{}`: {}",
                     self.output,
                     match typed_output::is_data_set(ty) {
-                        true => "no data set of the type",
-                        false => "not of the type",
+                        true => "a data set of the type",
+                        false => "of the type",
                     },
                     ty.name(),
                     err.message
@@ -130,21 +110,11 @@ impl<'a> TypedFiles<'a> {
 }
 
 /// The bytes of a file that a program wrote for the engine; `None` if the file does not exist.
-///
-/// # Errors
-/// If `stop` returns an error, or if the path is neither a file nor a directory, or is a link that leads
-/// outside the stage's directory.
 pub(super) fn read_file(path: &Path, dir: &StageDir, stop: Stop<'_>) -> Result<Option<Vec<u8>>, StageError> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
-    let found = Found::new("report", dir, stop)?;
-    let mut bytes = Vec::new();
-    read_pieces(&mut found.open(path, &found.real(path)?)?, path, stop, |piece| {
-        bytes.extend_from_slice(piece);
-        Ok(())
-    })?;
-    Ok(Some(bytes))
+    Found::new("report", dir, stop)?.read(path).map(Some)
 }
 
 /// An output that a program wrote, with its name for messages.
@@ -212,9 +182,20 @@ impl<'a> Found<'a> {
         Err(self.error(path, &what).hint("copy the file into the output"))
     }
 
-    /// Opens a regular file; `real` is its resolved path. Opening any other type could block for ever or have
+    /// The bytes of a regular file.
+    fn read(&self, path: &Path) -> Result<Vec<u8>, StageError> {
+        let mut bytes = Vec::new();
+        read_pieces(&mut self.open(path)?, path, self.stop, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
+
+    /// Opens a regular file. Opening any other type could block for ever or have
     /// side effects.
-    fn open(&self, path: &Path, real: &Path) -> Result<File, StageError> {
+    fn open(&self, path: &Path) -> Result<File, StageError> {
+        let real = self.real(path)?;
         let kind = |kind: FileType| -> Result<(), StageError> {
             if kind.is_file() {
                 return Ok(());
@@ -222,19 +203,12 @@ impl<'a> Found<'a> {
             let what = format!("is {}, not a file", describe(kind));
             Err(self.error(path, &what).hint("only files and directories can be stored"))
         };
-        kind(
-            fs::symlink_metadata(real)
-                .map_err(|err| self.unreadable(path, &err))?
-                .file_type(),
-        )?;
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = File::options()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(real)
-            .map_err(|err| self.unreadable(path, &err))?;
-        let meta = file.metadata().map_err(|err| self.unreadable(path, &err))?;
-        kind(meta.file_type())?;
+        let unreadable = |err: io::Error| self.unreadable(path, &err);
+        kind(fs::symlink_metadata(&real).map_err(unreadable)?.file_type())?;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let opened = File::options().read(true).custom_flags(flags).open(&real);
+        let file = opened.map_err(unreadable)?;
+        kind(file.metadata().map_err(unreadable)?.file_type())?;
         Ok(file)
     }
 

@@ -9,13 +9,12 @@ use super::secrets::Masker;
 use super::stage_dir::StageDir;
 use super::tools::check_versions;
 use super::watch::{Ended, watch};
-use runner_pipeline::{Shell, Tool};
+use runner_pipeline::{LOG_LIMIT, Shell, Tool, find_program};
 use runner_sandbox::{Isolated, Spec, Surroundings};
 use stages_core::StageError;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// The directories of the system's programs.
@@ -30,11 +29,7 @@ impl Run<'_> {
             .tools
             .iter()
             .find(|tool| !tool.is_environment() && tool.link() == name);
-        let system = || {
-            std::env::split_paths(SYSTEM_PATH)
-                .map(|dir| dir.join(name))
-                .find(|path| is_program(path))
-        };
+        let system = || find_program(SYSTEM_PATH, name);
         tool.map(|tool| tool.path.clone()).or_else(system).ok_or_else(|| {
             let error = StageError::new(format!("`{name}` is not installed"));
             match self.command.shell {
@@ -163,12 +158,7 @@ impl Running<'_> {
         let arguments =
             std::iter::once(command.shell.name()).chain(command.shell.arguments().iter().copied());
         let arguments = arguments.map(str::to_owned).chain([text]).collect();
-        self.wait(
-            &spec(&shell, arguments),
-            self.run.log,
-            command.log_limit,
-            self.run.masker(),
-        )
+        self.wait(&spec(&shell, arguments))
     }
 
     /// Runs the shell text in a container of the image `image`.
@@ -203,7 +193,7 @@ impl Running<'_> {
             directory: self.dir.host("work"),
             ..Spec::default()
         };
-        let ended = self.wait(&spec, self.run.log, command.log_limit, self.run.masker())?;
+        let ended = self.wait(&spec)?;
         // A client that was asked to end may have left its container behind.
         if ended.status.code().is_some() && ended.over_time.is_none() && !self.run.limits.is_cancelled() {
             let _ = watchdog.disarm();
@@ -211,8 +201,14 @@ impl Running<'_> {
         Ok(ended)
     }
 
+    /// Starts the stage's program, and waits until its family is gone.
+    fn wait(&self, spec: &Spec) -> Result<Ended, StageError> {
+        let limit = self.run.command.log_limit.unwrap_or(LOG_LIMIT);
+        self.wait_with(spec, self.run.log, limit, self.run.masker())
+    }
+
     /// Starts a program with a log at `path`, and waits until its family is gone.
-    fn wait(
+    fn wait_with(
         &self,
         spec: &Spec,
         path: &Path,
@@ -241,13 +237,9 @@ impl Running<'_> {
         /// The maximum size of the output that is looked at.
         const SHORT: u64 = 64 << 10;
         let path = self.dir.beside("version");
-        self.wait(spec, &path, SHORT, None)?;
+        self.wait_with(spec, &path, SHORT, None)?;
         let text = log::tail(&path, SHORT + 100).map_err(failed("read", &path))?;
         let text = String::from_utf8_lossy(&text);
         Ok(text.lines().next().unwrap_or_default().to_owned())
     }
-}
-
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }

@@ -34,7 +34,7 @@ pub(crate) const DRIVER_VERSION: u32 = 1;
 
 const NAME: &str = "python stage v1";
 
-/// How a function is called by partition, as the driver reports it.
+/// The call of a function by partition, as the driver reports it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct ByPartition {
     /// The input that is partitioned.

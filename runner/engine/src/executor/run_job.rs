@@ -2,7 +2,7 @@
 
 use super::failure::panicked;
 use super::job::{Done, Job, JobWork};
-use cache::{Artifact, Store};
+use cache::{Artifact, ArtifactDigest, Store};
 use runner_sandbox::peak_memory;
 use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;
@@ -42,10 +42,13 @@ impl EventSink for Tap {
     }
 }
 
-/// The input artifacts of a job.
-pub(super) fn inputs(job: &Job, store: &Store) -> Result<BTreeMap<String, Vec<Input>>, StageError> {
+/// The input artifacts with these digests, by port.
+pub(crate) fn inputs(
+    digests: &BTreeMap<String, Vec<ArtifactDigest>>,
+    store: &Store,
+) -> Result<BTreeMap<String, Vec<Input>>, StageError> {
     let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
-    for (port, digests) in &job.inputs {
+    for (port, digests) in digests {
         for &digest in digests {
             let artifact: Artifact = store.artifact(digest)?;
             inputs.entry(port.clone()).or_default().push(Input { digest, artifact });
@@ -80,7 +83,7 @@ pub(super) fn run_kind(
         state: Mutex::default(),
     });
     let context = Context {
-        inputs: inputs(job, store)?,
+        inputs: inputs(&job.inputs, store)?,
         sources: job.sources.clone(),
         threads: job.threads,
         fresh: job.fresh,

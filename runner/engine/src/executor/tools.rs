@@ -7,9 +7,6 @@ use std::path::{Path, PathBuf};
 
 /// Checks the tools that have a version. `first_line` runs a program, which it is also given the name of,
 /// with `--version` where the stage runs, and returns the first line of its output.
-///
-/// # Errors
-/// If a program prints another version, or does not start.
 pub(super) fn check_versions(
     tools: &[Tool],
     first_line: impl Fn(&Path, &str) -> Result<String, StageError>,

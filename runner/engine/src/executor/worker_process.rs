@@ -94,7 +94,7 @@ impl Executor for WorkerProcess {
             let run = Run {
                 command: &program.command,
                 program,
-                inputs: &inputs(job, &store)?,
+                inputs: &inputs(&job.inputs, &store)?,
                 files: &job.sources,
                 log: &job.log,
                 fresh: job.fresh,
@@ -195,9 +195,9 @@ impl Executor for WorkerProcess {
         let _ = reader.join();
         let stderr = errors.join().unwrap_or_default();
         if !matches!(result, Some(Ok(_)))
-            && let Some(of_engine) = self.store.upstream()
+            && let Some(engines) = self.store.upstream()
         {
-            of_engine.merge_report(std::mem::take(&mut upstream));
+            engines.merge_report(std::mem::take(&mut upstream));
         }
         match (result, over_time) {
             (Some(Ok(done)), _) => Ok(Done { upstream, ..done }),

@@ -1,5 +1,6 @@
 //! Cache look-ups of stages: in the store, and then, in threads, in the remote store.
 
+use super::threads::in_thread;
 use super::{Message, Scheduler, State};
 use crate::event::{Event, StageStatus};
 use crate::prepare::Prepared;
@@ -65,7 +66,9 @@ impl Scheduler<'_, '_, '_> {
             Message::Asked(i, prepared, hit)
         };
         // Without an answer, the stage is computed.
-        self.in_thread(work, move |_| Message::Asked(i, unasked.clone(), Ok(None)));
+        in_thread(self.scope, &self.sender, work, move |_| {
+            Message::Asked(i, unasked.clone(), Ok(None))
+        });
     }
 
     /// True if a cached result of a stage may be used.

@@ -1,7 +1,7 @@
 //! The threads of a scheduler. Each sends a message in any case: a stage whose thread cannot be started, or
 //! panics, fails, and is not waited for.
 
-use super::{Message, Scheduler};
+use super::Message;
 use crate::failure::THREADS_LIMITED;
 use stages_core::StageError;
 use stages_core::error::Cause;
@@ -9,35 +9,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, Scope};
 
-impl<'scope> Scheduler<'_, 'scope, '_> {
-    /// Does work in a thread of its own. `lost` makes a message of the failure to do so.
-    pub(super) fn in_thread(
-        &self,
-        work: impl FnOnce() -> Message + Send + 'scope,
-        lost: impl Fn(StageError) -> Message + Clone + Send + 'scope,
-    ) {
-        in_thread(self.scope, &self.sender, work, lost);
-    }
-}
-
-fn in_thread<'scope>(
+/// Does work in a thread of its own. `lost` makes a message of the failure to do so.
+pub(super) fn in_thread<'scope>(
     scope: &'scope Scope<'scope, '_>,
     sender: &Sender<Message>,
     work: impl FnOnce() -> Message + Send + 'scope,
     lost: impl Fn(StageError) -> Message + Clone + Send + 'scope,
 ) {
-    let (of_thread, of_panic) = (sender.clone(), lost.clone());
+    let (for_thread, in_panic) = (sender.clone(), lost.clone());
     let started = Builder::new().spawn_scoped(scope, move || {
-        let message =
-            catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| of_panic(panicked(&*panic)));
-        let _ = of_thread.send(message);
+        let message = catch_unwind(AssertUnwindSafe(work));
+        let _ = for_thread.send(message.unwrap_or_else(|panic| in_panic(panicked(&*panic))));
     });
     if let Err(err) = started {
-        let _ = sender.send(lost(of_machine(format!("cannot start a thread: {err}"))));
+        let _ = sender.send(lost(machine(format!("cannot start a thread: {err}"))));
     }
 }
 
-fn of_machine(message: String) -> StageError {
+fn machine(message: String) -> StageError {
     StageError {
         cause: Cause::Store,
         ..StageError::new(message).hint(THREADS_LIMITED)
@@ -47,7 +36,7 @@ fn of_machine(message: String) -> StageError {
 fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    of_machine(format!(
+    machine(format!(
         "a thread of the engine panicked: {}",
         text.unwrap_or("no message")
     ))

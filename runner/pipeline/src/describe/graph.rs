@@ -64,12 +64,8 @@ pub fn mermaid(pipeline: &Pipeline) -> String {
     };
     let mut out = "flowchart TD\n".to_owned();
     for (i, node) in pipeline.nodes.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "    n{i}[\"{}<br/>{}\"]",
-            escape(&node.id),
-            escape(&label(&node.work))
-        );
+        let (id, label) = (escape(&node.id), escape(&label(&node.work)));
+        let _ = writeln!(out, "    n{i}[\"{id}<br/>{label}\"]");
     }
     for (from, to, label) in edges(pipeline) {
         let _ = writeln!(out, "    n{from} -->|\"{}\"| n{to}", escape(&label));
@@ -85,12 +81,8 @@ pub fn dot(pipeline: &Pipeline) -> String {
         escape(&pipeline.name)
     );
     for (i, node) in pipeline.nodes.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "    n{i} [label=\"{}\\n{}\"];",
-            escape(&node.id),
-            escape(&label(&node.work))
-        );
+        let (id, label) = (escape(&node.id), escape(&label(&node.work)));
+        let _ = writeln!(out, "    n{i} [label=\"{id}\\n{label}\"];");
     }
     for (from, to, label) in edges(pipeline) {
         let _ = writeln!(out, "    n{from} -> n{to} [label=\"{}\"];", escape(&label));

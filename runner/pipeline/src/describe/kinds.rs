@@ -8,10 +8,16 @@ use std::fmt::Write as _;
 /// The maximum length of a line of text, in characters.
 const WIDTH: usize = 100;
 
-/// Describes each kind in one line.
-pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
+/// The kinds by name.
+fn sorted(kinds: &[Box<dyn AnyStage>]) -> Vec<&dyn AnyStage> {
     let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
     sorted.sort_by_key(|kind| kind.name());
+    sorted
+}
+
+/// Describes each kind in one line.
+pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
+    let sorted = sorted(kinds);
     let width = sorted.iter().map(|kind| kind.name().len()).max().unwrap_or(0);
     let mut out = String::new();
     for kind in sorted {
@@ -22,9 +28,7 @@ pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
 
 /// The kinds as JSON: name, version and description.
 pub fn kinds_json(kinds: &[Box<dyn AnyStage>]) -> Value {
-    let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
-    sorted.sort_by_key(|kind| kind.name());
-    sorted
+    sorted(kinds)
         .into_iter()
         .map(|kind| json!({ "kind": kind.name(), "version": kind.version(), "about": kind.about() }))
         .collect()
@@ -79,7 +83,7 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
     let schema = kind.schema();
     let defaults = kind.resolve(Value::Null).unwrap_or_default();
     let mut fields = Vec::new();
-    walk(&schema, &schema, &defaults, "", 0, &mut fields);
+    walk(&schema, &schema, &defaults, "", 0, &mut fields, &mut Vec::new());
     out.push_str("\nconfiguration (`with:`)\n");
     if fields.is_empty() {
         out.push_str("  none\n");
@@ -186,12 +190,8 @@ fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static 
         .map(|map| (map, ""))
 }
 
-fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usize, fields: &mut Vec<Field>) {
-    walk_new(schema, root, defaults, prefix, depth, fields, &mut Vec::new());
-}
-
-/// Collects fields as [`walk`] does, but lists the settings of a map only once if several fields may have it.
-fn walk_new<'a>(
+/// Collects the fields of a map; the settings of a map that several fields may have are listed once.
+fn walk<'a>(
     schema: &'a Value,
     root: &'a Value,
     defaults: &Value,
@@ -219,21 +219,14 @@ fn walk_new<'a>(
         });
         if nested {
             let inner = default.cloned().unwrap_or_default();
-            walk_new(target, root, &inner, &format!("{path}."), depth + 1, fields, seen);
+            walk(target, root, &inner, &format!("{path}."), depth + 1, fields, seen);
         } else if let Some((map, key)) = map_of(field, root)
             && depth < DEEPEST
             && !seen.iter().any(|other| std::ptr::eq(*other, map))
         {
             seen.push(map);
-            walk_new(
-                map,
-                root,
-                &Value::Null,
-                &format!("{path}.{key}"),
-                depth + 1,
-                fields,
-                seen,
-            );
+            let prefix = format!("{path}.{key}");
+            walk(map, root, &Value::Null, &prefix, depth + 1, fields, seen);
         }
     }
 }
@@ -281,11 +274,7 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
         }
     }
     let one = |ty: &str| match ty {
-        "number" => "number".to_owned(),
-        "integer" => "integer".to_owned(),
-        "string" => "string".to_owned(),
         "boolean" => "true | false".to_owned(),
-        "null" => "null".to_owned(),
         "array" => match schema.get("items") {
             Some(Value::Array(items)) => {
                 let items: Vec<String> = items.iter().map(|item| type_name(item, root, depth + 1)).collect();
@@ -293,12 +282,10 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
             }
             Some(item) => {
                 let item = type_name(item, root, depth + 1);
-                let item = if item.contains(" | ") {
-                    format!("({item})")
-                } else {
-                    item
-                };
-                format!("list of {item}")
+                match item.contains(" | ") {
+                    true => format!("list of ({item})"),
+                    false => format!("list of {item}"),
+                }
             }
             None => "list".to_owned(),
         },
@@ -307,11 +294,7 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
             let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
             // The key of an enum's variant identifies it; a map of settings is listed below.
             let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len);
-            if fields.len() == 1 && required == 1 && depth > 0 {
-                let (name, field) = fields
-                    .iter()
-                    .next()
-                    .map_or(("", &Value::Null), |(name, field)| (name, field));
+            if let (Some((name, field)), 1, 1, 1..) = (fields.iter().next(), fields.len(), required, depth) {
                 format!("{{ {name}: {} }}", type_name(field, root, depth + 1))
             } else if let Some(values @ Value::Object(_)) = schema.get("additionalProperties") {
                 format!("map to {}", type_name(values, root, depth + 1))

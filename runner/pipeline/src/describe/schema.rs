@@ -25,7 +25,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         let keys: Map<String, Value> = keys.map(|key| (key.to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
     };
-    let of_null = |mut schema: Value| {
+    let or_null = |mut schema: Value| {
         schema["type"] = json!(["object", "null"]);
         schema
     };
@@ -40,9 +40,9 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     parts["policy"] = described::<OfPolicy>();
     parts["range"] = described::<Range>();
     parts["folds"] = described::<Folds>();
-    parts["schedule"] = of_null(described::<Schedule>());
+    parts["schedule"] = or_null(described::<Schedule>());
     parts["schedule"]["properties"]["params"]["type"] = json!(["object", "null"]);
-    parts["promote"] = of_null(described::<PromoteForm>());
+    parts["promote"] = or_null(described::<PromoteForm>());
     parts["notify"] = described::<notify::Entry>();
     parts["track"] = described::<track::Entry>();
     parts["register"] = described::<TextOr<Name, Register>>();

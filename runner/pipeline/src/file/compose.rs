@@ -26,10 +26,8 @@ pub(crate) struct Composed {
 impl Composed {
     /// A document without includes.
     fn alone(root: Tree) -> Self {
-        Self {
-            root,
-            bases: BTreeMap::new(),
-        }
+        let bases = BTreeMap::new();
+        Self { root, bases }
     }
 }
 
@@ -68,7 +66,8 @@ impl Composer<'_> {
             match key.name.as_str() {
                 "include" => names = self.names(&value),
                 // Each file may be a complete pipeline; its name and version apply to that file only.
-                "name" | "version" if !outermost => self.version(&key, &value),
+                "version" if !outermost => check_version(&value, self.problems),
+                "name" if !outermost => {}
                 // These blocks of an included file apply to that file only.
                 "schedule" | "promote" | "notify" | "track" if !outermost => {}
                 _ => own.push((key, value)),
@@ -119,16 +118,6 @@ impl Composer<'_> {
         names
     }
 
-    fn version(&mut self, key: &Key, value: &Tree) {
-        if key.name == "version" && value.to_json().as_u64() != Some(1) {
-            self.problems.add(
-                value.spot,
-                format!("the version of the format is {}, not 1", value.describe()),
-                "write `version: 1`",
-            );
-        }
-    }
-
     fn file(&mut self, name: &str, at: Spot, folder: &Path, shown: &Path) -> Option<Composed> {
         let (path, shown) = (folder.join(name), shown.join(name));
         self.files += 1;
@@ -136,33 +125,20 @@ impl Composer<'_> {
             let message = format!("more than {MOST_FILES} files are included");
             return self.problems.fail(at, message, "include fewer, larger files");
         }
-        let bytes = match source::bytes(&path) {
-            Ok(bytes) => bytes,
-            Err((message, _)) => {
-                let message = message.replace("the pipeline file", &format!("`{name}`"));
-                let hint = format!("includes are looked for in {}", folder.display());
-                return self.problems.fail(at, message, hint);
-            }
-        };
+        let read = source::bytes(&path).map_err(|(message, _)| {
+            let message = message.replace("the pipeline file", &format!("`{name}`"));
+            let hint = format!("includes are looked for in {}", folder.display());
+            self.problems.add(at, message, hint);
+        });
+        let bytes = read.ok()?;
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.chain.contains(&real) {
             let message = format!("`{name}` includes itself, directly or through other files");
             return self.problems.fail(at, message, "remove one of these includes");
         }
-        let text = match source::decode(&shown, bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                self.problems.push(at, error);
-                return None;
-            }
-        };
-        let index = self.problems.texts.push(shown.clone(), text);
-        let root = match yaml::parse(self.problems.texts.content(index), index) {
-            Ok(root) => root,
-            Err(issue) => {
-                return self.problems.fail(issue.spot, issue.message, issue.hint);
-            }
-        };
+        let text = source::decode(&shown, bytes).map_err(|error| self.problems.push(at, error));
+        let index = self.problems.texts.push(shown.clone(), text.ok()?);
+        let root = yaml::read(index, self.problems)?;
         if !matches!(root.value, Value::Map(_)) {
             return self.problems.fail(
                 root.spot,
@@ -179,13 +155,18 @@ impl Composer<'_> {
     }
 }
 
+/// Reports a version of the format other than 1.
+pub(crate) fn check_version(value: &Tree, problems: &mut Problems) {
+    if value.to_json().as_u64() != Some(1) {
+        let message = format!("the version of the format is {}, not 1", value.describe());
+        problems.add(value.spot, message, "write `version: 1`");
+    }
+}
+
 /// The stages that a file defines with `uses:` or `run:`.
 fn given(entries: &[(Key, Tree)]) -> impl Iterator<Item = &str> {
     let stages = entries.iter().filter(|(key, _)| key.name == "stages");
-    let stages = stages.flat_map(|(_, stages)| match &stages.value {
-        Value::Map(stages) => stages.as_slice(),
-        _ => &[],
-    });
+    let stages = stages.flat_map(|(_, stages)| stages.entries());
     stages
         .filter(|(_, stage)| does_something(stage))
         .map(|(key, _)| key.name.as_str())
@@ -250,13 +231,7 @@ fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) ->
 
 /// Merges an entry into a map: maps are merged down to `depth` levels, and replaced below.
 fn merge(below: &mut Tree, key: Key, above: Tree, depth: usize) {
-    let Value::Map(entries) = &mut below.value else {
-        return;
-    };
-    match entries.iter_mut().find(|(known, _)| known.name == key.name) {
-        Some(known) => replace(known, key, above, depth),
-        None => entries.push((key, above)),
-    }
+    merge_all(below, vec![(key, above)], |_| depth);
 }
 
 fn replace((place, known): &mut (Key, Tree), key: Key, above: Tree, depth: usize) {

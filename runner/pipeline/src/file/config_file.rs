@@ -31,15 +31,9 @@ pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, Pi
     if text.lines().all(is_blank) {
         return Ok(None);
     }
-    let mut texts = Texts::default();
-    let index = texts.push(file.to_owned(), text);
-    let parsed = yaml::parse(texts.content(index), index);
-    let mut problems = Problems::new(texts);
-    match parsed {
-        Ok(tree) => Ok(Some((tree, problems))),
-        Err(issue) => {
-            problems.add(issue.spot, issue.message, issue.hint);
-            Err(problems.finish())
-        }
+    let mut problems = Problems::new(Texts::of(file, text));
+    match yaml::read(0, &mut problems) {
+        Some(tree) => Ok(Some((tree, problems))),
+        None => Err(problems.finish()),
     }
 }

@@ -1,5 +1,6 @@
 //! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
 
+use crate::file::compose::check_version;
 use crate::stage::{Job, KEYS, OF_KIND, Program, Stage, USES, output_types};
 use crate::text::{Key, Problems, Spot, Tree, Value, is_name, is_variable, list, nearest, suggest};
 use serde_json::Value as Json;
@@ -69,12 +70,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     match version {
         None if misspelt.contains(&"version") => {}
         None => problems.add(spot, "`version` is missing", "add `version: 1` at the top"),
-        Some(value) if value.to_json().as_u64() != Some(1) => problems.add(
-            value.spot,
-            format!("the version of the format is {}, not 1", value.describe()),
-            "write `version: 1`",
-        ),
-        Some(_) => {}
+        Some(value) => check_version(&value, problems),
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = match name.as_ref().map(|value| (value, value.text())) {

@@ -13,13 +13,14 @@ use crate::model::graph_of;
 use crate::schedule::{self, NightDates, Schedule, Scheduled};
 use crate::stage::{Connector, Face, Finder, Job, Needs, Scope, Setting, Stage, This, fill, needs};
 use crate::text::{Block, Problems, Texts, Tree, source, yaml};
-use crate::{FindEarlier, FindTried, Node, Notify, Pipeline, PipelineErrors, Promote, Track, Work};
+use crate::{FindEarlier, FindTried, Notify, Pipeline, PipelineErrors, Work};
 use stages_core::AnyStage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The options for loading a pipeline file.
+#[derive(Default)]
 pub struct LoadOptions {
     /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
     pub set: Vec<String>,
@@ -42,13 +43,8 @@ impl LoadOptions {
     /// Options without settings, with an empty environment.
     pub fn new(kinds: &'static [Box<dyn AnyStage>]) -> Self {
         Self {
-            set: Vec::new(),
-            profiles: Vec::new(),
-            env: BTreeMap::new(),
-            night: None,
             kinds,
-            earlier: None,
-            tried: None,
+            ..Self::default()
         }
     }
 }
@@ -74,12 +70,8 @@ pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline,
 
 /// The absolute directory of a pipeline file.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
@@ -173,7 +165,7 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
         },
         axes,
         schedule: schedule.as_ref(),
-        notify: &loader.notify,
+        notify: &loader.pipeline.notify,
         settings: &loader.settings,
         kinds: options.kinds,
         file,
@@ -196,18 +188,13 @@ struct Loader<'a> {
     finder: Finder<'a>,
     problems: Problems,
     settings: Vec<Setting>,
-    nodes: Vec<Node>,
-    promote: Option<Promote>,
-    notify: Vec<Notify>,
-    track: Vec<Track>,
+    pipeline: Pipeline,
 }
 
 /// The values that interpolations read.
 struct Values<'a> {
     params: BTreeMap<String, Tree>,
-    env: &'a BTreeMap<String, String>,
-    tried: Option<&'a FindTried>,
-    night: Option<NightDates>,
+    options: &'a LoadOptions,
     /// The environment variables that some stage lists in `secrets:`.
     secrets: BTreeSet<String>,
 }
@@ -218,9 +205,9 @@ impl Values<'_> {
         Scope {
             params: Some(&self.params),
             matrix: None,
-            env: self.env,
-            tried: self.tried,
-            night: self.night,
+            env: &self.options.env,
+            tried: self.options.tried.as_ref(),
+            night: self.options.night,
             secrets: &self.secrets,
             verbatim: false,
         }
@@ -237,7 +224,7 @@ impl Values<'_> {
     /// The scope of the blocks beside the stages, which includes the dates of a night.
     fn beside(&self) -> Scope<'_> {
         Scope {
-            night: self.night.or(Some(NightDates::EXAMPLE)),
+            night: self.options.night.or(Some(NightDates::EXAMPLE)),
             ..self.scope()
         }
     }
@@ -262,19 +249,18 @@ impl<'a> Loader<'a> {
             options,
             values: Values {
                 params: BTreeMap::new(),
-                env: &options.env,
-                tried: options.tried.as_ref(),
-                night: options.night,
+                options,
                 secrets: BTreeSet::new(),
             },
             sources,
             finder: Finder::new(&options.env),
             problems: Problems::new(texts),
             settings: Vec::new(),
-            nodes: Vec::new(),
-            promote: None,
-            notify: Vec::new(),
-            track: Vec::new(),
+            pipeline: Pipeline {
+                file: file.to_owned(),
+                base: folder_of(file),
+                ..Pipeline::default()
+            },
         }
     }
 
@@ -286,25 +272,15 @@ impl<'a> Loader<'a> {
         let params = self.values.params.iter();
         Ok(Pipeline {
             name: document.name,
-            file: self.file.to_owned(),
-            base: self.base.to_path_buf(),
             params: params.map(|(name, value)| (name.clone(), value.to_json())).collect(),
-            graph: graph_of(&self.nodes),
-            nodes: self.nodes,
-            promote: self.promote,
-            notify: self.notify,
-            track: self.track,
+            graph: graph_of(&self.pipeline.nodes),
+            ..self.pipeline
         })
     }
 
     /// The document with its includes, as written; `None` if the errors prevent further checks.
     fn written(&mut self) -> Option<Document> {
-        let root = match yaml::parse(self.problems.texts.content(0), 0) {
-            Ok(root) => root,
-            Err(issue) => {
-                return self.problems.fail(issue.spot, issue.message, issue.hint);
-            }
-        };
+        let root = yaml::read(0, &mut self.problems)?;
         let composed = compose(root, self.file, &self.base, &mut self.problems);
         self.bases = composed.bases;
         document::read(composed.root, self.file, &mut self.problems)
@@ -317,11 +293,11 @@ impl<'a> Loader<'a> {
         let options = self.options;
         let programs = document.stages.iter().filter_map(Stage::program);
         self.values.secrets = programs.flat_map(|program| program.secrets.clone()).collect();
-        let of_night = self.params_of_night(&document);
+        let night = self.params_of_night(&document);
         self.settings = overrides::apply(
             &options.set,
             &options.profiles,
-            of_night,
+            night,
             &mut document,
             &mut self.problems,
         );
@@ -333,9 +309,9 @@ impl<'a> Loader<'a> {
     fn resolve(&mut self) -> Option<Document> {
         let document = self.document()?;
         self.schedule(&document);
-        self.notify = self.notify(&document);
+        self.pipeline.notify = self.notify(&document);
         let track = document.track.as_ref();
-        self.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
+        self.pipeline.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
@@ -377,14 +353,14 @@ impl<'a> Loader<'a> {
             else {
                 continue;
             };
-            if self.nodes.len() + own.len() > MOST_NODES {
+            if self.pipeline.nodes.len() + own.len() > MOST_NODES {
                 return self.problems.fail(
                     plan.stage.key.spot,
                     format!("the pipeline has more than {MOST_NODES} stages, matrices expanded"),
                     "give the matrices fewer values",
                 );
             }
-            first[index] = self.nodes.len();
+            first[index] = self.pipeline.nodes.len();
             sound[index] = !matches!(plan.face, Face::Unknown);
             let before = self.problems.count();
             let connections = Connections::new(plan.needs, &points);
@@ -395,14 +371,14 @@ impl<'a> Loader<'a> {
                 if let Work::Command(command) = &mut node.work {
                     Arc::make_mut(command).points = connections.folders(point);
                 }
-                self.nodes.push(node);
+                self.pipeline.nodes.push(node);
             }
             points[index] = own;
         }
         if let Some(tree) = &document.promote
             && !self.problems.any()
         {
-            self.promote = registration::promote(tree, &self.nodes, &mut self.problems);
+            self.pipeline.promote = registration::promote(tree, &self.pipeline.nodes, &mut self.problems);
         }
         Some(document)
     }

@@ -1,6 +1,5 @@
 //! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`; and profiles, which can set the same names.
 
-use crate::Place;
 use crate::file::document::Document;
 use crate::stage::{Given, Setting, Strictness};
 use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, steps, suggest};
@@ -30,54 +29,34 @@ pub(crate) struct OfNight {
 pub(crate) fn apply(
     arguments: &[String],
     profiles: &[String],
-    of_night: OfNight,
+    night: OfNight,
     document: &mut Document,
     problems: &mut Problems,
 ) -> Vec<Setting> {
-    let mut settings = Vec::new();
     let known = std::mem::take(&mut document.profiles);
+    let mut overrides = Overrides {
+        document,
+        settings: Vec::new(),
+        problems,
+    };
     for (_, entries) in known.iter().filter(|(key, _)| !profiles.contains(&key.name)) {
-        for (key, value) in entries {
-            find(&key.name, key.spot, document, problems).and_then(|target| {
-                replacement(&target, &Given::Tree(value.clone()), value.spot, document, problems)
-            });
-        }
+        overrides.set_all(entries, false);
     }
     for (i, name) in profiles.iter().enumerate() {
-        let Some((_, entries)) = known.iter().find(|(key, _)| key.name == *name) else {
-            problems.add(
+        match known.iter().find(|(key, _)| key.name == *name) {
+            Some((_, entries)) => overrides.set_all(entries, true),
+            None => overrides.problems.add(
                 Spot::whole(arguments.len() + i + 1, name),
                 format!("the pipeline has no profile `{name}`"),
                 suggest(name, "profiles", known.iter().map(|(key, _)| key.name.as_str())),
-            );
-            continue;
-        };
-        for (key, value) in entries {
-            let given = Given::Tree(value.clone());
-            set(
-                &key.name,
-                key.spot,
-                given,
-                value.spot,
-                document,
-                &mut settings,
-                problems,
-            );
+            ),
         }
     }
-    for (key, value) in of_night.values {
-        let (spot, given) = (value.spot, Given::Tree(value));
-        if of_night.is_set {
-            set(&key.name, key.spot, given, spot, document, &mut settings, problems);
-        } else {
-            find(&key.name, key.spot, document, problems)
-                .and_then(|target| replacement(&target, &given, spot, document, problems));
-        }
-    }
+    overrides.set_all(&night.values, night.is_set);
     for (i, argument) in arguments.iter().enumerate() {
         let whole = Spot::whole(i + 1, argument);
         let Some((name, text)) = argument.split_once('=') else {
-            problems.add(
+            overrides.problems.add(
                 whole,
                 format!("`{argument}` sets nothing"),
                 "write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`",
@@ -85,22 +64,15 @@ pub(crate) fn apply(
             continue;
         };
         let before = name.chars().count();
-        let spot = Spot {
-            text: i + 1,
-            place: Place {
-                line: 1,
-                column: before + 2,
-            },
-            width: text.chars().count().max(1),
-        };
+        let mut spot = Spot::whole(i + 1, text);
+        spot.place.column = before + 2;
         let at = Spot {
             width: before.max(1),
             ..whole
         };
-        let given = Given::Text(text.to_owned());
-        set(name, at, given, spot, document, &mut settings, problems);
+        overrides.set(name, at, Given::Text(text.to_owned()), spot, true);
     }
-    settings
+    overrides.settings
 }
 
 /// Removes from `schedule: { params: … }` the values that `--set` replaces in every night, and applies the
@@ -161,99 +133,86 @@ enum Target {
     },
 }
 
-/// Sets a parameter, or records a setting of a stage.
-fn set(
-    name: &str,
-    at: Spot,
-    given: Given,
-    spot: Spot,
-    document: &mut Document,
-    settings: &mut Vec<Setting>,
-    problems: &mut Problems,
-) {
-    let Some(target) = find(name, at, document, problems) else {
-        return;
-    };
-    let new = replacement(&target, &given, spot, document, problems);
-    match target {
-        Target::Param(index) => {
-            if let (Some(new), Some((_, value))) = (new, document.params.get_mut(index)) {
-                *value = new;
+/// A document, and what `--set`, profiles and a night change in it.
+struct Overrides<'d> {
+    document: &'d mut Document,
+    settings: Vec<Setting>,
+    problems: &'d mut Problems,
+}
+
+impl Overrides<'_> {
+    /// Sets each of the values that a profile or a night names; they are only checked unless `is_set`.
+    fn set_all(&mut self, entries: &[(Key, Tree)], is_set: bool) {
+        for (key, value) in entries {
+            self.set(&key.name, key.spot, Given::Tree(value.clone()), value.spot, is_set);
+        }
+    }
+
+    /// Sets a parameter, or records a setting of a stage; only checks it unless `is_set`.
+    fn set(&mut self, name: &str, at: Spot, given: Given, spot: Spot, is_set: bool) {
+        match self.find(name, at) {
+            Some(Target::Param(index)) => {
+                let (key, old) = &mut self.document.params[index];
+                match given.read(spot, &old.value, Strictness::Exact) {
+                    Ok(new) if is_set => *old = new,
+                    Ok(_) => {}
+                    Err((message, hint)) => {
+                        self.problems.add(spot, format!("`{}`: {message}", key.name), hint);
+                    }
+                }
             }
+            Some(Target::Field { stage, path, rest }) if is_set => self.settings.push(Setting {
+                stage,
+                path,
+                name: Key { name: rest, spot: at },
+                value: given,
+                spot,
+            }),
+            Some(Target::Field { .. }) | None => {}
         }
-        Target::Field { stage, path, rest } => settings.push(Setting {
-            stage,
+    }
+
+    fn find(&mut self, name: &str, at: Spot) -> Option<Target> {
+        let Document { params, stages, .. } = &*self.document;
+        let Some((stage, rest)) = name.split_once('.') else {
+            let known = params.iter().position(|(key, _)| key.name == name);
+            if known.is_none() {
+                let hint = match stages.iter().find(|stage| stage.key.name == name) {
+                    Some(_) => format!("`{name}` is a stage: write `{name}.with.KEY`"),
+                    None => suggest(name, "parameters", params.iter().map(|(key, _)| key.name.as_str())),
+                };
+                let message = format!("the pipeline has no parameter `{name}`");
+                self.problems.add(at, message, hint);
+            }
+            return known.map(Target::Param);
+        };
+        let Some(found) = stages.iter().find(|known| known.key.name == stage) else {
+            let names = stages.iter().map(|stage| stage.key.name.as_str());
+            let message = format!("the pipeline has no stage `{stage}`");
+            return self.problems.fail(at, message, suggest(stage, "stages", names));
+        };
+        let is_empty = |step: &Step| step.key().is_some_and(str::is_empty);
+        let path = rest.strip_prefix("with.").map(steps).filter(|path| {
+            path.first().is_some_and(|step| step.key().is_some()) && !path.iter().any(is_empty)
+        });
+        let Some(path) = path else {
+            return self.problems.fail(
+                at,
+                format!("`{name}` cannot be set"),
+                format!("only parameters and configurations can: write `{stage}.with.KEY`"),
+            );
+        };
+        if found.program().is_some_and(|program| program.run.is_some()) {
+            return self.problems.fail(
+                at,
+                format!("`{stage}` is a `run:` stage and has no `with:`"),
+                "let its command read a parameter, and set that",
+            );
+        }
+        Some(Target::Field {
+            stage: stage.to_owned(),
             path,
-            name: Key { name: rest, spot: at },
-            value: given,
-            spot,
-        }),
+            rest: rest.to_owned(),
+        })
     }
-}
-
-/// The new value of a parameter, if its type matches the old one.
-fn replacement(
-    target: &Target,
-    given: &Given,
-    spot: Spot,
-    document: &Document,
-    problems: &mut Problems,
-) -> Option<Tree> {
-    let Target::Param(index) = target else { return None };
-    let (key, old) = document.params.get(*index)?;
-    let new = given
-        .read(spot, &old.value, Strictness::Exact)
-        .map_err(|(message, hint)| problems.add(spot, format!("`{}`: {message}", key.name), hint));
-    new.ok()
-}
-
-fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> Option<Target> {
-    let Some((stage, rest)) = name.split_once('.') else {
-        let known = document.params.iter().position(|(key, _)| key.name == name);
-        if known.is_none() {
-            let hint = match document.stages.iter().find(|stage| stage.key.name == name) {
-                Some(_) => format!("`{name}` is a stage: write `{name}.with.KEY`"),
-                None => suggest(
-                    name,
-                    "parameters",
-                    document.params.iter().map(|(key, _)| key.name.as_str()),
-                ),
-            };
-            problems.add(at, format!("the pipeline has no parameter `{name}`"), hint);
-        }
-        return known.map(Target::Param);
-    };
-    let Some(found) = document.stages.iter().find(|known| known.key.name == stage) else {
-        let names = document.stages.iter().map(|stage| stage.key.name.as_str());
-        return problems.fail(
-            at,
-            format!("the pipeline has no stage `{stage}`"),
-            suggest(stage, "stages", names),
-        );
-    };
-    let path = rest.strip_prefix("with.").map(steps).filter(|path| {
-        matches!(path.first(), Some(Step::Key(_)))
-            && path
-                .iter()
-                .all(|step| !matches!(step, Step::Key(name) if name.is_empty()))
-    });
-    let Some(path) = path else {
-        return problems.fail(
-            at,
-            format!("`{name}` cannot be set"),
-            format!("only parameters and configurations can: write `{stage}.with.KEY`"),
-        );
-    };
-    if found.program().is_some_and(|program| program.run.is_some()) {
-        return problems.fail(
-            at,
-            format!("`{stage}` is a `run:` stage and has no `with:`"),
-            "let its command read a parameter, and set that",
-        );
-    }
-    Some(Target::Field {
-        stage: stage.to_owned(),
-        path,
-        rest: rest.to_owned(),
-    })
 }

@@ -82,7 +82,7 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
             ),
             several => (
                 format!("`{stage}` has {several} points, each with a verdict of its own"),
-                "name a stage that is no matrix".to_owned(),
+                "name a stage that is not a matrix".to_owned(),
             ),
         };
         return problems.fail(at("stage"), message, hint);
@@ -123,8 +123,8 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
 /// it.
 fn is_judged(nodes: &[Node], judge: usize, of: &str) -> bool {
     let needs = &nodes[judge].needs;
-    let of_agent = needs.get("agent").map(std::slice::from_ref);
-    let first = of_agent.map_or_else(
+    let agents = needs.get("agent").map(std::slice::from_ref);
+    let first = agents.map_or_else(
         || needs.values().flatten().collect::<Vec<_>>(),
         |agent| agent.iter().flatten().collect(),
     );

@@ -224,7 +224,7 @@ fn within(tree: &Tree, name: &str, change: impl FnOnce(&Tree) -> Tree) -> Tree {
 
 /// The value as it is written in a file.
 fn written(value: &impl Serialize) -> Tree {
-    Tree::of_json(&serde_json::to_value(value).unwrap_or_default())
+    Tree::from_json(&serde_json::to_value(value).unwrap_or_default())
 }
 
 /// The axes of a matrix as lists, and axes that vary together as explicit points.
@@ -356,7 +356,7 @@ mod tests {
 
     fn round(value: &Json) -> Json {
         let mut out = String::new();
-        let written = Tree::from(Value::Map(vec![entry("a", Tree::of_json(value))]));
+        let written = Tree::from(Value::Map(vec![entry("a", Tree::from_json(value))]));
         let Value::Map(entries) = &written.value else {
             return Json::Null;
         };

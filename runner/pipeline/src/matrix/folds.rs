@@ -43,14 +43,6 @@ impl Written for Date {
     }
 }
 
-impl Written for Length {
-    const PATTERN: Option<&'static str> = Some("^[0-9]+(y|mo|w|d)$");
-
-    fn read(text: &str) -> Result<Self, String> {
-        Self::parse(text).ok_or_else(|| ", not a length of time\n".to_owned())
-    }
-}
-
 /// The parts of a fold that interpolations read.
 pub(crate) const PARTS: [&str; 2] = ["train", "test"];
 
@@ -61,20 +53,23 @@ enum Length {
     Days(u32),
 }
 
-impl Length {
-    fn parse(text: &str) -> Option<Self> {
-        let at = text.find(|c: char| !c.is_ascii_digit())?;
+impl Written for Length {
+    const PATTERN: Option<&'static str> = Some("^[0-9]+(y|mo|w|d)$");
+
+    fn read(text: &str) -> Result<Self, String> {
+        let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(at);
-        let number: u32 = number.parse().ok().filter(|&number| number <= 100_000)?;
-        match unit {
-            "y" => Some(Self::Months(number.checked_mul(12)?)),
-            "mo" => Some(Self::Months(number)),
-            "w" => Some(Self::Days(number * 7)),
-            "d" => Some(Self::Days(number)),
-            _ => None,
+        match (number.parse(), unit) {
+            (Ok(number @ ..=100_000), "y") => Ok(Self::Months(12 * number)),
+            (Ok(number @ ..=100_000), "mo") => Ok(Self::Months(number)),
+            (Ok(number @ ..=100_000), "w") => Ok(Self::Days(7 * number)),
+            (Ok(number @ ..=100_000), "d") => Ok(Self::Days(number)),
+            _ => Err(", not a length of time\n".to_owned()),
         }
     }
+}
 
+impl Length {
     /// The date that is this length after `date`, or before it; if the month lacks that day, the month's last
     /// day.
     fn from(self, date: Date, before: bool) -> Option<Date> {
@@ -186,7 +181,7 @@ mod tests {
     }
 
     fn found(to: &str, train: &str, test: &str, embargo: &str, expanding: bool) -> Vec<String> {
-        let length = |text| Length::parse(text).unwrap();
+        let length = |text| Length::read(text).unwrap();
         let folds = all(
             days("2015-02-09"),
             days(to),
@@ -250,8 +245,6 @@ mod tests {
         let leap = days("2020-02-29");
         assert_eq!(Length::Months(12).from(leap, false), Some(days("2021-02-28")));
         assert_eq!(Length::Months(3).from(days("2020-05-31"), true), Some(leap));
-        assert!(
-            Length::parse("3").is_none() && Length::parse("y").is_none() && Length::parse("3h").is_none()
-        );
+        assert!(Length::read("3").is_err() && Length::read("y").is_err() && Length::read("3h").is_err());
     }
 }

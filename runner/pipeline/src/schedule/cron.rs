@@ -87,7 +87,13 @@ impl Field {
         };
         value
             .filter(|value| (self.first..=self.last).contains(value))
-            .ok_or_else(|| format!("`{text}` is no {} from {} to {}", self.what, self.first, self.last))
+            .ok_or_else(|| {
+                let article = if self.what == "hour" { "an" } else { "a" };
+                format!(
+                    "`{text}` is not {article} {} from {} to {}",
+                    self.what, self.first, self.last
+                )
+            })
     }
 }
 
@@ -101,19 +107,14 @@ impl Cron {
     /// The reason why the expression is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        let &[minute, hour, day, month, weekday] = fields.as_slice() else {
+        let &[_, _, day, _, weekday] = fields.as_slice() else {
             return Err(format!("`{text}` has {} fields, not five", fields.len()));
         };
-        let [minutes, hours, days, months, mut weekdays] = {
-            let parse = |i: usize, text: &str| FIELDS[i].parse(text);
-            [
-                parse(0, minute)?,
-                parse(1, hour)?,
-                parse(2, day)?,
-                parse(3, month)?,
-                parse(4, weekday)?,
-            ]
-        };
+        let mut bits = [0; 5];
+        for ((bits, field), text) in bits.iter_mut().zip(&FIELDS).zip(&fields) {
+            *bits = field.parse(text)?;
+        }
+        let [minutes, hours, days, months, mut weekdays] = bits;
         if weekdays & 1 << 7 != 0 {
             weekdays = weekdays & !(1 << 7) | 1;
         }
@@ -158,8 +159,8 @@ impl Cron {
         let (hours, minutes) = (self.hours, self.minutes);
         let hours = (0..24).filter(move |hour| hours >> hour & 1 == 1);
         hours.flat_map(move |hour| {
-            let of_hour = (0..60).filter(move |minute| minutes >> minute & 1 == 1);
-            of_hour.map(move |minute| hour * 60 + minute)
+            let in_hour = (0..60).filter(move |minute| minutes >> minute & 1 == 1);
+            in_hour.map(move |minute| hour * 60 + minute)
         })
     }
 
@@ -222,17 +223,17 @@ mod tests {
         }
         insta::assert_snapshot!(text, @r"
         30 18 * *      `30 18 * *` has 4 fields, not five
-        60 18 * * *    `60` is no minute from 0 to 59
-        30 24 * * *    `24` is no hour from 0 to 23
-        30 18 0 * *    `0` is no day of the month from 1 to 31
-        30 18 * 13 *   `13` is no month from 1 to 12
-        30 18 * * 8    `8` is no day of the week from 0 to 7
-        30 18 * * mo   `mo` is no day of the week from 0 to 7
+        60 18 * * *    `60` is not a minute from 0 to 59
+        30 24 * * *    `24` is not an hour from 0 to 23
+        30 18 0 * *    `0` is not a day of the month from 1 to 31
+        30 18 * 13 *   `13` is not a month from 1 to 12
+        30 18 * * 8    `8` is not a day of the week from 0 to 7
+        30 18 * * mo   `mo` is not a day of the week from 0 to 7
         */0 18 * * *   `*/0` has no step of the minute
         5-1 18 * * *   `5-1`: the minute ends before it begins
-        1, 18 * * *    `` is no minute from 0 to 59
+        1, 18 * * *    `` is not a minute from 0 to 59
         0 0 30 2 *     `0 0 30 2 *` is on no day of any year
-        +1 0 * * *     `+1` is no minute from 0 to 59
+        +1 0 * * *     `+1` is not a minute from 0 to 59
         ");
     }
 }

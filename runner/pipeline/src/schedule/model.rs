@@ -66,7 +66,7 @@ pub struct Schedule {
     pub then: Option<Then>,
 }
 
-/// What the history of runs keeps of a schedule.
+/// The runs of a schedule that the history keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {

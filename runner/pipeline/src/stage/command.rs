@@ -16,7 +16,7 @@ pub const LOG_LIMIT: u64 = 64 << 20;
 ///
 /// Every setting is a field of this struct. It is part of the action key unless [`Command::NOT_IN_KEY`] names
 /// it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Command {
     /// The shell text, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for
     /// `${`.
@@ -45,9 +45,10 @@ pub struct Command {
     /// The container image in which the program runs, `IMAGE@sha256:…`.
     #[serde(skip_serializing_if = "stages_core::is_default")]
     pub container: Option<String>,
-    /// The maximum size of the log in bytes: its first and last halves are kept.
+    /// The maximum size of the log in bytes, of which the first and last halves are kept; [`LOG_LIMIT`] if
+    /// absent.
     #[serde(skip)]
-    pub log_limit: u64,
+    pub log_limit: Option<u64>,
     /// The types of the outputs that have one; in the key, together with the version of their checks.
     #[serde(skip)]
     pub types: BTreeMap<String, PortType>,
@@ -120,27 +121,6 @@ pub struct PythonCall {
     /// The directories in which the packages are installed.
     #[serde(skip)]
     pub sites: Vec<PathBuf>,
-}
-
-impl Default for Command {
-    fn default() -> Self {
-        Self {
-            command: String::new(),
-            env: BTreeMap::new(),
-            files: Vec::new(),
-            outputs: BTreeMap::new(),
-            secrets: Vec::new(),
-            shell: Shell::default(),
-            isolation: None,
-            network: false,
-            tools: Vec::new(),
-            container: None,
-            log_limit: LOG_LIMIT,
-            types: BTreeMap::new(),
-            points: BTreeMap::new(),
-            python: None,
-        }
-    }
 }
 
 /// The shell of a `run:` stage.

@@ -1,6 +1,6 @@
 //! Resolution of a `run:` stage at a point of its matrix.
 
-use crate::stage::command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
+use crate::stage::command::{Command, Isolation, Shell, Tool};
 use crate::stage::files::{self, Pattern, PatternForm};
 use crate::stage::interpolate::{Scope, fill, fill_command, is_secret};
 use crate::stage::tools::{Finder, Request, RequestForm, in_order};
@@ -125,7 +125,7 @@ pub(crate) fn command(
         isolation: settings.isolation,
         network: settings.network,
         container: settings.container.map(|Text(Image(name))| name),
-        log_limit: settings.log.map_or(LOG_LIMIT, |Text(LogSize(bytes))| bytes),
+        log_limit: settings.log.map(|Text(LogSize(bytes))| bytes),
         ..Command::default()
     };
     if let (Some(_), Some(tool)) = (&command.container, at("tools").first()) {

@@ -111,7 +111,7 @@ impl Setting {
     }
 }
 
-/// Where the type of a value is checked.
+/// The check of the type of a value.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Strictness {
     /// The value must have the type of the replaced value.

@@ -104,7 +104,14 @@ fn chosen(root: &Path, base: &Path, home: Option<&Path>) -> Vec<String> {
     versions.map(str::to_owned).collect()
 }
 
-fn is_program(path: &Path) -> bool {
+/// The first executable called `name` in the absolute directories of a search path.
+pub fn find_program(search_path: &str, name: &str) -> Option<PathBuf> {
+    let dirs = std::env::split_paths(search_path).filter(|dir| dir.is_absolute());
+    dirs.map(|dir| dir.join(name)).find(|path| is_program(path))
+}
+
+/// True for an executable file.
+pub(crate) fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }
 

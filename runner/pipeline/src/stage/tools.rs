@@ -11,15 +11,14 @@
 //! The interpreter of a `uses: python` stage is such a tool, see [`Finder::python`].
 
 use crate::stage::command::Tool;
-use crate::stage::shims::{is_shim, program_behind};
+use crate::stage::shims::{find_program, is_program, is_shim, program_behind};
 use crate::text::TextOr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::Source;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt as _;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 /// The lock files of a virtual environment, in the order of preference.
@@ -141,11 +140,7 @@ impl<'e> Finder<'e> {
     /// represents the environment, which needs no lock file: the versions of its packages are part of the
     /// stage's key.
     pub(crate) fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
-        let written = &request.name;
-        let path = match written.contains('/') {
-            true => base.join(plain(written)),
-            false => self.which(written, base)?,
-        };
+        let path = self.locate(&request.name, base)?;
         let environment = match path.is_dir() {
             true => Some(path.as_path()),
             false => path
@@ -159,7 +154,7 @@ impl<'e> Finder<'e> {
                     Err(missing) if request.lock.is_some() => return Err(missing),
                     found => found.ok(),
                 };
-                self.environment_with(request, dir, lock, base)
+                self.environment(request, dir, Ok(lock), base)
             }
             None => self.search(request, base),
         }
@@ -167,11 +162,7 @@ impl<'e> Finder<'e> {
 
     fn search(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
-        let path = if written.contains('/') {
-            base.join(plain(written))
-        } else {
-            self.which(written, base)?
-        };
+        let path = self.locate(written, base)?;
         let meta = fs::metadata(&path).map_err(|err| {
             (
                 format!("cannot read the tool `{written}`: {err}"),
@@ -179,9 +170,9 @@ impl<'e> Finder<'e> {
             )
         })?;
         if meta.is_dir() {
-            return self.environment(request, &path, base);
+            return self.environment(request, &path, lock(request, &path, base).map(Some), base);
         }
-        if !is_program(&meta) {
+        if !is_program(&path) {
             return Err((
                 format!("`{written}` is not an executable file"),
                 format!("`chmod +x {written}`, or list it in `files:` if a program reads it"),
@@ -190,19 +181,20 @@ impl<'e> Finder<'e> {
         self.executable(request, &path, base)
     }
 
-    fn path(&self) -> impl Iterator<Item = PathBuf> {
-        let path = self.env.get("PATH").map_or("", String::as_str);
-        std::env::split_paths(path).filter(|dir| dir.is_absolute())
+    fn search_path(&self) -> &str {
+        self.env.get("PATH").map_or("", String::as_str)
     }
 
     fn home(&self) -> Option<&Path> {
         self.env.get("HOME").map(Path::new).filter(|home| home.is_absolute())
     }
 
-    fn which(&self, name: &str, base: &Path) -> Result<PathBuf, Wrong> {
-        let candidates = self.path().map(|dir| dir.join(name));
-        let mut programs = candidates.filter(|path| fs::metadata(path).is_ok_and(|meta| is_program(&meta)));
-        programs.next().ok_or_else(|| {
+    /// The path of what a request names: a program on `PATH`, or a path relative to `base`.
+    fn locate(&self, name: &str, base: &Path) -> Result<PathBuf, Wrong> {
+        if name.contains('/') {
+            return Ok(base.join(plain(name)));
+        }
+        find_program(self.search_path(), name).ok_or_else(|| {
             let hint = if base.join(name).exists() {
                 format!("to name what is beside the pipeline, write `./{name}`")
             } else {
@@ -222,8 +214,7 @@ impl<'e> Finder<'e> {
         }
         let real = canonical(path, written)?;
         if let Some(shim) = [path, &real].into_iter().find(|path| is_shim(path)) {
-            let search_path = self.env.get("PATH").map_or("", String::as_str);
-            let hint = match program_behind(shim, base, search_path, self.home()) {
+            let hint = match program_behind(shim, base, self.search_path(), self.home()) {
                 Some(program) => format!("name the program itself: `{}`", program.display()),
                 None => "name the program that it starts".to_owned(),
             };
@@ -255,21 +246,12 @@ impl<'e> Finder<'e> {
         })
     }
 
-    fn environment(&self, request: &Request, dir: &Path, base: &Path) -> Result<Tool, Wrong> {
-        let is_other = !dir.join(CFG).is_file() && !dir.join("conda-meta").is_dir();
-        let lock = match is_other || !dir.join("bin").is_dir() || request.version.is_some() {
-            // Another error is reported first.
-            true => None,
-            false => Some(lock(request, dir, base)?),
-        };
-        self.environment_with(request, dir, lock, base)
-    }
-
-    fn environment_with(
+    /// The tool of a virtual environment with its lock file, if it needs one.
+    fn environment(
         &self,
         request: &Request,
         dir: &Path,
-        lock: Option<(PathBuf, String)>,
+        lock: Result<Option<Source>, Wrong>,
         base: &Path,
     ) -> Result<Tool, Wrong> {
         let written = &request.name;
@@ -321,7 +303,7 @@ impl<'e> Finder<'e> {
             bin,
             version: value("version").or_else(|| value("version_info")).map(release),
             system_packages: value("include-system-site-packages").is_some_and(|value| value == "true"),
-            sources: lock.into_iter().map(|(lock, name)| Source::new(name, lock)).collect(),
+            sources: lock?.into_iter().collect(),
         })
     }
 
@@ -335,30 +317,27 @@ impl<'e> Finder<'e> {
             .parent()
             .filter(|dir| dir.ends_with("bin"))
             .and_then(Path::parent);
+        let homes = |path: Option<&Path>| ["/home", "/Users"].iter().any(|all| path == Some(Path::new(all)));
+        let is_home = |path: Option<&Path>| {
+            path.is_some() && (path == Some(Path::new("/root")) || path == self.home())
+                || homes(path.and_then(Path::parent))
+        };
         let own = prefix.filter(|prefix| {
             // A hidden directory in a home directory, such as ~/.local or ~/.cargo, holds personal files
             // besides programs.
             let hidden = prefix
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-            let homes = [Some(Path::new("/root")), self.home()];
-            let above = prefix.parent();
-            let in_home = homes.contains(&above)
-                || above
-                    .and_then(Path::parent)
-                    .is_some_and(|dir| ["/home", "/Users"].iter().any(|all| dir == Path::new(all)));
-            let is_home = homes.contains(&Some(*prefix))
-                || above.is_some_and(|dir| ["/home", "/Users"].iter().any(|all| dir == Path::new(all)));
             let shared = SHARED.iter().any(|shared| *prefix == Path::new(shared));
             let around = base.starts_with(prefix) || self.home().is_some_and(|home| home.starts_with(prefix));
-            !(shared || around || is_home || hidden && in_home)
+            !(shared || around || is_home(Some(prefix)) || hidden && is_home(prefix.parent()))
         });
         Some(own.unwrap_or(program).to_owned())
     }
 }
 
-/// The path of an environment's lock file, and its name.
-fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String), Wrong> {
+/// The lock file of an environment.
+fn lock(request: &Request, dir: &Path, base: &Path) -> Result<Source, Wrong> {
     let written = &request.name;
     if let Some(lock) = &request.lock {
         let path = base.join(plain(lock));
@@ -369,12 +348,12 @@ fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String),
             ));
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok((path, name));
+        return Ok(Source::new(name, path));
     }
     let places = [Some(dir), dir.parent()];
     let found = LOCKS.iter().find_map(|name| {
         let mut paths = places.iter().flatten().map(|place| place.join(name));
-        Some((paths.find(|path| path.is_file())?, (*name).to_owned()))
+        Some(Source::new(*name, paths.find(|path| path.is_file())?))
     });
     found.ok_or_else(|| {
         (
@@ -400,10 +379,6 @@ fn is_system(path: &Path) -> bool {
     // /lib, /lib64, /libx32
     let lib = first.is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"lib"));
     lib || SYSTEM.iter().any(|dir| path.starts_with(dir))
-}
-
-fn is_program(meta: &Metadata) -> bool {
-    meta.is_file() && meta.mode() & 0o111 != 0
 }
 
 fn canonical(path: &Path, written: &str) -> Result<PathBuf, Wrong> {

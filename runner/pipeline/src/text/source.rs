@@ -53,6 +53,13 @@ struct Text {
 pub struct Texts(Vec<Text>);
 
 impl Texts {
+    /// The text of a file alone.
+    pub(crate) fn of(name: &Path, content: String) -> Self {
+        let mut texts = Self::default();
+        texts.push(name.to_owned(), content);
+        texts
+    }
+
     /// Adds a file and returns its index.
     pub fn push(&mut self, name: PathBuf, content: String) -> usize {
         self.add(name, content, false)
@@ -172,8 +179,7 @@ const LONGEST: u64 = 16 << 20;
 /// Reads a pipeline file: UTF-8 without control characters, within the length limit.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
     let bytes = bytes(file).map_err(|(message, hint)| {
-        let mut texts = Texts::default();
-        texts.push(file.to_owned(), String::new());
+        let texts = Texts::of(file, String::new());
         texts.error(Spot::start(0), message, hint)
     })?;
     decode(file, bytes)
@@ -230,19 +236,11 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
 /// Decodes the text of a pipeline file.
 pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineError> {
     let broken = |valid: &str, message: String, hint: &str| {
-        let line = valid.matches('\n').count() + 1;
         let last = valid.rsplit('\n').next().unwrap_or_default();
-        let mut texts = Texts::default();
-        texts.push(file.to_owned(), format!("{valid}\u{fffd}"));
-        let spot = Spot {
-            text: 0,
-            place: Place {
-                line,
-                column: last.chars().count() + 1,
-            },
-            width: 1,
-        };
-        texts.error(spot, message, hint.to_owned())
+        let mut spot = Spot::start(0);
+        spot.place.line = valid.matches('\n').count() + 1;
+        spot.place.column = last.chars().count() + 1;
+        Texts::of(file, format!("{valid}\u{fffd}")).error(spot, message, hint.to_owned())
     };
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(broken(
@@ -264,11 +262,7 @@ pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineErro
         Some(rest) => rest.to_owned(),
         None => text,
     };
-    let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
-    // Fast path for printable ASCII, of which most files consist.
-    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
-    let may_hold = !text.bytes().fold(true, |all, byte| all & plain(byte));
-    match may_hold.then(|| text.find(control)).flatten() {
+    match text.find(|c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r')) {
         Some(at) => Err(broken(
             &text[..at],
             format!(

@@ -188,11 +188,11 @@ impl Tree {
     }
 
     /// Creates a tree from a JSON value, without positions.
-    pub fn of_json(value: &Json) -> Self {
+    pub fn from_json(value: &Json) -> Self {
         Self::from(match value {
-            Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
+            Json::Array(items) => Value::List(items.iter().map(Self::from_json).collect()),
             Json::Object(entries) => {
-                let entry = |(name, value): (&String, &Json)| (Key::from(name), Self::of_json(value));
+                let entry = |(name, value): (&String, &Json)| (Key::from(name), Self::from_json(value));
                 Value::Map(entries.iter().map(entry).collect())
             }
             scalar => Value::Scalar(scalar.clone()),

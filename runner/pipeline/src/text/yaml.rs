@@ -6,6 +6,7 @@
 //! are rejected, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
 use crate::Place;
+use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::tree::{Key, Tree, Value};
 use serde_json::Value as Json;
@@ -42,6 +43,14 @@ const MOST: usize = 500_000;
 const ERRORS: &str = include_str!("yaml_errors.txt");
 
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
+
+/// Parses the text at `index`; `None` if it has an error, which is reported.
+pub(crate) fn read(index: usize, problems: &mut Problems) -> Option<Tree> {
+    let parsed = parse(problems.texts.content(index), index);
+    parsed
+        .map_err(|issue| problems.add(issue.spot, issue.message, issue.hint))
+        .ok()
+}
 
 /// Parses a text that holds one YAML document. `text` is the index of the text, for positions.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {

@@ -3,7 +3,7 @@
 
 use crate::options;
 use runner_pipeline::{
-    Command, Isolation, LOG_LIMIT, LoadOptions, Shell, Tool, Work, load, load_with_sources, resolved,
+    Command, Isolation, LoadOptions, Shell, Tool, Work, load, load_with_sources, resolved,
 };
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -111,7 +111,7 @@ fn settings_have_defaults_and_may_be_interpolated() {
         (default.shell, default.isolation, default.network),
         (Shell::Bash, None, false)
     );
-    assert_eq!((default.log_limit, &default.container), (LOG_LIMIT, &None));
+    assert_eq!((default.log_limit, &default.container), (None, &None));
     let image = format!("example.org:5000/a/b@sha256:{}", "0a".repeat(32));
     let set = of(&format!(
         "matrix: {{ net: [true] }}\n    shell: sh\n    isolation: none\n    network: ${{matrix.net}}\n    \
@@ -121,7 +121,7 @@ fn settings_have_defaults_and_may_be_interpolated() {
         (set.shell, set.isolation, set.network),
         (Shell::Sh, Some(Isolation::None), true)
     );
-    assert_eq!((set.log_limit, set.container), (2 << 20, Some(image)));
+    assert_eq!((set.log_limit, set.container), (Some(2 << 20), Some(image)));
 }
 
 #[test]

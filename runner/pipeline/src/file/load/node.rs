@@ -108,7 +108,7 @@ impl Loader<'_> {
 
     /// Calls the kind's check of its configuration against the expected contents of its inputs.
     fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, config: &Settings, node: &mut Node) {
-        let mut inputs = provided(&node.needs, &self.nodes);
+        let mut inputs = provided(&node.needs, &self.pipeline.nodes);
         for port in kind.ports().inputs {
             let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
             if earlier > 0 {
