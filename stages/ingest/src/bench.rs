@@ -64,9 +64,6 @@ fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageE
 
 /// Reads `rows` bars from memory: with polars and its inferred types, and with the stage's parser and all its
 /// checks.
-///
-/// # Errors
-/// When the bars cannot be read.
 pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
     let packed = unpack(Path::new("bars.csv"), text(rows).into_bytes())?.remove(0);
     let columns = ["symbol", "date", "open", "high", "low", "close", "volume"]

@@ -110,9 +110,6 @@ impl SyntheticChain {
     }
 
     /// Writes the files that a folder does not yet contain, and returns their total size in bytes.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub fn write(self, folder: &Path) -> Result<u64, StageError> {
         std::fs::create_dir_all(folder).map_err(failed)?;
         let days = self.trading_days();
@@ -215,9 +212,6 @@ fn ingest(store: &Store, folder: &Path) -> Result<cache::ArtifactDigest, StageEr
 
 /// Ingests a chain of about `rows` rows (25,000 a day, one file a day) in `folder`, then the same chain with
 /// one day appended, and for comparison the latter without cached results, which must give the same output.
-///
-/// # Errors
-/// When a stage fails, or the results differ.
 pub fn bench_chain(folder: &Path, rows: usize) -> Result<Vec<BenchRow>, StageError> {
     const DAY: usize = 25_000;
     let chain = SyntheticChain {

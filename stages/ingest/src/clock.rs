@@ -38,9 +38,6 @@ pub(crate) struct Clocks<'a> {
 
 impl<'a> Clocks<'a> {
     /// A parser of times in dates of the given formats; epochs are converted to local time in `zone`.
-    ///
-    /// # Errors
-    /// When there is no time zone of that name.
     pub(crate) fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -73,9 +70,6 @@ impl<'a> Clocks<'a> {
 
     /// The time in a column of times: a time of day, a date with a time, hours after midnight (`15.75`) or an
     /// epoch. `scale` converts a number to hours.
-    ///
-    /// # Errors
-    /// When the text is none of these.
     pub(crate) fn of_time(
         &mut self,
         text: &str,

@@ -50,9 +50,6 @@ pub struct Cut {
 
 impl Cuts {
     /// Passes the rows of the cuts with the given indices to `take`, in order.
-    ///
-    /// # Errors
-    /// When the cuts cannot be read, or `take` fails.
     pub fn read(
         &self,
         store: &Store,
@@ -69,9 +66,6 @@ impl Cuts {
 }
 
 /// The value of a memo if it is cached and `is_whole` accepts it; otherwise the result of `make`.
-///
-/// # Errors
-/// When `make` or the store fails.
 pub fn cached_or<T: Serialize + DeserializeOwned>(
     context: &Context,
     memo: &Memo,
@@ -190,17 +184,11 @@ pub fn kept(memo: &Memo) -> Memo {
 }
 
 /// Serialises the value of a memo.
-///
-/// # Errors
-/// None expected.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StageError> {
     serde_json::to_vec(value).map_err(|err| StageError::new(err.to_string()))
 }
 
 /// Deserialises the value of a memo.
-///
-/// # Errors
-/// When the bytes are damaged.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, StageError> {
     serde_json::from_slice(bytes).map_err(|err| StageError::new(format!("a memo is damaged: {err}")))
 }
@@ -219,9 +207,6 @@ pub struct CutWriter {
 
 impl CutWriter {
     /// A writer for a file's rows; no cut is longer than one period `longest`.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn new(
         store: &Store,
         longest: Period,
@@ -245,9 +230,6 @@ impl CutWriter {
     }
 
     /// Adds the given rows of a part of the file's table, all of which have a date.
-    ///
-    /// # Errors
-    /// When the store cannot be written, or the part's columns differ from those of the first.
     pub fn add(&mut self, batch: &RecordBatch, mut rows: Vec<u32>) -> Result<(), StageError> {
         let batch = self.aligned(batch)?;
         let dates = table::dates(&batch, "date")?;
@@ -319,9 +301,6 @@ impl CutWriter {
     }
 
     /// Stores the cuts.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub fn finish(self) -> Result<Cuts, StageError> {
         Ok(Cuts {
             blob: self.writer.finish()?,

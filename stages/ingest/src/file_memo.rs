@@ -72,9 +72,6 @@ impl File<'_> {
     }
 
     /// Passes the file's converted rows to `take`; a large file comes in parts, one in memory at a time.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or `take` fails.
     pub fn parts(
         &mut self,
         context: &Context,
@@ -100,9 +97,6 @@ impl File<'_> {
     }
 
     /// The converted table of the file, from the file's memo if cached.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn table(&mut self, context: &Context) -> Result<RecordBatch, StageError> {
         let memo = self.memo.clone();
         let mut fresh = None;
@@ -215,9 +209,6 @@ impl Reading<'_> {
 
     /// Reads a file with `one`, its layout from a memo if cached. The first table of a joined pair waits
     /// unless `lookup` is given, which is the second table or none if there is none.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub fn read<T>(
         &self,
         context: &Context,
@@ -294,9 +285,6 @@ impl Reading<'_> {
     }
 
     /// The share of the files whose tables are cached.
-    ///
-    /// # Errors
-    /// When a file does not exist.
     pub fn share<'s>(
         &self,
         given: &Given<'_>,

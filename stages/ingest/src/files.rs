@@ -32,9 +32,6 @@ impl Paths {
     }
 
     /// The files found by [`Paths::find`]; none if no path is given.
-    ///
-    /// # Errors
-    /// When a path matches no file.
     pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         match self.is_empty() {
             true => Ok(Vec::new()),
@@ -45,9 +42,6 @@ impl Paths {
     /// The files, sorted by name. A name is relative to the file's directory, to the directory searched, or
     /// to the part of a glob before its first wildcard, so that moving the data changes no key. With several
     /// paths, the name begins with the path's number.
-    ///
-    /// # Errors
-    /// When a path matches no file.
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         ConfigProblem::new(field, "no file is given")
             .hint(format!(

@@ -25,9 +25,6 @@ pub(crate) struct Looked<'p> {
 
 impl<'p> Looked<'p> {
     /// Prepares a file for recognition.
-    ///
-    /// # Errors
-    /// When the file is a damaged JSON document, or a table without a header.
     pub(crate) fn new(packed: &'p Packed) -> Result<Self, StageError> {
         let document = match packed.format {
             Format::Json => Some(document(packed)?),
@@ -182,9 +179,6 @@ pub struct Lookup {
 
 impl Lookup {
     /// Adds the rows of a file. The last row of each key wins, since a definition may be replaced.
-    ///
-    /// # Errors
-    /// When the file is damaged, or its columns differ from those of earlier files.
     pub fn add(&mut self, packed: &Packed, join: &Join, digest: &str) -> Result<(), StageError> {
         let header = frame::header(packed)?;
         let names: Vec<String> = header.iter().map(|name| normal(name)).collect();
@@ -315,9 +309,6 @@ pub(crate) struct Opened {
 }
 
 /// Reads a file in the form of its layout.
-///
-/// # Errors
-/// When the file does not have this form, lacks columns, or cannot be read.
 pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) -> Result<Opened, StageError> {
     let Prepared { packed, given } = prepare(packed, layout)?;
     let place = &packed.place;

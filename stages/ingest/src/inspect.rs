@@ -46,9 +46,6 @@ impl Inspection {
 }
 
 /// Inspects a file, or the first entry of an archive.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
     let bytes = cache::regular_file::read(&source.path)
         .map_err(|err| crate::files::unreadable(&source.path, &err))?;

@@ -63,9 +63,6 @@ impl Sizes {
 
     /// The beginning of a large file, enough for its header; `None` if the file is not large or must be read
     /// whole.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub(crate) fn first(self, path: &Path) -> Result<Option<Packed>, StageError> {
         let Some((file, kind)) = self.open(path)? else {
             return Ok(None);
@@ -103,9 +100,6 @@ impl Sizes {
 
     /// Passes the parts of a large file to `take`. Returns false, without passing any, if the file must be
     /// read whole.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or `take` fails.
     pub(crate) fn parts(
         self,
         source: &Source,

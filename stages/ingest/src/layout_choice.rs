@@ -61,9 +61,6 @@ impl LayoutChoice {
 
     /// The layout's own file, if it has one. The file is one of the stage's sources, so its contents are part
     /// of the key.
-    ///
-    /// # Errors
-    /// When the file does not exist.
     pub fn source(&self, base: &Path) -> Result<Option<Source>, ConfigProblem> {
         let Self::File(path) = self else { return Ok(None) };
         if path.starts_with(LAYOUT_FILE) {
@@ -83,9 +80,6 @@ impl LayoutChoice {
 
     /// Reads and validates the layout, whose file is among the sources, and returns it with the remaining
     /// sources.
-    ///
-    /// # Errors
-    /// The problem with the layout.
     pub fn open(&self, table: Table, sources: &[Source]) -> Result<(Chosen, Vec<Source>), ConfigProblem> {
         let (own, others): (Vec<Source>, Vec<Source>) = sources
             .iter()
@@ -144,18 +138,18 @@ fn read(source: &Source, table: Table, path: &str) -> Result<Layout, ConfigProbl
 
 impl Chosen {
     /// Determines a file's role and layout.
-    ///
-    /// # Errors
-    /// When the layout is not recognised.
     pub fn resolve(&self, table: Table, packed: &Packed) -> Result<Role, StageError> {
         let looked = Looked::new(packed)?;
+        let is_joined = |layout: &Layout| {
+            let header = || looked.header(&Default::default());
+            layout
+                .join
+                .as_ref()
+                .is_some_and(|join| header().is_some_and(|header| is_joined(join, &header)))
+        };
         match self {
             Self::Layout(layout) => {
-                if let Some(join) = &layout.join
-                    && looked
-                        .header(&Default::default())
-                        .is_some_and(|header| is_joined(join, &header))
-                {
+                if is_joined(layout) {
                     return Ok(Role::Joined(layout.name.clone()));
                 }
                 let mut why = match layout.is_described {
@@ -171,14 +165,8 @@ impl Chosen {
                 Ok(Role::Table(layout.clone(), why))
             }
             Self::Auto => {
-                for layout in layout::known(table) {
-                    if let Some(join) = &layout.join
-                        && looked
-                            .header(&Default::default())
-                            .is_some_and(|header| is_joined(join, &header))
-                    {
-                        return Ok(Role::Joined(layout.name.clone()));
-                    }
+                if let Some(layout) = layout::known(table).iter().find(|layout| is_joined(layout)) {
+                    return Ok(Role::Joined(layout.name.clone()));
                 }
                 match layout::recognise(table, &packed.path, |form| looked.header(form)) {
                     Ok(found) => Ok(Role::Table(Box::new(found.layout.clone()), found.why)),

@@ -12,9 +12,6 @@ pub(crate) fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a 
 }
 
 /// The first column that the layout lists for our required column `ours` and that the file has.
-///
-/// # Errors
-/// When the file has none of the columns, or the layout lists none.
 pub(crate) fn needed<'a>(
     layout: &'a Layout,
     frame: &frame::Frame,

@@ -41,9 +41,6 @@ impl Location {
     }
 
     /// The file on a server; `None` for a path.
-    ///
-    /// # Errors
-    /// When the URL is invalid, or a path is pinned.
     pub(crate) fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
         match RemoteFile::parse(&self.text) {
             Ok(Some(file)) => Ok(Some(RemoteFile {

@@ -17,9 +17,6 @@ use std::collections::BTreeSet;
 const FIRST_DATE: Date = Date(-62_091);
 
 /// Refuses a range of dates that ends before it begins, or that begins after `until`.
-///
-/// # Errors
-/// When the range is empty in this sense.
 pub fn check_dates(dates: Option<DateRange>, until: Option<Date>) -> Result<(), ConfigProblem> {
     match (dates, until) {
         (Some(dates), _) if dates.to < dates.from => Err(ConfigProblem::new(
@@ -55,9 +52,6 @@ pub fn is_there(date: Date, until: Option<Date>) -> bool {
 }
 
 /// The rows of a table up to and including a date.
-///
-/// # Errors
-/// When the table has no dates.
 pub fn rows_until(batch: RecordBatch, until: Option<Date>) -> Result<RecordBatch, StageError> {
     if until.is_none() {
         return Ok(batch);

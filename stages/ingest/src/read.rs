@@ -46,9 +46,6 @@ pub type OfLayout = (Layout, RecordBatch);
 
 /// Reads files in parallel. Returns their layouts and tables, in the order of `sources`, and the reasons for
 /// the layouts. Files without rows dated `until` or earlier are left out.
-///
-/// # Errors
-/// When a file cannot be read.
 pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
@@ -72,9 +69,6 @@ pub fn tables(
 
 /// Reads files in parallel with `one`, and passes the result for each to `take`, in the order of `sources`.
 /// Files that need a second table come last. `take` returns false for a file that does not count.
-///
-/// # Errors
-/// When a file cannot be read, or `take` fails.
 pub fn each<T: Send>(
     context: &Context,
     reading: &Reading<'_>,
@@ -183,9 +177,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
 
 /// Fails if the files' layouts disagree on the fact `fact`, which has one value for the whole table, unless
 /// the configuration sets it (`set`).
-///
-/// # Errors
-/// When the layouts disagree.
 pub fn agree<T: PartialEq>(
     layouts: &[Layout],
     what: &str,
@@ -220,9 +211,6 @@ pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
 }
 
 /// The first table in a file, with its header and at least some of its rows.
-///
-/// # Errors
-/// When the file cannot be read.
 pub fn first(source: &Source) -> Result<Packed, StageError> {
     let first = match Sizes::default().first(&source.path)? {
         Some(first) => first,
@@ -232,10 +220,6 @@ pub fn first(source: &Source) -> Result<Packed, StageError> {
 }
 
 /// Determines from headers alone the layouts of files, and which of our columns they hold.
-///
-/// # Errors
-/// When a file cannot be read, its layout is not recognised, or it lacks columns; the error names all of
-/// these.
 pub fn peek(
     field: &str,
     sources: &[Source],

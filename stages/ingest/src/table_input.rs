@@ -16,9 +16,6 @@ pub(crate) const TABLE: InputPort = InputPort::optional("table", PortType::File)
 );
 
 /// Refuses a stage with neither `path` nor the input `table`, or with both.
-///
-/// # Errors
-/// When neither or both are given.
 pub(crate) fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
     match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
         (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
@@ -38,9 +35,6 @@ pub(crate) fn given_twice() -> ConfigProblem {
 
 /// Determines from headers which of our columns the files have. `None` if that is only known in the run: some
 /// files do not exist yet, or are on a server.
-///
-/// # Errors
-/// The errors of [`read::peek`].
 pub(crate) fn columns(
     field: &str,
     sources: &[Source],
@@ -64,9 +58,6 @@ pub(crate) struct Files {
 
 impl Files {
     /// Opens the stage's sources (the files at `path`) together with the files of the input `table`.
-    ///
-    /// # Errors
-    /// When the artifact at the input holds no table, or the store fails.
     pub(crate) fn open(given: &Given<'_>) -> Result<Self, StageError> {
         let mut sources = given.sources.to_vec();
         let Some(input) = given.optional(TABLE.name) else {

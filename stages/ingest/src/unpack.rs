@@ -66,18 +66,12 @@ pub struct Packed {
 }
 
 /// The tables in a file, at least one.
-///
-/// # Errors
-/// When the file is damaged, unpacks to more than is allowed, or is an archive without a table.
 pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
     let limit = packing::limit(bytes.len() as u64);
     open(path, bytes, limit, Wanted::Tables)
 }
 
 /// The first table in a file; of a text, no more than its header needs.
-///
-/// # Errors
-/// When the file is damaged, unpacks to more than is allowed, or is an archive without a table.
 pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
     let bytes = match kind(bytes) {
         Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],

@@ -75,9 +75,6 @@ pub struct Dates<'a> {
 impl<'a> Dates<'a> {
     /// A parser of the given `strftime` formats and [`EPOCHS`]. `zone` is the time zone that decides an
     /// instant's date: an IANA name, or empty for UTC.
-    ///
-    /// # Errors
-    /// When there is no time zone of that name.
     pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
         Ok(Self {
             formats,
@@ -129,9 +126,6 @@ impl<'a> Dates<'a> {
 }
 
 /// The time zone of an IANA name; `None` for UTC.
-///
-/// # Errors
-/// When there is no time zone of that name.
 pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
     match name {
         "" | "UTC" | "Etc/UTC" => Ok(None),

@@ -138,9 +138,6 @@ impl GivenAction {
 
 impl CorporateActionsConfig {
     /// Refuses invalid values, as far as the configuration alone shows them.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {

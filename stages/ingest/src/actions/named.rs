@@ -55,14 +55,10 @@ pub(super) fn parse(
     }
     let dates = frame.dates(date, &formats_or_iso(&config.date_format), "")?;
     let texts = |ours: &str| -> Result<Vec<String>, StageError> {
-        let mut texts = vec![String::new(); frame.rows()];
-        if let Some(theirs) = theirs.get(ours) {
-            frame.texts(theirs, |row, text| {
-                texts[row] = text.to_owned();
-                Ok(())
-            })?;
+        match theirs.get(ours) {
+            Some(theirs) => frame.map(theirs, |text| Ok(text.to_owned())),
+            None => Ok(vec![String::new(); frame.rows()]),
         }
-        Ok(texts)
     };
     let wrong = |row: usize, ours: &str, what: &str| {
         frame.error(row, theirs.get(ours).map_or(ours, String::as_str), what)

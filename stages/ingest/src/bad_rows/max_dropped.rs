@@ -19,9 +19,6 @@ impl MaxDropped {
     }
 
     /// Refuses names of unknown rules and invalid shares.
-    ///
-    /// # Errors
-    /// The first problem found.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         let shares = self
             .rules

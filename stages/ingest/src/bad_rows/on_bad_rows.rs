@@ -35,9 +35,6 @@ impl OnBadRows {
     }
 
     /// Refuses names of unknown rules, and actions that a rule cannot take.
-    ///
-    /// # Errors
-    /// The first such name.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         for (name, action) in &self.rules {
             let problem = |message: String| ConfigProblem::new(format!("on_bad_rows.{name}"), message);
@@ -67,9 +64,6 @@ impl OnBadRows {
     }
 
     /// Fails if a rule whose action is [`Action::Fail`] is broken.
-    ///
-    /// # Errors
-    /// The error names the rule, the number of violations, the first of them and an example.
     pub fn enforce(&self, tally: &Tally) -> Result<(), StageError> {
         for (rule, rows, first) in tally.broken() {
             if self.action(rule) != Action::Fail {

@@ -20,10 +20,6 @@ pub struct Treatment<'a> {
 impl Treatment<'_> {
     /// Fails if a rule demands it or drops too many rows, and reports dropped and repaired rows in one line.
     /// `read` and `left` are the numbers of rows before and after the rules.
-    ///
-    /// # Errors
-    /// The error of [`OnBadRows::enforce`]; and, when a rule drops more than its share, an error with a table
-    /// of all broken rules.
     pub fn apply(&self, context: &Context, tally: &Tally, read: u64, left: u64) -> Result<(), StageError> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;

@@ -11,9 +11,6 @@ use stages_core::{Context, Source, StageError};
 use std::collections::BTreeMap;
 
 /// The closes in files of bars up to `until`, by symbol and day.
-///
-/// # Errors
-/// When a file cannot be read.
 pub fn closes(
     context: &Context,
     sources: &[Source],

@@ -48,9 +48,6 @@ impl Wanted<'_> {
 
 impl FileBars {
     /// The bars of a file, from the file's memo if cached.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub(super) fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {
@@ -87,9 +84,6 @@ impl FileBars {
     }
 
     /// The days with wanted bars.
-    ///
-    /// # Errors
-    /// When the store cannot be read or written.
     pub(super) fn days(&self, context: &Context, wanted: &Wanted<'_>) -> Result<BTreeSet<Date>, StageError> {
         let mut days = match wanted.symbols {
             [] => self.days.clone(),
@@ -127,9 +121,6 @@ impl FileBars {
     }
 
     /// The wanted bars in the given cuts that lie within a range of dates.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     pub(super) fn bars(
         &self,
         context: &Context,

@@ -57,9 +57,6 @@ impl Done {
 
 impl Facts<'_> {
     /// Makes the partitions of all periods.
-    ///
-    /// # Errors
-    /// When a partition cannot be made.
     pub(super) fn partitions(&self, context: &Context, files: &[FileBars]) -> Result<Vec<Done>, StageError> {
         // Daily partitions are made a month at a time, so that few states are stored.
         let units = units(

@@ -31,9 +31,6 @@ pub(super) const VOLUME: usize = 4;
 
 /// Reads a table as it is, without applying rules. Rows without a symbol get `symbol` or, failing that, the
 /// name of the file.
-///
-/// # Errors
-/// When a value cannot be read, or a required column is missing.
 pub(crate) fn parse(
     packed: &Packed,
     layout: &Layout,
@@ -169,9 +166,6 @@ fn batch<'a>(
 }
 
 /// Appends the wanted bars of a table to `bars`; `is_wanted` judges symbol and date.
-///
-/// # Errors
-/// When the table is not a table of bars.
 pub(super) fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
@@ -202,9 +196,6 @@ pub(super) fn collect(
 }
 
 /// Converts bars to a table in the schema, which requires every close.
-///
-/// # Errors
-/// When a close is missing.
 pub(crate) fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
     let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
     let columns = schema::BARS

@@ -24,9 +24,6 @@ pub(super) struct Classes {
 }
 
 /// The terms that the layouts of all files state together.
-///
-/// # Errors
-/// When layouts disagree on a term that the configuration does not set.
 pub(super) fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
     let Some((first, rest)) = layouts.split_first() else {
         return Err(StageError::new("there is no file to read"));
@@ -131,9 +128,6 @@ fn slug(text: &str) -> String {
 }
 
 /// Determines the facts of every class.
-///
-/// # Errors
-/// When the configuration contradicts the files, or the classes belong to several exchanges.
 pub(super) fn facts(
     days: &BTreeSet<Date>,
     stated: &BTreeMap<(String, String), Terms>,

@@ -3,9 +3,10 @@
 use super::file_terms;
 use crate::clock;
 use arrow_array::{
-    Array as _, ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array as _, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
 };
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use datasets::Date;
 use datasets::contract::Terms;
 use datasets::quality::Example;
@@ -43,19 +44,12 @@ pub(super) fn numbers() -> impl Iterator<Item = &'static str> {
     FLOATS.into_iter().chain(schema::stated().map(|column| column.name))
 }
 
-/// The index of `bid` in [`Chain::values`].
 pub(super) const BID: usize = 0;
-/// The index of `ask` in [`Chain::values`].
 pub(super) const ASK: usize = 1;
-/// The index of `last` in [`Chain::values`].
 pub(super) const LAST: usize = 2;
-/// The index of `volume` in [`Chain::values`].
 pub(super) const VOLUME: usize = 3;
-/// The index of `open_interest` in [`Chain::values`].
 pub(super) const OPEN_INTEREST: usize = 4;
-/// The index of the underlying's price in [`Chain::values`].
 pub(super) const UNDERLYING: usize = 5;
-/// The index of the implied volatility in [`Chain::values`].
 pub(super) const VOLATILITY: usize = 6;
 
 /// Interned strings.
@@ -143,6 +137,19 @@ pub(super) const NO_INSTANT: i64 = i64::MIN;
 /// The separator between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';
 
+/// Appends the values of a table's rows to a column, after which the chain has `rows` rows; a column is empty
+/// until a table has values for it.
+fn extend<T: Clone>(column: &mut Vec<T>, rows: usize, values: Option<Vec<T>>, none: T) {
+    match values {
+        Some(values) => {
+            column.resize(rows - values.len(), none);
+            column.extend(values);
+        }
+        None if !column.is_empty() => column.resize(rows, none),
+        None => {}
+    }
+}
+
 impl Chain {
     /// The number of rows.
     pub fn len(&self) -> usize {
@@ -198,37 +205,22 @@ impl Chain {
     }
 
     /// Appends the rows of a table.
-    ///
-    /// # Errors
-    /// When the table is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
         self.append_with(batch, true)
     }
 
     /// Appends the rows of a table, with their times of day if `with_times`.
-    ///
-    /// # Errors
-    /// When the table is not an option chain.
     pub fn append_with(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
-        self.reserve(batch.num_rows());
         if !self.tradable.is_empty() {
             self.tradable.resize(self.len() + batch.num_rows(), true);
         }
-        let symbols = table::texts(batch, "symbol")?;
-        let roots = table::texts(batch, "root")?;
-        for i in 0..batch.num_rows() {
-            let symbol = self.names.id(symbols.value(i));
-            self.symbol.push(symbol);
-        }
+        let count = batch.num_rows();
+        let (symbols, roots) = (table::texts(batch, "symbol")?, table::texts(batch, "root")?);
+        self.symbol.extend((0..count).map(|i| self.names.id(symbols.value(i))));
         match RowTerms::of(batch)? {
-            None => {
-                for i in 0..batch.num_rows() {
-                    let root = self.names.id(roots.value(i));
-                    self.root.push(root);
-                }
-            }
+            None => self.root.extend((0..count).map(|i| self.names.id(roots.value(i)))),
             Some(terms) => {
-                for i in 0..batch.num_rows() {
+                for i in 0..count {
                     let root = self.variant(roots.value(i), terms.row(i)?);
                     self.root.push(root);
                 }
@@ -238,51 +230,31 @@ impl Chain {
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
         let rows = self.date.len();
-        let extend =
-            |column: &mut Vec<i64>, values: Option<&[i64]>, valid: &dyn Fn(usize) -> bool, none: i64| {
-                if let Some(values) = values {
-                    column.resize(rows - batch.num_rows(), none);
-                    column.extend(
-                        values
-                            .iter()
-                            .enumerate()
-                            .map(|(i, value)| if valid(i) { *value } else { none }),
-                    );
-                } else if !column.is_empty() {
-                    column.resize(rows, none);
-                }
-            };
+        let or = |values: &Int64Array, none: i64| values.iter().map(|value| value.unwrap_or(none)).collect();
         let times = file_terms::times(batch).filter(|_| with_times);
         extend(
             &mut self.time,
-            times.map(|times| &**times.values()),
-            &|i| times.is_some_and(|times| times.is_valid(i)),
+            rows,
+            times.map(|times| or(times, UNKNOWN_TIME)),
             UNKNOWN_TIME,
         );
         let instants = file_terms::instants(batch)
             .filter(|instants| with_times && instants.null_count() < instants.len());
-        match table::snapshots(batch)? {
-            Some(snapshots) => extend(&mut self.instant, Some(snapshots.values()), &|_| true, NO_INSTANT),
-            None => extend(
-                &mut self.instant,
-                instants.map(|instants| &**instants.values()),
-                &|i| instants.is_some_and(|instants| instants.is_valid(i)),
-                NO_INSTANT,
-            ),
-        }
+        let instants = match table::snapshots(batch)? {
+            Some(snapshots) => Some(snapshots.values().to_vec()),
+            None => instants.map(|instants| or(instants, NO_INSTANT)),
+        };
+        extend(&mut self.instant, rows, instants, NO_INSTANT);
         self.strike.extend(table::floats(batch, "strike")?.values());
         self.call
             .extend(table::bools(batch, "call")?.iter().map(Option::unwrap_or_default));
         for (column, name) in self.values.iter_mut().zip(FLOATS) {
             column.extend(table::floats_or_nan(batch, name)?);
         }
-        for (column, name) in self.stated.iter_mut().zip(schema::stated().map(|column| column.name)) {
-            if batch.column_by_name(name).is_some() {
-                let column = column.get_or_insert_with(Vec::new);
-                column.resize(rows - batch.num_rows(), f64::NAN);
-                column.extend(table::floats_or_nan(batch, name)?);
-            } else if let Some(column) = column {
-                column.resize(rows, f64::NAN);
+        for (column, stated) in self.stated.iter_mut().zip(schema::stated()) {
+            if column.is_some() || batch.column_by_name(stated.name).is_some() {
+                let values = table::floats_if_any(batch, stated.name)?;
+                extend(column.get_or_insert_default(), rows, Some(values), f64::NAN);
             }
         }
         Ok(())
@@ -317,77 +289,44 @@ impl Chain {
         }
     }
 
-    /// Reserves space for more rows, an eighth at a time: doubling would hold a decade of a big chain twice.
-    fn reserve(&mut self, rows: usize) {
-        fn grow<T>(column: &mut Vec<T>, rows: usize) {
-            if column.capacity() - column.len() < rows {
-                column.reserve_exact(rows.max(column.len() / 8));
-            }
-        }
-        grow(&mut self.symbol, rows);
-        grow(&mut self.date, rows);
-        grow(&mut self.expiry, rows);
-        grow(&mut self.root, rows);
-        grow(&mut self.strike, rows);
-        grow(&mut self.call, rows);
-        let stated = self.stated.iter_mut().flatten();
-        self.values
-            .iter_mut()
-            .chain(stated)
-            .for_each(|column| grow(column, rows));
-    }
-
     /// Converts a range of rows to a table in the schema.
-    ///
-    /// # Errors
-    /// None expected: the columns fit the schema.
     pub fn to_batch(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let texts = |ids: &[u32]| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(
                 ids[rows.clone()].iter().map(|id| self.name(*id)),
             ))
         };
-        let mut columns: Vec<ArrayRef> = OPTION_CHAIN
-            .iter()
-            .map(|column| -> ArrayRef {
-                match column.name {
-                    "symbol" => texts(&self.symbol),
-                    "root" => texts(&self.root),
-                    "date" => Arc::new(Date32Array::from(self.date[rows.clone()].to_vec())),
-                    "expiry" => Arc::new(Date32Array::from(self.expiry[rows.clone()].to_vec())),
-                    "strike" => Arc::new(arrow_array::Float64Array::from(self.strike[rows.clone()].to_vec())),
-                    "call" => Arc::new(BooleanArray::from(self.call[rows.clone()].to_vec())),
-                    name => {
-                        let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
-                        Arc::new(table::nullable(&self.values[i][rows.clone()]))
-                    }
+        let (mut fields, mut columns): (Vec<Field>, Vec<ArrayRef>) = Default::default();
+        for column in OPTION_CHAIN {
+            fields.push(table::field(column));
+            columns.push(match column.name {
+                "symbol" => texts(&self.symbol),
+                "root" => texts(&self.root),
+                "date" => Arc::new(Date32Array::from(self.date[rows.clone()].to_vec())),
+                "expiry" => Arc::new(Date32Array::from(self.expiry[rows.clone()].to_vec())),
+                "strike" => Arc::new(Float64Array::from(self.strike[rows.clone()].to_vec())),
+                "call" => Arc::new(BooleanArray::from(self.call[rows.clone()].to_vec())),
+                name => {
+                    let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
+                    Arc::new(table::nullable(&self.values[i][rows.clone()]))
                 }
-            })
-            .collect();
-        let mut fields: Vec<_> = table::schema(OPTION_CHAIN).fields().iter().cloned().collect();
+            });
+            if column.name == "date" && !self.instant.is_empty() {
+                let instants = TimestampMicrosecondArray::from(self.instant[rows.clone()].to_vec());
+                fields.push(table::field(&SNAPSHOT));
+                columns.push(Arc::new(instants.with_timezone("UTC")));
+            }
+        }
         for (column, values) in schema::stated().zip(&self.stated) {
             if let Some(values) = values {
-                fields.push(Arc::new(table::field(column)));
+                fields.push(table::field(column));
                 columns.push(Arc::new(table::nullable(&values[rows.clone()])));
             }
         }
-        if self.instant.is_empty() {
-            return Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?);
-        }
-        let at = fields
-            .iter()
-            .position(|field| field.name() == "date")
-            .map_or(0, |date| date + 1);
-        fields.insert(at, Arc::new(table::field(&SNAPSHOT)));
-        let instants = TimestampMicrosecondArray::from(self.instant[rows].to_vec());
-        columns.insert(at, Arc::new(instants.with_timezone("UTC")));
         Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
     /// Converts a range of rows to a table in the schema, with the column [`TRADABLE`] added.
-    ///
-    /// # Errors
-    /// None expected: the columns fit the schema.
     pub fn to_table(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
         let batch = self.to_batch(rows.clone())?;
         let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();

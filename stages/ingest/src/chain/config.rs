@@ -97,9 +97,6 @@ pub enum UnderlyingChoice {
 
 impl ChainConfig {
     /// The configured contract terms: the block `contract` merged with the short forms.
-    ///
-    /// # Errors
-    /// When a term is invalid, or a short form and the block state it differently.
     pub fn terms(&self) -> Result<ContractTerms, ConfigProblem> {
         self.contract
             .check()
@@ -140,9 +137,6 @@ impl ChainConfig {
     }
 
     /// Adds to the planned chain the terms that the configuration states for all contracts.
-    ///
-    /// # Errors
-    /// The errors of [`Self::terms`].
     pub fn with_contracts(&self, chain: Provided) -> Result<Provided, ConfigProblem> {
         let terms = self.terms()?;
         let roots = || terms.roots.values();
@@ -158,9 +152,6 @@ impl ChainConfig {
     }
 
     /// Refuses invalid values, as far as the configuration alone shows them.
-    ///
-    /// # Errors
-    /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         self.on_bad_rows.check(CHAIN)?;
         self.max_dropped.check(CHAIN)?;

@@ -76,9 +76,6 @@ pub(super) struct Day {
 
 impl FileRows {
     /// The rows of a file, from the file's memo if cached.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub(super) fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
         cuts::of_file(context, &memo, || {

@@ -45,9 +45,6 @@ fn canonical(term: &str, text: &str) -> Result<String, String> {
 }
 
 /// Adds columns for the terms that a layout maps to a file's table.
-///
-/// # Errors
-/// When a text is not among the values of its term.
 pub(super) fn attach(
     batch: RecordBatch,
     frame: &Frame,
@@ -63,16 +60,9 @@ pub(super) fn attach(
         columns.push(if term.ty == Type::Float {
             Arc::new(table::nullable(&frame.numbers(mapping)?))
         } else {
-            let mut texts: Vec<Option<String>> = Vec::with_capacity(frame.rows());
-            frame.texts(&mapping.theirs, |row, text| {
-                texts.push(match text {
-                    "" => None,
-                    text => Some(
-                        canonical(term.name, text)
-                            .map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
-                    ),
-                });
-                Ok(())
+            let texts = frame.map(&mapping.theirs, |text| match text {
+                "" => Ok(None),
+                text => canonical(term.name, text).map(Some),
             })?;
             Arc::new(StringArray::from(texts))
         });
@@ -153,7 +143,6 @@ fn move_to_exchange(
 fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, StageError> {
     let reader =
         |theirs: &str| Clocks::new(&layout.dates, frame.zone(theirs, &layout.zone)).map_err(StageError::new);
-    let mut times = Vec::with_capacity(frame.rows());
     if let Some(mapping) = source_of(layout, frame, TIME_OF_DAY.name) {
         let mut clocks = reader(&mapping.theirs)?;
         let scale = |number: f64| {
@@ -164,12 +153,8 @@ fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, 
             };
             hours + mapping.plus_hours.unwrap_or(0.0)
         };
-        frame.texts(&mapping.theirs, |row, text| {
-            let read = clocks.of_time(text, scale);
-            times.push(read.map_err(|problem| frame.error(row, &mapping.theirs, &problem))?);
-            Ok(())
-        })?;
-        return Ok(Some(times));
+        let times = frame.map(&mapping.theirs, |text| clocks.of_time(text, scale));
+        return times.map(Some);
     }
     let Some(mapping) = source_of(layout, frame, "date") else {
         return Ok(None);
@@ -184,11 +169,7 @@ fn clocks(frame: &Frame, layout: &Layout) -> Result<Option<Vec<Option<Clock>>>, 
     if first.is_none() {
         return Ok(None);
     }
-    frame.texts(&mapping.theirs, |_, text| {
-        times.push(clocks.of_date(text));
-        Ok(())
-    })?;
-    Ok(Some(times))
+    frame.map(&mapping.theirs, |text| Ok(clocks.of_date(text))).map(Some)
 }
 
 /// The local times of day of a table's rows, in microseconds after midnight, if the file has times.

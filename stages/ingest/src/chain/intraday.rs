@@ -103,9 +103,6 @@ pub(super) fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> u64 {
 }
 
 /// Sets the instants of rows with a local time, by a time zone.
-///
-/// # Errors
-/// When a time falls into a gap of the time zone.
 pub(super) fn localise(
     chain: &mut Chain,
     rows: RangeFrom<usize>,
@@ -174,9 +171,6 @@ impl Zones {
     }
 
     /// Refuses instants whose day in the exchange's time zone differs from the row's date.
-    ///
-    /// # Errors
-    /// The first such row.
     pub(super) fn check_days(&self, chain: &Chain) -> Result<(), StageError> {
         let mut last = None;
         for row in 0..chain.len() {

@@ -11,7 +11,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use datasets::contract::family_of;
-use datasets::layout::{Contract, Layout, Mapping, Named};
+use datasets::layout::{Layout, Mapping, Named};
 use datasets::schema;
 use stages_core::StageError;
 use std::collections::BTreeMap;
@@ -19,9 +19,6 @@ use std::collections::BTreeMap;
 /// Reads a table as it is, without applying rules. The symbol of rows without an underlying is the one given,
 /// or else the layout's, the one in the file's name, or the index or stock that the option class belongs to.
 /// A row with a call and a put becomes two rows; a side without any value becomes none.
-///
-/// # Errors
-/// When a value cannot be read, or columns are missing.
 pub(crate) fn parse(
     packed: &Packed,
     layout: &Layout,
@@ -177,23 +174,23 @@ impl Rows<'_> {
         if !is_needed {
             return Ok(None);
         }
-        let mut symbols = Vec::with_capacity(self.frame.rows());
-        self.frame.texts(&symbol.column, |row, text| {
-            let contract = symbol.format.parse(text).ok_or_else(|| {
-                let what = match text {
-                    "" => "the contract's symbol is missing".to_owned(),
-                    text => format!(
-                        "`{}` is not a contract's symbol such as {}",
-                        shown(text),
-                        symbol.format.example()
-                    ),
-                };
-                self.frame.error(row, &symbol.column, &what)
+        let symbols = self.frame.map(&symbol.column, |text| {
+            let contract = symbol.format.parse(text).ok_or_else(|| match text {
+                "" => "the contract's symbol is missing".to_owned(),
+                text => format!(
+                    "`{}` is not a contract's symbol such as {}",
+                    shown(text),
+                    symbol.format.example()
+                ),
             })?;
-            symbols.push(Symbol::of(&contract));
-            Ok(())
-        })?;
-        Ok(Some(symbols))
+            Ok(Symbol {
+                root: contract.root.to_owned(),
+                expiry: contract.expiry.0,
+                call: contract.call,
+                strike: contract.strike,
+            })
+        });
+        symbols.map(Some)
     }
 
     fn roots(
@@ -203,15 +200,11 @@ impl Rows<'_> {
         symbols: Option<&[Symbol]>,
     ) -> Result<(), StageError> {
         if let Some(mapping) = self.find(side, "root") {
-            return self.frame.texts(&mapping.theirs, |row, text| {
-                let root = class_of(text);
-                if root.is_empty() {
-                    return Err(self.frame.error(row, &mapping.theirs, "the option class is missing"));
-                }
-                let id = chain.names.id(root);
-                chain.root.push(id);
-                Ok(())
-            });
+            chain.root = self.frame.map(&mapping.theirs, |text| match class_of(text) {
+                "" => Err("the option class is missing".to_owned()),
+                root => Ok(chain.names.id(root)),
+            })?;
+            return Ok(());
         }
         for symbol in symbols.unwrap_or_default() {
             let id = chain.names.id(&symbol.root);
@@ -230,13 +223,9 @@ impl Rows<'_> {
         ];
         let given = given.into_iter().find(|name| !name.is_empty());
         if let Some(mapping) = self.find(side, "symbol") {
-            self.frame.texts(&mapping.theirs, |row, text| {
-                if text.is_empty() {
-                    return Err(self.frame.error(row, &mapping.theirs, "the symbol is missing"));
-                }
-                let id = chain.names.id(text);
-                chain.symbol.push(id);
-                Ok(())
+            chain.symbol = self.frame.map(&mapping.theirs, |text| match text {
+                "" => Err("the symbol is missing".to_owned()),
+                symbol => Ok(chain.names.id(symbol)),
             })?;
         } else if let Some(given) = given {
             let id = chain.names.id(given);
@@ -334,17 +323,6 @@ struct Symbol {
     expiry: i32,
     call: bool,
     strike: f64,
-}
-
-impl Symbol {
-    fn of(contract: &Contract<'_>) -> Self {
-        Self {
-            root: contract.root.to_owned(),
-            expiry: contract.expiry.0,
-            call: contract.call,
-            strike: contract.strike,
-        }
-    }
 }
 
 /// The option class in a vendor's text: the part of an OCC symbol (`SPXW190531C01000000`) before the date.

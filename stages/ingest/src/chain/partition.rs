@@ -262,10 +262,6 @@ impl Facts<'_> {
     }
 
     /// Reads the rows of a partition and sorts them.
-    ///
-    /// # Errors
-    /// When the rows cannot be read, or a day has several snapshots and the configuration does not choose
-    /// among them.
     pub(super) fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
         let mut chain = Chain::default();
         let config = self.config;
@@ -410,9 +406,6 @@ impl Facts<'_> {
     }
 
     /// Stores a partition and its memo.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
     pub(super) fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
         let Made {
             chain,

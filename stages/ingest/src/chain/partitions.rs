@@ -85,9 +85,6 @@ impl States {
 
 impl Facts<'_> {
     /// Makes partitions in order, starting from `states`.
-    ///
-    /// # Errors
-    /// When a partition cannot be made.
     pub(super) fn partitions(
         &self,
         context: &Context,

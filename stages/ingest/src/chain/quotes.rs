@@ -42,9 +42,6 @@ impl Default for FromLast {
 
 impl FromLast {
     /// Refuses invalid spreads.
-    ///
-    /// # Errors
-    /// The first number out of range.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         let fields = [
             ("half_spread", self.half_spread, 1.0),

@@ -47,9 +47,6 @@ impl Seen {
     }
 
     /// Serialises the state at the end of a partition.
-    ///
-    /// # Errors
-    /// None expected.
     pub(crate) fn pack(&self) -> Result<Vec<u8>, StageError> {
         let states = self.symbols.iter();
         edge::pack(
@@ -60,9 +57,6 @@ impl Seen {
     }
 
     /// Decodes the output of [`Seen::pack`].
-    ///
-    /// # Errors
-    /// When the bytes are damaged.
     pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
         let states = edge::unpack(bytes)?.into_iter();
         Ok(Self {

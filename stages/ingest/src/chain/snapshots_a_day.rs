@@ -31,9 +31,6 @@ pub(super) fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i
 }
 
 /// Refuses to make a chain by instant from unsuitable data.
-///
-/// # Errors
-/// When rows have no time, or the underlying's prices are daily closes.
 pub(super) fn check(found: &Found, timeless: u64) -> Result<(), StageError> {
     StageError::new(format!(
         "{timeless} rows have no time of day, and others are of several snapshots a day"

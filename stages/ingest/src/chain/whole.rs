@@ -129,9 +129,6 @@ impl<'a> Whole<'a> {
     }
 
     /// The dates of the chain.
-    ///
-    /// # Errors
-    /// When no row has the chosen time of day.
     pub(super) fn dates(&self) -> Result<BTreeSet<Date>, StageError> {
         let dates: BTreeSet<Date> = self.chosen_days().map(|(_, day)| day.date).collect();
         match self.config.snapshot {

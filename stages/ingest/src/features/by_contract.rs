@@ -33,9 +33,6 @@ struct Joined<'a> {
 }
 
 /// The features for each row of a chain.
-///
-/// # Errors
-/// When the chain has none of the files' contracts, or cannot be read.
 pub(super) fn features(
     config: &FeaturesConfig,
     context: &Context,

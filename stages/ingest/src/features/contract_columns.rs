@@ -116,9 +116,6 @@ impl Found {
 
     /// The columns [`CONTRACT`] of a file: null where they cannot be read, and an empty class if the file has
     /// none.
-    ///
-    /// # Errors
-    /// When an expiry is not a date, or a column has the wrong type.
     pub(super) fn read(
         &self,
         frame: &Frame,
@@ -158,19 +155,15 @@ impl Found {
                     .into_iter()
                     .map(|strike| Some(strike).filter(is_strike))
                     .collect();
-                frame.texts(right, |row, text| {
-                    calls[row] = match text.to_ascii_lowercase().as_str() {
+                calls = frame.map(right, |text| {
+                    Ok(match text.to_ascii_lowercase().as_str() {
                         "c" | "call" | "calls" | "true" => Some(true),
                         "p" | "put" | "puts" | "false" => Some(false),
                         _ => None,
-                    };
-                    Ok(())
+                    })
                 })?;
                 if let Some(root) = root {
-                    frame.texts(root, |row, text| {
-                        roots[row] = (!text.is_empty()).then(|| text.to_owned());
-                        Ok(())
-                    })?;
+                    roots = frame.map(root, |text| Ok((!text.is_empty()).then(|| text.to_owned())))?;
                 }
             }
         }

@@ -30,9 +30,6 @@ pub(super) struct BySymbol<'a> {
 
 impl Days {
     /// The days of bars.
-    ///
-    /// # Errors
-    /// When there are several bars a day, or the bars cannot be read.
     pub(super) fn of_bars(context: &Context, bars: &DataSet) -> Result<Self, StageError> {
         StageError::new("the bars have several times a day")
             .hint("connect daily bars")
@@ -50,9 +47,6 @@ impl Days {
     }
 
     /// The snapshots of a chain.
-    ///
-    /// # Errors
-    /// When the chain has several snapshots a day and there is no lag, or the chain cannot be read.
     pub(super) fn of_chain(context: &Context, chain: &DataSet, is_lagged: bool) -> Result<Self, StageError> {
         StageError::new(
             "`lag: 0` shows a row at all snapshots of its date, and the chain has several: the first \
@@ -84,9 +78,6 @@ impl Days {
 
     /// The trading days of a calendar, for each symbol from its first row to the day on which the last row of
     /// all symbols is known.
-    ///
-    /// # Errors
-    /// When the files have no symbols.
     pub(super) fn of_calendar(
         calendar: CalendarName,
         dates: Option<(BTreeMap<&str, Date>, Date)>,
@@ -125,9 +116,6 @@ impl Days {
     }
 
     /// The days by symbol.
-    ///
-    /// # Errors
-    /// When a part lacks the key columns.
     pub(super) fn by_symbol(&self) -> Result<BySymbol<'_>, StageError> {
         let mut days: BTreeMap<&str, Vec<Date>> = BTreeMap::new();
         let mut places = Vec::with_capacity(self.parts.len());

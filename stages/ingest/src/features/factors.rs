@@ -31,9 +31,6 @@ pub(super) struct Factors {
 
 impl Factors {
     /// Collects the rows of the files, and applies the rules to them.
-    ///
-    /// # Errors
-    /// When files have different factors, or a rule stops the stage.
     pub(super) fn read(
         config: &FeaturesConfig,
         context: &Context,
@@ -257,9 +254,6 @@ impl Factors {
     }
 
     /// A table of features: the key columns, and the factors' values in the given rows.
-    ///
-    /// # Errors
-    /// When the table cannot be built.
     pub(super) fn table(
         &self,
         keys: &RecordBatch,

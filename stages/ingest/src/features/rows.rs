@@ -29,9 +29,6 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Finds the columns in a file's header.
-    ///
-    /// # Errors
-    /// When columns are missing; the error names all of them.
     pub(super) fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
@@ -83,9 +80,6 @@ pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 /// Reads a table of factors. The columns are `symbol` (empty for the whole market, null if missing), `date`,
 /// those of the contract if factors are by contract, and the factors (null without a value, infinite if the
 /// value is not a finite number).
-///
-/// # Errors
-/// When a date cannot be read, a column is missing, or a factor has no number at all.
 pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBatch, StageError> {
     let columns = Columns::of(packed, config)?;
     let contract = columns.contract.as_ref();
@@ -107,13 +101,10 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         Some(date) => frame.dates(date, &formats, "")?,
         None => vec![UNDATED; frame.rows()],
     };
-    let mut symbols = vec![Some(String::new()); frame.rows()];
-    if let Some(symbol) = &columns.symbol {
-        frame.texts(symbol, |row, text| {
-            symbols[row] = (!text.is_empty()).then(|| text.to_owned());
-            Ok(())
-        })?;
-    }
+    let symbols = match &columns.symbol {
+        Some(symbol) => frame.map(symbol, |text| Ok((!text.is_empty()).then(|| text.to_owned())))?,
+        None => vec![Some(String::new()); frame.rows()],
+    };
     let mut fields = vec![
         Field::new("symbol", DataType::Utf8, true),
         Field::new("date", DataType::Date32, false),

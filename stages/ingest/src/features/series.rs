@@ -71,9 +71,6 @@ pub(super) struct Contracts<'a> {
 
 impl<'a> Contracts<'a> {
     /// Finds the contract columns of a table.
-    ///
-    /// # Errors
-    /// When a column is missing or has the wrong type.
     pub(super) fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
         let named = |name: &str| {
             let column = batch.column_by_name(name);

@@ -55,9 +55,6 @@ impl Column {
 
     /// The values as numbers, NaN where missing. Single-precision numbers become their shortest decimals:
     /// 0.1, not 0.10000000149.
-    ///
-    /// # Errors
-    /// When the type has no conversion.
     pub(super) fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
@@ -78,9 +75,6 @@ impl Column {
 
     /// The values as dates, from dates or from times in UTC; dates outside the supported years are
     /// [`OUT_OF_RANGE`](crate::value::OUT_OF_RANGE).
-    ///
-    /// # Errors
-    /// When the type has no conversion.
     pub(super) fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
         let mut dates = Vec::new();
         for chunk in &self.0 {
@@ -105,9 +99,6 @@ impl Column {
     }
 
     /// Passes every row and its value as text to `take`, `None` where missing.
-    ///
-    /// # Errors
-    /// When the type has no conversion; otherwise the first error that `take` returns.
     pub(super) fn texts<E: From<ArrowError>>(
         &self,
         mut take: impl FnMut(usize, Option<&str>) -> Result<(), E>,

@@ -22,9 +22,6 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The column names in a table's header, unchanged.
-///
-/// # Errors
-/// When the header is missing or unreadable.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     if let Some(part) = &packed.part {
         return Ok(part.header.clone());
@@ -47,9 +44,6 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
 }
 
 /// Refuses a header with two wanted columns of the same name, since only one of them could be read.
-///
-/// # Errors
-/// When a wanted name is repeated.
 pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     for (i, name) in header.iter().enumerate() {
@@ -86,18 +80,12 @@ pub struct Frame {
 
 impl Frame {
     /// Reads the columns whose normalised names ([`normal`]) are wanted.
-    ///
-    /// # Errors
-    /// When the table is damaged, or a row and the header differ in their number of fields.
     pub fn read(packed: &Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
         Self::read_with_numbers(packed, wanted, |_| false)
     }
 
     /// Reads the columns whose normalised names ([`normal`]) are wanted. Columns for which `is_number` holds
     /// are parsed as numbers at once if all their values are plain numbers.
-    ///
-    /// # Errors
-    /// When the table is damaged, or a row and the header differ in their number of fields.
     pub fn read_with_numbers(
         packed: &Packed,
         wanted: impl Fn(&str) -> bool,
@@ -157,9 +145,6 @@ impl Frame {
     }
 
     /// Selects the rows that satisfy a condition.
-    ///
-    /// # Errors
-    /// When the table lacks a column of the condition.
     pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
         let mut keep = vec![true; self.all_rows];
         for comparison in &condition.all {
@@ -234,9 +219,6 @@ impl Frame {
     }
 
     /// Passes every value as trimmed text to `take`, empty where missing.
-    ///
-    /// # Errors
-    /// The first error that `take` returns.
     pub fn texts(
         &self,
         theirs: &str,
@@ -257,9 +239,6 @@ impl Frame {
     }
 
     /// The values that `make` gives for the trimmed texts of a column, which are empty where missing.
-    ///
-    /// # Errors
-    /// The first problem that `make` returns, with the place of the text.
     pub fn map<T>(
         &self,
         theirs: &str,

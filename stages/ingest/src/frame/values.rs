@@ -10,9 +10,6 @@ use stages_core::StageError;
 
 impl Frame {
     /// The numbers of a column in our unit, NaN where missing.
-    ///
-    /// # Errors
-    /// When a value is not a number.
     pub fn numbers(&self, mapping: &Mapping) -> Result<Vec<f64>, StageError> {
         let mut values = self.raw_numbers(&mapping.theirs)?;
         match &mapping.unit {
@@ -30,9 +27,6 @@ impl Frame {
     }
 
     /// The numbers of a column, NaN where missing.
-    ///
-    /// # Errors
-    /// When a value is not a number.
     pub fn raw_numbers(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let mut values = match self.stored_numbers(theirs)? {
             Some(values) => {
@@ -66,9 +60,6 @@ impl Frame {
 
     /// The numbers of a column as they are: NaN where missing, infinite where the value is not a finite
     /// number.
-    ///
-    /// # Errors
-    /// When the column has values and none of them is a number.
     pub fn numbers_or_infinite(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let mut first: Option<(usize, String)> = None;
         let values = match self.stored_numbers(theirs)? {
@@ -113,9 +104,6 @@ impl Frame {
 
     /// The dates of a column, none of which may be missing. A stored date outside the supported years is
     /// [`value::OUT_OF_RANGE`].
-    ///
-    /// # Errors
-    /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[String], zone: &str) -> Result<Vec<Date>, StageError> {
         let zone = self.zone(theirs, zone);
         let column = self.column(theirs)?;

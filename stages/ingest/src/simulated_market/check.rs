@@ -36,9 +36,6 @@ enum State {
 }
 
 /// Applies the rules to the chain of a world, partition by partition. Nothing is dropped.
-///
-/// # Errors
-/// When a partition cannot be read, or the store cannot be written.
 pub(super) fn check(partitions: &[Partition], context: &Context) -> Result<Checked, StageError> {
     let memos = memos(partitions);
     let (mut rows, mut tally) = (0, Tally::new(CHAIN));

@@ -8,7 +8,7 @@ use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, shown, zone_of};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, Field, Schema};
-use datasets::layout::{Mapping, Unit, normal};
+use datasets::layout::normal;
 use datasets::{TimeZone, schema};
 use stages_core::{StageError, table};
 use std::sync::Arc;
@@ -29,9 +29,6 @@ pub(super) struct Columns {
 
 impl Columns {
     /// Finds the columns in a file's header.
-    ///
-    /// # Errors
-    /// When columns are missing; the error names all of them.
     pub(super) fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
@@ -101,16 +98,13 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, Sta
         })?));
         Ok(())
     })?;
-    let mut symbols = vec![ONLY.to_owned(); frame.rows()];
-    if let Some(symbol) = &columns.symbol {
-        frame.texts(symbol, |row, text| {
-            if text.is_empty() {
-                return Err(frame.error(row, symbol, "the symbol is missing"));
-            }
-            text.clone_into(&mut symbols[row]);
-            Ok(())
-        })?;
-    }
+    let symbols = match &columns.symbol {
+        Some(symbol) => frame.map(symbol, |text| match text {
+            "" => Err("the symbol is missing".to_owned()),
+            symbol => Ok(symbol.to_owned()),
+        })?,
+        None => vec![ONLY.to_owned(); frame.rows()],
+    };
     let mut fields: Vec<Field> = schema::TABLE.iter().map(table::field).collect();
     fields.push(Field::new(
         schema::SNAPSHOT.name,
@@ -124,15 +118,7 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, Sta
         Arc::new(instants.with_timezone("UTC")),
     ];
     for name in &columns.numbers {
-        let numbers = frame.numbers(&Mapping {
-            ours: name.clone(),
-            theirs: name.clone(),
-            unit: Unit::AsIs,
-            plus_hours: None,
-            tenor_years: None,
-            optional: false,
-        });
-        let numbers = numbers.map_err(|err| match err.hint {
+        let numbers = frame.raw_numbers(name).map_err(|err| match err.hint {
             None => err.hint("a table has columns of numbers: `columns: [ … ]` names those to read"),
             Some(_) => err,
         })?;
