@@ -35,7 +35,7 @@ pub fn read(batch: &RecordBatch) -> Result<Vec<CorporateAction>, StageError> {
                 symbol: symbols.value(i).to_owned(),
                 date: dates[i],
                 kind: Kind::parse(kinds.value(i)).ok_or_else(|| {
-                    StageError::new(format!("`{}` is no kind of corporate action", kinds.value(i)))
+                    StageError::new(format!("`{}` is not a kind of corporate action", kinds.value(i)))
                 })?,
                 ratio: ratios[i],
                 amount: amounts[i],

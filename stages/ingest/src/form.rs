@@ -3,7 +3,7 @@
 
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
-use crate::layout_columns::{numeric, wanted};
+use crate::header::{numeric, wanted};
 use crate::unpack::{Format, Numbering, Packed, Part};
 use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, normal};
 use serde_json::Value;

@@ -7,7 +7,7 @@
 use crate::files::name_of;
 use crate::files::unreadable;
 use crate::frame::guarded;
-use crate::layout_columns::wanted;
+use crate::header::wanted;
 use crate::unpack::{self, Format, Numbering, Packed, Part};
 use arrow_array::RecordBatch;
 use datasets::layout::{Layout, normal};

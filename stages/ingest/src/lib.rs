@@ -13,7 +13,6 @@ pub mod actions;
 pub mod bad_rows;
 pub mod bars;
 mod bench;
-mod bench_chain;
 pub mod chain;
 mod clock;
 pub mod cuts;
@@ -27,8 +26,6 @@ mod header;
 pub mod inspect;
 mod large;
 pub mod layout_choice;
-mod layout_columns;
-mod location;
 mod missing_days;
 pub mod options;
 pub mod propose;
@@ -43,7 +40,7 @@ pub mod unpack;
 pub mod value;
 
 pub use bench::{BenchRow, bench};
-pub use bench_chain::{SyntheticChain, bench_chain};
+pub use bench::{SyntheticChain, bench_chain};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

@@ -5,10 +5,10 @@ use crate::files::name_of;
 use crate::files::unreadable;
 use crate::form::{Looked, Lookup};
 use crate::frame;
+use crate::header::wanted;
 use crate::header::{self, Names};
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
-use crate::layout_columns::wanted;
 use crate::options::is_there;
 use crate::unpack::{self, Format, Packed};
 use arrow_array::RecordBatch;
@@ -277,7 +277,7 @@ fn alone(source: &Source, layout: &str) -> StageError {
 fn not_in_form(packed: &Packed, layout: &Layout) -> StageError {
     let form = match (&layout.form.json, packed.format) {
         (Some(json), Format::Json) => format!("it has no list of objects at `{}`", json.rows),
-        (Some(_), _) => "it is no JSON document".to_owned(),
+        (Some(_), _) => "it is not a JSON document".to_owned(),
         (None, Format::Json) => "it is a JSON document".to_owned(),
         (None, _) if layout.form.header.is_empty() => "it has no header".to_owned(),
         (None, _) => "its first line is not one of data".to_owned(),

@@ -115,7 +115,11 @@ fn mistakes_are_named() {
         "{}",
         err("a.csv")
     );
-    assert!(err("b.csv").message.contains("`merger` is no kind of corporate action"));
+    assert!(
+        err("b.csv")
+            .message
+            .contains("`merger` is not a kind of corporate action")
+    );
     assert!(err("c.csv").message.contains("has no column for `ratio`"));
     assert!(err("d.csv").message.contains("a split needs it"));
     for (with, field) in [

@@ -104,7 +104,7 @@ impl GivenAction {
             }
             (name, ..) => Kind::parse(name).ok_or_else(|| {
                 let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-                problem("kind", format!("`{name}` is no kind of corporate action"))
+                problem("kind", format!("`{name}` is not a kind of corporate action"))
                     .hint(suggestion(name, known.iter().copied()))
             })?,
         };

@@ -110,8 +110,12 @@ pub(super) fn parse(
         }
         let kind = Kind::parse(&kinds[row]).ok_or_else(|| {
             let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-            wrong(row, "kind", &format!("`{}` is no kind of corporate action", kinds[row]))
-                .hint(format!("known are {}", known.join(", ")))
+            wrong(
+                row,
+                "kind",
+                &format!("`{}` is not a kind of corporate action", kinds[row]),
+            )
+            .hint(format!("known are {}", known.join(", ")))
         })?;
         let action = action(kind);
         let (needs, has) = match kind {

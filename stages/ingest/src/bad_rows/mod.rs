@@ -2,11 +2,10 @@
 //! rows, and reports.
 
 mod by_rule;
-mod max_dropped;
 mod on_bad_rows;
 mod treatment;
 
-pub use max_dropped::MaxDropped;
+pub use on_bad_rows::MaxDropped;
 pub use on_bad_rows::OnBadRows;
 pub use treatment::Treatment;
 

@@ -1,14 +1,17 @@
 //! Applies the rules of [`datasets::quality::BARS`], with a state that carries over from one part of a table
 //! to the next.
 
-use super::rows::{Bar, CLOSE, VOLUME};
+use super::rows::{Bar, CLOSE, VOLUME, collect, reading};
+use crate::layout_choice::Chosen;
 use crate::missing_days::MissingDays;
-use crate::options::OnBadRows;
+use crate::options::{OnBadRows, is_there};
+use datasets::Date;
 use datasets::calendar::is_trading_day;
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, LARGE_JUMP, Tally};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use stages_core::{Context, Source, StageError};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -136,6 +139,34 @@ impl Last {
         }
         stays
     }
+}
+
+/// The closes in files of bars up to `until`, by symbol and day.
+pub fn closes(
+    context: &Context,
+    sources: &[Source],
+    until: Option<Date>,
+) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
+    let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources, until)?;
+    let mut bars = Vec::new();
+    for (_, batch) in files {
+        collect(&batch, |_, date| is_there(date, until), &mut bars)?;
+    }
+    let (mut states, mut tally) = (States::new(), Tally::new(BARS));
+    clean(
+        &mut bars,
+        &OnBadRows::default(),
+        CalendarName::None,
+        &mut states,
+        &mut tally,
+    );
+    let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
+    for bar in bars {
+        out.entry(bar.symbol.to_string())
+            .or_default()
+            .insert(bar.date, bar.values[CLOSE]);
+    }
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! `ingest/bars`: daily bars from files.
 
 mod clean;
-mod closes;
-mod config;
 mod file_bars;
 mod partitions;
 mod rows;
 mod stage;
 
+pub use clean::closes;
 pub(crate) use clean::{States, clean};
-pub use closes::closes;
-pub use config::BarsConfig;
 pub use rows::reading;
 pub(crate) use rows::{Bar, parse, to_batch};
 pub use stage::Bars;
+pub use stage::BarsConfig;

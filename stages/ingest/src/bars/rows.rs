@@ -2,8 +2,8 @@
 
 use crate::file_memo::{Around, Reading};
 use crate::form::{Opened, open};
+use crate::header::{needed, source_of, wanted};
 use crate::layout_choice::Chosen;
-use crate::layout_columns::{needed, source_of, wanted};
 use crate::unpack::Packed;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
@@ -88,7 +88,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
         let symbol = name.trim();
         if symbol.is_empty() {
             return Err(StageError::new(format!(
-                "`{place}` has a column without a name, which is no symbol"
+                "`{place}` has a column without a name, which is not a symbol"
             ))
             .hint("remove it from the file, or name its column of dates in `columns: { date: … }`"));
         }

@@ -1,7 +1,7 @@
 //! The serialised state of an underlying at the end of a partition, against which the next partition is
 //! checked.
 
-use super::ladder::{Contract, Ladder};
+use super::jumps::{Contract, Ladder};
 use super::seen::SeenOf;
 use super::snapshot_copy::{Prices, Row};
 use cache::{BlobDigest, BlobRef};

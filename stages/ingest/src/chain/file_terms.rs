@@ -3,7 +3,7 @@
 
 use crate::clock::{self, Clock, Clocks};
 use crate::frame::Frame;
-use crate::layout_columns::source_of;
+use crate::header::source_of;
 use crate::value::{OUT_OF_RANGE, zone_of};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;

@@ -5,9 +5,9 @@ use super::columns::{ASK, BID, Chain, Columns, FLOATS, UNDERLYING, UNKNOWN_TIME,
 use super::config::ChainConfig;
 use super::edge;
 use super::file_rows::{FileRows, Kind};
-use super::fill_underlying::fill_underlying;
 use super::intraday::{self, Zones};
 use super::join;
+use super::parity::fill_underlying;
 use super::quotes::Quotes;
 use super::result::{Done, Found, Underlying};
 use super::rules::Rules;

@@ -1,7 +1,7 @@
 //! The state of a chain's rules from one part to the next.
 
 use super::edge;
-use super::ladder::Ladder;
+use super::jumps::Ladder;
 use super::parity;
 use super::snapshot_copy::Prices;
 use datasets::Date;

@@ -1,6 +1,5 @@
 //! The configuration of `ingest/features`.
 
-use super::columns::FactorColumns;
 use super::contract_columns::ContractColumns;
 use crate::files::Paths;
 use crate::options::{MaxDropped, OnBadRows};
@@ -8,9 +7,9 @@ use datasets::layout::CalendarName;
 use datasets::quality::{CONTRACT_FACTORS, FACTORS, Rule};
 use datasets::{Date, schema};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use stages_core::ConfigProblem;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Files of factors, and the time from which each row is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -164,4 +163,48 @@ impl FeaturesConfig {
         let mut keys = schema::FEATURES.iter().chain([&schema::SNAPSHOT]).chain(of_contract);
         keys.any(|column| column.name == name)
     }
+}
+
+/// The columns to read: `[value, quality]`, which keep their names, or `{ value: "B/M", quality: QMJ }`, by
+/// the names that they are given. Empty for all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FactorColumns(pub(super) Vec<FactorColumn>);
+
+/// A column of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FactorColumn {
+    /// The name of the feature.
+    pub ours: String,
+    /// The name in the files.
+    pub theirs: String,
+}
+
+impl Serialize for FactorColumns {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.iter().all(|column| column.ours == column.theirs) {
+            return serializer.collect_seq(self.0.iter().map(|column| &column.ours));
+        }
+        serializer.collect_map(self.0.iter().map(|column| (&column.ours, &column.theirs)))
+    }
+}
+
+datasets::as_forms! {
+    FactorColumns, "a list of columns, or a map from names of features to columns";
+    schema(generator) "A list of columns, or a map from names of features to columns.": [
+        { "type": "array", "items": generator.subschema_for::<String>() },
+        { "type": "object", "additionalProperties": generator.subschema_for::<String>() }
+    ];
+    list as Vec<String> => |names| FactorColumns(
+        names
+            .into_iter()
+            .map(|name| FactorColumn { ours: name.clone(), theirs: name })
+            .collect(),
+    );
+    // The order of keys is no setting.
+    map as BTreeMap<String, String> => |names| FactorColumns(
+        names
+            .into_iter()
+            .map(|(ours, theirs)| FactorColumn { ours, theirs })
+            .collect(),
+    );
 }

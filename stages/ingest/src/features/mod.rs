@@ -2,7 +2,6 @@
 
 mod as_of;
 mod by_contract;
-mod columns;
 mod config;
 mod contract_columns;
 mod days;
@@ -11,7 +10,7 @@ mod rows;
 mod series;
 mod stage;
 
-pub use columns::FactorColumns;
+pub use config::FactorColumns;
 pub use config::FeaturesConfig;
 pub use contract_columns::ContractColumns;
 pub use stage::Features;

@@ -1,6 +1,6 @@
 //! The rows of a file of factors.
 
-use super::columns::FactorColumn;
+use super::config::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
 use crate::finder::{Finder, SYMBOLS};

@@ -27,10 +27,11 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
         return Ok(part.header.clone());
     }
     match packed.format {
-        Format::Json => Err(
-            StageError::new(format!("`{}` is a JSON document, and no table", packed.place))
-                .hint("`layout: { json: { rows: … }, … }` says where its rows are"),
-        ),
+        Format::Json => Err(StageError::new(format!(
+            "`{}` is a JSON document, and not a table",
+            packed.place
+        ))
+        .hint("`layout: { json: { rows: … }, … }` says where its rows are")),
         Format::Csv => {
             let line = first_line(text_of(&packed.bytes));
             let line = std::str::from_utf8(line).map_err(|_| of_fault(packed, not_text(&packed.bytes, 1)))?;
