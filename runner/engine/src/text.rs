@@ -121,7 +121,8 @@ pub fn some<'t>(names: impl IntoIterator<Item = &'t str>, most: usize) -> String
 }
 
 /// `1 stage`, `2 stages`.
-pub fn count(n: usize, what: &str) -> String {
+pub fn count(n: impl TryInto<u64>, what: &str) -> String {
+    let n = n.try_into().unwrap_or(u64::MAX);
     if n == 1 {
         format!("1 {what}")
     } else {

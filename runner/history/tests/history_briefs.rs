@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use runner_engine::RunStatus;
-use runner_history::{AllMarks, Run, list, load, marks, survey};
+use runner_history::{Run, list, load, marks, survey};
 use std::fs;
 use std::path::{Path, PathBuf};
 

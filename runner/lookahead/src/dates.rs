@@ -45,6 +45,16 @@ pub struct Wanted {
     pub seed: u64,
 }
 
+impl Default for Wanted {
+    fn default() -> Self {
+        Self {
+            share: 0.05,
+            confidence: 0.95,
+            seed: 0,
+        }
+    }
+}
+
 /// The probability that a draw of `drawn` of `dates` dates without replacement has one of the share that
 /// leaks: 1 - C(N - m, n) / C(N, n), with m the share of N, rounded up.
 pub(crate) fn probability(dates: usize, share: f64, drawn: usize) -> f64 {

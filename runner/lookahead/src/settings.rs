@@ -8,6 +8,7 @@ use runner_pipeline::Pipeline;
 use stages_core::typed_output::FileType;
 
 /// The settings of the check.
+#[derive(Default)]
 pub struct Settings {
     /// The dates after which data is changed; if empty, they are chosen.
     pub at: Vec<Date>,

@@ -49,6 +49,13 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
         artifact.entries.len(),
         bytes(size)
     );
+    out.push_str(&findings_table(findings));
+    out
+}
+
+/// The findings of quality rules as a table, and the rules without findings.
+pub fn findings_table(findings: &[Value]) -> String {
+    let mut out = String::new();
     let (found, clean): (Vec<_>, Vec<_>) = findings
         .iter()
         .partition(|finding| finding["rows"].as_u64().is_none_or(|rows| rows > 0));

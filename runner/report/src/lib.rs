@@ -26,6 +26,7 @@ mod web;
 
 pub use comparison_page::page as comparison_page;
 pub use comparison_table::{csv, markdown, text};
+pub use data::findings_table;
 pub use live_run::LiveRun;
 pub use metric_files::{MetricFiles, write_metric_files};
 pub use preview::{Preview, preview};

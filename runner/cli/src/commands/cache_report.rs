@@ -113,10 +113,10 @@ pub(super) fn verify(
 fn verify_text(report: &VerifyReport) -> String {
     let mut out = format!(
         "read {} ({}), {} and {}\n",
-        number(report.blobs, "blob"),
+        text::count(report.blobs, "blob"),
         text::size(report.bytes),
-        number(report.actions, "action record"),
-        number(report.memos, "memo"),
+        text::count(report.actions, "action record"),
+        text::count(report.memos, "memo"),
     );
     for blob in &report.damaged {
         out.push_str(&format!("damaged  blob    {blob}\n"));
@@ -210,15 +210,11 @@ fn gc_text(report: &GcReport, dropped: Count, runs: usize, dry_run: bool) -> Str
         "{} {}; {} ({}) stay, for {} and by age\n",
         text::size(report.bytes() + dropped.bytes),
         if dry_run { "would be freed" } else { "freed" },
-        number(report.kept.count, "blob"),
+        text::count(report.kept.count, "blob"),
         text::size(report.kept.bytes),
         text::count(runs, "run"),
     ));
     out
-}
-
-fn number(n: u64, what: &str) -> String {
-    text::count(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
 fn row(what: &str, count: Count) -> Vec<String> {

@@ -101,21 +101,12 @@ pub(super) fn after_run(
     options: &Options,
     control: &Control,
 ) -> Result<Verdict, Failure> {
-    let settings = Settings {
-        at: Vec::new(),
-        wanted: Wanted {
-            share: 0.05,
-            confidence: 0.95,
-            seed: 0,
-        },
-        except: Vec::new(),
-    };
     let options = Options {
         force: BTreeSet::new(),
         check: BTreeSet::new(),
         ..options.clone()
     };
-    run(session, project, &settings, &options, control)
+    run(session, project, &Settings::default(), &options, control)
 }
 
 fn run(
@@ -207,7 +198,7 @@ fn summary(verdict: &Verdict) -> String {
     let mut out = format!(
         "{}, {} compared at {}",
         text::count(verdict.tables, "table"),
-        text::count(usize::try_from(verdict.rows).unwrap_or(usize::MAX), "row"),
+        text::count(verdict.rows, "row"),
         text::count(confidence.tested, "date"),
     );
     if confidence.dates > 0 {

@@ -13,7 +13,7 @@ use runner_history as history;
 use runner_history::policies::{NamedPolicy, Registry, Taken};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -103,8 +103,10 @@ pub(crate) fn finish_uploads(
     let drained = remote.drain(&|| control.cancel.is_cancelled(), &mut |progress| {
         line.show(|| {
             let (done, total) = (text::size(progress.done), text::size(progress.total));
-            let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
-            format!("uploading {done} of {total}, {} left", text::count(records, "record"))
+            format!(
+                "uploading {done} of {total}, {} left",
+                text::count(progress.records, "record")
+            )
         });
     });
     line.clear();
@@ -114,7 +116,7 @@ pub(crate) fn finish_uploads(
         output::say(&format!(
             "warning: {} not uploaded to the remote {} in time\n   hint: `runner cache push {run}` uploads \
             them; `upload_time:` in the configuration extends the time limit",
-            text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
+            text::count(drained.left, "record"),
             remote.name()
         ));
     }
@@ -122,17 +124,13 @@ pub(crate) fn finish_uploads(
     if session.verbosity == Verbosity::Verbose && stats != TransferStats::default() {
         output::say(&format!(
             "remote: {} fetched ({}), {} uploaded ({})",
-            count(stats.fetched, "blob"),
+            text::count(stats.fetched, "blob"),
             text::size(stats.fetched_bytes),
-            count(stats.uploaded, "blob"),
+            text::count(stats.uploaded, "blob"),
             text::size(stats.uploaded_bytes)
         ));
     }
     Ok(())
-}
-
-fn count(n: u64, what: &str) -> String {
-    text::count(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
 /// Writes the warnings of the remote store to standard error.
@@ -184,15 +182,13 @@ fn run_records(runs: &Path, name: &str) -> Result<Vec<RecordId>, Failure> {
     let id = history::resolve(runs, name)?;
     let run = history::load(runs, &id)?;
     let ended_well = |stage: &&history::StageRun| !stage.outputs.is_empty();
-    let mut records: Vec<RecordId> = run
-        .stages
-        .iter()
-        .filter(ended_well)
-        .filter_map(|stage| stage.key.map(RecordId::Action))
-        .collect();
-    records.sort();
-    records.dedup();
-    Ok(records)
+    let stages = run.stages.iter().filter(ended_well);
+    Ok(distinct(stages.filter_map(|stage| stage.key.map(RecordId::Action))))
+}
+
+/// The records in order, each once.
+fn distinct(records: impl IntoIterator<Item = RecordId>) -> Vec<RecordId> {
+    records.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn code(remote: &Remote, failed: u64, stop: &AtomicBool) -> u8 {
@@ -225,10 +221,10 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     warn(&remote);
     let head = format!(
         "{} in {} ({} before); {} uploaded ({})\n",
-        count(report.records, "record"),
+        text::count(report.records, "record"),
         remote.name(),
         report.there_before,
-        count(report.blobs, "blob"),
+        text::count(report.blobs, "blob"),
         text::size(report.bytes)
     );
     let rest = [
@@ -286,8 +282,8 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
         warn(&remote);
         let head = format!(
             "{} here; {} fetched ({}) from {}\n",
-            count(report.records, "record"),
-            count(report.blobs, "blob"),
+            text::count(report.records, "record"),
+            text::count(report.blobs, "blob"),
             text::size(report.bytes),
             remote.name()
         );
@@ -317,7 +313,7 @@ fn print_outcome(
         return output::print_json(&report);
     }
     for (n, what) in rest.iter().filter(|(n, _)| *n > 0) {
-        out.push_str(&format!("{} {what}\n", count(*n, "record")));
+        out.push_str(&format!("{} {what}\n", text::count(*n, "record")));
     }
     out.push_str(&policies_text(policies));
     output::print(&out)
@@ -334,9 +330,7 @@ fn with_policies(
             records.push(RecordId::Action(key));
         }
     }
-    records.sort();
-    records.dedup();
-    Ok(records)
+    Ok(distinct(records))
 }
 
 /// Uploads the registry: each name whose versions and moves continue where the remote's end. Returns the
@@ -410,8 +404,7 @@ fn pull_policies(
             }
         }
     }
-    records.sort();
-    records.dedup();
+    *records = distinct(std::mem::take(records));
     Ok(outcomes)
 }
 

@@ -76,3 +76,21 @@ pub struct Night {
     #[serde(skip)]
     pub is_of_run: bool,
 }
+
+impl Night {
+    /// A night that waits for its data.
+    pub(super) fn new(night: String, due: DateTime<Utc>) -> Self {
+        Self {
+            night,
+            due,
+            status: NightStatus::Waiting,
+            started: None,
+            ended: None,
+            run: None,
+            attempts: 0,
+            why: None,
+            decision: None,
+            is_of_run: false,
+        }
+    }
+}

@@ -17,43 +17,51 @@ use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A change of a night.
+/// A line of the log.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     time: String,
     #[serde(flatten)]
     change: Change,
+    #[serde(flatten)]
+    of: Option<Named>,
 }
 
+/// The night of a line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Named {
+    night: String,
+    due: String,
+}
+
+/// A change of a night.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum Change {
-    /// The pipeline file of the nights that follow.
+pub(super) enum Change {
+    /// The pipeline file of the nights that follow; of no night.
     File { file: PathBuf },
     /// The night's data is not there yet.
-    Waiting { night: String, due: String, why: String },
+    Waiting { why: String },
     /// The night's run starts.
-    Started { night: String, due: String, run: String },
+    Started { run: String },
     /// The night reached its final state.
     Ended {
-        night: String,
-        due: String,
         status: NightStatus,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        why: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        decision: Option<String>,
+        #[serde(flatten)]
+        end: Ended,
     },
 }
 
 /// The end of a night: the reason for its state, and the decision made after it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ended {
     /// The reason for the night's state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The decision made after the night's run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
 }
 
@@ -173,18 +181,12 @@ impl NightLog {
                 }) {
                     continue;
                 }
-                let attempts = known.map_or(0, |night| night.attempts) + 1;
                 let of_run = Night {
-                    due: run.started,
                     status: NightStatus::Running,
                     started: Some(run.started),
-                    ended: None,
                     run: Some(run.id),
-                    attempts,
-                    why: None,
-                    decision: None,
-                    is_of_run: false,
-                    night: night.clone(),
+                    attempts: known.map_or(0, |night| night.attempts) + 1,
+                    ..Night::new(night.clone(), run.started)
                 };
                 self.nights.insert(night, of_run);
             }
@@ -208,58 +210,31 @@ impl NightLog {
     }
 
     /// Records the pipeline file, if it has changed.
-    pub fn of_file(&mut self, now: DateTime<Utc>, file: &Path) -> Result<(), Failure> {
+    pub(super) fn set_file(&mut self, now: DateTime<Utc>, file: &Path) -> Result<(), Failure> {
         match self.file() == Some(file) {
             true => Ok(()),
-            false => self.add(now, Change::File { file: file.to_owned() }),
+            false => self.write_first(now, None, Change::File { file: file.to_owned() }),
         }
     }
 
-    /// Records that a night waits for its data.
-    pub(super) fn waiting(&mut self, now: DateTime<Utc>, due: &Due, why: &str) -> Result<(), Failure> {
-        let (night, at) = named(due);
-        let why = why.to_owned();
-        self.add(now, Change::Waiting { night, due: at, why })
-    }
-
-    /// Records the start of a night's run.
-    pub(super) fn started(&mut self, now: DateTime<Utc>, due: &Due, run: &str) -> Result<(), Failure> {
-        let (night, at) = named(due);
-        let run = run.to_owned();
-        self.add(now, Change::Started { night, due: at, run })
-    }
-
-    /// Records the final state of a night.
-    pub(super) fn ended(
-        &mut self,
-        now: DateTime<Utc>,
-        due: &Due,
-        status: NightStatus,
-        run: Option<String>,
-        Ended { why, decision }: Ended,
-    ) -> Result<(), Failure> {
-        let (night, at) = named(due);
-        let change = Change::Ended {
-            night,
-            due: at,
-            status,
-            run,
-            why,
-            decision,
+    /// Records a change of a night.
+    pub(super) fn add(&mut self, now: DateTime<Utc>, due: &Due, change: Change) -> Result<(), Failure> {
+        let of = Named {
+            night: due.night.clone(),
+            due: timestamp(due.at),
         };
-        self.add(now, change)
+        self.write_first(now, Some(of), change)
     }
 
-    fn add(&mut self, now: DateTime<Utc>, change: Change) -> Result<(), Failure> {
+    /// Writes a line, after those of the nights that were derived from runs.
+    fn write_first(&mut self, now: DateTime<Utc>, of: Option<Named>, change: Change) -> Result<(), Failure> {
         if self.is_of_runs {
             let written = self.known().iter().try_for_each(|line| self.write(line));
             written.map_err(document::unwritable(&self.path))?;
             self.is_of_runs = false;
         }
-        let line = Line {
-            time: timestamp(now),
-            change,
-        };
+        let time = timestamp(now);
+        let line = Line { time, change, of };
         self.write(&line).map_err(document::unwritable(&self.path))?;
         self.apply(line);
         Ok(())
@@ -267,32 +242,32 @@ impl NightLog {
 
     /// The log lines that represent the current nights.
     fn known(&self) -> Vec<Line> {
-        let line = |time: DateTime<Utc>, change: Change| Line {
-            time: timestamp(time),
-            change,
-        };
         let mut lines = Vec::new();
         for night in self.nights.values() {
-            let (name, due) = (night.night.clone(), timestamp(night.due));
+            let mut add = |time: DateTime<Utc>, change| {
+                let of = Named {
+                    night: night.night.clone(),
+                    due: timestamp(night.due),
+                };
+                let time = timestamp(time);
+                lines.push(Line {
+                    time,
+                    change,
+                    of: Some(of),
+                });
+            };
             if let (Some(started), Some(run)) = (night.started, night.run.clone()) {
-                lines.push(line(
-                    started,
-                    Change::Started {
-                        night: name.clone(),
-                        due: due.clone(),
-                        run,
-                    },
-                ));
+                add(started, Change::Started { run });
             }
             let ended = Change::Ended {
-                night: name,
-                due,
                 status: night.status,
                 run: night.run.clone(),
-                why: night.why.clone(),
-                decision: night.decision.clone(),
+                end: Ended {
+                    why: night.why.clone(),
+                    decision: night.decision.clone(),
+                },
             };
-            lines.push(line(night.ended.unwrap_or(night.due), ended));
+            add(night.ended.unwrap_or(night.due), ended);
         }
         lines
     }
@@ -316,62 +291,39 @@ impl NightLog {
 
     fn apply(&mut self, line: Line) {
         let time = instant(&line.time);
+        if let Change::File { file } = line.change {
+            self.file = Some(file);
+            return;
+        }
+        let Some(Named { night, due }) = line.of else { return };
+        let night = self
+            .nights
+            .entry(night.clone())
+            .or_insert_with(|| Night::new(night, instant(&due)));
         match line.change {
-            Change::File { file } => self.file = Some(file),
-            Change::Waiting { night, due, why } => {
-                let night = self.night(night, &due);
+            Change::File { .. } => {}
+            Change::Waiting { why } => {
                 night.status = NightStatus::Waiting;
                 night.why = Some(why);
                 night.ended = None;
             }
-            Change::Started { night, due, run } => {
-                let night = self.night(night, &due);
-                night.status = NightStatus::Running;
-                night.started = Some(time);
-                night.ended = None;
-                night.run = Some(run);
-                night.attempts += 1;
-                night.why = None;
-                night.decision = None;
-                night.is_of_run = false;
+            Change::Started { run } => {
+                *night = Night {
+                    status: NightStatus::Running,
+                    started: Some(time),
+                    run: Some(run),
+                    attempts: night.attempts + 1,
+                    ..Night::new(night.night.clone(), night.due)
+                };
             }
-            Change::Ended {
-                night,
-                due,
-                status,
-                run,
-                why,
-                decision,
-            } => {
-                let night = self.night(night, &due);
+            Change::Ended { status, run, end } => {
                 night.status = status;
                 night.ended = Some(time);
                 night.run = run.or(night.run.take());
-                night.why = why;
-                night.decision = decision;
+                (night.why, night.decision) = (end.why, end.decision);
             }
         }
     }
-
-    fn night(&mut self, night: String, due: &str) -> &mut Night {
-        let new = || Night {
-            night: night.clone(),
-            due: instant(due),
-            status: NightStatus::Waiting,
-            started: None,
-            ended: None,
-            run: None,
-            attempts: 0,
-            why: None,
-            decision: None,
-            is_of_run: false,
-        };
-        self.nights.entry(night.clone()).or_insert_with(new)
-    }
-}
-
-fn named(due: &Due) -> (String, String) {
-    (due.night.clone(), timestamp(due.at))
 }
 
 /// The instant that a line's text denotes; the checksum guarantees that it is valid.

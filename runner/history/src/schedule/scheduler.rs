@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::due::{Due, DueTimes, date_of};
 use super::night::{Night, NightStatus};
-use super::night_log::{Ended, NightLog, lock};
+use super::night_log::{Change, Ended, NightLog, lock};
 use super::ready::{Awaited, Watched};
 use chrono::{DateTime, TimeDelta, Utc};
 use datasets::contract::TimeOfDay;
@@ -111,7 +111,7 @@ impl Scheduler<'_> {
             scheduled,
             changed: Vec::new(),
         };
-        nights.log.of_file(self.clock.now(), self.file)?;
+        nights.log.set_file(self.clock.now(), self.file)?;
         let mut tried = BTreeSet::new();
         let mut has_run = false;
         while !self.cancel.is_cancelled() {
@@ -248,7 +248,7 @@ impl Nights<'_> {
         let mut run = None;
         let mut started = |id: &str| {
             run = Some(id.to_owned());
-            log.started(clock.now(), due, id)
+            log.add(clock.now(), due, Change::Started { run: id.to_owned() })
         };
         let ended = work.run(due, self.scheduled.schedule.timeout, &mut started);
         match ended {
@@ -318,7 +318,7 @@ impl Nights<'_> {
             if !known
                 .is_some_and(|night| night.status == NightStatus::Waiting && night.why.as_ref() == Some(&why))
             {
-                self.log.waiting(now, due, &why)?;
+                self.log.add(now, due, Change::Waiting { why })?;
                 self.log
                     .get(&due.night)
                     .into_iter()
@@ -352,7 +352,12 @@ impl Nights<'_> {
         ended: Ended,
         work: &mut dyn Work,
     ) -> Result<(), Failure> {
-        self.log.ended(self.scheduler.clock.now(), due, status, run, ended)?;
+        let change = Change::Ended {
+            status,
+            run,
+            end: ended,
+        };
+        self.log.add(self.scheduler.clock.now(), due, change)?;
         if let Some(night) = self.log.get(&due.night) {
             work.changed(night);
             self.changed.push(night.clone());

@@ -17,7 +17,7 @@ const ERRORS: usize = 20;
 const DISCORD: usize = 2000;
 
 /// A message about a run, or a night without one.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Message {
     /// The occasions that it is of; empty for a run that was cancelled by hand.
     pub occasions: Vec<Occasion>,
@@ -108,8 +108,7 @@ impl Message {
             errors: errors.collect(),
             promotion,
             drift,
-            title: String::new(),
-            text: String::new(),
+            ..Self::default()
         }
         .worded()
     }
@@ -123,17 +122,11 @@ impl Message {
             run: night.run.clone(),
             night: Some(night.night.clone()),
             status: night.status.name(),
-            seconds: 0.0,
-            cached: 0,
-            ran: 0,
             errors: vec![StageError {
                 stage: String::new(),
                 error: why,
             }],
-            promotion: None,
-            drift: Vec::new(),
-            title: String::new(),
-            text: String::new(),
+            ..Self::default()
         }
         .worded()
     }

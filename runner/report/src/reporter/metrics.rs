@@ -59,7 +59,7 @@ fn hparams(params: &BTreeMap<String, Value>, nodes: &[Node], stage: &str) -> BTr
 }
 
 /// The values of nested maps, named by their paths.
-fn flatten(name: String, value: &Value, into: &mut BTreeMap<String, Value>) {
+pub(crate) fn flatten(name: String, value: &Value, into: &mut BTreeMap<String, Value>) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {

@@ -8,5 +8,6 @@ mod terminal;
 
 pub use json::JsonLines;
 pub use metrics::Metrics;
+pub(crate) use metrics::flatten;
 pub use stage_progress::{StageProgress, short};
 pub use terminal::{Terminal, Verbosity};

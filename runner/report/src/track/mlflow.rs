@@ -2,6 +2,7 @@
 //! its runs, found again by the tag `runner.run`.
 
 use super::{Server, TIMEOUT};
+use crate::reporter::flatten;
 use crate::web::{Body, Trouble, Web};
 use cache::Store;
 use chrono::{DateTime, Utc};
@@ -170,20 +171,6 @@ fn value(value: &Value) -> String {
     text.chars().take(VALUE).collect()
 }
 
-/// The values of a map, nested ones by their paths.
-fn flattened(name: &str, map: &Map<String, Value>, into: &mut BTreeMap<String, String>) {
-    for (key, found) in map {
-        let name = format!("{name}.{key}");
-        match found {
-            Value::Null => {}
-            Value::Object(inner) => flattened(&name, inner, into),
-            other => {
-                into.insert(name, value(other));
-            }
-        }
-    }
-}
-
 /// The stages of a run: keys, inputs and the digests of outputs.
 fn lineage(run: &Run) -> Value {
     let stages = run.stages.iter().map(|stage| {
@@ -282,15 +269,12 @@ impl Server for Mlflow {
                         .push(metric(&format!("{}/{name}", stage.of.id), value, 0, ended));
                 }
             }
-            let config = stage.of.config.value();
-            if stage.of.kind.starts_with("train/")
-                && let Value::Object(map) = &*config
-            {
-                flattened(&stage.of.id, map, &mut params);
+            if stage.of.kind.starts_with("train/") {
+                flatten(stage.of.id.clone(), &stage.of.config.value(), &mut params);
             }
         }
         self.params
-            .extend(params.iter().map(|(name, value)| pair(&named(name), value)));
+            .extend(params.iter().map(|(name, found)| pair(&named(name), &value(found))));
         self.send()?;
         self.artifact("lineage.json", lineage(run).to_string().into_bytes())?;
         for name in ["pipeline.json", "report.html"] {

@@ -4,9 +4,9 @@
 use crate::layout::{Page, link, run_address, stage_address};
 use crate::site::Site;
 use cache::Artifact;
-use datasets::quality::Finding;
 use runner_engine::{Failure, RunStatus, text};
 use runner_history::{self as history, Run};
+use runner_report::findings_table;
 use runner_report::html::{escape, table};
 use std::collections::BTreeMap;
 
@@ -75,25 +75,7 @@ fn block(artifact: &Artifact) -> String {
         "<details><summary>Last partitions</summary>{}</details>\n",
         table(&["partition", "size"], &partitions)
     ));
-    let findings: Vec<Finding> = serde_json::from_value(artifact.meta["quality"].clone()).unwrap_or_default();
-    let found: Vec<Vec<String>> = findings
-        .iter()
-        .filter(|finding| finding.rows > 0)
-        .map(|finding| {
-            let days: Vec<String> = finding.examples.iter().map(ToString::to_string).collect();
-            vec![
-                escape(&finding.rule),
-                finding.rows.to_string(),
-                finding.days.to_string(),
-                escape(&finding.action),
-                escape(&days.join(", ")),
-            ]
-        })
-        .collect();
-    match found.is_empty() {
-        true if findings.is_empty() => {}
-        true => out.push_str("<p class=\"done\">No findings.</p>\n"),
-        false => out.push_str(&table(&["rule", "rows", "days", "action", "first days"], &found)),
-    }
+    let findings = artifact.meta["quality"].as_array();
+    out.push_str(&findings_table(findings.map_or(&[], Vec::as_slice)));
     out
 }

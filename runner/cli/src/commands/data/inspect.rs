@@ -6,14 +6,18 @@ use crate::commands::data::read::ReadArgs;
 use crate::output;
 use crate::session::Session;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Float64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::types::{Date32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::display::array_value_to_string;
+use arrow_schema::DataType;
 use clap::Args;
 use datasets::Date;
 use datasets::layout::Table;
 use datasets::schema::{self, SNAPSHOT, TRADABLE};
 use runner_engine::{Failure, text};
+use serde::Serialize;
 use serde_json::{Value, json};
+use stages_core::table;
 use stages_ingest::propose::scalar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -52,7 +56,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
             "table": table,
             "why": why,
             "candidates": candidates(&looked),
-            "columns": columns.iter().map(Range::json).collect::<Vec<_>>(),
+            "columns": columns,
             "first_day": days.first(),
             "last_day": days.last(),
             "days": days.len(),
@@ -209,10 +213,11 @@ fn shown(value: &Value) -> String {
 }
 
 /// A column's range.
+#[derive(Serialize)]
 struct Range {
     name: String,
     unit: &'static str,
-    count: usize,
+    values: usize,
     missing: usize,
     least: String,
     most: String,
@@ -220,83 +225,65 @@ struct Range {
 }
 
 impl Range {
+    fn new(table: Table, name: &str, batches: &[RecordBatch]) -> Self {
+        let columns = || batches.iter().filter_map(|batch| batch.column_by_name(name));
+        let known = table
+            .schema()
+            .iter()
+            .chain([&SNAPSHOT, &TRADABLE])
+            .chain(schema::stated());
+        let missing = columns().map(|column| column.null_count()).sum();
+        let floats = columns().filter_map(|column| column.as_primitive_opt::<Float64Type>());
+        let numbers: Vec<f64> = floats.flat_map(|values| values.iter().flatten()).collect();
+        let texts: BTreeSet<String> = columns().flat_map(texts).collect();
+        let text = |text: Option<&String>| text.cloned().unwrap_or_default();
+        let (least, most) = match numbers.is_empty() {
+            true => (text(texts.first()), text(texts.last())),
+            false => (
+                numbers.iter().copied().fold(f64::INFINITY, f64::min).to_string(),
+                numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max).to_string(),
+            ),
+        };
+        Self {
+            name: name.to_owned(),
+            unit: known
+                .into_iter()
+                .find(|column| column.name == name)
+                .map_or("", |column| column.doc),
+            values: columns().map(|column| column.len()).sum::<usize>() - missing,
+            missing,
+            least,
+            most,
+            sum: (!numbers.is_empty()).then(|| numbers.iter().sum()),
+        }
+    }
+
     fn line(&self) -> String {
         let sum = self.sum.map(|sum| format!("  sum {sum:.4}")).unwrap_or_default();
         format!(
             "{:25} {:>9} values, {:>7} missing  {} to {}{sum}  {}",
-            self.name, self.count, self.missing, self.least, self.most, self.unit
+            self.name, self.values, self.missing, self.least, self.most, self.unit
         )
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "name": self.name, "unit": self.unit, "values": self.count, "missing": self.missing,
-            "least": self.least, "most": self.most, "sum": self.sum,
-        })
     }
 }
 
-fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
-    let Some(first) = batches.first() else {
-        return Vec::new();
+/// The values of a column of dates, instants, texts or flags.
+fn texts(column: &ArrayRef) -> Vec<String> {
+    let zone = match column.data_type() {
+        DataType::Timestamp(..) => "Z",
+        DataType::Date32 | DataType::Utf8 | DataType::Boolean => "",
+        _ => return Vec::new(),
     };
-    let names: Vec<String> = first
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    names
-        .into_iter()
-        .map(|name| {
-            let mut range = Range {
-                unit: table
-                    .schema()
-                    .iter()
-                    .chain([&SNAPSHOT, &TRADABLE])
-                    .chain(schema::stated())
-                    .find(|column| column.name == name)
-                    .map_or("", |column| column.doc),
-                name,
-                count: 0,
-                missing: 0,
-                least: String::new(),
-                most: String::new(),
-                sum: None,
-            };
-            let (mut texts, mut numbers): (BTreeSet<String>, Vec<f64>) = Default::default();
-            for column in batches.iter().filter_map(|batch| batch.column_by_name(&range.name)) {
-                range.missing += column.null_count();
-                range.count += column.len() - column.null_count();
-                if let Some(values) = column.as_primitive_opt::<Float64Type>() {
-                    numbers.extend(values.iter().flatten());
-                } else if let Some(values) = column.as_primitive_opt::<Date32Type>() {
-                    texts.extend(values.iter().flatten().map(|day| Date(day).to_string()));
-                } else if let Some(values) = column.as_primitive_opt::<TimestampMicrosecondType>() {
-                    let text = |i| {
-                        values
-                            .value_as_datetime(i)
-                            .map(|at| format!("{}Z", at.format("%Y-%m-%dT%H:%M:%S%.f")))
-                    };
-                    texts.extend((0..values.len()).filter_map(text));
-                } else if let Some(values) = column.as_string_opt::<i32>() {
-                    texts.extend(values.iter().flatten().map(str::to_owned));
-                } else if let Some(values) = column.as_boolean_opt() {
-                    texts.extend(values.iter().flatten().map(|value| value.to_string()));
-                }
-            }
-            let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            if numbers.is_empty() {
-                range.least = texts.first().cloned().unwrap_or_default();
-                range.most = texts.last().cloned().unwrap_or_default();
-            } else {
-                (range.least, range.most) = (least.to_string(), most.to_string());
-                range.sum = Some(numbers.iter().sum());
-            }
-            range
-        })
-        .collect()
+    let shown = table::displayed(column);
+    let text = |row| Some(array_value_to_string(&shown, row).ok()? + zone);
+    let valid = (0..column.len()).filter(|&row| column.is_valid(row));
+    valid.filter_map(text).collect()
+}
+
+fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
+    let schema = batches.first().map(RecordBatch::schema);
+    let fields = schema.iter().flat_map(|schema| schema.fields());
+    fields.map(|field| Range::new(table, field.name(), batches)).collect()
 }
 
 /// The days of a table.
