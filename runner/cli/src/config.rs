@@ -138,7 +138,7 @@ fn read(
     let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(None);
     };
-    let settings = top(tree, home, env, needs_url, &mut problems);
+    let settings = top(&tree, home, env, needs_url, &mut problems);
     if problems.any() {
         return Err(wrong(problems.finish()));
     }
@@ -146,47 +146,33 @@ fn read(
 }
 
 fn top(
-    tree: Tree,
+    tree: &Tree,
     home: &Path,
     env: &BTreeMap<String, String>,
     needs_url: bool,
     problems: &mut Problems,
 ) -> Option<RemoteSettings> {
-    let Value::Map(entries) = tree.value else {
+    let Value::Map(entries) = &tree.value else {
         problems.add(tree.spot, "expected a map", "write `remote:` and below it `url: …`");
         return None;
     };
-    let mut settings = None;
-    for (key, value) in entries {
-        match key.name.as_str() {
-            "remote" => {}
-            // See `isolation`.
-            "isolation" => continue,
-            other => {
-                let message = format!("unknown key `{other}`");
-                problems.add(key.spot, message, suggest(other, "keys", ["remote", "isolation"]));
-                continue;
-            }
-        }
-        settings = match value.value {
-            _ if value.is_null() => None,
-            _ => {
-                let found = remote_settings(&value, home, env, problems);
-                // A misspelt key has its own error.
-                if needs_url && value.entry("url").is_none() && !problems.any() {
-                    problems.add(key.spot, "`url` is missing", FORMS);
-                }
-                if needs_url
-                    && !problems.any()
-                    && let Err(err) = found.check_trust()
-                {
-                    problems.add(key.spot, err.to_string(), err.hint());
-                }
-                Some(found)
-            }
-        };
+    // See `isolation`.
+    let known = ["remote", "isolation"];
+    for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
+        let message = format!("unknown key `{}`", key.name);
+        problems.add(key.spot, message, suggest(&key.name, "keys", known));
     }
-    settings
+    let (key, value) = tree.entry("remote").filter(|(_, value)| !value.is_null())?;
+    let found = remote_settings(value, home, env, problems);
+    // A misspelt key has its own error.
+    if needs_url && !problems.any() {
+        if value.entry("url").is_none() {
+            problems.add(key.spot, "`url` is missing", FORMS);
+        } else if let Err(err) = found.check_trust() {
+            problems.add(key.spot, err.to_string(), err.hint());
+        }
+    }
+    Some(found)
 }
 
 fn remote_settings(

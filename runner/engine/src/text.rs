@@ -110,6 +110,14 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     out
 }
 
+/// A table after a blank line; empty if it has no rows.
+pub fn block(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", table(header, rows, right)),
+    }
+}
+
 /// `a, b and 3 more`: the first `most` of the names.
 pub fn some<'t>(names: impl IntoIterator<Item = &'t str>, most: usize) -> String {
     let names: Vec<&str> = names.into_iter().collect();

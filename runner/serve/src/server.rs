@@ -191,26 +191,8 @@ fn failed(failure: &Failure) -> Response {
     (status, Html(Page::failure(failure).html())).into_response()
 }
 
-#[derive(Deserialize)]
-struct ListQuery {
-    #[serde(default, rename = "where")]
-    filter: String,
-    #[serde(default)]
-    page: usize,
-}
-
-impl From<ListQuery> for Wanted {
-    fn from(query: ListQuery) -> Self {
-        Self {
-            filter: query.filter,
-            // The limit exceeds any realistic history: it allows a hundred million runs.
-            page: query.page.min(1 << 20),
-        }
-    }
-}
-
-async fn runs(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
-    answer(move || Ok(pages::runs(&site, &query.into()))).await
+async fn runs(State(site): State<Site>, Query(wanted): Query<Wanted>) -> Response {
+    answer(move || Ok(pages::runs(&site, &wanted))).await
 }
 
 #[derive(Deserialize)]
@@ -272,6 +254,23 @@ fn may_run(site: &Site) -> Result<(), Failure> {
     }
 }
 
+/// Makes a change that a form of this server asks for, and shows the run that it is about.
+async fn change(
+    site: Site,
+    headers: &HeaderMap,
+    secret: &str,
+    work: impl FnOnce(&Site) -> Result<String, Failure> + Send + 'static,
+) -> Response {
+    if let Err(refused) = site.access.check_form(headers, secret) {
+        return refuse(refused);
+    }
+    answer(move || {
+        may_run(&site)?;
+        Ok((StatusCode::SEE_OTHER, [(LOCATION, run_address(&work(&site)?))]))
+    })
+    .await
+}
+
 #[derive(Deserialize)]
 struct CancelForm {
     #[serde(default)]
@@ -284,16 +283,11 @@ async fn cancel(
     headers: HeaderMap,
     Form(form): Form<CancelForm>,
 ) -> Response {
-    if let Err(refused) = site.access.check_form(&headers, &form.secret) {
-        return refuse(refused);
-    }
-    answer(move || {
-        may_run(&site)?;
+    let cancel = move |site: &Site| {
         let run = site.run(&name)?;
-        control::cancel(&site.runs, &run)?;
-        Ok(to_run(&run))
-    })
-    .await
+        control::cancel(&site.runs, &run).map(|()| run)
+    };
+    change(site, &headers, &form.secret, cancel).await
 }
 
 #[derive(Deserialize)]
@@ -306,33 +300,20 @@ struct StartForm {
 }
 
 async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<StartForm>) -> Response {
-    if let Err(refused) = site.access.check_form(&headers, &form.secret) {
-        return refuse(refused);
-    }
-    answer(move || {
-        may_run(&site)?;
-        if !pages::is_offered(&site, &form.pipeline)? {
-            return Err(Failure::usage(format!("`{}` is not offered", form.pipeline.display())));
+    let StartForm { secret, pipeline, set } = form;
+    let start = move |site: &Site| {
+        if !pages::is_offered(site, &pipeline)? {
+            return Err(Failure::usage(format!("`{}` is not offered", pipeline.display())));
         }
-        let set: Vec<String> = form.set.split_whitespace().map(str::to_owned).collect();
-        Ok(to_run(&control::start(&site, &form.pipeline, &set)?))
-    })
-    .await
+        let set: Vec<String> = set.split_whitespace().map(str::to_owned).collect();
+        control::start(site, &pipeline, &set)
+    };
+    change(site, &headers, &secret, start).await
 }
 
-/// Redirects to the page of the run that was changed.
-fn to_run(run: &str) -> impl IntoResponse + use<> {
-    (StatusCode::SEE_OTHER, [(LOCATION, run_address(run))])
-}
-
-async fn runs_events(State(site): State<Site>, Query(query): Query<ListQuery>) -> Response {
-    let wanted = Wanted::from(query);
-    let hub = site.hub.clone();
-    let name = wanted.address();
-    match hub.watch(&name, move || Ok(Box::new(LiveRuns::new(site, wanted)))) {
-        Ok(events) => events.into_response(),
-        Err(failure) => failed(&failure),
-    }
+async fn runs_events(State(site): State<Site>, Query(wanted): Query<Wanted>) -> Response {
+    let (hub, name) = (site.hub.clone(), wanted.address());
+    answer(move || hub.watch(&name, move || Ok(Box::new(LiveRuns::new(site, wanted))))).await
 }
 
 async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {

@@ -202,15 +202,13 @@ impl Bench {
         let home = self.home("1000");
         let file = self.dir.path().join("changed.yaml");
         let mut round = 0;
-        let time = best(
-            10,
-            || {
-                round += 1;
-                let text = pipeline(1000, Some(999)).replace("changed", &format!("changed{round}"));
-                fs::write(&file, text).map_err(failed)
-            },
-            || self.exec(&home, &["exec", "-q", &file.display().to_string()]),
-        )?;
+        let change = || {
+            round += 1;
+            let text = pipeline(1000, Some(999)).replace("changed", &format!("changed{round}"));
+            fs::write(&file, text).map_err(failed)
+        };
+        let exec = || self.exec(&home, &["exec", "-q", &file.display().to_string()]);
+        let time = best(10, change, exec)?;
         let last = self.rows.last().map_or(0.0, |row| row.milliseconds);
         let floor = last + best(20, || Ok(()), || self.shell(0))?;
         let about = "nothing to do, and the command by `bash -euo pipefail -c`";
@@ -241,15 +239,11 @@ impl Bench {
         let mut homes = (0..).map(|i| self.home(&format!("cold-{i}")));
         let mut times = Vec::new();
         for isolation in ["auto", "none"] {
-            let time = best(
-                5,
-                || Ok(()),
-                || {
-                    let home = homes.next().unwrap_or_default();
-                    self.exec(&home, &["exec", "-q", "--isolation", isolation, &file])
-                },
-            )?;
-            times.push(time);
+            let exec = || {
+                let home = homes.next().unwrap_or_default();
+                self.exec(&home, &["exec", "-q", "--isolation", isolation, &file])
+            };
+            times.push(best(5, || Ok(()), exec)?);
         }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let this = &*self;
@@ -279,39 +273,29 @@ impl Bench {
     fn large_file(&mut self) -> Result<(), Failure> {
         let path = self.dir.path().join("large");
         let piece = noise();
-        let mut file = File::create(&path).map_err(failed)?;
-        for at in (0..LARGE).step_by(PIECE) {
-            file.write_all(&piece[..PIECE.min(LARGE - at)]).map_err(failed)?;
-        }
-        drop(file);
-        let read = best(
-            3,
-            || Ok(()),
-            || {
-                let mut file = File::open(&path).map_err(failed)?;
-                let mut buffer = vec![0; PIECE];
-                while file.read(&mut buffer).map_err(failed)? > 0 {}
-                Ok(())
-            },
-        )?;
-        let hash = best(
-            3,
-            || Ok(()),
-            || {
-                for _ in 0..LARGE / PIECE {
-                    std::hint::black_box(BlobRef::of(&piece));
-                }
-                Ok(())
-            },
-        )?;
+        fill(&path, &piece)?;
+        let read = || {
+            let mut file = File::open(&path).map_err(failed)?;
+            let mut buffer = vec![0; PIECE];
+            while file.read(&mut buffer).map_err(failed)? > 0 {}
+            Ok(())
+        };
+        let read = best(3, || Ok(()), read)?;
+        let hash = || {
+            for _ in 0..LARGE / PIECE {
+                std::hint::black_box(BlobRef::of(&piece));
+            }
+            Ok(())
+        };
+        let hash = best(3, || Ok(()), hash)?;
         let store = Store::open(&self.home("file"))?;
-        let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
+        let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(drop)?))?;
         // The modification time of a file changed within the last seconds does not reliably show the next
         // change.
         std::thread::sleep(Duration::from_secs(3));
         store.rehash_file(&path)?;
-        let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(|_| ())?))?;
-        let look = best(20, || Ok(()), || fs::metadata(&path).map(|_| ()).map_err(failed))?;
+        let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(drop)?))?;
+        let look = best(20, || Ok(()), || fs::metadata(&path).map(drop).map_err(failed))?;
         let gigabytes = |milliseconds: f64| LARGE as f64 / milliseconds / 1e6;
         let (reads, hashes) = (gigabytes(read), gigabytes(hash));
         let about = format!(
@@ -325,45 +309,43 @@ impl Bench {
     fn large_table(&mut self) -> Result<(), Failure> {
         let piece = noise();
         let path = self.dir.path().join("table");
-        let write = best(
-            2,
-            || fs::remove_file(&path).or(Ok(())),
-            || {
-                let mut file = File::create(&path).map_err(failed)?;
-                for at in (0..LARGE).step_by(PIECE) {
-                    file.write_all(&piece[..PIECE.min(LARGE - at)]).map_err(failed)?;
-                }
-                Ok(())
-            },
-        )?;
+        let write = best(2, || fs::remove_file(&path).or(Ok(())), || fill(&path, &piece))?;
         fs::remove_file(&path).map_err(failed)?;
         let home = self.home("table-store");
         let mut blob = None;
-        let put = best(
-            2,
-            || fs::remove_dir_all(&home).or(Ok(())),
-            || {
-                let mut writer = Store::open(&home)?.writer()?;
-                for at in (0..LARGE).step_by(PIECE) {
-                    writer.put(&piece[..PIECE.min(LARGE - at)])?;
-                }
-                blob = Some(writer.finish()?);
-                Ok(())
-            },
-        )?;
-        let Some(blob) = blob else { return Ok(()) };
-        let first = best(2, || Ok(()), || Ok(Store::open(&home)?.blob(blob.blob).map(|_| ())?))?;
+        let put = || {
+            let mut writer = Store::open(&home)?.writer()?;
+            for at in (0..LARGE).step_by(PIECE) {
+                writer.put(&piece[..PIECE.min(LARGE - at)])?;
+            }
+            blob = Some(writer.finish()?);
+            Ok(())
+        };
+        let put = best(2, || fs::remove_dir_all(&home).or(Ok(())), put)?;
+        let Some(BlobRef { blob, .. }) = blob else {
+            return Ok(());
+        };
+        let first = best(2, || Ok(()), || Ok(Store::open(&home)?.blob(blob).map(drop)?))?;
         let store = Store::open(&home)?;
-        store.blob(blob.blob)?;
-        let again = best(20, || Ok(()), || Ok(store.blob(blob.blob).map(|_| ())?))?;
-        let file = store.blob_path(blob.blob);
-        let open = best(20, || Ok(()), || File::open(&file).map(|_| ()).map_err(failed))?;
+        store.blob(blob)?;
+        let again = best(20, || Ok(()), || Ok(store.blob(blob).map(drop)?))?;
+        let file = store.blob_path(blob);
+        let open = best(20, || Ok(()), || File::open(&file).map(drop).map_err(failed))?;
         self.add("store a table of 1 GB", put, write, "write a file of 1 GB");
         let about = "none: its bytes are checked, which is the hash above";
         self.add("open it for the first time in a process", first, 0.0, about);
         self.add("open it again", again, open, "open a file");
         Ok(())
     }
+}
+
+/// Writes a large file of the same pieces.
+fn fill(path: &Path, piece: &[u8]) -> Result<(), Failure> {
+    let mut file = File::create(path).map_err(failed)?;
+    for at in (0..LARGE).step_by(PIECE) {
+        file.write_all(&piece[..PIECE.min(LARGE - at)]).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Incompressible bytes, which every file system must store in full.

@@ -197,20 +197,12 @@ fn stage_text(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, 
         let ty = stage.types.get(name).map(String::as_str).unwrap_or_default();
         out.push_str(&format!("output {name} ({ty}) {digest}\n"));
     }
-    if !stage.metrics.is_empty() {
-        let rows: Vec<Vec<String>> = stage
-            .metrics
-            .iter()
-            .map(|(name, series)| {
-                let last = series.last().map_or(f64::NAN, |metric| metric.value);
-                row![name, series.len(), format!("{last:.6}")]
-            })
-            .collect();
-        out.push_str(&format!(
-            "\n{}",
-            text::table(&["metric", "values", "last"], &rows, &[1, 2])
-        ));
-    }
+    let metrics = stage.metrics.iter().map(|(name, series)| {
+        let last = series.last().map_or(f64::NAN, |metric| metric.value);
+        row![name, series.len(), format!("{last:.6}")]
+    });
+    let rows: Vec<Vec<String>> = metrics.collect();
+    out.push_str(&text::block(&["metric", "values", "last"], &rows, &[1, 2]));
     if let Some(log) = stage.log.or_else(|| record.and_then(|record| record.log)) {
         let bytes = archive.store.blob(log.blob)?;
         let log = String::from_utf8_lossy(&bytes);

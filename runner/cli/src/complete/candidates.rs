@@ -88,10 +88,13 @@ fn home(line: &[String]) -> Option<PathBuf> {
 
 /// `latest`, the names of runs, and the ids of the last ones.
 pub(crate) fn runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
-    let found = names_of_runs(line);
+    described(current, &names_of_runs(line))
+}
+
+fn described(current: &str, all: &[(String, String)]) -> Vec<CompletionCandidate> {
     beginning(
         current,
-        found.iter().map(|(name, about)| (name.as_str(), Some(about.as_str()))),
+        all.iter().map(|(name, about)| (name.as_str(), Some(about.as_str()))),
     )
 }
 
@@ -116,14 +119,10 @@ fn names_of_runs(line: &[String]) -> Vec<(String, String)> {
 /// RUN/STAGE, and RUN/STAGE.OUTPUT once the dot is written; before the slash, runs.
 pub(crate) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCandidate> {
     let Some((run, stage)) = current.split_once('/') else {
-        let runs = names_of_runs(line);
-        let all: Vec<(String, String)> = runs.into_iter().map(|(name, about)| (name + "/", about)).collect();
-        let policies = policies(line, current);
-        let mut found = beginning(
-            current,
-            all.iter().map(|(name, about)| (name.as_str(), Some(about.as_str()))),
-        );
-        found.extend(policies);
+        let mut runs = names_of_runs(line);
+        runs.iter_mut().for_each(|(name, _)| name.push('/'));
+        let mut found = described(current, &runs);
+        found.extend(policies(line, current));
         return found;
     };
     let Some(dir) = home(line).map(|home| home.join("runs")) else {

@@ -55,6 +55,7 @@ pub(super) fn error(
 pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
     let chars: Vec<char> = text.chars().collect();
     let mut tokens = Vec::new();
+    let wrong = |at: usize, message: String, hint: &str| Err(error(text, at, message, hint));
     let mut i = 0;
     while let Some(&c) = chars.get(i) {
         let at = i;
@@ -77,12 +78,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                     ('=', _) => Op::Equal,
                     ('!', true) => Op::NotEqual,
                     _ => {
-                        return Err(error(
-                            text,
-                            at,
-                            "`!` is written `not` here",
-                            "or `!=` where two values differ",
-                        ));
+                        let message = "`!` is written `not` here".to_owned();
+                        return wrong(at, message, "or `!=` where two values differ");
                     }
                 })
             }
@@ -91,12 +88,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                 loop {
                     match chars.get(i) {
                         None => {
-                            return Err(error(
-                                text,
-                                at,
-                                "this quote is not closed",
-                                format!("add a {c} at the text's end"),
-                            ));
+                            let message = "this quote is not closed".to_owned();
+                            return wrong(at, message, &format!("add a {c} at the text's end"));
                         }
                         Some(end) if *end == c => break,
                         Some('\\') if chars.get(i + 1).is_some_and(|next| *next == c || *next == '\\') => {
@@ -114,12 +107,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
             }
             '&' | '|' => {
                 let word = if c == '&' { "and" } else { "or" };
-                return Err(error(
-                    text,
-                    at,
-                    format!("`{c}` is written `{word}` here"),
-                    "as in `status == done and kept`",
-                ));
+                let message = format!("`{c}` is written `{word}` here");
+                return wrong(at, message, "as in `status == done and kept`");
             }
             _ if is_word(c) => {
                 // Brackets hold a matrix point and may contain any character.
@@ -134,19 +123,15 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                     i += 1;
                 }
                 if inside {
-                    return Err(error(
-                        text,
-                        at,
-                        "the `[` of this name is not closed",
-                        "a point is written `train[seed=1]`",
-                    ));
+                    let message = "the `[` of this name is not closed".to_owned();
+                    return wrong(at, message, "a point is written `train[seed=1]`");
                 }
                 Token::Word(chars[at..i].iter().collect())
             }
             other => {
                 let hint = "allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` \
                     and parentheses";
-                return Err(error(text, at, format!("`{other}` means nothing here"), hint));
+                return wrong(at, format!("`{other}` means nothing here"), hint);
             }
         };
         tokens.push((at, token));

@@ -7,17 +7,20 @@ use cache::Store;
 use runner_engine::{Failure, StageStatus, row, text};
 use runner_history::{Library, Question};
 use runner_report::html::{escape, table};
+use serde::Deserialize;
 
 /// The number of runs of a page.
 const RUNS: usize = 100;
 
 /// The runs of a page: the last ones that match a filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Wanted {
     /// An expression as of `runner runs --where`; empty for all.
-    pub filter: String,
+    #[serde(default, rename = "where")]
+    filter: String,
     /// The number of later pages.
-    pub page: usize,
+    #[serde(default)]
+    page: u32,
 }
 
 impl Wanted {
@@ -68,7 +71,8 @@ fn problem(failure: &Failure) -> String {
 fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
     let filter = Some(wanted.filter.trim()).filter(|filter| !filter.is_empty());
     let question = Question::new(filter, &[], &[])?;
-    let newest = RUNS * (wanted.page + 1);
+    let page = wanted.page as usize;
+    let newest = RUNS * (page + 1);
     // One more tells whether there are older ones.
     let library = Library::read(&site.runs, question.is_plain().then_some(newest + 1), &mut |text| {
         site.host.warn(text)
@@ -78,7 +82,7 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
         .transpose()?;
     let chosen = library.choose(&question, store.as_ref())?;
     let has_older = chosen.len() > newest;
-    let shown: Vec<_> = chosen.iter().rev().skip(RUNS * wanted.page).take(RUNS).collect();
+    let shown: Vec<_> = chosen.iter().rev().skip(RUNS * page).take(RUNS).collect();
     if shown.is_empty() {
         return Ok(match filter {
             Some(_) => "<p>No run matches.</p>\n".to_owned(),
@@ -128,7 +132,7 @@ fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
         .address()
     };
     links.extend((wanted.page > 0).then(|| link(&at(wanted.page - 1), "newer")));
-    links.extend(has_older.then(|| link(&at(wanted.page + 1), "older")));
+    links.extend(has_older.then(|| link(&at(wanted.page.saturating_add(1)), "older")));
     if !links.is_empty() {
         out.push_str(&format!("<p>{}</p>\n", links.join(" · ")));
     }

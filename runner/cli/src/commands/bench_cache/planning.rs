@@ -19,14 +19,8 @@ impl Bench {
             let file = self.write(&format!("{stages}.yaml"), &pipeline(stages, None))?;
             let file = file.display().to_string();
             let mut homes = (0..).map(|i| self.home(&format!("planned-{stages}-{i}")));
-            let cold = best(
-                3,
-                || Ok(()),
-                || {
-                    let home = homes.next().unwrap_or_default();
-                    self.exec(&home, &["plan", &file])
-                },
-            )?;
+            let plan = || self.exec(&homes.next().unwrap_or_default(), &["plan", &file]);
+            let cold = best(3, || Ok(()), plan)?;
             let home = self.home(&format!("recorded-{stages}"));
             self.record_stages(&home, Path::new(&file))?;
             let cached = |arguments: &[&str]| -> Result<f64, Failure> {

@@ -230,15 +230,9 @@ fn page(decision: &Decision) -> String {
         text::count(acted.played, "decision"),
         acted.played_from
     ));
-    if !acted.account.positions.is_empty() {
-        let rows: Vec<Vec<String>> = acted.account.positions.iter().map(position).collect();
-        out.push('\n');
-        out.push_str(&text::table(
-            &["held", "quantity", "mark", "opened", "strategy"],
-            &rows,
-            &[1, 2, 4],
-        ));
-    }
+    let rows: Vec<Vec<String>> = acted.account.positions.iter().map(position).collect();
+    let header = ["held", "quantity", "mark", "opened", "strategy"];
+    out.push_str(&text::block(&header, &rows, &[1, 2, 4]));
     if !acted.choices.is_empty() {
         let choice_row = |choice: &stages_evaluate::acting::Choice| {
             let mut row = row![
@@ -257,27 +251,17 @@ fn page(decision: &Decision) -> String {
             Some(_) => text::table(&["component", "choice", "probability", "masked"], &rows, &[2]),
         });
     }
-    if !acted.components.is_empty() {
-        let rows: Vec<Vec<String>> = acted
-            .components
-            .iter()
-            .map(|component| {
-                let deviation = component.standard_deviation.map(f64::from);
-                row![
-                    component.component,
-                    shown(component.value.into()),
-                    shown(component.mean.into()),
-                    deviation.map(shown),
-                ]
-            })
-            .collect();
-        out.push('\n');
-        out.push_str(&text::table(
-            &["component", "action", "mean", "standard deviation"],
-            &rows,
-            &[1, 2, 3],
-        ));
-    }
+    let components = acted.components.iter().map(|component| {
+        let deviation = component.standard_deviation.map(f64::from);
+        row![
+            component.component,
+            shown(component.value.into()),
+            shown(component.mean.into()),
+            deviation.map(shown),
+        ]
+    });
+    let header = ["component", "action", "mean", "standard deviation"];
+    out.push_str(&text::block(&header, &components.collect::<Vec<_>>(), &[1, 2, 3]));
     out.push('\n');
     let orders = &acted.orders;
     if orders.orders.is_empty() {

@@ -184,12 +184,8 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
             ]
         })
         .collect();
-    if !moves.is_empty() {
-        out.push_str(&format!(
-            "\n{}",
-            text::table(&["alias", "moved", "by", "night", "time", "figures"], &moves, &[])
-        ));
-    }
+    let header = ["alias", "moved", "by", "night", "time", "figures"];
+    out.push_str(&text::block(&header, &moves, &[]));
     let verdicts: Vec<Vec<String>> = policy
         .verdicts
         .iter()
@@ -206,26 +202,20 @@ fn policy_text(name: &str, policy: &NamedPolicy) -> String {
             row
         })
         .collect();
-    if !verdicts.is_empty() {
-        let header = [
-            "version",
-            "for",
-            "against",
-            "verdict",
-            "",
-            "night",
-            "log return",
-            "low",
-            "high",
-            "deflated",
-            "trials",
-        ];
-        out.push_str(&format!(
-            "\n{}",
-            text::table(&header, &verdicts, &[0, 2, 6, 7, 8, 9, 10])
-        ));
-    }
-    out
+    let header = [
+        "version",
+        "for",
+        "against",
+        "verdict",
+        "",
+        "night",
+        "log return",
+        "low",
+        "high",
+        "deflated",
+        "trials",
+    ];
+    out + &text::block(&header, &verdicts, &[0, 2, 6, 7, 8, 9, 10])
 }
 
 fn minute(time: DateTime<Utc>) -> String {
@@ -291,10 +281,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         .iter()
         .filter_map(|name| Some(row![name, text::figure(*figures.values.get(name)?)]))
         .collect();
-    if !rows.is_empty() {
-        out.push_str(&format!("\n{}", text::table(&["metric", "value"], &rows, &[1])));
-    }
-    output::print(&out)
+    output::print(&(out + &text::block(&["metric", "value"], &rows, &[1])))
 }
 
 pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(), Failure> {
