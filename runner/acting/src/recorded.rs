@@ -174,7 +174,7 @@ fn inputs(
     for (port, names) in &stage.needs {
         for name in names {
             if let Some((of, rest)) = split_earlier(name) {
-                let found = history::load(&archive.runs, &history::resolve(&archive.runs, of)?)?;
+                let found = archive.run(of)?;
                 let digest =
                     find(&found, rest).and_then(|(i, output)| found.stages[i].outputs.get(output).copied());
                 let digest = digest.ok_or_else(|| {

@@ -211,17 +211,17 @@ fn remote_settings(
             None
         }
     };
-    let of_file = read.sign_key_file.map(|file| {
+    let from_file = read.sign_key_file.map(|file| {
         let text = cache::regular_file::read(&home.join(file));
         let text = text.map_err(|err| format!("cannot read the file that `sign_key_file` names: {err}"));
         key("sign_key_file", "file", text)
     });
-    let of_env = read.sign_key_env.map(|name| {
+    let from_env = read.sign_key_env.map(|name| {
         let unset = || "the environment variable that `sign_key_env` names is not set".to_owned();
         let text = env.get(&name).map(|text| text.clone().into_bytes()).ok_or_else(unset);
         key("sign_key_env", "variable", text)
     });
-    if of_file.is_some() && of_env.is_some() {
+    if from_file.is_some() && from_env.is_some() {
         let spots = ["sign_key_file", "sign_key_env"].map(|key| tree.entry(key).map(|(key, _)| key.spot));
         let second = spots
             .into_iter()
@@ -233,7 +233,7 @@ fn remote_settings(
             "keep one of `sign_key_file` and `sign_key_env`",
         );
     }
-    settings.sign_key = of_file.or(of_env).flatten();
+    settings.sign_key = from_file.or(from_env).flatten();
     if !settings.url.is_empty()
         && let Err((field, reason)) = settings.check(home)
     {

@@ -36,13 +36,13 @@ impl ComputedMetrics {
         let key = stage.key?;
         let record = self.store.recorded(key).ok()??;
         let mut read = self.read.borrow_mut();
-        let of_run = read
+        let metrics = read
             .entry(record.info.get("run")?.as_str()?.to_owned())
             .or_insert_with_key(|id| {
                 let run = load(&self.runs, id);
                 let metrics = |(key, stage): (ActionKey, &StageRun)| (key, stage.last_metrics());
                 run.map(|run| run.computed().map(metrics).collect()).unwrap_or_default()
             });
-        of_run.get(&key).cloned()
+        metrics.get(&key).cloned()
     }
 }

@@ -191,8 +191,8 @@ impl Found {
 }
 
 fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, Missing> {
-    let of_name: Vec<&StageRun> = run.stages.iter().filter(|s| s.stage == reference.stage).collect();
-    let found: Vec<&StageRun> = of_name
+    let named: Vec<&StageRun> = run.stages.iter().filter(|s| s.stage == reference.stage).collect();
+    let found: Vec<&StageRun> = named
         .iter()
         .copied()
         .filter(|stage| {
@@ -202,10 +202,10 @@ fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, M
                 .all(|(axis, value)| stage.point.get(axis).is_some_and(|known| same_value(known, value)))
         })
         .collect();
-    let known = || of_name.iter().map(|stage| stage.id.as_str());
+    let known = || named.iter().map(|stage| stage.id.as_str());
     match found[..] {
         [one] => Ok(one),
-        [] if of_name.is_empty() => Err(Missing::Here(not_found(
+        [] if named.is_empty() => Err(Missing::Here(not_found(
             format!("run `{}` has no stage `{}`", run.id, reference.stage),
             suggest(
                 reference.stage,

@@ -63,8 +63,8 @@ impl Question {
     }
 
     fn keys(&self) -> Vec<&Key> {
-        let of_filter = self.filter.iter().flat_map(Expr::keys);
-        of_filter
+        let filtered = self.filter.iter().flat_map(Expr::keys);
+        filtered
             .chain(self.sort.iter().map(|(key, _)| key))
             .chain(&self.columns)
             .collect()
@@ -106,7 +106,7 @@ impl Library {
             Some(last) => {
                 let (all, broken) = reader::last(runs, last)?;
                 let ids = all.iter().map(|run| run.id.clone()).collect();
-                (all, broken, AllMarks::of_runs(runs, ids))
+                (all, broken, AllMarks::of(runs, ids))
             }
         };
         // A run without events has just begun, or was killed at its start.

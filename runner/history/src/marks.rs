@@ -57,14 +57,14 @@ pub struct AllMarks {
 impl AllMarks {
     /// Reads the marks of all runs in the directory `runs`.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
-        let mut all = Self::of_runs(runs, folders(runs)?);
+        let mut all = Self::of(runs, folders(runs)?);
         all.of.retain(|id, _| has_events(runs, id));
         all.damaged.retain(|id, _| has_events(runs, id));
         Ok(all)
     }
 
     /// Reads the marks of the given runs.
-    pub fn of_runs(runs: &Path, ids: Vec<String>) -> Self {
+    pub fn of(runs: &Path, ids: Vec<String>) -> Self {
         let marked: Vec<(String, Result<Marks, Failure>)> = ids
             .into_par_iter()
             .map(|id| {

@@ -58,7 +58,7 @@ fn is_zero(count: &u64) -> bool {
 #[serde(default)]
 pub struct StageRun {
     /// The resolved stage.
-    #[serde(flatten, serialize_with = "of_pipeline", deserialize_with = "unknown")]
+    #[serde(flatten, serialize_with = "resolved", deserialize_with = "unknown")]
     pub of: Arc<ResolvedStage>,
     /// The action key, once known.
     pub key: Option<ActionKey>,
@@ -119,7 +119,7 @@ impl Deref for StageRun {
 }
 
 /// Serialises a stage without its output types, since `outputs` are the digests.
-fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
+fn resolved<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("id", &stage.id)?;
     map.serialize_entry("stage", &stage.stage)?;

@@ -16,6 +16,16 @@ pub struct Archive {
     pub runs: PathBuf,
 }
 
+impl Archive {
+    /// The run that a name denotes, with its metrics.
+    ///
+    /// # Errors
+    /// If there is no such run, or it cannot be read.
+    pub fn run(&self, name: &str) -> Result<Run, Failure> {
+        load(&self.runs, &resolve(&self.runs, name)?)
+    }
+}
+
 /// The object that a name denotes.
 pub enum Named {
     /// A run.
@@ -33,9 +43,7 @@ pub fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
         return registered(archive, name);
     }
     if let Some((run, stage)) = name.split_once('/') {
-        let id = resolve(&archive.runs, run)?;
-        let run = load(&archive.runs, &id)?;
-        return in_run(run, stage);
+        return in_run(archive.run(run)?, stage);
     }
     match resolve(&archive.runs, name) {
         Ok(id) => Ok(Named::Run(Box::new(load(&archive.runs, &id)?))),

@@ -70,12 +70,12 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
 /// The size of a run's directory in bytes.
 pub fn size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
+    let entry_size = |entry: std::fs::DirEntry| match entry.metadata() {
         Ok(meta) if meta.is_dir() => size(&entry.path()),
         Ok(meta) => meta.len(),
         Err(_) => 0,
     };
-    entries.map(of_entry).sum()
+    entries.map(entry_size).sum()
 }
 
 #[cfg(test)]

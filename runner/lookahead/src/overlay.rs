@@ -93,7 +93,6 @@ impl<'a> Overlay<'a> {
         })
     }
 
-    /// The base store.
     pub(crate) fn base(&self) -> &'a Store {
         self.base
     }

@@ -72,19 +72,19 @@ fn by_parameter(comparison: &Comparison) -> String {
     let mut rows = Vec::new();
     if comparison.groups.len() > MOST_LINES {
         for parameter in &comparison.parameters {
-            let mut of_value: Vec<(String, Group)> = Vec::new();
+            let mut groups: Vec<(String, Group)> = Vec::new();
             for at in 0..comparison.points.len() {
                 let only = Group { points: vec![at] };
                 let value = comparison.values(&only, parameter).join(", ");
-                match of_value.iter_mut().find(|(known, _)| *known == value) {
+                match groups.iter_mut().find(|(known, _)| *known == value) {
                     Some((_, group)) => group.points.push(at),
-                    None => of_value.push((value, only)),
+                    None => groups.push((value, only)),
                 }
             }
-            if of_value.len() < 2 || of_value.len() > MOST_LINES {
+            if groups.len() < 2 || groups.len() > MOST_LINES {
                 continue;
             }
-            for (value, group) in of_value {
+            for (value, group) in groups {
                 let mut row = vec![escape(parameter), escape(&value), group.points.len().to_string()];
                 row.extend(
                     metrics

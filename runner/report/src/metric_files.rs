@@ -1,6 +1,7 @@
 //! The metrics of a run as plain files in the layout of DVCLive, which DVC and `git diff` can compare:
 //! `metrics.json` with the final values, `plots/STAGE/METRIC.tsv` with the curves.
 
+use super::replace::replace;
 use cache::Store;
 use runner_engine::{Failure, StageStatus, text};
 use runner_history::Run;
@@ -72,23 +73,12 @@ fn table(path: &Path, curve: &Curve) -> String {
     out
 }
 
-fn unwritable(path: &Path, err: &std::io::Error) -> Failure {
-    Failure::caused(format!("cannot write `{}`", path.display()), err).hint("give another directory")
+fn unwritable(path: &Path, err: std::io::Error) -> Failure {
+    Failure::at("cannot write", path)(err).hint("give another directory")
 }
 
-/// Writes a file atomically, and creates its parent directories.
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
-    path.parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::write(&new, content))
-        .and_then(|()| fs::rename(&new, path))
-        .map_err(|err| {
-            let _ = fs::remove_file(&new);
-            unwritable(path, &err)
-        })
+    replace(path, content).map_err(|err| unwritable(path, err))
 }
 
 /// Removes the curves below `dir` that are not among `kept`, and directories that become empty.
@@ -103,7 +93,7 @@ fn remove_others(dir: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), Failure> {
             // Fails unless the directory is empty.
             let _ = fs::remove_dir(&path);
         } else if path.extension().is_some_and(|extension| extension == "tsv") && !kept.contains(&path) {
-            fs::remove_file(&path).map_err(|err| unwritable(&path, &err))?;
+            fs::remove_file(&path).map_err(|err| unwritable(&path, err))?;
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 //! report is not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
+use crate::replace;
 use crate::stage_graph::{counts, stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
@@ -35,15 +36,7 @@ pub fn write_within(
 fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join("report.html");
     let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
-    // The file is renamed into place: nobody reads half a page, and anything but a regular file there is
-    // replaced rather than waited for.
-    let new = path.with_extension("html.new");
-    let _ = std::fs::remove_file(&new);
-    let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, &path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written.map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    replace(&path, &page).map_err(Failure::at("cannot write", &path))?;
     Ok(path)
 }
 
@@ -239,7 +232,7 @@ fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
         out.push_str(&table(&["parameter", "value"], &rows));
     }
     for (name, stages) in by_name(run) {
-        let mut of_name = String::new();
+        let mut parts = String::new();
         for stage in &stages {
             if !in_time() {
                 return None;
@@ -256,12 +249,12 @@ fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
                 &escape_content(&config),
                 "</pre></details>\n",
             ] {
-                of_name.push_str(part);
+                parts.push_str(part);
             }
         }
         match stages.len() > MOST_OPEN {
-            true => out.push_str(&html::collapsed(&format!("{name}: {} points", stages.len()), &of_name)),
-            false => out.push_str(&of_name),
+            true => out.push_str(&html::collapsed(&format!("{name}: {} points", stages.len()), &parts)),
+            false => out.push_str(&parts),
         }
     }
     Some(out)

@@ -101,17 +101,14 @@ pub(crate) fn encode(part: &str) -> String {
     out
 }
 
-/// The address of a run.
 pub(crate) fn run_address(run: &str) -> String {
     format!("/runs/{}", encode(run))
 }
 
-/// The address of a stage of a run.
 pub(crate) fn stage_address(run: &str, stage: &str) -> String {
     format!("{}/stages/{}", run_address(run), encode(stage))
 }
 
-/// A link with a text.
 pub(crate) fn link(address: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(address), escape(text))
 }

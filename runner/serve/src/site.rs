@@ -64,7 +64,6 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The store.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         if !self.home.join("format").is_file() {
             return Err(

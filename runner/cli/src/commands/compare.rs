@@ -99,7 +99,8 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
         },
     )?;
     if let Some(page) = &args.html {
-        write(page, &report::comparison_page(&comparison))?;
+        report::replace(page, &report::comparison_page(&comparison))
+            .map_err(|err| Failure::at("cannot write", page)(err).hint("give another file: `--html FILE`"))?;
     }
     if session.json {
         let mut json = compared::json(&comparison);
@@ -133,14 +134,4 @@ fn check_page(page: &Path) -> Result<(), Failure> {
                 .hint("the file name must end in `.html`; to name a run, put `--html` after the runs"),
         ),
     }
-}
-
-/// Writes the page atomically.
-fn write(path: &Path, page: &str) -> Result<(), Failure> {
-    let new = path.with_extension("html.new");
-    let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written.map_err(|err| Failure::at("cannot write", path)(err).hint("give another file: `--html FILE`"))
 }

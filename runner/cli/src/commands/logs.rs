@@ -34,15 +34,14 @@ pub(crate) fn logs(session: &Session, args: &LogsArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("`{}` is not a stage of a run", args.what))
             .hint("write `RUN/STAGE`, such as `latest/train`"));
     };
-    let id = history::resolve(&archive.runs, run)?;
-    let run = history::load(&archive.runs, &id)?;
+    let run = archive.run(run)?;
     let stage = history::find_stage(&run, name)?;
     let name = stage.id.as_str();
     if let Some(log) = stored(&archive, stage)? {
         return print(session, name, &log).map(drop);
     }
     // Of a stage that is running, or did not succeed.
-    let mut follower = LogFollower::new(&archive.runs, &id, name)?;
+    let mut follower = LogFollower::new(&archive.runs, &run.id, name)?;
     loop {
         let text = follower.text()?;
         let is_read = text.is_empty() || print(session, name, &text)?;

@@ -337,8 +337,7 @@ fn with_policies(
 /// outcome for each name that differs.
 fn push_policies(registry: &Registry, remote: &Remote) -> Result<BTreeMap<String, &'static str>, Failure> {
     let mut outcomes = BTreeMap::new();
-    for name in registry.names()? {
-        let Some(ours) = registry.read(&name)? else { continue };
+    for (name, ours) in registry.all()? {
         let outcome = match remote.document(&name)? {
             Document::Refused => "not replaced: it is not signed by a trusted key there",
             Document::Trusted(theirs) => match serde_json::from_value::<NamedPolicy>(theirs) {

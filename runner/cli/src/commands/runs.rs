@@ -9,7 +9,7 @@ use crate::session::Session;
 use cache::Store;
 use clap::{Args, Subcommand};
 use runner_engine::{Failure, StageStatus, row, text};
-use runner_history::{self as history, Chosen, Library, Question};
+use runner_history::{Chosen, Library, Question};
 use runner_report as page;
 use serde_json::{Map, Value};
 
@@ -164,11 +164,10 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
 
 pub(crate) fn report(session: &Session, args: &ReportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
-    let id = history::resolve(&archive.runs, &args.run)?;
-    let run = history::load(&archive.runs, &id)?;
+    let run = archive.run(&args.run)?;
     let path = page::write(&run, &archive.runs, &archive.store)?;
     if session.json {
-        return output::print_json(&serde_json::json!({ "run": id, "report": path }));
+        return output::print_json(&serde_json::json!({ "run": run.id, "report": path }));
     }
     output::print(&format!("{}\n", path.display()))
 }

@@ -5,7 +5,6 @@ use crate::output;
 use crate::session::Session;
 use clap::Args;
 use runner_engine::{Failure, exit};
-use runner_history as history;
 use runner_pipeline::{Mlflow, Otlp, Track, Url, Variable};
 use runner_report::track;
 
@@ -37,8 +36,7 @@ pub(crate) struct TrackArgs {
 
 pub(crate) fn track(session: &Session, args: &TrackArgs) -> Result<u8, Failure> {
     let archive = session.archive()?;
-    let id = history::resolve(&archive.runs, &args.run)?;
-    let run = history::load(&archive.runs, &id)?;
+    let run = archive.run(&args.run)?;
     let mut servers = Vec::new();
     for uri in args.mlflow.iter().chain(&args.otlp) {
         if !uri.starts_with("http://") && !uri.starts_with("https://") {

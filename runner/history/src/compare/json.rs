@@ -25,7 +25,7 @@ pub fn json(comparison: &Comparison) -> Value {
         json!({
             "group": i + 1,
             "runs": distinct(comparison.members(group).map(|point| point.run.as_str())),
-            "points": comparison.members(group).map(|point| of_point(comparison, point)).collect::<Vec<_>>(),
+            "points": comparison.members(group).map(|point| point_json(comparison, point)).collect::<Vec<_>>(),
             "metrics": comparison.metrics.iter().map(metric).collect::<Map<_, _>>(),
         })
     };
@@ -39,7 +39,7 @@ pub fn json(comparison: &Comparison) -> Value {
     })
 }
 
-fn of_point(comparison: &Comparison, point: &Point) -> Value {
+fn point_json(comparison: &Comparison, point: &Point) -> Value {
     let value = |name: &String| {
         let found = point.stages.iter().find_map(|stage| stage.value(name));
         (name.clone(), json!(found))

@@ -87,20 +87,20 @@ impl<'n> Wanted<'n> {
                 false => Ok(found),
             };
         };
-        let of_name: Vec<&'r StageRun> = run.stages.iter().filter(|stage| stage.stage == name).collect();
-        if of_name.is_empty() {
+        let named: Vec<&'r StageRun> = run.stages.iter().filter(|stage| stage.stage == name).collect();
+        if named.is_empty() {
             let known: std::collections::BTreeSet<&str> =
                 run.stages.iter().map(|stage| stage.stage.as_str()).collect();
             return Err(Failure::usage(format!("run {} has no stage `{name}`", run.id))
                 .hint(suggest(name, "stages", known)));
         }
-        let found: Vec<&'r StageRun> = of_name
+        let found: Vec<&'r StageRun> = named
             .iter()
             .copied()
             .filter(|stage| self.points.has(&stage.point))
             .collect();
         if found.is_empty() {
-            let known: Vec<String> = of_name.iter().map(|stage| stage.id.clone()).collect();
+            let known: Vec<String> = named.iter().map(|stage| stage.id.clone()).collect();
             return Err(no_point(&format!("`{name}` of run {}", run.id), &known));
         }
         Ok(found.into_iter().map(|stage| reader.stage(stage, bare)).collect())

@@ -71,6 +71,18 @@ impl Registry {
         document::read(&self.path(name), hint)
     }
 
+    /// The registered policies with their names, sorted.
+    ///
+    /// # Errors
+    /// If the registry cannot be read.
+    pub fn all(&self) -> Result<Vec<(String, NamedPolicy)>, Failure> {
+        let read = |name: String| Ok(self.read(&name)?.map(|policy| (name, policy)));
+        self.names()?
+            .into_iter()
+            .filter_map(|name| read(name).transpose())
+            .collect()
+    }
+
     /// The version that a reference denotes, as of before a scheduled date if one is given; `None` if there
     /// is no such policy or version.
     pub fn find(&self, reference: &PolicyRef, before: Option<Date>) -> Result<Option<Version>, Failure> {
@@ -124,8 +136,7 @@ impl Registry {
     /// If the registry cannot be read: nothing may be removed then.
     pub fn kept(&self) -> Result<Kept, Failure> {
         let mut kept = Kept::default();
-        for name in self.names()? {
-            let policy = self.read(&name)?.unwrap_or_default();
+        for (_, policy) in self.all()? {
             kept.actions
                 .extend(policy.versions.iter().filter_map(|version| version.from.key));
             let in_use = policy
@@ -150,7 +161,7 @@ impl Registry {
         check_policy_name(name)?;
         alias.map(check_alias).transpose()?;
         self.change(name, |policy| {
-            let version = match policy.of_digest(digest) {
+            let version = match policy.with_digest(digest) {
                 Some(known) => known.clone(),
                 None => {
                     let version = Version {

@@ -163,7 +163,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict that a metric encodes as 1 (better), -1 (worse) or 0 (noise).
-    pub fn of_number(number: f64) -> Option<Self> {
+    pub fn from_number(number: f64) -> Option<Self> {
         [(1.0, Self::Better), (-1.0, Self::Worse), (0.0, Self::Noise)]
             .into_iter()
             .find_map(|(of, verdict)| (number == of).then_some(verdict))
@@ -186,7 +186,7 @@ impl NamedPolicy {
     }
 
     /// The version with this artifact.
-    pub fn of_digest(&self, digest: ArtifactDigest) -> Option<&Version> {
+    pub fn with_digest(&self, digest: ArtifactDigest) -> Option<&Version> {
         self.versions.iter().find(|version| version.digest == digest)
     }
 

@@ -78,8 +78,8 @@ fn output(stage: &StageRun, ty: PortType) -> Option<(&str, ArtifactDigest)> {
     if !matches!(stage.status, Some(StageStatus::Ran | StageStatus::Cached)) {
         return None;
     }
-    let mut of_type = stage.types.iter().filter(|(_, of)| **of == ty.name());
-    of_type.find_map(|(name, _)| Some((name.as_str(), *stage.outputs.get(name)?)))
+    let mut fitting = stage.types.iter().filter(|(_, of)| **of == ty.name());
+    fitting.find_map(|(name, _)| Some((name.as_str(), *stage.outputs.get(name)?)))
 }
 
 /// The scheduled date of a run.
@@ -118,7 +118,7 @@ pub fn promote(
         return Ok(None);
     };
     let figures = figures::summary_of(&store.artifact(artifact)?);
-    let verdict = figures.get("verdict").copied().and_then(Verdict::of_number);
+    let verdict = figures.get("verdict").copied().and_then(Verdict::from_number);
     let verdict = verdict.ok_or_else(|| {
         Failure::new(
             exit::STAGE_FAILED,

@@ -250,7 +250,6 @@ fn one_of(mut parts: Vec<Expr>, of: impl Fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-/// The meaning of a word.
 fn meaning(word: &str) -> Meaning {
     if let Ok(number) = word.parse::<f64>()
         && number.is_finite()

@@ -146,12 +146,14 @@ impl<'a> Subject<'a> {
             }
             Name::Of(stage, what) => {
                 let stages = self.run.stages.iter().enumerate().filter(|(_, run)| stage.is(run));
-                stages.filter_map(|(i, stage)| self.of_stage(i, stage, what)).collect()
+                stages
+                    .filter_map(|(i, stage)| self.stage_value(i, stage, what))
+                    .collect()
             }
         }
     }
 
-    fn of_stage(&self, i: usize, stage: &StageRun, what: &What) -> Option<Value> {
+    fn stage_value(&self, i: usize, stage: &StageRun, what: &What) -> Option<Value> {
         match what {
             What::With(path) => look_up(&stage.config.value(), path).map(Value::of),
             What::Status => stage.status.map(|status| Value::Text(status.name().to_owned())),

@@ -63,10 +63,10 @@ impl DueTimes<'_> {
                 continue;
             }
             let before = previous.unwrap_or_else(|| self.previous(date));
-            let of_date = times
+            let due_times = times
                 .into_iter()
                 .map(|(at, minutes)| self.due(date, before, at, minutes));
-            all.extend(of_date.filter(|due| due.at <= instant));
+            all.extend(due_times.filter(|due| due.at <= instant));
             previous = Some(date);
         }
         all
@@ -85,8 +85,8 @@ impl DueTimes<'_> {
 
     /// The night with the name `night`; `None` if the schedule has no such night.
     pub fn named(self, night: &str) -> Option<Due> {
-        let of_date = self.of(date_of(night)?);
-        of_date.into_iter().find(|due| due.night == night)
+        let due_times = self.of(date_of(night)?);
+        due_times.into_iter().find(|due| due.night == night)
     }
 
     /// The local date of an instant.

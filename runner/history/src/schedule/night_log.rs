@@ -181,14 +181,14 @@ impl NightLog {
                 }) {
                     continue;
                 }
-                let of_run = Night {
+                let rebuilt = Night {
                     status: NightStatus::Running,
                     started: Some(run.started),
                     run: Some(run.id),
                     attempts: known.map_or(0, |night| night.attempts) + 1,
                     ..Night::new(night.clone(), run.started)
                 };
-                self.nights.insert(night, of_run);
+                self.nights.insert(night, rebuilt);
             }
         }
         Ok(())

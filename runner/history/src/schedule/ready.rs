@@ -48,9 +48,9 @@ impl Watched {
             _ => now,
         };
         let seen = self.0.insert((signature, since));
-        let mut of_files = seen.0.iter();
+        let mut signatures = seen.0.iter();
         for awaited in awaited {
-            let seen: Vec<_> = of_files.by_ref().take(awaited.files.len()).collect();
+            let seen: Vec<_> = signatures.by_ref().take(awaited.files.len()).collect();
             if let Some(missing) = &awaited.missing {
                 return Err(format!("{}: {missing}", awaited.name));
             }

@@ -151,7 +151,6 @@ impl World {
     }
 }
 
-/// A column of days.
 fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
     let column = batch.column_by_name(column)?;
     Some(column.as_primitive_opt::<Date32Type>()?.values().to_vec())

@@ -118,7 +118,6 @@ impl Findings {
         plan.affected.iter().all(|node| found.contains(node))
     }
 
-    /// The verdict.
     pub(crate) fn verdict(mut self, plan: &Plan<'_>, seconds: f64) -> Result<Verdict, Failure> {
         let fitted = self.fitted(plan, LEAST_AFTER);
         let mut unchecked = plan.found.unchecked.clone();

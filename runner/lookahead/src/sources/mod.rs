@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 /// The maximum number of bytes of files that are held as tables; other files are read again for each version.
 const HELD: u64 = 512 << 20;
 
-/// A source.
 pub(crate) struct Source {
     /// The source's name: `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
     pub name: String,

@@ -56,7 +56,6 @@ pub(super) fn session_start(wall_time: f64, hparams: &BTreeMap<String, Value>) -
     hparams_event(wall_time, "_hparams_/session_start_info", 3, &info)
 }
 
-/// The end of a session.
 pub(super) fn session_end(wall_time: f64, is_done: bool) -> Vec<u8> {
     // `STATUS_SUCCESS` and `STATUS_FAILURE`.
     let mut info = vec![1 << 3, if is_done { 1 } else { 2 }];

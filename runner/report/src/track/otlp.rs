@@ -24,7 +24,6 @@ pub(super) struct Otlp {
     url: String,
     headers: Vec<(String, String)>,
     times: BTreeMap<String, Times>,
-    /// The times of the run.
     run_times: Times,
 }
 

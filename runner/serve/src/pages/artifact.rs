@@ -14,7 +14,6 @@ const ROWS: usize = 50;
 /// The number of files that are listed.
 const FILES: usize = 200;
 
-/// The page.
 pub(crate) fn artifact(site: &Site, id: &str, stage: &str, output: &str) -> Result<Page, Failure> {
     let run = history::load(&site.runs, id)?;
     let missing = || {

@@ -6,7 +6,6 @@ use cache::Count;
 use runner_engine::{Failure, text};
 use runner_report::html::{escape, table};
 
-/// The page.
 pub(crate) fn cache(site: &Site) -> Result<Page, Failure> {
     let status = site.store()?.status()?;
     let row =

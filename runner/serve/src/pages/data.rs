@@ -16,7 +16,6 @@ const RUNS: usize = 500;
 /// The number of partitions that are listed of a data set: the last ones.
 const PARTITIONS: usize = 12;
 
-/// The page.
 pub(crate) fn data(site: &Site) -> Result<Page, Failure> {
     let (runs, _) = history::last(&site.runs, RUNS)?;
     let mut last: BTreeMap<&str, &Run> = BTreeMap::new();

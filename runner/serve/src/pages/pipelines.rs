@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// The number of runs whose pipelines are offered.
 const RUNS: usize = 200;
 
-/// The page.
 pub(crate) fn pipelines(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Start a run</h1>\n");
     for file in offered(site)? {

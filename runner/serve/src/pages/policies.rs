@@ -16,19 +16,17 @@ const LISTED: usize = 50;
 /// The number of verdicts whose equity is drawn: the last ones.
 const DRAWN: usize = 6;
 
-/// The page.
 pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
     let registry = Registry::new(&site.home);
     let mut body = String::from("<h1>Policies</h1>\n");
-    let names = registry.names()?;
-    if names.is_empty() {
+    let policies = registry.all()?;
+    if policies.is_empty() {
         body.push_str(
             "<p>No policy is registered: <code>register: NAME</code> of a training, or \
             <code>runner policy register RUN/STAGE NAME</code>, makes the first.</p>\n",
         );
     }
-    for name in names {
-        let policy = registry.read(&name)?.unwrap_or_default();
+    for (name, policy) in policies {
         let _ = writeln!(body, "<h2>{}</h2>", escape(&name));
         body.push_str(&versions(&policy));
         body.push_str(&verdicts(&policy));

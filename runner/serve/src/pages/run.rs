@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 /// The number of stages of the table; of more, those that are cached are left out first.
 const STAGES: usize = 200;
 
-/// The page.
 pub(crate) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Page, Failure> {
     let live = LiveRun::open(&site.runs, id)?;
     let Some(run) = live.run() else {

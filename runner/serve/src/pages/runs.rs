@@ -30,7 +30,6 @@ impl Wanted {
     }
 }
 
-/// The page.
 pub(crate) fn runs(site: &Site, wanted: &Wanted) -> Page {
     let list = list(site, wanted).unwrap_or_else(|failure| problem(&failure));
     let body = format!(

@@ -16,7 +16,6 @@ const NIGHTS: usize = 30;
 /// The width of a week in the calendar, and the height of a day.
 const CELL: i32 = 14;
 
-/// The page.
 pub(crate) fn schedule(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Schedule</h1>\n");
     let names = names(&site.home)?;

@@ -15,7 +15,6 @@ const ROWS: usize = 5;
 /// The number of lines of the log.
 const LINES: usize = 500;
 
-/// The page.
 pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> {
     let run = history::load(&site.runs, id)?;
     let Some(stage) = run.stage(name) else {

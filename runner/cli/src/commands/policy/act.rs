@@ -93,12 +93,12 @@ pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure
     }
 }
 
-/// The decision of a policy. That of the night with the run `of_run` goes to the remote store with it.
+/// The decision of a policy. That of the night with the run `night_run` goes to the remote store with it.
 pub(crate) fn decision(
     session: &Session,
     args: &PolicyActArgs,
     control: &Control,
-    of_run: Option<&str>,
+    night_run: Option<&str>,
 ) -> Result<Decision, Failure> {
     let archive = session.archive()?;
     let settings = Settings {
@@ -154,7 +154,7 @@ pub(crate) fn decision(
     };
     let decision = runner_acting::decide(&acting, &trained, &settings, &mut progress)?;
     archive.store.flush()?;
-    match (of_run, archive.store.upstream()) {
+    match (night_run, archive.store.upstream()) {
         (Some(run), _) => remote::finish_uploads(session, &archive.store, run, control)?,
         (None, Some(upstream)) => remote::warn(upstream),
         (None, None) => {}

@@ -104,12 +104,7 @@ pub(super) fn list(session: &Session, name: Option<&str>) -> Result<(), Failure>
             false => output::print(&policy_text(name, &policy)),
         };
     }
-    let mut policies = Vec::new();
-    for name in registry.names()? {
-        if let Some(policy) = registry.read(&name)? {
-            policies.push((name, policy));
-        }
-    }
+    let policies = registry.all()?;
     if session.json {
         let all: Vec<Value> = policies.iter().map(|(name, policy)| as_json(name, policy)).collect();
         return output::print_json(&all);
