@@ -84,12 +84,8 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
     let sx = |x: f64| LEFT + (x - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT);
     let sy = |y: f64| TOP + (y1 - y) / (y1 - y0) * (height - TOP - BOTTOM);
 
-    let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-        tabindex=\"0\" aria-label=\"{}\">",
-        escape(title),
-        escape(&format!("{title}. {}", summary(series)))
-    );
+    let label = format!("{title}. {}", summary(series));
+    let mut out = figure(title, height, " tabindex=\"0\"", &label);
     for &tick in &ticks {
         let y = sy(tick);
         let _ = write!(
@@ -160,14 +156,27 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
     out.push_str("</svg>");
     out.push_str(&values(series, |x| axis.label(x, has_hours)));
     if series.len() > 1 {
-        out.push_str("<p class=\"legend\">");
-        for (i, one) in series.iter().enumerate() {
-            let _ = write!(out, "<span class=\"k{}\">{}</span> ", i % 6, escape(&one.name));
-        }
-        out.push_str("</p>");
+        out.push_str(&legend(series.iter().map(|one| one.name.clone())));
     }
-    out.push_str("</figure>\n");
-    out
+    out + "</figure>\n"
+}
+
+/// The beginning of a drawing.
+pub(crate) fn figure(title: &str, height: f64, attributes: &str, label: &str) -> String {
+    format!(
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\"{attributes} \
+        aria-label=\"{}\">",
+        escape(title),
+        escape(label)
+    )
+}
+
+fn legend(names: impl Iterator<Item = String>) -> String {
+    let name = |(i, name): (usize, String)| format!("<span class=\"k{}\">{}</span> ", i % 6, escape(&name));
+    format!(
+        "<p class=\"legend\">{}</p>",
+        names.enumerate().map(name).collect::<String>()
+    )
 }
 
 /// A stacked bar with the share of each part.
@@ -176,11 +185,7 @@ pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
     if total <= 0.0 {
         return String::new();
     }
-    let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} 26\" role=\"img\" aria-label=\"{}\">",
-        escape(title),
-        escape(title)
-    );
+    let mut out = figure(title, 26.0, "", title);
     let mut x = 0.0;
     for (i, (name, value)) in parts.iter().enumerate() {
         let width = value / total * WIDTH;
@@ -194,19 +199,10 @@ pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
         );
         x += width;
     }
-    out.push_str("</svg><p class=\"legend\">");
-    for (i, (name, value)) in parts.iter().enumerate() {
-        let _ = write!(
-            out,
-            "<span class=\"k{}\">{} {:.1} s ({:.0} %)</span> ",
-            i % 6,
-            escape(name),
-            value,
-            100.0 * value / total
-        );
-    }
-    out.push_str("</p></figure>\n");
-    out
+    let names = parts
+        .iter()
+        .map(|(name, value)| format!("{name} {value:.1} s ({:.0} %)", 100.0 * value / total));
+    format!("{out}</svg>{}</figure>\n", legend(names))
 }
 
 /// A strip for each category with a mark at each step where it occurred.
@@ -219,12 +215,7 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     // The width of the longest name and its count, as wide as their characters are on a phone.
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let left = ((longest + 8) as f64 * 8.5).clamp(150.0, 400.0);
-    let mut out = format!(
-        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-        aria-label=\"{}\">",
-        escape(title),
-        escape(title)
-    );
+    let mut out = figure(title, height, "", title);
     for (row, name) in names.iter().enumerate() {
         let y = row as f64 * 16.0 + 4.0;
         let count = at.iter().filter(|(_, which)| *which == row).count();

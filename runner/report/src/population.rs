@@ -72,11 +72,9 @@ fn figure(lineage: &[Vec<Member>]) -> String {
     let y = |member: usize| ROW * (member as f64 + 0.8);
     let taken: usize = lineage.iter().map(|round| replaced(round).count()).sum();
     let title = "Lineage of the population";
-    let mut out = format!(
-        "<figure><figcaption>{title}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-        tabindex=\"0\" aria-label=\"{title}: {members} members, {} rounds, {taken} states taken over\">",
-        lineage.len(),
-    );
+    let rounds = lineage.len();
+    let label = format!("{title}: {members} members, {rounds} rounds, {taken} states taken over");
+    let mut out = super::chart::figure(title, height, " tabindex=\"0\"", &label);
     for member in 0..members {
         let _ = write!(out, "<text x=\"0\" y=\"{:.1}\">member {member}</text>", y(member) + 4.0);
     }

@@ -4,7 +4,7 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_ipc::reader::FileReader;
 use cache::{Artifact, Entry, Store};
-use runner_engine::Failure;
+use runner_engine::{Failure, row, text};
 use serde_json::{Value, json};
 use stages_core::table;
 use stages_table_file::packing;
@@ -236,30 +236,22 @@ impl Preview {
                 columns,
                 first,
             } => {
-                let schema: Vec<Vec<String>> = columns
-                    .iter()
-                    .map(|(name, ty, nulls)| vec![name.clone(), ty.clone(), nulls.to_string()])
-                    .collect();
+                let schema: Vec<Vec<String>> =
+                    columns.iter().map(|(name, ty, nulls)| row![name, ty, nulls]).collect();
                 let cell = |cell: &Option<String>| cell.clone().map_or_else(|| "null".to_owned(), shorten);
                 let first: Vec<Vec<String>> =
                     first.iter().map(|row| row.iter().map(cell).collect()).collect();
                 let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
                 let right: Vec<usize> = (0..columns.len()).filter(|&i| !is_text(&columns[i].1)).collect();
+                let schema = text::table(&["column", "type", "null"], &schema, &[2]);
                 format!(
-                    "\n{path}: {rows} rows\n{}\n{}",
-                    runner_engine::text::table(&["column", "type", "null"], &schema, &[2]),
-                    runner_engine::text::table(&names, &first, &right)
+                    "\n{path}: {rows} rows\n{schema}\n{}",
+                    text::table(&names, &first, &right)
                 )
             }
             Self::Metrics(series) => {
-                let rows: Vec<Vec<String>> = series
-                    .iter()
-                    .map(|(name, n, last)| vec![name.clone(), n.to_string(), format!("{last:.6}")])
-                    .collect();
-                format!(
-                    "\n{}",
-                    runner_engine::text::table(&["metric", "values", "last"], &rows, &[1, 2])
-                )
+                let rows = series.iter().map(|(name, n, last)| row![name, n, format!("{last:.6}")]);
+                text::block(&["metric", "values", "last"], &rows.collect::<Vec<_>>(), &[1, 2])
             }
             Self::Text(text) => format!("\n{}\n", text.trim_end()),
             Self::Nothing => String::new(),

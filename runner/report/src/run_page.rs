@@ -6,7 +6,7 @@ use crate::replace;
 use crate::stage_graph::{counts, stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
-use runner_engine::Failure;
+use runner_engine::{Failure, row};
 use runner_history::{ComputedMetrics, Run, StageRun};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -163,18 +163,15 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             if let Some(error) = &stage.error {
                 let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
             }
-            let row = vec![
+            let row = row![
                 escape(&stage.id),
                 escape(&stage.kind),
                 shown,
                 seconds(stage.seconds),
-                stage.computed_seconds.map(seconds).unwrap_or_default(),
-                stage.peak_memory.map(bytes).unwrap_or_default(),
-                stage
-                    .memo
-                    .map(|(hits, total)| format!("{hits} / {total}"))
-                    .unwrap_or_default(),
-                stage.key.map(|key| key.short()).unwrap_or_default(),
+                stage.computed_seconds.map(seconds),
+                stage.peak_memory.map(bytes),
+                stage.memo.map(|(hits, total)| format!("{hits} / {total}")),
+                stage.key.map(|key| key.short()),
             ];
             in_time().then_some(row)
         })
