@@ -42,6 +42,28 @@ fn value_at(column: &FeatureColumn, times: &[SnapshotTime], t: usize) -> Option<
     (of.date >= day_before).then_some(*value)
 }
 
+/// Refuses a column of which more than the share `most` of `all` values are missing: `what` says where, and
+/// `hint` is said before and within the ways out.
+pub(crate) fn check_gaps(
+    gaps: usize,
+    all: usize,
+    most: f64,
+    [before, place]: [&str; 2],
+    what: impl Fn() -> String,
+) -> Result<(), StageError> {
+    if all < FEW_SNAPSHOTS || gaps as f64 <= most * all as f64 {
+        return Ok(());
+    }
+    let (what, share, most) = (what(), 100.0 * gaps as f64 / all as f64, 100.0 * most);
+    Err(StageError::new(format!(
+        "{what} ({share:.1} %), more than {most:.0} % of them: it would show an old one"
+    ))
+    .hint(format!(
+        "{before}`max_gaps: {}` accepts it, and leaving it out {place}avoids it",
+        share.ceil() / 100.0
+    )))
+}
+
 /// The market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps
 /// keep the last value; a feature whose share of gaps exceeds `most` is refused.
 pub(crate) fn market_features(
@@ -90,21 +112,18 @@ pub(crate) fn market_features(
         })?;
         warm_up = warm_up.max(first);
         let after = times.len() - first;
-        let share = gaps as f64 / after as f64;
-        if share > most && after >= FEW_SNAPSHOTS {
-            return Err(StageError::new(format!(
-                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), \
-                more than {:.0} % of them: it would show an old one",
-                column.name,
-                100.0 * share,
-                100.0 * most
-            ))
-            .hint(format!(
-                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out \
-                avoids it",
-                (100.0 * share).ceil() / 100.0
-            )));
-        }
+        check_gaps(
+            gaps,
+            after,
+            most,
+            ["its dates may be others than the chain's; ", ""],
+            || {
+                format!(
+                    "the feature `{}` has no value at {gaps} of {after} snapshots after its first",
+                    column.name
+                )
+            },
+        )?;
         if gaps > 0 {
             stale.push(format!("{} {gaps}", column.name));
         }

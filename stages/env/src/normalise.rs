@@ -14,29 +14,36 @@ pub(crate) fn fit(
 ) -> Normalisation {
     let mut offset = vec![0.0; width + rest];
     let mut scale = vec![1.0; width + rest];
+    let rows = training_rows(worlds, width);
     for column in 0..width {
-        let values = || {
-            worlds.iter().flat_map(move |(raw, train)| {
-                train
-                    .iter()
-                    .flat_map(|range| range.first..=range.last)
-                    .map(move |t| f64::from(raw[t * width + column]))
-                    .filter(|value| value.is_finite())
-            })
-        };
-        let n = values().count() as f64;
-        if n == 0.0 {
-            continue;
-        }
-        let mean = values().sum::<f64>() / n;
-        let deviation = (values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n).sqrt();
-        offset[column] = mean as f32;
-        // A column that does not move (a flag, a constant rate) is only shifted.
-        if deviation > 1e-6 * mean.abs().max(1e-6) {
-            scale[column] = deviation as f32;
-        }
+        (offset[column], scale[column]) = moments(rows.clone().map(move |row| row[column]));
     }
     Normalisation { offset, scale, clip }
+}
+
+/// The training rows of all worlds, in order.
+pub(crate) fn training_rows<'a>(
+    worlds: &'a [(&'a [f32], &'a [SnapshotRange])],
+    width: usize,
+) -> impl Iterator<Item = &'a [f32]> + Clone {
+    worlds.iter().flat_map(move |&(raw, train)| {
+        let rows = train.iter().flat_map(|range| range.first..=range.last);
+        rows.map(move |t| &raw[t * width..(t + 1) * width])
+    })
+}
+
+/// What a column is shifted and scaled by: mean and standard deviation of its finite values.
+pub(crate) fn moments(values: impl Iterator<Item = f32> + Clone) -> (f32, f32) {
+    let values = values.map(f64::from).filter(|value| value.is_finite());
+    let n = values.clone().count() as f64;
+    if n == 0.0 {
+        return (0.0, 1.0);
+    }
+    let mean = values.clone().sum::<f64>() / n;
+    let deviation = (values.map(|value| (value - mean) * (value - mean)).sum::<f64>() / n).sqrt();
+    // A column that does not move (a flag, a constant rate) is only shifted.
+    let moves = deviation > 1e-6 * mean.abs().max(1e-6);
+    (mean as f32, if moves { deviation as f32 } else { 1.0 })
 }
 
 /// Rows of observations: normalised and clipped; a missing value becomes 0, the mean.

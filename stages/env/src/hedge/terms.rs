@@ -30,7 +30,7 @@ pub enum HedgeOrder {
 
 impl HedgeOrder {
     /// The order of a choice of the component `hedge`.
-    pub(crate) fn of_choice(choice: u32) -> Self {
+    pub(crate) fn from_choice(choice: u32) -> Self {
         match choice {
             1 => Self::Zero,
             2 => Self::Band,

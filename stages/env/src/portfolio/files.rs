@@ -41,7 +41,7 @@ pub(crate) struct World {
 }
 
 /// An error of a world: where there are several, it begins with the world's name.
-pub(crate) fn of_world(several: bool, name: &str, err: StageError) -> StageError {
+pub(crate) fn in_world(several: bool, name: &str, err: StageError) -> StageError {
     match several {
         true => StageError {
             message: format!("{name}: {}", err.message),

@@ -31,7 +31,7 @@ pub use baseline::BaselineName;
 pub(crate) use config::market_config;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
-pub(crate) use files::{World, normalise_as, of_world, part_batches};
+pub(crate) use files::{World, in_world, normalise_as, part_batches};
 pub use simulator::Simulator;
 pub(crate) use simulator::{Common, Outcome};
 pub(crate) use state::clock;

@@ -37,14 +37,13 @@ macro_rules! clock {
             }
 
             /// A new account of the same episode, at the first snapshot of a range.
-            pub(super) fn of_episode(&self, of: $crate::split::SnapshotRange) -> Self {
-                let (first, last) = (of.first as u32, of.last as u32);
+            pub(super) fn begin(&self, range: $crate::split::SnapshotRange) -> Self {
+                let (first, last) = (range.first as u32, range.last as u32);
                 Self {
-                    episode: self.episode,
                     t: first,
                     first,
                     last,
-                    ..Self::default()
+                    ..self.anew()
                 }
             }
         }

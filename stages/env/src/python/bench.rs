@@ -73,7 +73,7 @@ pub fn bench(python: &str, base: &Path, store: &Store) -> Result<Vec<PythonBench
         ..PythonConfig::default()
     };
     let artifact = store.artifact(build(&config, store, base)?)?;
-    let theirs = of_gymnasium(&config, base)?;
+    let theirs = gymnasium_rates(&config, base)?;
     let mut rows = Vec::new();
     for num_envs in BATCHES {
         let native = steps_per_second(&mut CartPole::new(false, &OpenOptions::train(num_envs, 1)), 0)?;
@@ -106,7 +106,7 @@ pub fn bench(python: &str, base: &Path, store: &Store) -> Result<Vec<PythonBench
 #[derive(Deserialize)]
 struct Theirs(String, usize, usize, f64);
 
-fn of_gymnasium(config: &PythonConfig, base: &Path) -> Result<Vec<Theirs>, StageError> {
+fn gymnasium_rates(config: &PythonConfig, base: &Path) -> Result<Vec<Theirs>, StageError> {
     let program = super::interpreter::program(&config.python, base)
         .map_err(|problem| StageError::new(problem.message))?;
     let run = Command::new(&program)

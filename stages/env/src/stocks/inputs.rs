@@ -2,11 +2,10 @@
 
 use super::build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};
 use super::config::StocksConfig;
-use crate::env_artifact::is_key;
 use crate::feature_columns::FeatureColumn;
+use crate::table::{SymbolRows, TableSource};
 use crate::{hedge, rates};
 use arrow_array::RecordBatch;
-use arrow_schema::DataType;
 use datasets::{Date, SnapshotTime};
 use stages_core::dataset::{self, DataSet};
 use stages_core::{Context, StageError, corporate_actions, table};
@@ -42,7 +41,7 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
     let future = hedge::read(&given)?;
     for world in &mut worlds {
         world.hedge = match future.is_empty() {
-            true => hedges.of_world(&world.name)?.map(HedgeBars::Symbol),
+            true => hedges.take_world(&world.name)?.map(HedgeBars::Symbol),
             false => Some(HedgeBars::Future(future.clone())),
         };
     }
@@ -56,7 +55,7 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         for world in &mut worlds {
             world.hidden = columns
                 .iter()
-                .map(|(name, of_column)| of_panel(name, of_column, &world.bars))
+                .map(|(name, of_column)| panel_feature(name, of_column, &world.bars))
                 .collect();
         }
     }
@@ -64,7 +63,7 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
 }
 
 /// A column of features as one of the panel.
-fn of_panel(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeature {
+fn panel_feature(name: &str, of_column: &BySymbol, bars: &[SymbolBars]) -> SymbolFeature {
     SymbolFeature {
         name: name.to_owned(),
         values: bars
@@ -126,8 +125,8 @@ fn world_of<'a>(config: &StocksConfig, symbol: &'a str) -> Result<&'a str, Stage
 /// The bars of instruments that hedge: of one for all worlds, or of one for each.
 struct Hedges {
     name: String,
-    of_all: Option<SymbolBars>,
-    of_worlds: BTreeMap<String, SymbolBars>,
+    shared: Option<SymbolBars>,
+    by_world: BTreeMap<String, SymbolBars>,
 }
 
 impl Hedges {
@@ -140,8 +139,8 @@ impl Hedges {
             let symbol = symbol.to_owned();
             Some(SymbolBars { symbol, bars })
         };
-        let of_all = take(name);
-        let of_worlds = match of_all.is_none() && !name.is_empty() && !separator.is_empty() {
+        let shared = take(name);
+        let by_world = match shared.is_none() && !name.is_empty() && !separator.is_empty() {
             false => BTreeMap::new(),
             true => {
                 let is_its =
@@ -157,14 +156,14 @@ impl Hedges {
         };
         Self {
             name: name.to_owned(),
-            of_all,
-            of_worlds,
+            shared,
+            by_world,
         }
     }
 
     /// The bars of a world; none where no symbol hedges.
-    fn of_world(&mut self, world: &str) -> Result<Option<SymbolBars>, StageError> {
-        match self.of_all.clone().or_else(|| self.of_worlds.remove(world)) {
+    fn take_world(&mut self, world: &str) -> Result<Option<SymbolBars>, StageError> {
+        match self.shared.clone().or_else(|| self.by_world.remove(world)) {
             None if !self.name.is_empty() => Err(StageError::new(format!(
                 "the bars hold no `{}` of `{world}`, which hedges",
                 self.name
@@ -232,40 +231,18 @@ type BySymbol = BTreeMap<String, Vec<(Date, f64)>>;
 
 /// The columns of a data set of features, by name in the order of its schema.
 fn columns(batches: &[RecordBatch]) -> Result<Vec<(String, BySymbol)>, StageError> {
-    let mut columns: Vec<(String, BySymbol)> = Vec::new();
-    for batch in batches {
-        let (rows, dates) = (dataset::symbol_rows(batch)?, table::dates(batch, "date")?);
-        StageError::new("the features have several values a day, and bars one")
-            .hint("make them of daily bars")
-            .when(table::snapshots(batch)?.is_some())?;
-        for field in batch.schema().fields() {
-            if is_key(field.name()) || *field.data_type() != DataType::Float64 {
-                continue;
-            }
-            let values = table::floats_or_nan(batch, field.name())?;
-            let at = match columns.iter().position(|(name, _)| name == field.name()) {
-                Some(at) => at,
-                None => {
-                    columns.push((field.name().clone(), BySymbol::new()));
-                    columns.len() - 1
-                }
-            };
-            let of_column = &mut columns[at].1;
-            for (symbol, rows) in &rows {
-                let of = |i: usize| (dates[i], values[i]);
-                of_column
-                    .entry((*symbol).to_owned())
-                    .or_default()
-                    .extend(rows.clone().map(of));
-            }
-        }
-    }
-    for (_, of_column) in &mut columns {
-        of_column
-            .values_mut()
-            .for_each(|values| values.sort_by_key(|(date, _)| *date));
-    }
-    Ok(columns)
+    let read = TableSource::by_symbol(batches)?;
+    StageError::new("the features have several values a day, and bars one")
+        .hint("make them of daily bars")
+        .when(read.symbols.iter().any(SymbolRows::has_instants))?;
+    let column = |(i, name): (usize, String)| {
+        let values = |rows: &SymbolRows| {
+            let dates = rows.times.iter().map(|time| time.date);
+            (rows.symbol.clone(), dates.zip(rows.values[i].iter().copied()).collect())
+        };
+        (name, read.symbols.iter().map(values).collect())
+    };
+    Ok(read.columns.into_iter().enumerate().map(column).collect())
 }
 
 /// Adds a data set of features to each world: by symbol where it holds symbols of the panel, else by date, of
@@ -323,7 +300,7 @@ fn add_features(
                         .collect(),
                 }),
                 None => {
-                    let feature = of_panel(name, of_column, &world.bars);
+                    let feature = panel_feature(name, of_column, &world.bars);
                     world.symbol_features.push(feature);
                 }
             }

@@ -2,7 +2,6 @@
 
 use super::config::{Gaps, MAX_SYMBOLS, TableConfig};
 use super::fill::{Filled, fill};
-use super::inputs::has_instants;
 use super::observation;
 use super::quantities::Form;
 use super::source::{SymbolRows, TableSource};
@@ -12,7 +11,7 @@ use crate::env_artifact::{SPEC, encode_spec};
 use crate::ipc;
 use crate::normalise;
 use crate::parts::{self, TableRows as _};
-use crate::portfolio::{World, of_world};
+use crate::portfolio::{World, in_world};
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, SplitRules, split};
 use crate::worlds::{HeldOut, Role, WorldSet, roles};
@@ -58,7 +57,7 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
         terms: places(&terms),
     };
     let chosen = symbols(source, config)?;
-    let is_intraday = chosen.iter().any(|rows| has_instants(&rows.times));
+    let is_intraday = chosen.iter().any(|rows| rows.has_instants());
     for rows in &chosen {
         check(rows, source, &places, config.form())?;
     }
@@ -333,7 +332,7 @@ fn worlds(unsplit: &[Unsplit], config: &TableConfig) -> Result<Vec<World>, Stage
     let mut worlds = Vec::with_capacity(unsplit.len());
     for (unsplit, role) in unsplit.iter().zip(&roles) {
         let name = format!("`{}`", unsplit.name);
-        let splits = split_one(unsplit, &rules, *role).map_err(|err| of_world(several, &name, err))?;
+        let splits = split_one(unsplit, &rules, *role).map_err(|err| in_world(several, &name, err))?;
         worlds.push(World {
             name: unsplit.name.clone(),
             symbols: unsplit.symbols.clone(),

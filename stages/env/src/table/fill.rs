@@ -1,7 +1,7 @@
 //! The values that a row shows: its own, or the last one known.
 
 use super::source::SymbolRows;
-use crate::feature_columns::FEW_SNAPSHOTS;
+use crate::feature_columns::check_gaps;
 use stages_core::StageError;
 
 /// Columns of a symbol without gaps after their first values.
@@ -63,20 +63,12 @@ pub(super) fn fill(
                 out[row * width + j] = last;
             }
             let after = t - first;
-            if gaps as f64 > most * after as f64 && after >= FEW_SNAPSHOTS {
-                let share = 100.0 * gaps as f64 / after as f64;
-                return Err(StageError::new(format!(
-                    "`{}` of `{}` has no value in {gaps} of {after} rows after its first ({share:.1} %), \
-                    more than {:.0} % of them: it would show an old one",
-                    names[column],
-                    rows.symbol,
-                    100.0 * most
-                ))
-                .hint(format!(
-                    "`max_gaps: {}` accepts it, and leaving it out at `observe` avoids it",
-                    share.ceil() / 100.0
-                )));
-            }
+            check_gaps(gaps, after, most, ["", "at `observe` "], || {
+                format!(
+                    "`{}` of `{}` has no value in {gaps} of {after} rows after its first",
+                    names[column], rows.symbol
+                )
+            })?;
             if gaps > 0 {
                 stale.push(format!("{} {gaps}", names[column]));
             }

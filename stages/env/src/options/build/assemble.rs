@@ -17,7 +17,7 @@ use crate::options::hedge::HedgeInstrument;
 use crate::options::observation;
 use crate::options::strategies::Strategies;
 use crate::options::tables::{SnapshotRows, Spec, World, part_files};
-use crate::portfolio::of_world;
+use crate::portfolio::in_world;
 use crate::rates;
 use crate::spec::EnvSpec;
 use crate::split::{SnapshotRange, split};
@@ -61,7 +61,7 @@ pub fn build_worlds<S: PartStore>(
                 String::new()
             };
             world(source, config, *role, *store, &prefix)
-                .map_err(|err| of_world(several, &source.symbol, err))
+                .map_err(|err| in_world(several, &source.symbol, err))
         })
         .collect::<Result<_, StageError>>()?;
     let Some(((first, store), (one, others))) = sources.first().copied().zip(worlds.split_first()) else {
@@ -297,7 +297,7 @@ fn slate_features<S: PartStore>(
         .parts
         .par_iter()
         .zip(&chain.numbers)
-        .map(|(part, &number)| of_contracts.of_slots(store, number, key.as_bytes(), part))
+        .map(|(part, &number)| of_contracts.slot_values(store, number, key.as_bytes(), part))
         .collect::<Result<_, StageError>>()?;
     for (j, name) in of_contracts.names.iter().enumerate() {
         let mut values = all.iter().flat_map(|values| values.iter().skip(j).step_by(width));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 impl ContractFeatures<'_> {
     /// The features of the slots of a part's snapshots `[T, K, C]`, from the memo where they are cached; NaN
     /// for an empty slot and where there is no value. `key` is that of the snapshots.
-    pub(super) fn of_slots<S: PartStore>(
+    pub(super) fn slot_values<S: PartStore>(
         &self,
         store: &S,
         part: usize,
@@ -19,7 +19,7 @@ impl ContractFeatures<'_> {
     ) -> Result<Vec<f32>, StageError> {
         let key = [key, b"\n", self.keys.get(part).map_or(&[][..], Vec::as_slice)].concat();
         let file = store.piece(Piece::ContractFeatures, part, &key, || {
-            let values = of_slots(&(self.read)(part)?, snapshots, self.names.len());
+            let values = by_slot(&(self.read)(part)?, snapshots, self.names.len());
             Ok(values.iter().flat_map(|value| value.to_le_bytes()).collect())
         })?;
         let bytes = store.bytes(&file)?;
@@ -36,7 +36,7 @@ impl ContractFeatures<'_> {
 type Terms = (SnapshotTime, i32, u64, bool);
 
 /// The features of the slots of snapshots `[T, K, C]`; a contract without a row has none.
-fn of_slots(tables: &[ContractColumns], part: &PartSnapshots, width: usize) -> Vec<f32> {
+fn by_slot(tables: &[ContractColumns], part: &PartSnapshots, width: usize) -> Vec<f32> {
     let slots: usize = part.snapshots.iter().map(|snapshot| snapshot.slots.len()).sum();
     let mut out = vec![f32::NAN; slots * width];
     // The slots of each contract at each snapshot: one may be in several.

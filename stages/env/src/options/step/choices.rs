@@ -33,7 +33,7 @@ fn components(choices: &[u32]) -> (usize, usize, usize) {
 
 fn hedge_order(market: &Market, choices: &[u32]) -> HedgeOrder {
     match market.config.hedge.is_by_action() {
-        true => HedgeOrder::of_choice(choices[2]),
+        true => HedgeOrder::from_choice(choices[2]),
         false => market.config.hedge.terms().order(),
     }
 }

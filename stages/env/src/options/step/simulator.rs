@@ -221,7 +221,7 @@ impl Simulator for OptionsSimulator {
         *env.account = Account {
             cash: capital,
             peak: capital,
-            ..env.account.of_episode(snapshots)
+            ..env.account.begin(snapshots)
         };
         if market.config.actions == ActionKind::Continuous {
             // The groups below are the slots.

@@ -11,7 +11,7 @@ use crate::env_artifact::{SPEC, encode_spec};
 use crate::feature_columns::market_features;
 use crate::normalise;
 use crate::parts;
-use crate::portfolio::{World, of_world};
+use crate::portfolio::{World, in_world};
 use crate::rates;
 use crate::spec::{EnvSpec, Normalisation};
 use crate::split::{SnapshotRange, split};
@@ -55,7 +55,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
         .zip(&roles)
         .zip(&risks)
         .map(|((source, role), risk)| {
-            world(source, config, *role, risk).map_err(|err| of_world(several, &source.name, err))
+            world(source, config, *role, risk).map_err(|err| in_world(several, &source.name, err))
         })
         .collect::<Result<_, StageError>>()?;
     let Some((first, others)) = sources.split_first() else {
@@ -239,54 +239,31 @@ fn fit(
     let width = worlds.first().map_or(0, |world| world.width);
     let f = width - n * g;
     let rest = observation::own_width(n, !config.hedge.is_none());
-    let ranges = |world: &BuiltWorld| world.world.splits.train.clone();
-    let fitted: Vec<(&[f32], Vec<SnapshotRange>)> = worlds
+    let fitted: Vec<(&[f32], &[SnapshotRange])> = worlds
         .iter()
-        .map(|world| (world.shown.as_slice(), ranges(world)))
+        .map(|world| (world.shown.as_slice(), world.world.splits.train.as_slice()))
         .collect();
-    let fitted: Vec<(&[f32], &[SnapshotRange])> =
-        fitted.iter().map(|(raw, train)| (*raw, train.as_slice())).collect();
     let mut out = normalise::fit(&fitted, width, rest, config.clip);
-    let count = |column: usize| -> usize {
-        let of_world = |(raw, train): &(&[f32], &[SnapshotRange])| {
-            let rows = train.iter().flat_map(|range| range.first..=range.last);
-            rows.filter(|t| raw[t * width + column].is_finite()).count()
-        };
-        fitted.iter().map(of_world).sum()
-    };
+    let rows = normalise::training_rows(&fitted, width);
     for j in 0..g {
-        let few: Vec<usize> = (0..n)
-            .map(|i| f + i * g + j)
-            .filter(|&column| count(column) < FEW_VALUES)
-            .collect();
-        if few.is_empty() {
-            continue;
-        }
+        let columns = (0..n).map(|i| f + i * g + j);
+        let is_rare = |&column: &usize| {
+            let values = rows.clone().filter(|row| row[column].is_finite());
+            values.count() < FEW_VALUES
+        };
         // All symbols of the feature as one column.
-        let pooled: Vec<(Vec<f32>, Vec<SnapshotRange>)> = fitted
-            .iter()
-            .map(|(raw, train)| {
-                let rows = train.iter().flat_map(|range| range.first..=range.last);
-                let values: Vec<f32> = rows
-                    .flat_map(|t| (0..n).map(move |i| raw[t * width + f + i * g + j]))
-                    .collect();
-                let all = match values.len() {
-                    0 => Vec::new(),
-                    len => vec![SnapshotRange {
-                        first: 0,
-                        last: len - 1,
-                    }],
-                };
-                (values, all)
-            })
-            .collect();
-        let pooled: Vec<(&[f32], &[SnapshotRange])> = pooled
-            .iter()
-            .map(|(values, all)| (values.as_slice(), all.as_slice()))
-            .collect();
-        let all = normalise::fit(&pooled, 1, 0, config.clip);
-        for column in few {
-            (out.offset[column], out.scale[column]) = (all.offset[0], all.scale[0]);
+        let pooled = || {
+            let columns = columns.clone();
+            normalise::moments(
+                rows.clone()
+                    .flat_map(move |row| columns.clone().map(move |column| row[column])),
+            )
+        };
+        let rare: Vec<usize> = columns.clone().filter(is_rare).collect();
+        if let Some((offset, scale)) = (!rare.is_empty()).then(pooled) {
+            for column in rare {
+                (out.offset[column], out.scale[column]) = (offset, scale);
+            }
         }
     }
     out

@@ -23,7 +23,7 @@ pub(super) fn add(
     }
     let dates: Vec<Date> = panel.dates.iter().copied().map(Date).collect();
     let quotes = match &source.hedge {
-        Some(HedgeBars::Symbol(bars)) => of_symbol(bars, source, config, &dates)?,
+        Some(HedgeBars::Symbol(bars)) => symbol_quotes(bars, source, config, &dates)?,
         Some(HedgeBars::Future(bars)) => {
             let times: Vec<SnapshotTime> = dates.iter().copied().map(SnapshotTime::of_day).collect();
             let prices = hedge::prices(bars, &times)?;
@@ -32,7 +32,7 @@ pub(super) fn add(
                 .when(
                     config.fills.at == FillAt::NextOpen && prices.iter().all(|price| price.open.is_nan()),
                 )?;
-            prices.into_iter().map(of_future).collect()
+            prices.into_iter().map(future_quote).collect()
         }
         None => {
             return Err(StageError::new(format!(
@@ -51,7 +51,7 @@ pub(super) fn add(
 
 /// The quotes of a symbol, which is halted, delisted and changed by corporate actions as those of the
 /// portfolio, and traded whatever its volume.
-fn of_symbol(
+fn symbol_quotes(
     bars: &SymbolBars,
     source: &PanelSource,
     config: &StocksConfig,
@@ -89,7 +89,7 @@ fn of_symbol(
     Ok(dates.iter().enumerate().map(quote).collect())
 }
 
-fn of_future(future: hedge::FuturePrice) -> HedgeQuote {
+fn future_quote(future: hedge::FuturePrice) -> HedgeQuote {
     let mut flags = status::LISTED;
     for (is_so, flag) in [
         (future.is_quoted, status::TRADES),

@@ -1,7 +1,7 @@
 //! Features by symbol and date, as a panel shows them.
 
 use super::source::SymbolFeature;
-use crate::feature_columns::FEW_SNAPSHOTS;
+use crate::feature_columns::check_gaps;
 use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
@@ -54,21 +54,18 @@ pub(super) fn symbol_features(
             ));
         }
         warm_up = warm_up.max(first);
-        let share = gaps as f64 / all.max(1) as f64;
-        if share > most && all >= FEW_SNAPSHOTS {
-            return Err(StageError::new(format!(
-                "the feature `{}` has no value for {gaps} of {all} bars after a symbol's first ({:.1} %), \
-                more than {:.0} % of them: it would show an old one",
-                feature.name,
-                100.0 * share,
-                100.0 * most
-            ))
-            .hint(format!(
-                "its dates may be others than the bars'; `max_gaps: {}` accepts it, and leaving it out \
-                avoids it",
-                (100.0 * share).ceil() / 100.0
-            )));
-        }
+        check_gaps(
+            gaps,
+            all,
+            most,
+            ["its dates may be others than the bars'; ", ""],
+            || {
+                format!(
+                    "the feature `{}` has no value for {gaps} of {all} bars after a symbol's first",
+                    feature.name
+                )
+            },
+        )?;
         if gaps > 0 {
             stale.push(format!("{} {gaps}", feature.name));
         }

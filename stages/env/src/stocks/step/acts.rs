@@ -15,7 +15,7 @@ pub(super) fn decide(market: &Market, action: Actions<'_>, orders: &mut [f64]) -
     let hedge = match action {
         Actions::Continuous(values) if config.hedge.is_by_action() => HedgeAct::Ratio(values[n]),
         Actions::MultiDiscrete(choices) if config.hedge.is_by_action() => {
-            HedgeAct::Order(HedgeOrder::of_choice(choices[n]))
+            HedgeAct::Order(HedgeOrder::from_choice(choices[n]))
         }
         _ => HedgeAct::Order(config.hedge.terms().order()),
     };

@@ -16,7 +16,7 @@ pub enum HedgeAct {
 }
 
 /// The portfolio's exposure to the instrument at prices, in currency, by the betas of date `decided`.
-pub(super) fn of_portfolio(market: &Market, shares: &[f64], prices: &[f64], decided: usize) -> f64 {
+pub(super) fn portfolio_exposure(market: &Market, shares: &[f64], prices: &[f64], decided: usize) -> f64 {
     if market.config.hedge.has_betas() {
         let mut sum = 0.0;
         weighted(
@@ -53,7 +53,7 @@ pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, act: HedgeAct, decid
     }
     let prices = if later { tables.opens(t) } else { tables.marks(t) };
     let (held, nav) = (env.hedge.units, env.account.nav);
-    let exposure = of_portfolio(market, env.positions, prices, decided) / price + held;
+    let exposure = portfolio_exposure(market, env.positions, prices, decided) / price + held;
     let terms = market.config.hedge.terms();
     let units = match act {
         HedgeAct::Order(order) => terms.units(order, exposure, price, nav),

@@ -1,6 +1,6 @@
 //! Accounts for display and evaluation.
 
-use super::hedge::of_portfolio;
+use super::hedge::portfolio_exposure;
 use super::market::Market;
 use super::state::{Account, Hedge};
 use datasets::Date;
@@ -140,7 +140,7 @@ impl Ledger {
             hedge: (!market.config.hedge.is_none()).then(|| HedgeLedger {
                 units: hedge.units,
                 value: hedge.units * market.tables.hedge(t).price,
-                exposure: of_portfolio(market, shares, market.tables.marks(t), t),
+                exposure: portfolio_exposure(market, shares, market.tables.marks(t), t),
                 gains: hedge.gains,
                 dividends: hedge.dividends,
                 borrow_cost: hedge.borrow,

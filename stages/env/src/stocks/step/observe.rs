@@ -1,6 +1,6 @@
 //! Writes the observation of a state; [`observation`](crate::stocks::observation) has its layout.
 
-use super::hedge::of_portfolio;
+use super::hedge::portfolio_exposure;
 use super::kernels::show_weights;
 use super::market::Market;
 use super::state::Env;
@@ -51,7 +51,7 @@ pub(super) fn observe(market: &Market, env: &Env<'_>, out: &mut [f32]) {
     }
     let quote = market.tables.hedge(t);
     let value = env.hedge.units * quote.price;
-    let exposure = of_portfolio(market, env.positions, market.tables.marks(t), t) + value;
+    let exposure = portfolio_exposure(market, env.positions, market.tables.marks(t), t) + value;
     let values: [f64; HEDGE.len()] = [
         f64::from(u8::from(quote.has(status::TRADES))),
         value * scale,

@@ -56,8 +56,8 @@ pub(super) fn reward(market: &Market, before: &Book, env: &mut Env<'_>) -> f64 {
         true => [0.0, after.account.net],
         false => {
             let value = after.hedge.units * market.tables.hedge(t).price;
-            let of_portfolio = hedge::of_portfolio(market, env.positions, market.tables.marks(t), t);
-            [value, of_portfolio + value]
+            let portfolio = hedge::portfolio_exposure(market, env.positions, market.tables.marks(t), t);
+            [value, portfolio + value]
         }
     };
     let change = Change {

@@ -145,7 +145,7 @@ impl Simulator for StocksSimulator {
             cash: config.capital,
             nav: config.capital,
             peak: config.capital,
-            ..env.account.of_episode(snapshots)
+            ..env.account.begin(snapshots)
         };
         env.positions.fill(0.0);
         *env.hedge = Hedge::default();

@@ -1,9 +1,8 @@
 //! Accounts against their definition, over random actions and rules, with splits, dividends, late listings,
 //! halts, delistings and short positions.
 
-use super::hedging::with_future;
-use super::slow::{Decision, Lines, Slow, trades};
-use super::slow_hedge::Wanted;
+use super::slow::{Decision, Lines, Slow, Wanted, trades};
+use super::with_future;
 use super::*;
 use crate::actions::Actions;
 use crate::batch::{BatchEnv, Step};

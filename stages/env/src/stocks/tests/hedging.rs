@@ -3,41 +3,10 @@
 use super::accounting::{any_config, play};
 use super::*;
 use crate::actions::Actions;
-use crate::hedge::FutureBar;
 use crate::stocks::synthetic::{eventful, panel};
 use crate::stocks::{Bar, HedgeBars, Ledger, StocksHedge, SymbolBars};
 use datasets::Date;
 use proptest::prelude::*;
-
-/// The panel with a future on its fund: two contracts with a basis of their own, of which the second has the
-/// larger volume from the middle on; both lack a few days.
-pub(super) fn with_future(mut source: PanelSource) -> PanelSource {
-    let Some(HedgeBars::Symbol(fund)) = &source.hedge else {
-        panic!("a fund")
-    };
-    let dates: Vec<Date> = source.bars[0].bars.iter().map(|bar| bar.date).collect();
-    let mut bars = Vec::new();
-    for (t, date) in dates.iter().enumerate() {
-        if (60..63).contains(&t) {
-            continue;
-        }
-        let known = fund.bars.iter().rev().find(|bar| bar.date <= *date).unwrap();
-        for (contract, basis, volume) in [
-            ("H", 1.01, 100.0),
-            ("M", 1.03, if t < dates.len() / 2 { 10.0 } else { 500.0 }),
-        ] {
-            bars.push(FutureBar {
-                date: *date,
-                contract: contract.to_owned(),
-                open: known.open * basis,
-                close: known.close * basis + (t % 7) as f64 * 0.05,
-                volume,
-            });
-        }
-    }
-    source.hedge = Some(HedgeBars::Future(bars));
-    source
-}
 
 fn any_hedge() -> impl Strategy<Value = StocksHedge> {
     let instrument = prop_oneof![Just(FUND), Just("future")];

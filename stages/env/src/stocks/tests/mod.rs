@@ -14,13 +14,17 @@ mod slow;
 mod slow_hedge;
 mod worlds;
 
-use super::{FillAt, HedgeRule, Neutral, PanelSource, StockActionKind, StocksConfig, StocksEnv, build};
+use super::{
+    FillAt, HedgeBars, HedgeRule, Neutral, PanelSource, StockActionKind, StocksConfig, StocksEnv, build,
+};
 use crate::actions::{ActionBuffer, ActionSpace};
 use crate::batch::{BatchEnv, Step};
 use crate::episode::EpisodeLength;
+use crate::hedge::FutureBar;
 use crate::open_options::{OpenOptions, Split};
 use crate::stocks::synthetic::FUND;
 use bytes::Bytes;
+use datasets::Date;
 use stages_numerics::random::Random;
 
 /// The files of an environment.
@@ -105,4 +109,34 @@ fn models() -> Vec<StocksConfig> {
     band.hedge.rule = HedgeRule::Action;
     band.reward.expression = "excess - abs(exposure) / 100 - abs(hedge) / 1000".to_owned();
     vec![base, margin, volume, shares, choices, hedged, ratio, band]
+}
+
+/// The panel with a future on its fund: two contracts with a basis of their own, of which the second has the
+/// larger volume from the middle on; both lack a few days.
+fn with_future(mut source: PanelSource) -> PanelSource {
+    let Some(HedgeBars::Symbol(fund)) = &source.hedge else {
+        panic!("a fund")
+    };
+    let dates: Vec<Date> = source.bars[0].bars.iter().map(|bar| bar.date).collect();
+    let mut bars = Vec::new();
+    for (t, date) in dates.iter().enumerate() {
+        if (60..63).contains(&t) {
+            continue;
+        }
+        let known = fund.bars.iter().rev().find(|bar| bar.date <= *date).unwrap();
+        for (contract, basis, volume) in [
+            ("H", 1.01, 100.0),
+            ("M", 1.03, if t < dates.len() / 2 { 10.0 } else { 500.0 }),
+        ] {
+            bars.push(FutureBar {
+                date: *date,
+                contract: contract.to_owned(),
+                open: known.open * basis,
+                close: known.close * basis + (t % 7) as f64 * 0.05,
+                volume,
+            });
+        }
+    }
+    source.hedge = Some(HedgeBars::Future(bars));
+    source
 }

@@ -1,10 +1,29 @@
 //! The account by its definition, from bars and corporate actions alone: no tables, one symbol and one day at
 //! a time.
 
-use super::slow_hedge::{HedgeLines, Wanted, betas};
 use crate::stocks::{Bar, FillAt, PanelSource, StockActionKind, StocksConfig};
 use datasets::Date;
 use datasets::corporate_action::Kind;
+
+/// Sums over an episode.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct HedgeLines {
+    pub gains: f64,
+    pub dividends: f64,
+    pub borrow: f64,
+    pub commission: f64,
+    pub spread: f64,
+    pub traded: f64,
+}
+
+/// The order for the hedge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wanted {
+    Leave,
+    Zero,
+    Band,
+    Ratio(f64),
+}
 
 /// Sums over an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -64,7 +83,7 @@ impl<'a> Slow<'a> {
             units: 0.0,
             betas: Vec::new(),
         };
-        this.betas = betas(&this);
+        this.betas = this.betas();
         this
     }
 

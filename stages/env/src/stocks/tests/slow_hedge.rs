@@ -1,65 +1,45 @@
 //! The hedge of an account by its definition, from bars of the instrument alone.
 
-use super::slow::Slow;
+use super::slow::{Slow, Wanted};
 use crate::hedge::FutureBar;
 use crate::stocks::{HedgeBars, Neutral};
 
-/// Sums over an episode.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct HedgeLines {
-    pub gains: f64,
-    pub dividends: f64,
-    pub borrow: f64,
-    pub commission: f64,
-    pub spread: f64,
-    pub traded: f64,
-}
-
-/// The order for the hedge.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Wanted {
-    Leave,
-    Zero,
-    Band,
-    Ratio(f64),
-}
-
-/// The betas `[T, N]` by the definition: of all returns that both have up to a date, since the symbol was
-/// last settled, the last `window`.
-pub(super) fn betas(slow: &Slow<'_>) -> Vec<Vec<f64>> {
-    if slow.config.hedge.is_none() || slow.config.hedge.neutral == Neutral::Dollar {
-        return Vec::new();
-    }
-    let (t, n) = (slow.dates.len(), slow.shares.len());
-    let mut out = vec![vec![1.0; n]; t];
-    for i in 0..n {
-        let mut returns: Vec<[f64; 2]> = Vec::new();
-        let trades: Vec<bool> = (0..t).map(|d| slow.trades(i, d)).collect();
-        for d in 0..t {
-            let missing = slow.last(i, d).map_or(0, |last| d - last);
-            if missing == slow.config.delisting.after as usize {
-                returns.clear();
-            }
-            if d > 0 && trades[d - 1] && trades[d] && slow.hedge_trades(d - 1) && slow.hedge_trades(d) {
-                let (ratio, cash) = slow.event(i, d);
-                let own = (slow.mark(i, d) * ratio + cash) / slow.mark(i, d - 1) - 1.0;
-                let (ratio, cash) = slow.hedge_event(d);
-                let of_hedge = (slow.hedge_before(d) * ratio + cash) / slow.hedge_price(d - 1) - 1.0;
-                returns.push([of_hedge, own]);
-            }
-            let known = &returns[returns.len().saturating_sub(slow.config.hedge.window as usize)..];
-            if known.len() >= 20 {
-                let n = known.len() as f64;
-                let sum = |of: &dyn Fn(&[f64; 2]) -> f64| known.iter().map(of).sum::<f64>();
-                let (x, y) = (sum(&|r| r[0]), sum(&|r| r[1]));
-                out[d][i] = (n * sum(&|r| r[0] * r[1]) - x * y) / (n * sum(&|r| r[0] * r[0]) - x * x);
+impl Slow<'_> {
+    /// The betas `[T, N]` by the definition: of all returns that both have up to a date, since the symbol was
+    /// last settled, the last `window`.
+    pub(super) fn betas(&self) -> Vec<Vec<f64>> {
+        if self.config.hedge.is_none() || self.config.hedge.neutral == Neutral::Dollar {
+            return Vec::new();
+        }
+        let (t, n) = (self.dates.len(), self.shares.len());
+        let mut out = vec![vec![1.0; n]; t];
+        for i in 0..n {
+            let mut returns: Vec<[f64; 2]> = Vec::new();
+            let trades: Vec<bool> = (0..t).map(|d| self.trades(i, d)).collect();
+            for d in 0..t {
+                let missing = self.last(i, d).map_or(0, |last| d - last);
+                if missing == self.config.delisting.after as usize {
+                    returns.clear();
+                }
+                if d > 0 && trades[d - 1] && trades[d] && self.hedge_trades(d - 1) && self.hedge_trades(d) {
+                    let (ratio, cash) = self.event(i, d);
+                    let own = (self.mark(i, d) * ratio + cash) / self.mark(i, d - 1) - 1.0;
+                    let (ratio, cash) = self.hedge_event(d);
+                    let of_hedge = (self.hedge_before(d) * ratio + cash) / self.hedge_price(d - 1) - 1.0;
+                    returns.push([of_hedge, own]);
+                }
+                let known = &returns[returns.len().saturating_sub(self.config.hedge.window as usize)..];
+                if known.len() >= 20 {
+                    let n = known.len() as f64;
+                    let sum = |of: &dyn Fn(&[f64; 2]) -> f64| known.iter().map(of).sum::<f64>();
+                    let (x, y) = (sum(&|r| r[0]), sum(&|r| r[1]));
+                    out[d][i] = (n * sum(&|r| r[0] * r[1]) - x * y) / (n * sum(&|r| r[0] * r[0]) - x * x);
+                }
             }
         }
+        out
     }
-    out
-}
 
-impl Slow<'_> {
     fn contract(&self, t: usize) -> Option<&FutureBar> {
         let Some(HedgeBars::Future(bars)) = &self.source.hedge else {
             return None;

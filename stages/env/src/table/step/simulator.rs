@@ -234,7 +234,7 @@ impl Simulator for TableSimulator {
             nav: 1.0,
             peak: 1.0,
             choice: NO_CHOICE,
-            ..env.account.of_episode(snapshots)
+            ..env.account.begin(snapshots)
         };
         env.positions.fill(0.0);
     }
