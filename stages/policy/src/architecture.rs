@@ -91,12 +91,9 @@ pub(crate) struct Layout {
     pub tensors: Tensors,
     /// The embedding of states and candidates.
     pub embedding: Option<EmbeddingAt>,
-    /// The first layer of the actor's LSTM, and that of the critic's.
-    pub actor_lstm: Option<LstmAt>,
-    pub critic_lstm: Option<LstmAt>,
-    /// The LSTM layers above the first.
-    pub actor_above: Vec<LstmAt>,
-    pub critic_above: Vec<LstmAt>,
+    /// The layers of the actor's LSTM and of the critic's, each of which reads the one before.
+    pub actor_lstm: Vec<LstmAt>,
+    pub critic_lstm: Vec<LstmAt>,
     pub critic_linear: Option<Dense>,
     pub transformer: Option<TransformerAt>,
     /// The hidden layers of the actor and of the critic, each followed by the head.
@@ -121,12 +118,13 @@ impl Layout {
         }
     }
 
-    /// Lays out an LSTM: returns its first layer and the layers above it.
-    fn lstm_stack(&mut self, name: &str, inputs: usize, lstm: &Lstm) -> (LstmAt, Vec<LstmAt>) {
-        let first = self.lstm(name, inputs, lstm.hidden);
-        let above =
-            (1..lstm.layers).map(|layer| self.lstm(&format!("{name}.{layer}"), lstm.hidden, lstm.hidden));
-        (first, above.collect())
+    /// Lays out the layers of an LSTM.
+    fn lstm_stack(&mut self, name: &str, inputs: usize, lstm: &Lstm) -> Vec<LstmAt> {
+        let mut layers = vec![self.lstm(name, inputs, lstm.hidden)];
+        layers.extend(
+            (1..lstm.layers).map(|layer| self.lstm(&format!("{name}.{layer}"), lstm.hidden, lstm.hidden)),
+        );
+        layers
     }
 
     fn trunk(&mut self, name: &str, mut inputs: usize, sizes: &[usize], head: (&str, usize)) -> Vec<Dense> {
@@ -152,13 +150,9 @@ impl Architecture {
         if let Some(lstm) = &self.lstm {
             let hidden = lstm.hidden;
             latent = hidden;
-            let (first, above) = layout.lstm_stack("actor_lstm", inputs, lstm);
-            (layout.actor_lstm, layout.actor_above) = (Some(first), above);
+            layout.actor_lstm = layout.lstm_stack("actor_lstm", inputs, lstm);
             match lstm.critic {
-                Critic::Separate => {
-                    let (first, above) = layout.lstm_stack("critic_lstm", inputs, lstm);
-                    (layout.critic_lstm, layout.critic_above) = (Some(first), above);
-                }
+                Critic::Separate => layout.critic_lstm = layout.lstm_stack("critic_lstm", inputs, lstm),
                 Critic::Linear => layout.critic_linear = Some(layout.tensors.dense("critic", inputs, hidden)),
                 Critic::Shared => {}
             }

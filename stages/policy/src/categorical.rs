@@ -2,6 +2,7 @@
 //! independent distribution for each component.
 
 use crate::kernels::math::{exp, ln};
+use crate::q_values;
 use stages_numerics::kernel;
 use std::ops::Range;
 
@@ -144,31 +145,31 @@ kernel![
                 &uniform[rows.start * k..rows.end * k],
                 &mut actions[rows.start * k..rows.end * k],
             );
-            let mut of_actions = [0.0_f32; 16];
+            let mut action_log_prob = [0.0_f32; 16];
             for (component, columns) in softmax.components.iter().enumerate() {
                 let mut left = [0.0_f32; 16];
                 for (left, uniform) in left.iter_mut().zip(uniform.chunks_exact(k)) {
                     *left = uniform[component] as f32;
                 }
                 // The choice on which the number falls; the last allowed, where rounding leaves a remainder.
-                let (mut choice, mut of_choice) = ([0_u32; 16], [0.0_f32; 16]);
+                let (mut choice, mut chosen) = ([0_u32; 16], [0.0_f32; 16]);
                 for j in columns.clone() {
-                    let (p, of_column, mask) = (&softmax.p[j], &softmax.log_prob[j], &softmax.mask[j]);
+                    let (p, column, mask) = (&softmax.p[j], &softmax.log_prob[j], &softmax.mask[j]);
                     for r in 0..16 {
                         let reached = mask[r] && left[r] >= 0.0;
                         choice[r] = if reached { (j - columns.start) as u32 } else { choice[r] };
-                        of_choice[r] = if reached { of_column[r] } else { of_choice[r] };
+                        chosen[r] = if reached { column[r] } else { chosen[r] };
                         left[r] -= p[r];
                     }
                 }
                 for (action, choice) in actions.chunks_exact_mut(k).zip(choice) {
                     action[component] = choice;
                 }
-                for (sum, of_choice) in of_actions.iter_mut().zip(of_choice) {
-                    *sum += of_choice;
+                for (sum, chosen) in action_log_prob.iter_mut().zip(chosen) {
+                    *sum += chosen;
                 }
             }
-            log_prob.copy_from_slice(&of_actions[..log_prob.len()]);
+            log_prob.copy_from_slice(&action_log_prob[..log_prob.len()]);
         }
     }
 ];
@@ -264,43 +265,8 @@ pub fn best_action(log_prob: &[f32], choices: &[u32], action: &mut [u32]) {
 /// where none is allowed.
 pub fn best_allowed(logits: &[f32], mask: &[bool], choices: &[u32], action: &mut [u32]) {
     for (choice, columns) in action.iter_mut().zip(components(choices)) {
-        // Without branches by logits, which those of few choices would mislead: compilers make one of the
-        // selection below, none of a maximum.
-        if mask[columns.clone()].iter().fold(true, |all, &allowed| all & allowed) {
-            *choice = greatest(&logits[columns]);
-            continue;
-        }
-        let (mut best, mut most, mut found) = (0, 0.0_f32, false);
-        for (i, (&logit, &allowed)) in logits[columns.clone()].iter().zip(&mask[columns]).enumerate() {
-            let better = allowed & (!found | (logit > most));
-            best = std::hint::select_unpredictable(better, i as u32, best);
-            most = std::hint::select_unpredictable(better, logit, most);
-            found |= allowed;
-        }
-        *choice = best;
+        *choice = q_values::best(&logits[columns.clone()], &mask[columns]) as u32;
     }
-}
-
-/// The index of the greatest number, the first in case of ties; NaN counts only if it comes first.
-fn greatest(x: &[f32]) -> u32 {
-    let Some((&first, rest)) = x.split_first() else {
-        return 0;
-    };
-    let (mut best, mut most) = (0, first);
-    for (&x, i) in rest.iter().zip(1..) {
-        best = std::hint::select_unpredictable(x > most, i, best);
-        most = if x > most { x } else { most };
-    }
-    best
-}
-
-/// The entropy of one component in nats.
-pub fn entropy(log_prob: &[f32]) -> f32 {
-    -log_prob
-        .iter()
-        .filter(|&&log_prob| log_prob > f32::NEG_INFINITY)
-        .map(|&log_prob| libm::expf(log_prob) * log_prob)
-        .sum::<f32>()
 }
 
 #[cfg(test)]
@@ -326,22 +292,6 @@ mod tests {
             &mut action,
         );
         assert_eq!(action, [1, 1]);
-        // All allowed or not, the choices are the same: beside one more choice, which is not, those of every
-        // order of logits.
-        for n in 1..=4_usize {
-            for order in 0..5_usize.pow(n as u32) {
-                let digit = |i: usize| {
-                    [1.0, f32::NAN, -0.0, 0.0, f32::NEG_INFINITY][order / 5_usize.pow(i as u32) % 5]
-                };
-                let mut logits: Vec<f32> = (0..n).map(digit).collect();
-                let (mut open, mut masked) = ([9], [9]);
-                best_allowed(&logits, &vec![true; n], &[n as u32], &mut open);
-                logits.push(2.0);
-                let mask: Vec<bool> = (0..=n).map(|i| i < n).collect();
-                best_allowed(&logits, &mask, &[n as u32 + 1], &mut masked);
-                assert_eq!(open, masked, "{logits:?}");
-            }
-        }
     }
 
     #[test]
@@ -361,8 +311,13 @@ mod tests {
         }
         assert_eq!((counts[1], counts[4], best(&row)), (0.0, 0.0, 0));
         assert_eq!(sample(&row, 1.0 - 1e-17), 3);
+        let entropy: f32 = -row
+            .iter()
+            .filter(|x| x.is_finite())
+            .map(|&x| libm::expf(x) * x)
+            .sum::<f32>();
         let e: f64 = probabilities.iter().filter(|&&p| p > 0.0).map(|&p| -p * p.ln()).sum();
-        assert!((f64::from(entropy(&row)) - e).abs() < 1e-6);
+        assert!((f64::from(entropy) - e).abs() < 1e-6);
     }
 
     /// The kernels for 16 rows agree with the plain functions for one component of one row.

@@ -308,14 +308,14 @@ impl Splits {
             at if at < valid + test => Split::Test,
             _ => Split::Train,
         };
-        let of_pair: BTreeMap<(Word, Word), Split> = pairs
+        let pair_split: BTreeMap<(Word, Word), Split> = pairs
             .iter()
             .enumerate()
             .map(|(at, &pair)| (pair, split_of(at)))
             .collect();
         let mut splits = Self(Default::default());
         for fact in all() {
-            splits.0[of_pair[&pair(fact)] as usize][0].push(fact);
+            splits.0[pair_split[&pair(fact)] as usize][0].push(fact);
         }
         let mut taken: BTreeSet<Fact> = all().collect();
         let random = &mut Random::new(&[config.seed, FALSE]);

@@ -38,7 +38,7 @@ fn config(depth: u32) -> ProofConfig {
 
 fn case_task(case: &Case, depth: u32) -> Arc<ProofTask> {
     let program = text::prolog(&format!("{}\n?- {}.\n", case.program, case.goal), false).unwrap();
-    let knowledge = KnowledgeBase::of_program(&program).unwrap();
+    let knowledge = KnowledgeBase::from_program(&program).unwrap();
     Arc::new(ProofTask::new(knowledge, &config(depth), Split::Test).unwrap())
 }
 

@@ -83,7 +83,7 @@ pub(super) struct PlacesGradient<'a> {
 kernel![
     /// Adds the gradients of the parameters, from `by` times the gradient `above` `[E]` of each of the
     /// embeddings `[N, E]` of atoms `[N, W]`.
-    pub(super) fn atoms_back(
+    pub(super) fn grad_atoms(
         places: Places<'_>,
         atoms: &[u32],
         embedded: &[f32],
@@ -106,24 +106,24 @@ kernel![
                 }
             }
             for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
-                let by_row = &mut gradient.table[token as usize * e..][..e];
+                let grad_row = &mut gradient.table[token as usize * e..][..e];
                 let weight = &places.weights[place * e..][..e];
                 for i in 0..e {
-                    by_row[i] = mul_add::<FMA>(weight[i], dz[i], by_row[i]);
+                    grad_row[i] = mul_add::<FMA>(weight[i], dz[i], grad_row[i]);
                 }
             }
-            let Some((by_weights, by_bias)) = &mut gradient.learned else {
+            let Some((grad_weights, grad_bias)) = &mut gradient.learned else {
                 continue;
             };
-            let by_bias = &mut by_bias[..e];
+            let grad_bias = &mut grad_bias[..e];
             for i in 0..e {
-                by_bias[i] += dz[i];
+                grad_bias[i] += dz[i];
             }
             for (place, &token) in atom.iter().enumerate().filter(|(_, token)| **token != 0) {
                 let row = &places.table[token as usize * e..][..e];
-                let by_weight = &mut by_weights[place * e..][..e];
+                let grad_weight = &mut grad_weights[place * e..][..e];
                 for i in 0..e {
-                    by_weight[i] = mul_add::<FMA>(row[i], dz[i], by_weight[i]);
+                    grad_weight[i] = mul_add::<FMA>(row[i], dz[i], grad_weight[i]);
                 }
             }
         }

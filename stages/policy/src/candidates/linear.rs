@@ -28,7 +28,7 @@ pub(super) struct LinearScores {
     /// `[W, E, BLOCK]`: for each place, the sum of the tokens' embeddings, each times its gradient.
     sums: Vec<f32>,
     /// `[BLOCK]`: the bias's share of each state's scores, and in the backward pass its gradient.
-    of_bias: [f32; BLOCK],
+    bias_parts: [f32; BLOCK],
 }
 
 impl LinearScores {
@@ -43,15 +43,15 @@ impl LinearScores {
         self.by_state.clear();
         self.by_state.resize(w * e * BLOCK, 0.0);
         self.parts.resize(self.rows.len() * BLOCK, 0.0);
-        self.of_bias = [0.0; BLOCK];
+        self.bias_parts = [0.0; BLOCK];
         let (by_lane, by_state) = (&mut self.by_lane, &mut self.by_state);
-        weigh(instructions, places, queries, by_lane, by_state, &mut self.of_bias);
+        weigh(instructions, places, queries, by_lane, by_state, &mut self.bias_parts);
         parts(instructions, places, &self.rows, &self.by_lane, &mut self.parts);
         let mut local = self.local.iter();
         for (lane, (tokens, starts)) in bags.iter().enumerate() {
             for bag in starts.windows(2) {
                 let count = (bag[1] - bag[0]) as usize;
-                let mut sum = count as f32 * self.of_bias[lane];
+                let mut sum = count as f32 * self.bias_parts[lane];
                 for _ in atoms(tokens, starts, bag, w).iter().filter(|token| **token != 0) {
                     if let Some(&row) = local.next() {
                         sum += self.parts[row as usize * BLOCK + lane];
@@ -69,24 +69,24 @@ impl LinearScores {
         scoring: Scoring,
         queries: &[f32],
         bags: &[Bags],
-        slopes: &[f32],
-        to_queries: &mut [f32],
+        grad_logits: &[f32],
+        grad_queries: &mut [f32],
         gradient: &mut PlacesGradient,
     ) {
         let (instructions, places) = (scoring.instructions, scoring.places);
         self.parts.fill(0.0);
-        self.of_bias = [0.0; BLOCK];
-        let (mut local, mut slopes) = (self.local.iter(), slopes.iter());
+        self.bias_parts = [0.0; BLOCK];
+        let (mut local, mut grad_logits) = (self.local.iter(), grad_logits.iter());
         for (lane, (tokens, starts)) in bags.iter().enumerate() {
             for bag in starts.windows(2) {
                 let count = (bag[1] - bag[0]) as usize;
-                let slope =
-                    scoring.by * share(scoring.pooling, count) * slopes.next().copied().unwrap_or(0.0);
-                self.of_bias[lane] += slope * count as f32;
+                let grad_logit =
+                    scoring.by * share(scoring.pooling, count) * grad_logits.next().copied().unwrap_or(0.0);
+                self.bias_parts[lane] += grad_logit * count as f32;
                 let tokens = atoms(tokens, starts, bag, places.width).iter();
                 for _ in tokens.filter(|token| **token != 0) {
                     if let Some(&row) = local.next() {
-                        self.parts[row as usize * BLOCK + lane] += slope;
+                        self.parts[row as usize * BLOCK + lane] += grad_logit;
                     }
                 }
             }
@@ -94,7 +94,7 @@ impl LinearScores {
         self.sums.clear();
         self.sums.resize(places.width * places.len * BLOCK, 0.0);
         let (sums, table) = (&mut self.sums, &mut *gradient.table);
-        parts_back(
+        grad_parts(
             instructions,
             places,
             &self.rows,
@@ -103,7 +103,15 @@ impl LinearScores {
             sums,
             table,
         );
-        weigh_back(instructions, places, queries, sums, &self.of_bias, to_queries, gradient);
+        grad_weigh(
+            instructions,
+            places,
+            queries,
+            sums,
+            &self.bias_parts,
+            grad_queries,
+            gradient,
+        );
     }
 
     /// Numbers the pairs of place and token that occur.
@@ -144,7 +152,7 @@ kernel![
         queries: &[f32],
         by_lane: &mut [f32],
         by_state: &mut [f32],
-        of_bias: &mut [f32],
+        bias_parts: &mut [f32],
     ) {
         let e = places.len;
         for (lane, query) in queries.chunks_exact(e).enumerate() {
@@ -155,7 +163,7 @@ kernel![
                     by_lane[(place * e + i) * BLOCK + lane] = to[i];
                 }
             }
-            of_bias[lane] = query.iter().zip(places.bias).map(|(x, y)| x * y).sum();
+            bias_parts[lane] = query.iter().zip(places.bias).map(|(x, y)| x * y).sum();
         }
     }
 
@@ -179,48 +187,56 @@ kernel![
 
     /// The backward pass of [`parts`]: adds to the gradients of the tokens' embeddings, and sums the
     /// embeddings by place and state, each times its gradient.
-    fn parts_back(
+    fn grad_parts(
         places: Places<'_>,
         rows: &[u32],
-        slopes: &[f32],
+        grad_logits: &[f32],
         by_state: &[f32],
         sums: &mut [f32],
         table: &mut [f32],
     ) {
         let e = places.len;
         let v = places.table.len() / e;
-        for (&key, slopes) in rows.iter().zip(slopes.chunks_exact(BLOCK)) {
+        for (&key, grad_logits) in rows.iter().zip(grad_logits.chunks_exact(BLOCK)) {
             let (place, token) = (key as usize / v, key as usize % v);
             let row = &places.table[token * e..][..e];
-            let to_row = &mut table[token * e..][..e];
+            let grad_row = &mut table[token * e..][..e];
             let sums = &mut sums[place * e * BLOCK..][..e * BLOCK];
             for (&x, sums) in row.iter().zip(sums.chunks_exact_mut(BLOCK)) {
                 for lane in 0..BLOCK {
-                    sums[lane] = mul_add::<FMA>(x, slopes[lane], sums[lane]);
+                    sums[lane] = mul_add::<FMA>(x, grad_logits[lane], sums[lane]);
                 }
             }
-            for (lane, &slope) in slopes.iter().enumerate().filter(|(_, slope)| **slope != 0.0) {
+            for (lane, &grad_logit) in grad_logits
+                .iter()
+                .enumerate()
+                .filter(|(_, grad_logit)| **grad_logit != 0.0)
+            {
                 let query = &by_state[(place * BLOCK + lane) * e..][..e];
                 for i in 0..e {
-                    to_row[i] = mul_add::<FMA>(slope, query[i], to_row[i]);
+                    grad_row[i] = mul_add::<FMA>(grad_logit, query[i], grad_row[i]);
                 }
             }
         }
     }
 
     /// Writes the gradients of the queries, and adds to those of weights and bias.
-    fn weigh_back(
+    fn grad_weigh(
         places: Places<'_>,
         queries: &[f32],
         sums: &[f32],
-        of_bias: &[f32],
-        to_queries: &mut [f32],
+        bias_parts: &[f32],
+        grad_queries: &mut [f32],
         gradient: &mut PlacesGradient<'_>,
     ) {
         let e = places.len;
-        for (lane, (query, to)) in queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e)).enumerate() {
+        for (lane, (query, to)) in queries
+            .chunks_exact(e)
+            .zip(grad_queries.chunks_exact_mut(e))
+            .enumerate()
+        {
             for i in 0..e {
-                to[i] = of_bias[lane] * places.bias[i];
+                to[i] = bias_parts[lane] * places.bias[i];
             }
             for (place, weight) in places.weights.chunks_exact(e).enumerate() {
                 for i in 0..e {
@@ -228,16 +244,16 @@ kernel![
                     to[i] = mul_add::<FMA>(weight[i], sum, to[i]);
                 }
             }
-            let Some((by_weights, by_bias)) = &mut gradient.learned else {
+            let Some((grad_weights, grad_bias)) = &mut gradient.learned else {
                 continue;
             };
             for i in 0..e {
-                by_bias[i] = mul_add::<FMA>(of_bias[lane], query[i], by_bias[i]);
+                grad_bias[i] = mul_add::<FMA>(bias_parts[lane], query[i], grad_bias[i]);
             }
-            for (place, by_weight) in by_weights.chunks_exact_mut(e).enumerate() {
+            for (place, grad_weight) in grad_weights.chunks_exact_mut(e).enumerate() {
                 for i in 0..e {
                     let sum = sums[(place * e + i) * BLOCK + lane];
-                    by_weight[i] = mul_add::<FMA>(query[i], sum, by_weight[i]);
+                    grad_weight[i] = mul_add::<FMA>(query[i], sum, grad_weight[i]);
                 }
             }
         }

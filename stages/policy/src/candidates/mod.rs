@@ -134,8 +134,8 @@ impl CandidateModel {
             return None;
         };
         let layout: Layout = architecture.layout();
-        let recurrent = |at: &Option<crate::architecture::LstmAt>, state| {
-            at.as_ref().map(|at| Recurrent::new(at, state, instructions))
+        let recurrent = |layers: &[crate::architecture::LstmAt], state| {
+            layers.first().map(|at| Recurrent::new(at, state, instructions))
         };
         let hidden = architecture.lstm.map_or(0, |lstm| lstm.hidden);
         let network = Network {

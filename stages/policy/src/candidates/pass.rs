@@ -1,7 +1,7 @@
 //! The forward and the backward pass over a few rows, in buffers that are reused.
 
 use super::Network;
-use super::kernels::{Bags, PlacesGradient, atoms, atoms_back, pool, scores, share, weighted_sum};
+use super::kernels::{Bags, PlacesGradient, atoms, grad_atoms, pool, scores, share, weighted_sum};
 use super::linear::{BLOCK, LinearScores};
 use super::recurrent::{Recurrent, RecurrentRun};
 use crate::kernels::elementwise;
@@ -30,10 +30,10 @@ pub(super) struct Pass {
     bags: Vec<usize>,
     /// The embeddings of states `[n, E]`, and their gradient.
     x: Vec<f32>,
-    to_x: Vec<f32>,
+    grad_x: Vec<f32>,
     /// The gradient of the inputs of the actor and of the critic.
-    to_actor: Vec<f32>,
-    to_critic: Vec<f32>,
+    grad_actor: Vec<f32>,
+    grad_critic: Vec<f32>,
     /// The outputs of the actor `[n, E]`.
     query: Vec<f32>,
     candidates: Candidates,
@@ -111,8 +111,8 @@ impl Candidates {
         network: &Network,
         queries: &[f32],
         bags: &[Bags],
-        slopes: &[f32],
-        to_queries: &mut [f32],
+        grad_logits: &[f32],
+        grad_queries: &mut [f32],
         scratch: &mut Vec<f32>,
         gradient: &mut PlacesGradient,
     ) {
@@ -120,22 +120,24 @@ impl Candidates {
         let (instructions, places) = (scoring.instructions, scoring.places);
         let (e, w) = (places.len, places.width);
         if !places.squashed {
-            return self.linear.back(scoring, queries, bags, slopes, to_queries, gradient);
+            return self
+                .linear
+                .back(scoring, queries, bags, grad_logits, grad_queries, gradient);
         }
         // The first atom, and the first candidate, of the state in the block.
         let (mut first, mut done) = (0, 0);
-        let rows = queries.chunks_exact(e).zip(to_queries.chunks_exact_mut(e));
-        for ((tokens, starts), (query, to_query)) in bags.iter().zip(rows) {
+        let rows = queries.chunks_exact(e).zip(grad_queries.chunks_exact_mut(e));
+        for ((tokens, starts), (query, grad_query)) in bags.iter().zip(rows) {
             let count = starts.len() - 1;
-            let slopes = &slopes[done..done + count];
+            let grad_logits = &grad_logits[done..done + count];
             let pooled = &self.pooled[done * e..(done + count) * e];
-            weighted_sum(instructions, slopes, pooled, scoring.by, to_query);
-            for (bag, slope) in starts.windows(2).zip(slopes) {
+            weighted_sum(instructions, grad_logits, pooled, scoring.by, grad_query);
+            for (bag, grad_logit) in starts.windows(2).zip(grad_logits) {
                 let bag = (bag[0] - starts[0]) as usize..(bag[1] - starts[0]) as usize;
                 let embedded = &self.atoms[(first + bag.start) * e..(first + bag.end) * e];
-                let by = slope * scoring.by * share(scoring.pooling, bag.len());
+                let by = grad_logit * scoring.by * share(scoring.pooling, bag.len());
                 let tokens = &tokens[bag.start * w..bag.end * w];
-                atoms_back(instructions, places, tokens, embedded, query, by, scratch, gradient);
+                grad_atoms(instructions, places, tokens, embedded, query, by, scratch, gradient);
             }
             first += tokens.len() / w;
             done += count;
@@ -233,21 +235,21 @@ impl Pass {
 
         let value = network.vf.mlp.forward(critic_reads, &mut self.vf);
         objective.value(instructions, &self.samples, value, &mut self.sums);
-        self.to_critic.resize(critic_reads.len(), 0.0);
-        let (of_embedding, of_others) = self.gradient.split_at_mut(network.at.len);
+        self.grad_critic.resize(critic_reads.len(), 0.0);
+        let (embedding_gradient, others_gradient) = self.gradient.split_at_mut(network.at.len);
         let others = |range: &Range<usize>| range.start - network.at.len..range.end - network.at.len;
         network.vf.mlp.backward(
             critic_reads,
             &mut self.vf,
-            Some(&mut of_others[others(&network.vf.params)]),
-            Some(&mut self.to_critic),
+            Some(&mut others_gradient[others(&network.vf.params)]),
+            Some(&mut self.grad_critic),
         );
 
         let query = network.pi.mlp.forward(actor_reads, &mut self.pi);
         self.query.clear();
         self.query.extend_from_slice(query);
-        let (table, rest) = of_embedding.split_at_mut(network.head.tokens * e);
-        let [of_state, of_candidate] = match network.at.atoms {
+        let (table, rest) = embedding_gradient.split_at_mut(network.head.tokens * e);
+        let [state_places, candidate_places] = match network.at.atoms {
             None => [None, None],
             Some(_) => {
                 let places = network.head.width * e;
@@ -255,14 +257,14 @@ impl Pass {
                 [Some(state.split_at_mut(places)), Some(candidate.split_at_mut(places))]
             }
         };
-        let mut of_candidates = PlacesGradient {
+        let mut candidates_gradient = PlacesGradient {
             table,
-            learned: of_candidate,
+            learned: candidate_places,
         };
-        let to_query = self.pi.outputs();
+        let grad_query = self.pi.outputs();
         let mut bags: Vec<Bags> = Vec::with_capacity(BLOCK);
-        let blocks = self.query.chunks(BLOCK * e).zip(to_query.chunks_mut(BLOCK * e));
-        for ((query, to_query), samples) in blocks.zip(self.samples.chunks(BLOCK)) {
+        let blocks = self.query.chunks(BLOCK * e).zip(grad_query.chunks_mut(BLOCK * e));
+        for ((query, grad_query), samples) in blocks.zip(self.samples.chunks(BLOCK)) {
             self.logits.clear();
             self.starts.clear();
             self.starts.push(0);
@@ -275,50 +277,50 @@ impl Pass {
                 .score(network, query, &bags, &mut self.logits, &mut self.starts);
             let (logits, starts, sums) = (&mut self.logits, &self.starts, &mut self.sums);
             objective.candidates(instructions, samples, logits, starts, sums);
-            let (scratch, gradient) = (&mut self.scratch, &mut of_candidates);
+            let (scratch, gradient) = (&mut self.scratch, &mut candidates_gradient);
             self.candidates
-                .back(network, query, &bags, &self.logits, to_query, scratch, gradient);
+                .back(network, query, &bags, &self.logits, grad_query, scratch, gradient);
         }
-        self.to_actor.resize(actor_reads.len(), 0.0);
+        self.grad_actor.resize(actor_reads.len(), 0.0);
         network.pi.mlp.backward(
             actor_reads,
             &mut self.pi,
-            Some(&mut of_others[others(&network.pi.params)]),
-            Some(&mut self.to_actor),
+            Some(&mut others_gradient[others(&network.pi.params)]),
+            Some(&mut self.grad_actor),
         );
 
         // Without memory both read the embedding; a critic teaches an LSTM of its own alone.
-        self.to_x.clear();
+        self.grad_x.clear();
         match &network.actor {
             None => {
-                self.to_x.extend_from_slice(&self.to_actor);
-                elementwise::add(instructions, &mut self.to_x, &self.to_critic);
+                self.grad_x.extend_from_slice(&self.grad_actor);
+                elementwise::add(instructions, &mut self.grad_x, &self.grad_critic);
             }
             Some(actor) => {
-                self.to_x.resize(n * e, 0.0);
+                self.grad_x.resize(n * e, 0.0);
                 let both = [
-                    (Some(actor), &mut self.actor, &self.to_actor),
-                    (network.critic.as_ref(), &mut self.critic, &self.to_critic),
+                    (Some(actor), &mut self.actor, &self.grad_actor),
+                    (network.critic.as_ref(), &mut self.critic, &self.grad_critic),
                 ];
                 for (recurrent, run, above) in both {
                     if let Some(recurrent) = recurrent {
-                        let gradient = &mut of_others[others(&recurrent.params)];
-                        recurrent.backward(instructions, &self.keep, above, run, gradient, &mut self.to_x);
+                        let gradient = &mut others_gradient[others(&recurrent.params)];
+                        recurrent.backward(instructions, &self.keep, above, run, gradient, &mut self.grad_x);
                     }
                 }
             }
         }
-        let mut of_states = PlacesGradient {
-            table: of_candidates.table,
-            learned: of_state,
+        let mut states_gradient = PlacesGradient {
+            table: candidates_gradient.table,
+            learned: state_places,
         };
         let places = network.places(0);
-        for (bag, above) in self.bags.windows(2).zip(self.to_x.chunks_exact(e)) {
+        for (bag, above) in self.bags.windows(2).zip(self.grad_x.chunks_exact(e)) {
             let tokens = &self.atoms[bag[0] * places.width..bag[1] * places.width];
             let embedded = &self.embedded[bag[0] * e..bag[1] * e];
             let by = share(network.head.pooling, bag[1] - bag[0]);
-            let (scratch, gradient) = (&mut self.scratch, &mut of_states);
-            atoms_back(instructions, places, tokens, embedded, above, by, scratch, gradient);
+            let (scratch, gradient) = (&mut self.scratch, &mut states_gradient);
+            grad_atoms(instructions, places, tokens, embedded, above, by, scratch, gradient);
         }
     }
 }

@@ -33,9 +33,9 @@ pub(super) struct RecurrentRun {
     /// `[T + 1, b, H]`: the outputs before each step.
     outputs: Vec<f32>,
     steps: Vec<MlpRun>,
-    to_input: Vec<f32>,
-    by_output: Vec<f32>,
-    by_cells: Vec<f32>,
+    grad_input: Vec<f32>,
+    grad_output: Vec<f32>,
+    grad_cells: Vec<f32>,
     part: Vec<f32>,
 }
 
@@ -136,41 +136,41 @@ impl Recurrent {
         above: &[f32],
         run: &mut RecurrentRun,
         gradient: &mut [f32],
-        to_inputs: &mut [f32],
+        grad_inputs: &mut [f32],
     ) {
         let (d, h) = (self.inputs, self.hidden);
         let n = keep.len();
         let b = run.outputs.len() / h - n;
         gradient.fill(0.0);
         run.part.resize(gradient.len(), 0.0);
-        run.to_input.resize(b * (d + h), 0.0);
-        run.by_output.clear();
-        run.by_output.resize(b * h, 0.0);
-        run.by_cells.clear();
-        run.by_cells.resize(b * h, 0.0);
+        run.grad_input.resize(b * (d + h), 0.0);
+        run.grad_output.clear();
+        run.grad_output.resize(b * h, 0.0);
+        run.grad_cells.clear();
+        run.grad_cells.resize(b * h, 0.0);
         for t in (0..n / b).rev() {
             let rows = t * b..(t + 1) * b;
-            elementwise::add(instructions, &mut run.by_output, &above[rows.start * h..rows.end * h]);
+            elementwise::add(instructions, &mut run.grad_output, &above[rows.start * h..rows.end * h]);
             let (before, after) = run.cells[rows.start * h..(rows.end + b) * h].split_at(b * h);
-            cells_back(
+            grad_cells_before(
                 instructions,
                 &run.gates[rows.start * 4 * h..rows.end * 4 * h],
                 before,
                 &keep[rows.clone()],
                 after,
-                &run.by_output,
-                &mut run.by_cells,
+                &run.grad_output,
+                &mut run.grad_cells,
                 run.steps[t].outputs(),
             );
             let input = &run.inputs[rows.start * (d + h)..rows.end * (d + h)];
             self.gates
-                .backward(input, &mut run.steps[t], Some(&mut run.part), Some(&mut run.to_input));
+                .backward(input, &mut run.steps[t], Some(&mut run.part), Some(&mut run.grad_input));
             elementwise::add(instructions, gradient, &run.part);
-            for (i, from) in run.to_input.chunks_exact(d + h).enumerate() {
+            for (i, from) in run.grad_input.chunks_exact(d + h).enumerate() {
                 let row = rows.start + i;
-                let to = &mut to_inputs[row * d..(row + 1) * d];
+                let to = &mut grad_inputs[row * d..(row + 1) * d];
                 elementwise::add(instructions, to, &from[..d]);
-                for (to, from) in run.by_output[i * h..(i + 1) * h].iter_mut().zip(&from[d..]) {
+                for (to, from) in run.grad_output[i * h..(i + 1) * h].iter_mut().zip(&from[d..]) {
                     *to = keep[row] * from;
                 }
             }
@@ -203,29 +203,29 @@ kernel![
 
     /// The gradients of the gates' sums `[b, 4H]` and of the cells before the step, from the gradients of the
     /// outputs and of the cells after the step.
-    fn cells_back(
+    fn grad_cells_before(
         gates: &[f32],
         before: &[f32],
         keep: &[f32],
         after: &[f32],
-        by_output: &[f32],
-        by_cells: &mut [f32],
-        by_gates: &mut [f32],
+        grad_output: &[f32],
+        grad_cells: &mut [f32],
+        grad_gates: &mut [f32],
     ) {
         let h = gates.len() / 4 / keep.len();
         for (row, (gates, &keep)) in gates.chunks_exact(4 * h).zip(keep).enumerate() {
             let (before, after) = (&before[row * h..][..h], &after[row * h..][..h]);
-            let (by_output, by_cells) = (&by_output[row * h..][..h], &mut by_cells[row * h..][..h]);
-            let by_gates = &mut by_gates[row * 4 * h..][..4 * h];
+            let (grad_output, grad_cells) = (&grad_output[row * h..][..h], &mut grad_cells[row * h..][..h]);
+            let grad_gates = &mut grad_gates[row * 4 * h..][..4 * h];
             for i in 0..h {
                 let (input, forget, cell, out) = (gates[i], gates[h + i], gates[2 * h + i], gates[3 * h + i]);
                 let c = tanh::<FMA>(after[i]);
-                let dc = mul_add::<FMA>(by_output[i] * out, 1.0 - c * c, by_cells[i]);
-                by_gates[i] = dc * cell * input * (1.0 - input);
-                by_gates[h + i] = dc * keep * before[i] * forget * (1.0 - forget);
-                by_gates[2 * h + i] = dc * input * (1.0 - cell * cell);
-                by_gates[3 * h + i] = by_output[i] * c * out * (1.0 - out);
-                by_cells[i] = dc * forget * keep;
+                let dc = mul_add::<FMA>(grad_output[i] * out, 1.0 - c * c, grad_cells[i]);
+                grad_gates[i] = dc * cell * input * (1.0 - input);
+                grad_gates[h + i] = dc * keep * before[i] * forget * (1.0 - forget);
+                grad_gates[2 * h + i] = dc * input * (1.0 - cell * cell);
+                grad_gates[3 * h + i] = grad_output[i] * c * out * (1.0 - out);
+                grad_cells[i] = dc * forget * keep;
             }
         }
     }

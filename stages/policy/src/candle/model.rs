@@ -4,7 +4,7 @@
 use super::parameters::Parameters;
 use super::transformer::Sequences;
 use crate::Architecture;
-use crate::architecture::{Critic, Layout, LstmAt};
+use crate::architecture::{Critic, LstmAt};
 use crate::categorical::{self, Softmax};
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{Objective, PolicyOutputs, Sums};
@@ -52,19 +52,10 @@ impl CandleModel {
 
     /// Logits `[T b, A]` and values `[T b, 1]` for x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
     fn network(&self, x: &[Tensor], keep: &[Tensor], states: &mut States) -> Result<(Tensor, Tensor)> {
-        let Layout {
-            actor_lstm,
-            actor_above,
-            critic_lstm,
-            critic_above,
-            ..
-        } = &self.parameters.layout;
-        let stacks = [(actor_lstm, actor_above), (critic_lstm, critic_above)];
-        let stacks: Vec<Vec<_>> = stacks
+        let layout = &self.parameters.layout;
+        let stacks: Vec<&[LstmAt]> = [&*layout.actor_lstm, &layout.critic_lstm]
             .into_iter()
-            .filter_map(|(first, above)| {
-                first.as_ref().map(|first| [first].into_iter().chain(above).collect())
-            })
+            .filter(|stack| !stack.is_empty())
             .collect();
         let mut hidden = vec![Vec::new(); stacks.len()];
         for (x, keep) in x.iter().zip(keep) {

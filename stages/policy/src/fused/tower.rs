@@ -124,7 +124,7 @@ pub(crate) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower
     let activation = architecture.activation;
     let mut actor = Tower::default();
     let critic_reads = architecture.lstm.map(|lstm| lstm.critic);
-    if let Some(at) = &layout.actor_lstm {
+    if let Some(at) = layout.actor_lstm.first() {
         actor.recurrent(at, 0, &mut packed);
     }
     actor.trunk(
@@ -132,7 +132,7 @@ pub(crate) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower
         None,
         &layout.pi,
         activation,
-        layout.actor_lstm.is_some(),
+        !layout.actor_lstm.is_empty(),
         &mut packed,
     );
     if let Some(at) = layout.log_std {
@@ -147,7 +147,7 @@ pub(crate) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower
         }
         Some(Critic::Separate | Critic::Linear) => {
             let mut critic = Tower::default();
-            if let Some(at) = &layout.critic_lstm {
+            if let Some(at) = layout.critic_lstm.first() {
                 critic.recurrent(at, 2 * at.hidden, &mut packed);
             }
             critic.trunk(
@@ -155,7 +155,7 @@ pub(crate) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower
                 layout.critic_linear.as_ref(),
                 &layout.vf,
                 activation,
-                layout.critic_lstm.is_some(),
+                !layout.critic_lstm.is_empty(),
                 &mut packed,
             );
             (vec![actor, critic], packed)

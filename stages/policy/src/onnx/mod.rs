@@ -117,10 +117,10 @@ impl Actor<'_> {
                 let state = self.graph.input(&format!("{name}.{part}"), Type::Float, &[lstm.hidden]);
                 self.graph.op("Mul", &[&state, &on])
             });
-            let of_x = self.product(&x, &format!("{name}.weight_x"));
-            let of_h = self.product(&h, &format!("{name}.weight_h"));
+            let from_x = self.product(&x, &format!("{name}.weight_x"));
+            let from_h = self.product(&h, &format!("{name}.weight_h"));
             let bias = self.parameter(&format!("{name}.bias")).unwrap_or_default();
-            let gates = self.graph.op("Add", &[&of_x, &of_h]);
+            let gates = self.graph.op("Add", &[&from_x, &from_h]);
             let gates = self.graph.op("Add", &[&gates, &bias]);
             let gates = self.graph.split(&gates, -1, &[lstm.hidden; 4]);
             let [i, f, o] = [0, 1, 3].map(|gate| self.graph.op("Sigmoid", &[&gates[gate]]));
@@ -223,15 +223,15 @@ impl Actor<'_> {
     /// The GRU gate that mixes y into x.
     fn gate(&mut self, name: &str, x: &str, y: &str, d: usize) -> String {
         let of = |this: &mut Self, part: &str, of: &str| this.product(of, &format!("{name}.{part}.weight"));
-        let (of_y, of_x) = (of(self, "rz_y", y), of(self, "rz_x", x));
-        let both = self.graph.op("Add", &[&of_y, &of_x]);
+        let (from_y, from_x) = (of(self, "rz_y", y), of(self, "rz_x", x));
+        let both = self.graph.op("Add", &[&from_y, &from_x]);
         let parts = self.graph.split(&both, -1, &[d, d]);
         let bias = self.parameter(&format!("{name}.bias")).unwrap_or_default();
         let z = self.graph.op("Sub", &[&parts[1], &bias]);
         let (r, z) = (self.graph.op("Sigmoid", &[&parts[0]]), self.graph.op("Sigmoid", &[&z]));
         let reset = self.graph.op("Mul", &[&r, x]);
-        let (of_y, of_x) = (of(self, "h_y", y), of(self, "h_x", &reset));
-        let h = self.graph.op("Add", &[&of_y, &of_x]);
+        let (from_y, from_x) = (of(self, "h_y", y), of(self, "h_x", &reset));
+        let h = self.graph.op("Add", &[&from_y, &from_x]);
         let h = self.graph.op("Tanh", &[&h]);
         let change = self.graph.op("Sub", &[&h, x]);
         let change = self.graph.op("Mul", &[&z, &change]);

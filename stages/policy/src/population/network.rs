@@ -109,8 +109,8 @@ impl MemberNetwork {
     pub fn new(architecture: &Architecture) -> Result<Self, String> {
         let searched = searched_len(architecture)?;
         let layout = architecture.layout();
-        let lstm = layout.actor_lstm.map(
-            |LstmAt {
+        let lstm = layout.actor_lstm.first().map(
+            |&LstmAt {
                  inputs,
                  hidden,
                  weight_x,

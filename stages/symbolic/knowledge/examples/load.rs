@@ -58,7 +58,7 @@ fn read(path: &str) -> Result<(), Box<dyn Error>> {
     drop(text);
     let parsed = start.elapsed();
     let facts = program.clauses;
-    let knowledge = KnowledgeBase::of_program(&program)?;
+    let knowledge = KnowledgeBase::from_program(&program)?;
     drop(program);
     let indexed = start.elapsed();
     let out = format!("{path}.bin");
@@ -90,7 +90,7 @@ fn closure(nodes: u64, edges: u64) -> Result<(), Box<dyn Error>> {
         })
         .collect();
     let rules = "path(X, Y) :- edge(X, Y).\npath(X, Z) :- edge(X, Y), path(Y, Z).\n";
-    let base = KnowledgeBase::of_program(&prolog(&format!("{}{rules}", lines.concat()), false)?)?;
+    let base = KnowledgeBase::from_program(&prolog(&format!("{}{rules}", lines.concat()), false)?)?;
     let checked = Rules::of(&base)?;
     let start = Instant::now();
     let model = Model::evaluate(&base, &checked, 0, &mut no_check)?;

@@ -79,7 +79,7 @@ impl Builder {
         let (constants, predicates, functors) = (&symbols.constants, &symbols.predicates, &symbols.functors);
         Ok(Renaming(Some([
             numbers(constants)
-                .map(|n| all.constant(constants.bytes(n), ConstantKind::of_tag(constants.tag(n))))
+                .map(|n| all.constant(constants.bytes(n), ConstantKind::from_tag(constants.tag(n))))
                 .collect::<Result<_, _>>()?,
             numbers(predicates)
                 .map(|n| all.predicate(predicates.bytes(n), predicates.tag(n).into()))

@@ -65,7 +65,7 @@ impl KnowledgeBase {
     ///
     /// # Errors
     /// When it is too large for 32-bit offsets, or states that a fact does not hold.
-    pub fn of_program(program: &Program) -> Result<Self, BuildError> {
+    pub fn from_program(program: &Program) -> Result<Self, BuildError> {
         let mut builder = Builder::new();
         builder.graph("the text", program)?;
         builder.goals(Split::Test, program)?;
@@ -310,8 +310,8 @@ impl Iterator for Candidates<'_> {
         if self.at < self.rows.len() {
             let row = self.rows.get(self.at);
             let is_next = rule.is_none_or(|rule| {
-                let of_rule = self.knowledge.rules.get(rule as usize)[0];
-                self.relation.is_some_and(|relation| relation.clause(row) < of_rule)
+                let rule_clause = self.knowledge.rules.get(rule as usize)[0];
+                self.relation.is_some_and(|relation| relation.clause(row) < rule_clause)
             });
             if is_next {
                 self.at += 1;

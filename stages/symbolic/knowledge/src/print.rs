@@ -62,7 +62,7 @@ fn escaped(text: &str, mark: char, out: &mut String) {
 }
 
 fn kind(names: &Symbols, number: u32) -> ConstantKind {
-    ConstantKind::of_tag(names.constants.tag(number))
+    ConstantKind::from_tag(names.constants.tag(number))
 }
 
 fn constant(names: &Symbols, number: u32, out: &mut String) {

@@ -21,7 +21,7 @@ pub enum ConstantKind {
 
 impl ConstantKind {
     /// The kind with that tag.
-    pub fn of_tag(tag: u8) -> Self {
+    pub fn from_tag(tag: u8) -> Self {
         match tag {
             1 => Self::Integer,
             2 => Self::String,

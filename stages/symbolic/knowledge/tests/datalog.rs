@@ -34,7 +34,7 @@ fn cases() -> Vec<Case> {
 fn knowledge(facts: impl IntoIterator<Item = String>, rules: &[String]) -> KnowledgeBase {
     let mut lines: Vec<String> = facts.into_iter().collect();
     lines.extend(rules.iter().cloned());
-    KnowledgeBase::of_program(&text::prolog(&lines.join("\n"), false).unwrap()).unwrap()
+    KnowledgeBase::from_program(&text::prolog(&lines.join("\n"), false).unwrap()).unwrap()
 }
 
 fn no_check(_: &Model<'_>) -> Result<(), Infallible> {
@@ -252,7 +252,7 @@ fn kept_proofs_are_proofs_of_their_cost() {
 #[test]
 fn unsafe_and_unstratified_programs_are_refused_with_their_place() {
     let refused = |text: &str| {
-        let base = KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap();
+        let base = KnowledgeBase::from_program(&text::prolog(text, false).unwrap()).unwrap();
         let refused = Rules::of(&base).unwrap_err();
         format!("{refused}; {}", refused.hint.as_deref().unwrap_or_default())
     };

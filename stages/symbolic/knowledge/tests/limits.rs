@@ -14,7 +14,7 @@ fn clause_number(knowledge: &KnowledgeBase, predicate: Word, clause: Clause) -> 
 }
 
 fn knowledge(text: &str) -> KnowledgeBase {
-    KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap()
+    KnowledgeBase::from_program(&text::prolog(text, false).unwrap()).unwrap()
 }
 
 fn goals(knowledge: &KnowledgeBase, text: &str) -> Vec<Word> {

@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 fn knowledge(text: &str) -> KnowledgeBase {
-    KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap()
+    KnowledgeBase::from_program(&text::prolog(text, false).unwrap()).unwrap()
 }
 
 /// Rules as text, each with its support and the pairs of its body.
@@ -485,7 +485,7 @@ fn what_is_asked_for_is_checked() {
         format!("{}: {}", problem.field, problem.message)
     };
     assert_eq!(refused(json!({ "length": 4 })), "length: 4 conditions are more than 3");
-    assert_eq!(refused(json!({ "min_support": 0 })), "min_support: 0 is no support");
+    assert_eq!(refused(json!({ "min_support": 0 })), "min_support: 0 is not a support");
     assert_eq!(
         refused(json!({ "min_confidence": 1.5 })),
         "min_confidence: 1.5 is not from 0 to 1"

@@ -167,7 +167,7 @@ fn proof_text(path: &mut impl Iterator<Item = (u32, usize)>, count: usize) -> St
 fn by_the_fast_step(case: &Case) -> Expected {
     let (program, mut symbols, goals, vars) = parsed(case);
     let mut file = Vec::new();
-    KnowledgeBase::of_program(&program).unwrap().write(&mut file).unwrap();
+    KnowledgeBase::from_program(&program).unwrap().write(&mut file).unwrap();
     let knowledge = KnowledgeBase::open(file.into()).unwrap();
     let atoms = word::parts(&goals).count();
     let values = symbols.predicate(b"values", vars.len()).unwrap();

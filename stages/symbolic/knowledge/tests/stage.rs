@@ -25,7 +25,7 @@ impl EventSink for Log {
 }
 
 fn input(store: &Store, text: &str) -> Input {
-    let base = KnowledgeBase::of_program(&text::prolog(text, false).unwrap()).unwrap();
+    let base = KnowledgeBase::from_program(&text::prolog(text, false).unwrap()).unwrap();
     let blob = artifact::put(store, &base).unwrap();
     let digest = artifact::write(store, blob, None, artifact::sizes(&base)).unwrap();
     Input {

@@ -74,7 +74,7 @@ fn differing<C: Default + Serialize + DeserializeOwned>(
     let config: C = serde_json::from_value(Value::Object(settings.clone())).map_err(|err| err.to_string())?;
     let map = |config: &C| match serde_json::to_value(config) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("the settings are no map".to_owned()),
+        Ok(_) => Err("the settings are not a map".to_owned()),
         Err(err) => Err(err.to_string()),
     };
     let default = map(&C::default())?;
@@ -130,7 +130,7 @@ impl SymbolicConfig {
     ///
     /// # Errors
     /// Names the first field that belongs to another task or has no permitted value.
-    pub fn of_task(&self) -> Result<TaskConfig, ConfigProblem> {
+    pub fn task_config(&self) -> Result<TaskConfig, ConfigProblem> {
         let own = self.task.fields();
         if let Some(name) = self.settings.keys().find(|name| !own.contains(name)) {
             let others: Vec<&str> = TaskName::ALL
@@ -140,7 +140,7 @@ impl SymbolicConfig {
                 .collect();
             return Err(ConfigProblem::new(
                 name,
-                format!("it is no setting of `task: {}`", self.task.name()),
+                format!("it is not a setting of `task: {}`", self.task.name()),
             )
             .hint(format!(
                 "remove it, or write `task: {}`, which has it",
@@ -203,10 +203,8 @@ impl<'de> Deserialize<'de> for SymbolicConfig {
                     let tasks: Vec<TaskName> = of.map(|(task, _)| task).collect();
                     if tasks.is_empty() {
                         static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {
-                            let of_tasks = TaskName::ALL.into_iter().flat_map(TaskName::fields);
-                            std::iter::once("task")
-                                .chain(of_tasks.map(|name| &*name.leak()))
-                                .collect()
+                            let names = TaskName::ALL.into_iter().flat_map(TaskName::fields);
+                            std::iter::once("task").chain(names.map(|name| &*name.leak())).collect()
                         });
                         return Err(de::Error::unknown_field(&name, &KNOWN));
                     }

@@ -76,9 +76,9 @@ impl SymbolicTask {
             return Err(StageError::new(message).hint("env/symbolic makes one"));
         }
         let config: SymbolicConfig = file(store, artifact, CONFIG)?;
-        match config.of_task()? {
-            TaskConfig::Rules(rules) => Self::of_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
-            task => Self::of_knowledge(&task, artifact::open(store, artifact)?.base, split),
+        match config.task_config()? {
+            TaskConfig::Rules(rules) => Self::from_texts(&rules, &file(store, artifact, PROBLEMS)?, split),
+            task => Self::from_knowledge(&task, artifact::open(store, artifact)?.base, split),
         }
     }
 
@@ -87,7 +87,7 @@ impl SymbolicTask {
         let Some(embedding) = self.embedding(store, artifact)? else {
             return Ok(self);
         };
-        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.task_config()?;
         Ok(match (self, &config) {
             (
                 Self::Proofs(task),
@@ -119,19 +119,19 @@ impl SymbolicTask {
             Self::Paths(task) => &task.knowledge,
             Self::Rules(_) => return Ok(None),
         };
-        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.of_task()?;
+        let config = file::<SymbolicConfig>(store, artifact, CONFIG)?.task_config()?;
         let Some(config) = config.embedding() else {
             return Ok(None);
         };
         let bytes = store.blob(blob(artifact, EMBEDDING)?)?;
-        let embedding = Embedding::of_bytes(&bytes, base, config);
+        let embedding = Embedding::from_bytes(&bytes, base, config);
         embedding
             .map(Some)
             .ok_or_else(|| unreadable(EMBEDDING, "it is of another knowledge base"))
     }
 
     /// The task of a knowledge base.
-    pub(super) fn of_knowledge(
+    pub(super) fn from_knowledge(
         task: &TaskConfig,
         base: KnowledgeBase,
         split: Split,
@@ -148,7 +148,7 @@ impl SymbolicTask {
     }
 
     /// The task of rule worlds.
-    pub(super) fn of_texts(
+    pub(super) fn from_texts(
         config: &RulesConfig,
         texts: &RuleTexts,
         split: Split,

@@ -50,7 +50,7 @@ impl StageKind for Symbolic {
         plan: &PlanContext,
     ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         let is_connected = plan.inputs.get("knowledge").is_some_and(|inputs| !inputs.is_empty());
-        match (config.of_task()?, is_connected) {
+        match (config.task_config()?, is_connected) {
             (TaskConfig::Rules(_), true) => {
                 return Err(ConfigProblem::new(
                     "task",
@@ -68,7 +68,7 @@ impl StageKind for Symbolic {
     }
 
     fn sources(&self, config: &SymbolicConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let TaskConfig::Rules(rules) = config.of_task()? else {
+        let TaskConfig::Rules(rules) = config.task_config()? else {
             return Ok(Vec::new());
         };
         let mut sources = Vec::new();
@@ -93,7 +93,7 @@ impl StageKind for Symbolic {
     }
 
     fn run(&self, config: &SymbolicConfig, context: &Context) -> Result<Outputs, StageError> {
-        let task = config.of_task()?;
+        let task = config.task_config()?;
         let mut meta = json!({ "family": FAMILY, "format": 1, "task": config.task.name() });
         let mut files: Vec<(&str, BlobRef)> = Vec::new();
         match &task {
@@ -105,7 +105,7 @@ impl StageKind for Symbolic {
                     !base.queries(split).is_empty() || split == Split::Train && has_facts()
                 };
                 meta["queries"] = sizes(context, "queries", &asks, &|split| {
-                    SymbolicTask::of_knowledge(&task, base.clone(), split)
+                    SymbolicTask::from_knowledge(&task, base.clone(), split)
                 })?;
                 let entries = [artifact::KNOWLEDGE, artifact::DERIVED];
                 let linked = entries
@@ -152,7 +152,7 @@ impl StageKind for Symbolic {
                 let asks = |split: Split| !texts.problems(split).is_empty();
                 meta["problems"] = sizes(context, "problems", &asks, &|split| {
                     context.check_cancelled()?;
-                    SymbolicTask::of_texts(rules, &texts, split)
+                    SymbolicTask::from_texts(rules, &texts, split)
                 })?;
                 files.push((PROBLEMS, context.store.put(artifact::json(&texts)?.as_bytes())?));
             }
@@ -168,7 +168,7 @@ impl StageKind for Symbolic {
     }
 
     fn cached_share(&self, config: &SymbolicConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let task = config.of_task()?;
+        let task = config.task_config()?;
         let (Some(config), Some(knowledge)) = (task.embedding(), given.optional("knowledge")) else {
             return Ok(None);
         };
@@ -291,11 +291,11 @@ fn read(context: &Context, rules: &RulesConfig) -> Result<RuleTexts, StageError>
     let domain =
         domain.ok_or_else(|| StageError::new(format!("the domain `{}` is not there", rules.domain)))?;
     let problems = |split: Split| -> Result<Vec<(String, String)>, StageError> {
-        let of_split = |source: &&Source| {
+        let is_in_split = |source: &&Source| {
             let rest = source.name.strip_prefix(split.name());
             rest.is_some_and(|rest| rest.starts_with('/'))
         };
-        let sources = context.sources.iter().filter(of_split);
+        let sources = context.sources.iter().filter(is_in_split);
         sources.map(|source| Ok((name(source), text(source)?))).collect()
     };
     let [train, valid, test] = Split::ALL.map(problems);

@@ -111,7 +111,7 @@ fn settings_of_a_task_stand_beside_it() {
     let with =
         json!({ "task": "proofs", "depth": 8, "preset": "deepprooflog", "goal": "leftmost", "steps": 9 });
     let typed: SymbolicConfig = serde_json::from_value(with).unwrap();
-    let TaskConfig::Proofs(proofs) = typed.of_task().unwrap() else {
+    let TaskConfig::Proofs(proofs) = typed.task_config().unwrap() else {
         panic!("another task");
     };
     assert_eq!((proofs.depth, proofs.steps), (8, Some(9)));
@@ -195,13 +195,13 @@ fn what_does_not_fit_is_refused_with_its_field() {
     ]
     .join("\n");
     insta::assert_snapshot!(text, @r#"
-    world: it is no setting of `task: proofs` (remove it, or write `task: rules`, which has it)
-    corrupted: it is no setting of `task: rules` (remove it, or write `task: proofs`, which has it)
+    world: it is not a setting of `task: proofs` (remove it, or write `task: rules`, which has it)
+    corrupted: it is not a setting of `task: rules` (remove it, or write `task: proofs`, which has it)
     corrupted: 2 is not a fraction from 0 to 1 ()
     size: a problem has 1 to 64 blocks, balls or cells ()
     depth: invalid type: string "deep", expected u32 ()
-    shaping: it is no setting of `task: paths` (remove it, or write `task: proofs`, which has it)
-    shaping.embedding.dim: 12 is no multiple of 8 from 8 to 512 ()
+    shaping: it is not a setting of `task: paths` (remove it, or write `task: proofs`, which has it)
+    shaping.embedding.dim: 12 is not a multiple of 8 from 8 to 512 ()
     soft_reward.range: 0.000000000000000000000000000000000000000000000000000000000001 is not from 0.000001 to 1,000,000 ()
     soft_reward.embedding.learning_rate: 0.000000000000000000000000000000000000000000000000000000000001 is not from 0.000000001 to 10 ()
     soft_reward: unknown field `model`, expected one of `dim`, `epochs`, `batch_size`, `candidates`, `learning_rate`, `penalty`, `seed` ()

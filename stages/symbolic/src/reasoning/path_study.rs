@@ -7,7 +7,7 @@ use super::sheet::{Area, Figure, Sheet};
 use super::stage::Runs;
 use super::study::{Study, env_counts};
 use crate::env::batch::Described as _;
-use crate::env::paths::{PathTask, QuerySides};
+use crate::env::paths::PathTask;
 use rayon::prelude::*;
 use stages_core::StageError;
 
@@ -48,7 +48,7 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
     ];
     others.extend(env_counts(policies.iter().map(|of| of.counts)));
     Ok(Study {
-        units: task.size() / per_unit(task),
+        units: task.size() / task.sides.count(),
         policies: sheets(&policies),
         blind: sheets(&blind),
         baselines: wanted.par_iter().filter_map(baseline).collect(),
@@ -59,21 +59,13 @@ pub(super) fn study(runs: &Runs, task: &PathTask) -> Result<Study, StageError> {
     })
 }
 
-/// The number of queries of a fact.
-fn per_unit(task: &PathTask) -> usize {
-    match task.sides {
-        QuerySides::Tails => 1,
-        QuerySides::Both => 2,
-    }
-}
-
 /// The numbers of the entities with the given names.
 fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError> {
     let number = |name: &String| {
         let constant = task.knowledge.symbols.constants.find(name, 0);
         let is_entity = |constant: &u32| task.entities.binary_search(constant).is_ok();
         constant.filter(is_entity).ok_or_else(|| {
-            StageError::new(format!("`candidates`: `{name}` is no entity of the knowledge base"))
+            StageError::new(format!("`candidates`: `{name}` is not an entity of the knowledge base"))
                 .hint("write names as the facts do; without `candidates` the area is that of all entities")
         })
     };
@@ -83,7 +75,7 @@ fn candidates(names: &[String], task: &PathTask) -> Result<Vec<u32>, StageError>
 /// The figures of ranks. The area of all queries has an interval where `with_area`; it takes the scores of
 /// all candidates of all queries.
 pub fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
-    let per_unit = per_unit(task);
+    let per_unit = task.sides.count();
     let mut sheet = Sheet::default();
     let is = |is: bool| f64::from(u8::from(is));
     type Number<'a> = &'a dyn Fn(usize, f64) -> f64;
@@ -105,8 +97,8 @@ pub fn sheet(task: &PathTask, found: &Rankings, with_area: bool) -> Sheet {
     }
     for (at_side, side) in sides.iter().enumerate() {
         for (name, number) in figures {
-            let of_side = |at: usize, rank: &f64| (at % per_unit == at_side).then(|| number(at, *rank));
-            sheet.add(format!("{side}_{name}"), Figure::mean(&found.ranks, per_unit, of_side));
+            let on_side = |at: usize, rank: &f64| (at % per_unit == at_side).then(|| number(at, *rank));
+            sheet.add(format!("{side}_{name}"), Figure::mean(&found.ranks, per_unit, on_side));
         }
     }
     let area = Area::new(found.areas.iter(), per_unit);

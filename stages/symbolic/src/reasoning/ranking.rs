@@ -235,7 +235,7 @@ impl<'a> Ranker<'a> {
     pub(super) fn add(&mut self, query: &PathQuery, reached: &[(u32, f64)]) -> f64 {
         let known = self.task.answers(query);
         let is_candidate = |entity: u32| entity == query.answer || known.binary_search(&entity).is_err();
-        let of_answer = reached
+        let answer_score = reached
             .binary_search_by_key(&query.answer, |&(entity, _)| entity)
             .ok()
             .map(|at| reached[at].1);
@@ -244,18 +244,18 @@ impl<'a> Ranker<'a> {
         for &(entity, score) in reached {
             if entity != query.answer && is_candidate(entity) {
                 others += 1;
-                above += usize::from(of_answer.is_some_and(|answer| score > answer));
-                equal += usize::from(of_answer == Some(score));
+                above += usize::from(answer_score.is_some_and(|answer| score > answer));
+                equal += usize::from(answer_score == Some(score));
             }
         }
         let all = self.task.entities.len() - (known.len() - 1);
-        let rank = match of_answer {
+        let rank = match answer_score {
             Some(_) => 1.0 + above as f64 + equal as f64 / 2.0,
             // Places `others + 1` to `all`.
             None => (others + 1 + all) as f64 / 2.0,
         };
         self.found.ranks.push(rank);
-        self.found.is_reached.push(of_answer.is_some());
+        self.found.is_reached.push(answer_score.is_some());
         let is_in_area =
             |entity: u32| self.candidates.is_empty() || self.candidates.binary_search(&entity).is_ok();
         let scores: Vec<(f64, bool)> = reached
@@ -269,7 +269,7 @@ impl<'a> Ranker<'a> {
         };
         let unreached = [
             size - scores.len(),
-            usize::from(of_answer.is_none() && is_in_area(query.answer)),
+            usize::from(answer_score.is_none() && is_in_area(query.answer)),
         ];
         self.found.areas.push(Labelled {
             reached: scores,

@@ -211,8 +211,8 @@ impl Sheet {
     /// A figure over all units, by name; NaN where there is none.
     pub fn value(&self, name: &str) -> f64 {
         let fixed = self.fixed.iter().find(|figure| figure.0 == name).map(|figure| figure.1);
-        let of_units = self.at(name).map(|at| self.figures[at].1.whole());
-        of_units.or(fixed).unwrap_or(f64::NAN)
+        let figure_value = self.at(name).map(|at| self.figures[at].1.whole());
+        figure_value.or(fixed).unwrap_or(f64::NAN)
     }
 }
 

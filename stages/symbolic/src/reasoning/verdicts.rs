@@ -135,10 +135,10 @@ impl Searched {
 
 /// Searches for the shortest proof of each query in turn, true and false ones (as [`verdicts`] asks them with
 /// that seed) in the given budgets of states.
-pub fn searches(task: &ProofTask, seed: u64, [of_true, of_false]: [u64; 2]) -> Vec<Searched> {
+pub fn searches(task: &ProofTask, seed: u64, [budget_true, budget_false]: [u64; 2]) -> Vec<Searched> {
     let search = |turn: usize| {
         let query = task.turn(turn, seed);
-        let found = shortest(task, &query, if query.label { of_true } else { of_false });
+        let found = shortest(task, &query, if query.label { budget_true } else { budget_false });
         Searched {
             label: query.label,
             length: found.actions.map(|trace| trace.len()),
@@ -169,7 +169,7 @@ mod tests {
             queries: TrainingQueries::Facts,
             ..config
         };
-        let knowledge = KnowledgeBase::of_program(&program).unwrap();
+        let knowledge = KnowledgeBase::from_program(&program).unwrap();
         Arc::new(ProofTask::new(knowledge, &config, Split::Train).unwrap())
     }
 

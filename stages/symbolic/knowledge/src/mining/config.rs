@@ -53,7 +53,7 @@ impl RulesConfig {
             return Err(ConfigProblem::new("length", message));
         }
         if self.min_support == 0 {
-            return Err(ConfigProblem::new("min_support", "0 is no support")
+            return Err(ConfigProblem::new("min_support", "0 is not a support")
                 .hint("1 takes every rule that holds for a pair of the graph"));
         }
         if !(0.0..=1.0).contains(&self.min_confidence) {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_bounded_without_a_setting() {
-        let knowledge = KnowledgeBase::of_program(&text::prolog("p(a,b).", false).unwrap()).unwrap();
+        let knowledge = KnowledgeBase::from_program(&text::prolog("p(a,b).", false).unwrap()).unwrap();
         let config = RulesConfig {
             most_edges: 0,
             ..RulesConfig::default()

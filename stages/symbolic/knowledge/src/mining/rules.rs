@@ -124,7 +124,7 @@ fn best(
     given: &BTreeSet<[Vec<Word>; 2]>,
     bodies: &Bodies,
 ) -> Vec<MinedRule> {
-    let mut of_head: BTreeMap<u32, Vec<Candidate<'_>>> = BTreeMap::new();
+    let mut by_head: BTreeMap<u32, Vec<Candidate<'_>>> = BTreeMap::new();
     for number in 0..bodies.len() as u32 {
         let body = bodies.get(number);
         for (head, support) in body.hits().filter(|&(_, support)| support >= options.min_support) {
@@ -135,7 +135,7 @@ fn best(
                     support,
                     confidence,
                 };
-                of_head.entry(head).or_default().push(candidate);
+                by_head.entry(head).or_default().push(candidate);
             }
         }
     }
@@ -148,7 +148,7 @@ fn best(
         let names = |body: &[u32]| body.iter().map(|&relation| name(relation)).collect::<Vec<_>>();
         a.len().cmp(&b.len()).then_with(|| names(&a).cmp(&names(&b)))
     };
-    let mut heads: Vec<(u32, Vec<Candidate<'_>>)> = of_head.into_iter().collect();
+    let mut heads: Vec<(u32, Vec<Candidate<'_>>)> = by_head.into_iter().collect();
     heads.sort_by_key(|&(head, _)| name(head));
     let mut rules = Vec::new();
     for (head, mut candidates) in heads {
@@ -156,13 +156,13 @@ fn best(
             let better = b.confidence.total_cmp(&a.confidence).then(b.support.cmp(&a.support));
             better.then_with(|| by_name(&a.body, &b.body))
         });
-        let of_head = candidates.into_iter().map(|candidate| MinedRule {
+        let by_head = candidates.into_iter().map(|candidate| MinedRule {
             head,
             body: candidate.body.relations(),
             support: candidate.support,
             pairs: candidate.body.pairs(),
         });
-        let new = of_head.filter(|rule| given.is_empty() || !given.contains(&rule.words(predicates)));
+        let new = by_head.filter(|rule| given.is_empty() || !given.contains(&rule.words(predicates)));
         let most = match options.rules_per_relation {
             0 => usize::MAX,
             most => most,

@@ -86,20 +86,20 @@ impl StageKind for MineRules {
         if rules.is_empty() {
             return passed_on();
         }
-        let meta = metadata(&rules, &knowledge);
+        let mined = metadata(&rules, &knowledge);
         let knowledge = with_mined(knowledge, &rules).map_err(|err| {
             StageError::new(format!("the mined rules cannot be added: {err}"))
                 .hint("lower `rules_per_relation`")
         })?;
         let blob = artifact::put(&context.store, &knowledge)?;
-        let mut of_input = input.artifact.meta.clone();
+        let mut meta = input.artifact.meta.clone();
         // There are no derived facts, which the input may say.
-        if let Some(of_input) = of_input.as_object_mut() {
-            of_input.remove("derived");
+        if let Some(meta) = meta.as_object_mut() {
+            meta.remove("derived");
         }
-        of_input["rules"] = knowledge.rules().into();
-        of_input["mined"] = meta;
-        let digest = artifact::write(&context.store, blob, None, of_input)?;
+        meta["rules"] = knowledge.rules().into();
+        meta["mined"] = mined;
+        let digest = artifact::write(&context.store, blob, None, meta)?;
         Ok(Outputs::from([("knowledge".to_owned(), digest)]))
     }
 }
@@ -153,12 +153,12 @@ fn report(rules: &[MinedRule], work: Work, knowledge: &KnowledgeBase, context: &
 }
 
 fn metadata(rules: &[MinedRule], knowledge: &KnowledgeBase) -> Value {
-    let of_relations: serde_json::Map<String, Value> = by_relation(rules, knowledge)
+    let relations: serde_json::Map<String, Value> = by_relation(rules, knowledge)
         .map(|(name, of)| {
             let best =
                 json!({ "rules": of.len(), "support": of[0].support, "confidence": of[0].confidence() });
             (name.to_owned(), best)
         })
         .collect();
-    json!({ "rules": rules.len(), "relations": of_relations })
+    json!({ "rules": rules.len(), "relations": relations })
 }

@@ -23,7 +23,7 @@ pub fn ntriples(text: &str) -> Result<Program, TextError> {
             Some(_) => {
                 let (subject, kind) = line.term("a subject")?;
                 if kind != ConstantKind::Atom || subject.starts_with('"') {
-                    return Err(line.error("a literal is no subject", "a subject is `<IRI>` or `_:label`"));
+                    return Err(line.error("a literal is not a subject", "a subject is `<IRI>` or `_:label`"));
                 }
                 let many =
                     |line: &Line<'_>| line.error("more names than 32-bit words can hold", "split the file");
@@ -238,7 +238,7 @@ mod tests {
         let error = |text: &str| ntriples(text).unwrap_err().to_string();
         assert_eq!(error("<a> <b> <c> .\n<a> <b> <c>\n"), "line 2, column 12: expected `.`");
         assert_eq!(error("<a> _:b <c> ."), "line 1, column 5: expected a predicate");
-        assert_eq!(error("\"a\" <b> <c> ."), "line 1, column 4: a literal is no subject");
+        assert_eq!(error("\"a\" <b> <c> ."), "line 1, column 4: a literal is not a subject");
         assert_eq!(error("<a> <b> \"c ."), "line 1, column 9: the literal is not closed");
         assert_eq!(
             error("<a> <b> \"\\q\" ."),

@@ -31,7 +31,7 @@ impl EmbeddingConfig {
         let problem =
             |field: &str, message: String| Err(ConfigProblem::new(format!("{of}.{field}"), message));
         if !self.dim.is_multiple_of(8) || !(8..=512).contains(&self.dim) {
-            return problem("dim", format!("{} is no multiple of 8 from 8 to 512", self.dim));
+            return problem("dim", format!("{} is not a multiple of 8 from 8 to 512", self.dim));
         }
         for (field, value, most) in [
             ("epochs", self.epochs, 10_000),

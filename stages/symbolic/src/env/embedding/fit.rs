@@ -70,9 +70,9 @@ impl Embedding {
         for number in 0..config.epochs {
             let random = &mut Random::new(&[config.seed, EPOCH, u64::from(number)]);
             random.shuffle(&mut order);
-            for of_batch in order.chunks(config.batch_size as usize) {
+            for numbers in order.chunks(config.batch_size as usize) {
                 batch.clear();
-                batch.extend(of_batch.iter().map(|&fact| facts[fact as usize]));
+                batch.extend(numbers.iter().map(|&fact| facts[fact as usize]));
                 fit.draw(&batch, &entities, config.candidates as usize, random);
                 fit.step(&batch, instructions, &mut || watch(number))?;
             }
@@ -137,8 +137,8 @@ impl Fit {
             self.constants.dedup();
         }
         self.drawn = self.constants.len();
-        let of_facts = batch.iter().flat_map(|&[_, head, tail]| [head, tail]);
-        let mut others: Vec<u32> = of_facts
+        let fact_constants = batch.iter().flat_map(|&[_, head, tail]| [head, tail]);
+        let mut others: Vec<u32> = fact_constants
             .filter(|constant| self.constants.binary_search(constant).is_err())
             .collect();
         others.sort_unstable();
@@ -174,8 +174,8 @@ impl Fit {
         self.gradients.clear();
         let rows = self.constants.len() + self.relations.len();
         self.gradients.resize(rows * width, 0.0);
-        let of_fact = 6 * (1 + self.drawn) * width;
-        for facts in batch.chunks((WATCHED / of_fact).max(1)) {
+        let fact_products = 6 * (1 + self.drawn) * width;
+        for facts in batch.chunks((WATCHED / fact_products).max(1)) {
             watch()?;
             gradients(instructions, self, facts);
         }
@@ -197,7 +197,7 @@ kernel![
         let mut query = vec![0.0; width];
         let mut slope = vec![0.0; width];
         for &[predicate, head, tail] in facts {
-            let of_relation = fit.relation(predicate);
+            let relation_row = fit.relation(predicate);
             let relation = fit.embedding.row(fit.embedding.relation(predicate));
             // The query `r(h, X)` is r h, and `r(X, t)` is the conjugate of r times t: the score of a
             // candidate is an inner product.
@@ -229,7 +229,7 @@ kernel![
                     &slope,
                     &mut fit.gradients[known..known + width],
                 );
-                let to = &mut fit.gradients[of_relation * width..(of_relation + 1) * width];
+                let to = &mut fit.gradients[relation_row * width..(relation_row + 1) * width];
                 match is_conjugate {
                     false => add_product(vector, true, &slope, to),
                     // By the conjugate of r the gradient is the conjugate of t times the slope.
@@ -237,7 +237,7 @@ kernel![
                 }
             }
             let vectors = [
-                (relation, of_relation),
+                (relation, relation_row),
                 (fit.embedding.row(head as usize), fit.rows[head as usize] as usize),
                 (fit.embedding.row(tail as usize), fit.rows[tail as usize] as usize),
             ];

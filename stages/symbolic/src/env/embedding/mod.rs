@@ -51,7 +51,7 @@ impl Embedding {
     }
 
     /// The embedding of a knowledge base, read from bytes; `None` where their length does not fit.
-    pub(crate) fn of_bytes(
+    pub(crate) fn from_bytes(
         bytes: &[u8],
         knowledge: &KnowledgeBase,
         config: &EmbeddingConfig,
@@ -154,14 +154,7 @@ fn add_product(first: &[f32], conjugate: bool, second: &[f32], to: &mut [f32]) {
 
 /// The score of a fact by its vectors: the inner product of the tail with the product of head and relation.
 fn score(head: &[f32], relation: &[f32], tail: &[f32]) -> f32 {
-    let dim = head.len() / 2;
-    let [(h, h_i), (r, r_i), (t, t_i)] = [head, relation, tail].map(|vector| vector.split_at(dim));
-    let mut lanes = [0.0_f32; LANES];
-    for i in 0..dim {
-        lanes[i % LANES] += (r[i] * h[i] - r_i[i] * h_i[i]) * t[i];
-    }
-    for i in 0..dim {
-        lanes[(dim + i) % LANES] += (r[i] * h_i[i] + r_i[i] * h[i]) * t_i[i];
-    }
-    sum(lanes)
+    let mut query = vec![0.0; head.len()];
+    add_product(relation, false, head, &mut query);
+    inner(&query, tail)
 }

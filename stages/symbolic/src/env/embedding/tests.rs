@@ -364,8 +364,8 @@ fn the_environment_holds_the_embedding_of_its_facts() {
         ..EmbeddingConfig::default()
     };
     let fitted = fit(&base, &config);
-    assert_eq!(Embedding::of_bytes(&made[0].1, &base, &config), Some(fitted.clone()));
-    assert_eq!(Embedding::of_bytes(&made[0].1[4..], &base, &config), None);
+    assert_eq!(Embedding::from_bytes(&made[0].1, &base, &config), Some(fitted.clone()));
+    assert_eq!(Embedding::from_bytes(&made[0].1[4..], &base, &config), None);
     insta::assert_snapshot!(format!("{:?}", made[0].2), @"(2, 4)");
     insta::assert_snapshot!(cache::BlobRef::of(&fitted.to_bytes()).blob.to_hex(),
         @"175408843deb8f395a4557c98724d4b3689c8ed59fb56f3d838b5550748826fe");

@@ -42,6 +42,16 @@ pub enum QuerySides {
     Both,
 }
 
+impl QuerySides {
+    /// The number of queries of a fact.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::Tails => 1,
+            Self::Both => 2,
+        }
+    }
+}
+
 /// The most steps in an episode.
 const MOST_HOPS: u32 = 64;
 

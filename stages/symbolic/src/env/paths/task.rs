@@ -89,17 +89,17 @@ impl PathTask {
         let most = (config.max_actions as usize).saturating_sub(1);
         let graph = Graph::new(&edges, &vocabulary, most);
 
-        let of_splits = given.iter().flat_map(|(queries, _)| queries);
+        let split_queries = given.iter().flat_map(|(queries, _)| queries);
         let mut entities: Vec<u32> = edges.iter().map(|edge| edge.0).collect();
-        entities.extend(of_splits.flat_map(|&(head, _, tail)| [head, tail]));
+        entities.extend(split_queries.flat_map(|&(head, _, tail)| [head, tail]));
         entities.sort_unstable();
         entities.dedup();
         let holds = match split {
             Split::Train => &given[..1],
             Split::Valid | Split::Test => &given[..],
         };
-        let of_splits = holds.iter().flat_map(|(queries, _)| queries);
-        let known = both_ways(facts.iter().chain(of_splits).copied(), predicates);
+        let split_queries = holds.iter().flat_map(|(queries, _)| queries);
+        let known = both_ways(facts.iter().chain(split_queries).copied(), predicates);
 
         let (asked, unused) = match config.queries {
             TrainingQueries::Facts if split == Split::Train => (&facts, 0),
@@ -146,10 +146,7 @@ impl PathTask {
 
     /// The task over the queries of at most `most` facts, spread evenly over all; known answers stay known.
     pub fn thinned(mut self, most: usize) -> Self {
-        let sides = match self.sides {
-            QuerySides::Tails => 1,
-            QuerySides::Both => 2,
-        };
+        let sides = self.sides.count();
         let kept = spread(self.queries.len() / sides, most);
         self.queries = kept
             .flat_map(|fact| self.queries[fact * sides..(fact + 1) * sides].to_vec())

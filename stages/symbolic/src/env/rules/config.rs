@@ -67,13 +67,13 @@ impl RulesConfig {
         let default = Self::default();
         let files = self.problem_files().into_iter().find(|(_, files)| !files.is_empty());
         if self.is_of_files() {
-            let of_worlds = [
+            let world_settings = [
                 ("world", self.world != default.world),
                 ("size", self.size != default.size),
                 ("problems", self.problems != default.problems),
                 ("seed", self.seed != default.seed),
             ];
-            if let Some((field, _)) = of_worlds.into_iter().find(|(_, is_given)| *is_given) {
+            if let Some((field, _)) = world_settings.into_iter().find(|(_, is_given)| *is_given) {
                 return Err(ConfigProblem::new(
                     field,
                     "problems are either drawn or read from files, and `domain` is given",

@@ -101,7 +101,7 @@ impl Ground {
         let objects: Vec<String> = problem.objects.iter().map(|(name, _)| name.clone()).collect();
         let number: BTreeMap<&str, usize> =
             objects.iter().enumerate().map(|(n, name)| (name.as_str(), n)).collect();
-        let of_types: Vec<Vec<usize>> = domain
+        let fitting: Vec<Vec<usize>> = domain
             .actions
             .iter()
             .flat_map(|action| &action.parameters)
@@ -134,7 +134,7 @@ impl Ground {
             place(atom.clone());
         }
         let mut actions = Vec::new();
-        let (mut instances, mut types) = (0, of_types.as_slice());
+        let (mut instances, mut types) = (0, fitting.as_slice());
         for (schema, action) in domain.actions.iter().enumerate() {
             let (candidates, rest) = types.split_at(action.parameters.len());
             types = rest;

@@ -338,7 +338,7 @@ impl Domain {
             match objects.iter().find(|(name, _)| name == object) {
                 None => return error(argument.place(), format!("no object `{object}`")),
                 Some((_, of)) if !self.is_a(of, wanted) => {
-                    return error(argument.place(), format!("`{object}` is a `{of}`, no `{wanted}`"));
+                    return error(argument.place(), format!("`{object}` is a `{of}`, not a `{wanted}`"));
                 }
                 Some(_) => ground.push(object.to_owned()),
             }
@@ -373,7 +373,7 @@ impl Domain {
             for (name, of, place) in typed(given.list()?)? {
                 self.check_type(&of, place)?;
                 if !name.starts_with('?') || names.contains(&name) {
-                    return error(place, format!("`{name}` is no new parameter"));
+                    return error(place, format!("`{name}` is not a new parameter"));
                 }
                 names.push(name);
                 parameters.push(of);
@@ -420,7 +420,12 @@ impl Domain {
                 None if self.constants.iter().any(|(constant, _)| constant == term) => {
                     Term::Constant(term.to_owned())
                 }
-                None => return error(argument.place(), format!("`{term}` is no parameter and no constant")),
+                None => {
+                    return error(
+                        argument.place(),
+                        format!("`{term}` is neither a parameter nor a constant"),
+                    );
+                }
             });
         }
         Ok(Atom {

@@ -378,13 +378,13 @@ fn what_is_not_of_the_subset_is_refused_with_its_place() {
     insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters \
         (?x)\n  :effect (when (p ?x) (p ?x))))"), @"line 3, column 11: `when` is not of the STRIPS subset");
     insta::assert_snapshot!(refused("(define (domain d) (:predicates (p ?x))\n (:action a :parameters (?x) \
-        :effect (p ?y)))"), @"line 2, column 41: `?y` is no parameter and no constant");
+        :effect (p ?y)))"), @"line 2, column 41: `?y` is neither a parameter nor a constant");
     insta::assert_snapshot!(refused("(define (domain d)"), @"line 1, column 1: a parenthesis is not closed");
     insta::assert_snapshot!(refused(&"(".repeat(1_000_000)), @"line 1, column 65: lists are too deep");
     let domain = Domain::read(World::Gripper.domain()).unwrap();
     let refused = |text: &str| domain.problem(text).unwrap_err().to_string();
     insta::assert_snapshot!(refused("(define (problem p) (:domain gripper)\n (:objects a - room)\n (:init \
-        (at a a)) (:goal (at-robby a)))"), @"line 3, column 13: `a` is a `room`, no `ball`");
+        (at a a)) (:goal (at-robby a)))"), @"line 3, column 13: `a` is a `room`, not a `ball`");
     insta::assert_snapshot!(refused("(define (problem p) (:domain \
         blocks))"), @"line 1, column 21: the \
         domain is not `gripper`");

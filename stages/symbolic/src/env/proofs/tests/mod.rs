@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The knowledge base of a text whose `?- goal.` are the queries of `test`.
 fn knowledge(program: &str) -> KnowledgeBase {
-    KnowledgeBase::of_program(&text::prolog(program, false).unwrap()).unwrap()
+    KnowledgeBase::from_program(&text::prolog(program, false).unwrap()).unwrap()
 }
 
 /// The search over the queries of a text.
