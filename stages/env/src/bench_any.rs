@@ -43,13 +43,17 @@ pub fn bench_any(name: &str, store: &Store, artifact: &Artifact) -> Result<Vec<A
     let mut rows = Vec::new();
     with_threads(&BATCHES, |num_envs, threads| {
         let env = open_any(store, artifact, &OpenOptions::train(num_envs, 1))?;
-        rows.push(measure(name, env, threads)?);
+        rows.push(bench_env(name, env, threads)?);
         Ok(())
     })?;
     Ok(rows)
 }
 
-fn measure(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<AnyBenchRow, StageError> {
+/// Steps an environment on `threads` threads, those of rayon's current pool.
+///
+/// # Errors
+/// Fails when a step does.
+pub fn bench_env(name: &str, mut env: Box<dyn BatchEnv>, threads: usize) -> Result<AnyBenchRow, StageError> {
     let num_envs = env.num_envs();
     let space = env.spec().action_space.clone();
     let mut out = Step::new(env.spec(), num_envs);

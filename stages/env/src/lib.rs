@@ -45,7 +45,7 @@ mod written;
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
-pub use bench_any::{AnyBenchRow, bench_any};
+pub use bench_any::{AnyBenchRow, bench_any, bench_env};
 pub use candidates::CandidateBatch;
 pub use env_artifact::Built;
 pub use open::{EnvFamily, evaluation_episodes, open, open_any, refuse_candidates, register};

@@ -119,7 +119,7 @@ fn environments(session: &Session, names: &[String]) -> Result<Vec<stages_env::A
 }
 
 /// Proof search over the facts of these files, or over families drawn at random.
-fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_symbolic::env::SymbolicRow>, Failure> {
+fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::AnyBenchRow>, Failure> {
     let mut text = String::new();
     for path in triples {
         text += &std::fs::read_to_string(path).map_err(Failure::at("cannot read", path))?;

@@ -21,7 +21,7 @@ mod tests;
 
 pub use batched::SymbolicBatchEnv;
 pub(crate) use batched::{evaluation_episodes, open};
-pub use bench::{SymbolicRow, bench};
+pub use bench::bench;
 pub use config::{SymbolicConfig, TaskConfig, TaskName};
 pub(crate) use open::FAMILY;
 pub use open::SymbolicTask;
