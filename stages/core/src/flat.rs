@@ -25,28 +25,7 @@ pub trait FlatSettings: Default {
 }
 
 /// Declares structs as [`settings!`](crate::settings) does. The keys of a field that is marked
-/// `#[serde(flatten)]`, itself a struct of this macro, stand beside the others in one map:
-///
-/// ```
-/// # use stages_core::flat_settings;
-/// flat_settings! {
-///     /// Settings that many kinds have.
-///     pub struct Shared {
-///         /// The seed.
-///         pub seed: u64,
-///     }
-///
-///     /// Configuration of one kind.
-///     pub struct Config {
-///         /// The number of layers.
-///         pub layers: usize = 2,
-///         #[serde(flatten)]
-///         pub shared: Shared = Shared { seed: 7 },
-///     }
-/// }
-/// let config: Config = serde_json::from_str(r#"{ "layers": 3 }"#).unwrap();
-/// assert_eq!((config.layers, config.shared.seed), (3, 7));
-/// ```
+/// `#[serde(flatten)]`, itself a struct of this macro, stand beside the others in one map.
 #[macro_export]
 macro_rules! flat_settings {
     ($($(#[$meta:meta])* $vis:vis struct $name:ident {

@@ -345,8 +345,8 @@ fn choices<S: ActingSimulator>(policy: &Policy, env: &PortfolioEnv<S>, state: &P
     let (choices, output) = (policy.architecture().head.choices(), state.output());
     let (names, masked) = (env.simulator().choices(), env.masked());
     let components = env.spec().action_space.names();
-    let of_component = choices.iter().enumerate();
-    let numbers = of_component.flat_map(|(k, &count)| (0..count as usize).map(move |index| (k, index)));
+    let numbered = choices.iter().enumerate();
+    let numbers = numbered.flat_map(|(k, &count)| (0..count as usize).map(move |index| (k, index)));
     numbers
         .zip(&output.log_prob)
         .enumerate()

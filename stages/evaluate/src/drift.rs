@@ -143,7 +143,11 @@ impl StageKind for Drift {
             pairs => pairs?,
         };
         let mut rows: Vec<Row> = pairs.iter().map(|(name, pair)| Row::new(name, pair, config)).collect();
-        rows.extend(broken.iter().map(|(name, broken)| Row::of_rule(name, *broken, config)));
+        rows.extend(
+            broken
+                .iter()
+                .map(|(name, broken)| Row::from_rule(name, *broken, config)),
+        );
         rows.sort_by(|a, b| a.name.cmp(&b.name));
         let mut metrics = Metrics::default();
         let with = |state: State| rows.iter().filter(|row| row.state == state).collect::<Vec<_>>();
@@ -200,56 +204,56 @@ struct Row {
     state: State,
 }
 
+impl State {
+    /// The state of a sample with enough values, which is over some limits or not.
+    fn of(config: &DriftConfig, is_over: impl Fn(DriftLimits) -> bool) -> Self {
+        match config.fail {
+            Some(fail) if is_over(fail) => Self::Fail,
+            _ if is_over(config.warn) => Self::Warn,
+            _ => Self::Ok,
+        }
+    }
+}
+
 impl Row {
     fn new(name: &str, pair: &Pair, config: &DriftConfig) -> Self {
         let values = (pair.reference.len(), pair.current.len());
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let means = (mean(&pair.reference), mean(&pair.current));
+        let none = Distance {
+            value: f64::NAN,
+            by_chance: f64::NAN,
+        };
+        let too_few = Self {
+            name: name.to_owned(),
+            values,
+            means: (mean(&pair.reference), mean(&pair.current)),
+            psi: none,
+            ks: none,
+            p: f64::NAN,
+            state: State::TooFew,
+        };
         if values.0.min(values.1) < LEAST {
-            let none = Distance {
-                value: f64::NAN,
-                by_chance: f64::NAN,
-            };
-            return Self {
-                name: name.to_owned(),
-                values,
-                means,
-                psi: none,
-                ks: none,
-                p: f64::NAN,
-                state: State::TooFew,
-            };
+            return too_few;
         }
         let psi = population_stability(&pair.reference, &pair.current);
         let ks = kolmogorov_smirnov(&pair.reference, &pair.current);
-        let is_over = |limits: DriftLimits| {
-            let over = |distance: Distance, limit: f64| {
-                distance.value >= limit && distance.value > distance.by_chance
-            };
-            over(psi, limits.psi) || over(ks, limits.ks)
-        };
+        let over =
+            |distance: Distance, limit: f64| distance.value >= limit && distance.value > distance.by_chance;
         Self {
-            name: name.to_owned(),
-            values,
-            means,
             psi,
             ks,
             p: probability(ks.value, values.0, values.1),
-            state: match config.fail {
-                Some(fail) if is_over(fail) => State::Fail,
-                _ if is_over(config.warn) => State::Warn,
-                _ => State::Ok,
-            },
+            state: State::of(config, |limits| over(psi, limits.psi) || over(ks, limits.ks)),
+            ..too_few
         }
     }
 
     /// The row of a rule of data quality. Of two samples that break it or do not, the distance of Kolmogorov
     /// and Smirnov is the difference of the shares.
-    fn of_rule(name: &str, broken: Broken, config: &DriftConfig) -> Self {
+    fn from_rule(name: &str, broken: Broken, config: &DriftConfig) -> Self {
         let (before, now) = (broken.before, broken.now);
         let p = broken.probability();
         let change = (now.share() - before.share()).abs();
-        let is_over = |limits: DriftLimits| change >= limits.share && p < CHANCE;
         let is_enough = before.rows.min(now.rows) >= LEAST as u64;
         Self {
             name: name.to_owned(),
@@ -261,11 +265,9 @@ impl Row {
                 by_chance: f64::NAN,
             },
             p,
-            state: match config.fail {
-                _ if !is_enough => State::TooFew,
-                Some(fail) if is_over(fail) => State::Fail,
-                _ if is_over(config.warn) => State::Warn,
-                _ => State::Ok,
+            state: match is_enough {
+                true => State::of(config, |limits| change >= limits.share && p < CHANCE),
+                false => State::TooFew,
             },
         }
     }

@@ -101,7 +101,7 @@ pub(crate) struct Table<S: Market> {
     pub levels: bool,
     /// The names of the policy's weights, and their values after a step.
     pub weights: fn(&PortfolioEnv<S>) -> Vec<String>,
-    pub of_record: fn(&S::Record) -> &[f64],
+    pub weights_after: fn(&S::Record) -> &[f64],
 }
 
 /// An evaluation episode: its world and its snapshots.
@@ -150,7 +150,7 @@ impl<S: Market> Run<S> {
     }
 
     /// The run with another number among the runs of its strategy and episode.
-    pub(crate) fn of_path(self, path: usize) -> Self {
+    pub(crate) fn with_path(self, path: usize) -> Self {
         Self { path, ..self }
     }
 
@@ -202,6 +202,13 @@ impl<S: Market> Run<S> {
         self.steps()
             .map(|(before, after, record)| S::profit(before, after, record))
     }
+}
+
+/// The mean of a figure of the account over all steps.
+pub(crate) fn mean_of_steps<S: Market>(runs: &[Run<S>], of: impl Fn(&S::Ledger) -> f64) -> f64 {
+    let all = runs.iter().flat_map(|run| &run.statements[1..]);
+    let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ledger| (sum + of(ledger), count + 1.0));
+    sum / count
 }
 
 /// The role of a strategy in the comparison.

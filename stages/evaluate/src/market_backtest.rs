@@ -98,7 +98,7 @@ impl<S: Market> Backtest<'_, S> {
         self.strategies.extend(views.iter().map(|view| Strategy {
             name: view.map_or("policy", Ablation::name::<S>).to_owned(),
             role: view.map_or(Role::Policy, |_| Role::Ablation),
-            runs: seen.by_ref().take(episodes).map(|run| run.of_path(0)).collect(),
+            runs: seen.by_ref().take(episodes).map(|run| run.with_path(0)).collect(),
         }));
         let paths = if config.deterministic { config.drawn_paths } else { 1 };
         let mut env = self.envs_for(paths)?;

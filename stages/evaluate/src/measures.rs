@@ -179,9 +179,10 @@ impl<S: Market> Measures<'_, S> {
     /// Adds the mean over worlds, with the interval over worlds.
     fn worlds(&self, metrics: &mut Metrics) {
         let (draws, seed) = (self.config.bootstrap_draws, self.config.seed);
-        let of_worlds = |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
-        metrics.estimate("per_world/excess_return", of_worlds(&|s| self.excess_return(s)));
-        metrics.estimate("per_world/sharpe", of_worlds(&|s| self.sharpe(s)));
+        let mean_of_worlds =
+            |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
+        metrics.estimate("per_world/excess_return", mean_of_worlds(&|s| self.excess_return(s)));
+        metrics.estimate("per_world/sharpe", mean_of_worlds(&|s| self.sharpe(s)));
     }
 
     /// Adds the difference between the policy and a baseline, paired.
@@ -276,16 +277,19 @@ impl<S: Market> Measures<'_, S> {
     /// Adds the excess returns by the regime at the start of each step, where regimes are known.
     fn by_regime(&self, metrics: &mut Metrics) {
         for (number, name) in self.known.regimes.iter().enumerate() {
-            let mut of_regime = Vec::new();
+            let mut regime_excess = Vec::new();
             let mut steps = 0;
             for (run, returns) in self.strategies[0].runs.iter().zip(&self.returns[0]) {
                 steps += run.regimes.len();
                 let excess = run.regimes.iter().zip(&returns.excess);
-                of_regime.extend(excess.filter(|(regime, _)| **regime == number).map(|(_, e)| *e));
+                regime_excess.extend(excess.filter(|(regime, _)| **regime == number).map(|(_, e)| *e));
             }
-            let (mean, deviation) = mean_and_deviation(&of_regime);
-            let annual = self.known.periods.annual(of_regime.len());
-            metrics.add(format!("regime/{name}/share"), of_regime.len() as f64 / steps as f64);
+            let (mean, deviation) = mean_and_deviation(&regime_excess);
+            let annual = self.known.periods.annual(regime_excess.len());
+            metrics.add(
+                format!("regime/{name}/share"),
+                regime_excess.len() as f64 / steps as f64,
+            );
             metrics.add(format!("regime/{name}/excess_return"), mean * annual);
             metrics.add(format!("regime/{name}/volatility"), deviation * annual.sqrt());
         }

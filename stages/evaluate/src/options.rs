@@ -78,13 +78,10 @@ impl Market for OptionsSimulator {
     /// The regime whose hidden feature is the largest.
     fn regime(env: &OptionsEnv, i: usize) -> Option<usize> {
         let names = env.hidden_names().iter().zip(env.hidden(i));
-        let of_regimes = names
+        let regimes = names
             .filter(|(name, _)| name.starts_with(REGIME))
             .map(|(_, &value)| value);
-        of_regimes
-            .enumerate()
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .map(|(at, _)| at)
+        regimes.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at)
     }
 
     fn layout(env: &OptionsEnv) -> Layout {
@@ -123,14 +120,14 @@ impl Market for OptionsSimulator {
         profits: true,
         levels: false,
         weights: |_| Vec::new(),
-        of_record: |_| &[],
+        weights_after: |_| &[],
     };
 
     fn columns(_: &OptionsEnv) -> Vec<Column<Self>> {
         let costs: Column<Self> = ("costs", costs);
         [
-            &ledger_columns!(Ledger: underlying, nav, liquidation_value, cash, units, delta, gamma, vega, theta,
-                margin, lines as f64, model_marks as f64)[..],
+            &ledger_columns!(Ledger: underlying, nav, liquidation_value, cash, units, delta, gamma, vega,
+                theta, margin, lines as f64, model_marks as f64)[..],
             &[costs],
             &ledger_columns!(Ledger: spread_cost, interest, traded_value),
         ]

@@ -52,8 +52,8 @@ pub fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
             .zip(&run.excess)
             .map(|(&x, &y)| {
                 let residual = y - alpha - beta * x;
-                let of_beta = (x - mean_x) / xx * residual;
-                [residual / n - mean_x * of_beta, of_beta]
+                let beta_influence = (x - mean_x) / xx * residual;
+                [residual / n - mean_x * beta_influence, beta_influence]
             })
             .collect();
         for lag in 0..=lags.min(influence.len().saturating_sub(1)) {

@@ -1,6 +1,6 @@
 //! Evaluation on `env/stocks`.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
+use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns, mean_of_steps};
 use crate::market_backtest::{Backtest, Compared};
 use crate::oracle::Oracle;
 use crate::performance::{Returns, step_return};
@@ -61,8 +61,8 @@ fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
             .iter()
             .map(|run| {
                 let account = run.steps().map(|(before, after, _)| {
-                    let of_hedge: f64 = hedge_lines(before, after).into_iter().flatten().sum();
-                    step_return(before.nav, after.nav - if hedged { 0.0 } else { of_hedge })
+                    let hedge_profit: f64 = hedge_lines(before, after).into_iter().flatten().sum();
+                    step_return(before.nav, after.nav - if hedged { 0.0 } else { hedge_profit })
                 });
                 let instrument = run.records.iter().map(|record| record.instrument);
                 run.beside(account.collect(), instrument.collect())
@@ -158,11 +158,7 @@ impl Market for StocksSimulator {
     }
 
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)> {
-        let mean = |of: &dyn Fn(&Ledger) -> f64| {
-            let all = runs.iter().flat_map(|run| &run.statements[1..]);
-            let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ledger| (sum + of(ledger), count + 1.0));
-            sum / count
-        };
+        let mean = |of: &dyn Fn(&Ledger) -> f64| mean_of_steps(runs, of);
         let total = |of: fn(&Ledger) -> u32| runs.iter().map(|run| f64::from(of(run.last()))).sum::<f64>();
         let share = |value: f64, nav: f64| if nav > 0.0 { value / nav } else { 0.0 };
         [
@@ -214,7 +210,7 @@ impl Market for StocksSimulator {
             let symbols = &env.spec().action_space.names()[..env.num_symbols()];
             symbols.iter().map(|name| format!("weight.{name}")).collect()
         },
-        of_record: |record| &record.weights,
+        weights_after: |record| &record.weights,
     };
 
     fn columns(env: &StocksEnv) -> Vec<Column<Self>> {

@@ -1,6 +1,6 @@
 //! Evaluation on `env/table`: with a price, like that over any market; with columns of rewards, by episodes.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
+use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns, mean_of_steps};
 use crate::market_backtest::{self, Backtest, Compared, Evaluation};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
@@ -52,11 +52,7 @@ impl Market for TableSimulator {
     }
 
     fn measures(runs: &[Run<Self>]) -> Vec<(String, f64)> {
-        let mean = |of: &dyn Fn(&Ledger) -> f64| {
-            let all = runs.iter().flat_map(|run| &run.statements[1..]);
-            let (sum, count) = all.fold((0.0, 0.0), |(sum, count), ledger| (sum + of(ledger), count + 1.0));
-            sum / count
-        };
+        let mean = |of: &dyn Fn(&Ledger) -> f64| mean_of_steps(runs, of);
         [
             ("gross_exposure", mean(&|l| l.gross)),
             ("net_exposure", mean(&|l| l.net)),
@@ -89,7 +85,7 @@ impl Market for TableSimulator {
                 symbols.iter().map(|name| format!("position.{name}")).collect()
             }
         },
-        of_record: |record| &record.0,
+        weights_after: |record| &record.0,
     };
 
     fn columns(_: &TableEnv) -> Vec<Column<Self>> {

@@ -72,7 +72,7 @@ pub(crate) fn trajectory<S: Market>(
         let weights: Float64Array = runs()
             .flat_map(|(strategy, run)| {
                 let shown = strategy.role == Role::Policy;
-                let after = run.records.iter().map(|record| (S::TABLE.of_record)(record)[k]);
+                let after = run.records.iter().map(|record| (S::TABLE.weights_after)(record)[k]);
                 std::iter::once(0.0)
                     .chain(after)
                     .map(move |weight| shown.then_some(weight))
@@ -81,6 +81,15 @@ pub(crate) fn trajectory<S: Market>(
         add(name, Arc::new(weights), true);
     }
     Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
+}
+
+/// A column of a trajectory, which not every market has.
+pub(crate) fn optional<'a, T>(
+    rows: &'a RecordBatch,
+    name: &str,
+    read: fn(&'a RecordBatch, &str) -> Result<T, StageError>,
+) -> Result<Option<T>, StageError> {
+    rows.column_by_name(name).map(|_| read(rows, name)).transpose()
 }
 
 /// The table of a backtest's trajectory.

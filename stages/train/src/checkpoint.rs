@@ -277,8 +277,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
     Some(state)
 }
 
-fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
-    let mut error = StageError::new(format!("cannot {what} checkpoint `{}`: {err}", path.display()))
+/// The failure to do something to a file of the store.
+pub(crate) fn failed(what: &str, path: &Path, err: &std::io::Error) -> StageError {
+    let mut error = StageError::new(format!("cannot {what} `{}`: {err}", path.display()))
         .hint("free disk space for the store, and run again");
     error.cause = Cause::Store;
     error
@@ -299,7 +300,7 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     if let Err(err) = written {
         // A partial file is useless; the first error is the one returned.
         drop(fs::remove_file(&temporary));
-        return Err(io("write", &path, &err));
+        return Err(failed("write checkpoint", &path, &err));
     }
     Ok(())
 }
@@ -337,7 +338,7 @@ pub(crate) fn read(folder: &Path) -> Result<Saved, StageError> {
             None => Saved::Damaged(path),
         }),
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(Saved::Nothing),
-        Err(err) => Err(io("read", &path, &err)),
+        Err(err) => Err(failed("read checkpoint", &path, &err)),
     }
 }
 
@@ -372,11 +373,11 @@ impl Writer {
     pub(crate) fn new(folder: &Path) -> Result<Self, StageError> {
         let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
         let durable = Arc::new(AtomicU64::new(0));
-        let (to, of_thread) = (folder.to_owned(), durable.clone());
+        let (to, written) = (folder.to_owned(), durable.clone());
         let work = move || {
             while let Ok(train_state) = receiver.recv() {
                 write(&to, &train_state)?;
-                of_thread.store(train_state.step, Ordering::Relaxed);
+                written.store(train_state.step, Ordering::Relaxed);
             }
             Ok(())
         };

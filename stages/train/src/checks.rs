@@ -21,11 +21,7 @@ macro_rules! refuse_given {
 pub(crate) use refuse_given;
 
 fn require(field: &str, holds: bool, message: &str) -> Result<(), ConfigProblem> {
-    if holds {
-        Ok(())
-    } else {
-        Err(ConfigProblem::new(field, message))
-    }
+    ConfigProblem::new(field, message).when(!holds)
 }
 
 /// Refuses a schedule whose value may be negative or infinite.

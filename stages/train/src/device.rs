@@ -7,7 +7,7 @@ use crate::spin_wait::spinning;
 use crate::table_env::TableEnv;
 use stages_core::{Context, Schedule, StageError};
 use stages_env::EnvSpec;
-use stages_policy::{Architecture, Device, Model};
+use stages_policy::{Device, Model};
 
 /// The largest number of minibatches that a trial learns from.
 const TRIAL: usize = 2;
@@ -24,7 +24,7 @@ pub(crate) fn choose(
     let algorithm = make()?;
     let common = algorithm.common();
     let architecture = common.network.architecture(spec)?;
-    let open = |device: Device| open(device, common, &architecture);
+    let open = |device: Device| device.model(&architecture, common.rollouts.precision);
     let candidates = common.training.device.candidates();
     let wanted: Vec<Device> = match candidates {
         [_] => candidates.to_vec(),
@@ -56,10 +56,6 @@ pub(crate) fn choose(
     } else {
         available.pop().ok_or_else(|| StageError::new("no device can be used"))
     }
-}
-
-fn open(device: Device, common: &Common, architecture: &Architecture) -> Result<Box<dyn Model>, String> {
-    device.model(architecture, common.rollouts.precision)
 }
 
 /// Times an update on each device, reports the results, and returns the fastest.

@@ -215,17 +215,6 @@ pub(crate) struct Member {
     taken: Vec<f32>,
 }
 
-impl Member {
-    fn new(architecture: &Architecture, spec: &EnvSpec) -> Result<Self, StageError> {
-        Ok(Self {
-            network: MemberNetwork::new(architecture).map_err(StageError::new)?,
-            head: architecture.head.clone(),
-            space: spec.action_space.clone(),
-            taken: Vec::new(),
-        })
-    }
-}
-
 impl Actor for Member {
     fn act(&mut self, obs: &[f32], live: &[usize], mask: &[bool], actions: &mut ActionBuffer) {
         let stride = self.network.stride();
@@ -271,7 +260,12 @@ impl Player {
         episodes: usize,
     ) -> Result<Self, StageError> {
         Ok(Self {
-            member: Member::new(architecture, spec)?,
+            member: Member {
+                network: MemberNetwork::new(architecture).map_err(StageError::new)?,
+                head: architecture.head.clone(),
+                space: spec.action_space.clone(),
+                taken: Vec::new(),
+            },
             episodes: EpisodeLoop::new(spec, episodes),
         })
     }
@@ -344,9 +338,9 @@ fn choose(
 
 /// The players of a population, one for each busy thread, each with environments of its own.
 pub(crate) struct Players<'a> {
-    architecture: &'a Architecture,
-    open: &'a Opener<'a>,
-    idle: &'a Mutex<Vec<Seat>>,
+    pub architecture: &'a Architecture,
+    pub open: &'a Opener<'a>,
+    pub idle: &'a Mutex<Vec<Seat>>,
 }
 
 /// A player with its environments, and room for the parameters and the displacement of a member.
@@ -357,19 +351,7 @@ pub(crate) struct Seat {
     pub displacement: Vec<f32>,
 }
 
-impl<'a> Players<'a> {
-    pub(crate) fn new(
-        architecture: &'a Architecture,
-        open: &'a Opener<'a>,
-        idle: &'a Mutex<Vec<Seat>>,
-    ) -> Self {
-        Self {
-            architecture,
-            open,
-            idle,
-        }
-    }
-
+impl Players<'_> {
     /// Gives `work` a seat that no other thread holds.
     pub(crate) fn with<R>(
         &self,

@@ -42,13 +42,9 @@ pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
 /// Adds the metrics of an update to the stored ones, and reports them to the listener, if there is one. Times
 /// are left out: they differ from run to run.
 pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
-    let recent = state.recent_mean();
-    let episodes = [
-        ("charts/episodic_return", recent.map(|(value, _)| value)),
-        ("charts/episodic_length", recent.map(|(_, length)| length)),
-    ];
-    let all: Vec<Metric> = episodes.into_iter().chain(metrics.iter().copied()).collect();
-    add(state, &all, listener);
+    let (value, length) = state.recent_mean().unzip();
+    let episodes = [("charts/episodic_return", value), ("charts/episodic_length", length)];
+    add(state, &[&episodes[..], metrics].concat(), listener);
 }
 
 /// Adds metrics to the stored ones, and reports them to the listener, if there is one.

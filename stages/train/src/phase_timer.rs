@@ -19,20 +19,21 @@ pub(crate) enum Phase {
     Io,
 }
 
-const PHASES: [(Phase, &str); 6] = [
-    (Phase::Environment, "time/environment"),
-    (Phase::Forward, "time/forward"),
-    (Phase::Backward, "time/backward"),
-    (Phase::Optimiser, "time/optimiser"),
-    (Phase::Validation, "time/validation"),
-    (Phase::Io, "time/io"),
+/// The names of the phases' metrics, in their order.
+const NAMES: [&str; 6] = [
+    "time/environment",
+    "time/forward",
+    "time/backward",
+    "time/optimiser",
+    "time/validation",
+    "time/io",
 ];
 
 /// The total time of each phase.
 #[derive(Default)]
 pub(crate) struct PhaseTimer {
-    spent: [Duration; PHASES.len()],
-    running: Option<(usize, Instant)>,
+    spent: [Duration; NAMES.len()],
+    running: Option<(Phase, Instant)>,
 }
 
 impl PhaseTimer {
@@ -40,8 +41,7 @@ impl PhaseTimer {
     pub(crate) fn start(&mut self, phase: Phase) {
         let now = Instant::now();
         self.end(now);
-        let index = PHASES.iter().position(|&(other, _)| other == phase);
-        self.running = index.map(|index| (index, now));
+        self.running = Some((phase, now));
     }
 
     /// Ends the running phase.
@@ -50,23 +50,20 @@ impl PhaseTimer {
     }
 
     fn end(&mut self, now: Instant) {
-        if let Some((index, since)) = self.running.take() {
-            self.spent[index] += now - since;
+        if let Some((phase, since)) = self.running.take() {
+            self.spent[phase as usize] += now - since;
         }
     }
 
     /// The seconds of a phase.
     pub(crate) fn spent(&self, phase: Phase) -> f64 {
-        let index = PHASES.iter().position(|&(other, _)| other == phase);
-        index.map_or(0.0, |index| self.spent[index].as_secs_f64())
+        self.spent[phase as usize].as_secs_f64()
     }
 
     /// The name of each phase's metric, and the phase's seconds; validation only where there was some.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        PHASES
-            .iter()
-            .zip(&self.spent)
-            .filter(|((phase, _), spent)| *phase != Phase::Validation || !spent.is_zero())
-            .map(|(&(_, name), spent)| (name, spent.as_secs_f64()))
+        let is_shown = |phase: usize| phase != Phase::Validation as usize || !self.spent[phase].is_zero();
+        let phases = (0..NAMES.len()).filter(move |&phase| is_shown(phase));
+        phases.map(|phase| (NAMES[phase], self.spent[phase].as_secs_f64()))
     }
 }

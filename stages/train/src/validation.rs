@@ -120,9 +120,9 @@ impl Validation {
         }];
         for params in others.chunks_exact(len) {
             learner.model.load(params);
-            let of_other = self::metrics(&self.play(learner)?);
+            let other_metrics = self::metrics(&self.play(learner)?);
             judged.push(Judged {
-                value: self.value(&of_other),
+                value: self.value(&other_metrics),
                 params: params.to_vec(),
             });
         }

@@ -61,10 +61,7 @@ impl Agent {
         let (strategies, worlds) = (table::texts(&rows, "strategy")?, table::texts(&rows, "world")?);
         let (paths, episodes) = (table::floats(&rows, "path")?, table::floats(&rows, "episode")?);
         let (nav, times) = (table::floats(&rows, "nav")?, table::snapshot_times(&rows)?);
-        let costs = rows
-            .column_by_name("costs")
-            .map(|_| table::floats(&rows, "costs"))
-            .transpose()?;
+        let costs = trajectory::optional(&rows, "costs", table::floats)?;
         let same = |a: usize, b: usize| {
             strategies.value(a) == strategies.value(b)
                 && paths.value(a) == paths.value(b)
@@ -225,8 +222,8 @@ impl Common {
             if last.replace(episode.world) != Some(episode.world) {
                 sums.push(Sums::default());
             }
-            if let Some(of_world) = sums.last_mut() {
-                of_world.join(&Sums::of(&excess));
+            if let Some(world) = sums.last_mut() {
+                world.join(&Sums::of(&excess));
             }
         }
         sums

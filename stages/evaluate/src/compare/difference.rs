@@ -88,12 +88,12 @@ impl Resampling {
 }
 
 fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &(dyn Fn(&Sums) -> f64 + Sync)) -> f64 {
-    let of_seed = |&seed: &usize| {
+    let seed_figure = |&seed: &usize| {
         let mut sums = Sums::default();
         worlds.iter().for_each(|&world| sums.join(&agent[seed][world]));
         of(&sums)
     };
-    seeds.iter().map(of_seed).sum::<f64>() / seeds.len() as f64
+    seeds.iter().map(seed_figure).sum::<f64>() / seeds.len() as f64
 }
 
 #[cfg(test)]

@@ -62,8 +62,8 @@ pub(super) fn evidence(
         if last.replace(first.world) != Some(first.world) {
             evidence.differences.push(Vec::new());
         }
-        if let Some(of_world) = evidence.differences.last_mut() {
-            of_world.extend(a.iter().zip(&b).map(|(a, b)| a - b));
+        if let Some(world) = evidence.differences.last_mut() {
+            world.extend(a.iter().zip(&b).map(|(a, b)| a - b));
         }
         evidence.excess.extend(mean(&ours, episode, |step| step.excess));
         evidence.costs += mean(&ours, episode, |step| step.costs).iter().sum::<f64>();

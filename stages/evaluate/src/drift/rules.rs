@@ -69,9 +69,9 @@ impl Table {
         let rows = meta["rows_read"].as_u64().or_else(|| meta["rows"].as_u64());
         let rows = rows.ok_or_else(|| missing("number of rows"))?;
         let (first, last) = dates(context, input)?.ok_or_else(|| missing("rows"))?;
-        let of_rows = findings.into_iter().filter(|finding| finding.action != NOTED);
+        let row_findings = findings.into_iter().filter(|finding| finding.action != NOTED);
         Ok(Self {
-            broken: of_rows.map(|finding| (finding.rule, finding.rows)).collect(),
+            broken: row_findings.map(|finding| (finding.rule, finding.rows)).collect(),
             rows,
             first,
             last,

@@ -67,10 +67,7 @@ impl FoldRuns {
             )
             .when(rows.column_by_name("nav").is_none())?;
         let (strategies, path) = (table::texts(&rows, "strategy")?, table::floats(&rows, "path")?);
-        let worlds = match rows.column_by_name("world") {
-            Some(_) => Some(table::texts(&rows, "world")?),
-            None => None,
-        };
+        let worlds = trajectory::optional(&rows, "world", table::texts)?;
         StageError::new("a fold is tested in several worlds, whose dates are the same")
             .hint("walk forward over one world, or compare the folds of each")
             .when(
@@ -78,10 +75,7 @@ impl FoldRuns {
                     .is_some_and(|worlds| worlds.iter().any(|world| world != worlds.iter().next().flatten())),
             )?;
         // Of portfolios there are weights instead.
-        let actions = match rows.column_by_name("action") {
-            Some(_) => Some(table::texts(&rows, "action")?),
-            None => None,
-        };
+        let actions = trajectory::optional(&rows, "action", table::texts)?;
         let times = table::snapshot_times(&rows)?;
         let (nav, underlying) = (table::floats(&rows, "nav")?, table::floats(&rows, "underlying")?);
         let same =

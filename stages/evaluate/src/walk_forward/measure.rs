@@ -72,9 +72,9 @@ pub(super) fn measure(
         metrics.estimate(&format!("versus/{}/excess_return", baseline.name), of);
     }
     for (at, fold) in folds.iter().enumerate() {
-        let of_fold = |runs: &Vec<Run>| returns(&runs[at..=at], &cash[at..=at]);
+        let fold_returns = |runs: &Vec<Run>| returns(&runs[at..=at], &cash[at..=at]);
         for strategy in strategies {
-            let series: Vec<Returns> = strategy.paths.iter().map(of_fold).collect();
+            let series: Vec<Returns> = strategy.paths.iter().map(fold_returns).collect();
             let wanted = ["total_return", "excess_return", "sharpe", "max_drawdown"];
             for (name, value) in Performance::of(&series, periods).named() {
                 if wanted.contains(&name) {

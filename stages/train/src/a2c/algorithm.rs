@@ -77,12 +77,7 @@ impl A2c {
         };
         let sums = learner.backward(&minibatch, &self.rollout.objective(&minibatch, coefficients))?;
         let losses = Losses::mean(&sums, minibatch.len());
-        learner.check_finite(losses.total(&coefficients), 0, || {
-            format!(
-                "policy loss {}, value loss {}, entropy {}",
-                losses.policy, losses.value, losses.entropy
-            )
-        })?;
+        learner.check_finite(losses.total(&coefficients), 0, || losses.text())?;
         match self.settings.rms_prop_eps {
             None => learner.optimiser_step(learning_rate, common.rollouts.max_grad_norm),
             Some(epsilon) => {

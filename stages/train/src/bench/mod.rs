@@ -189,7 +189,7 @@ fn on_a_table(
 pub(crate) fn table() -> Result<Vec<Case>, StageError> {
     use Critic::{Separate, Shared};
     use Precision::{Bf16, F32};
-    let (wide, large, of_large) = ([256, 128, 8192, 4], [32, 64, 512, 1], (190, 12));
+    let (wide, large, large_table) = ([256, 128, 8192, 4], [32, 64, 512, 1], (190, 12));
     Ok(vec![
         case("LSTM 256 shared, wide", Net::Lstm(256, Shared, F32), wide)?,
         case("LSTM 256 shared, wide", Net::Lstm(256, Shared, Bf16), wide)?,
@@ -203,8 +203,8 @@ pub(crate) fn table() -> Result<Vec<Case>, StageError> {
         // The policy and sizes of `pipelines/rppo_options.yaml`.
         on_a_table("main job, LSTM 64 and 64", 64, F32, [64, 128, 2048, 4], (28, 9))?,
         // 2.8 million parameters in small minibatches.
-        on_a_table("LSTM 496 and 496", 496, F32, large, of_large)?,
-        on_a_table("LSTM 496 and 496", 496, Bf16, large, of_large)?,
+        on_a_table("LSTM 496 and 496", 496, F32, large, large_table)?,
+        on_a_table("LSTM 496 and 496", 496, Bf16, large, large_table)?,
         case("transformer 2 x 64, window 32", Net::Transformer, [64, 128, 2048, 4])?,
     ])
 }

@@ -237,22 +237,22 @@ fn measure(store: &Store, least: Duration) -> Result<Vec<TrainerRow>, StageError
     let long = config::<EsConfig>(with(long))?;
     // Forward passes count 1, backward passes 2, those to the input alone 1.
     let (actor, critic) = (products(&[3, 256, 256, 2]), products(&[4, 256, 256, 1]));
-    let of_sac = 2.0 * 256.0 * (4.0 * actor + 12.0 * critic);
-    let of_td3 = 2.0 * 256.0 * (actor + 8.0 * critic + (3.0 * actor + 2.0 * critic) / 2.0);
-    let of_dqn = 2.0 * products(&[4, 256, 256, 2]) * (1.0 + 0.5 * 64.0 * 4.0);
-    let of_a2c = 2.0 * 4.0 * (products(&[4, 64, 64, 2]) + products(&[4, 64, 64, 1]));
+    let sac_operations = 2.0 * 256.0 * (4.0 * actor + 12.0 * critic);
+    let td3_operations = 2.0 * 256.0 * (actor + 8.0 * critic + (3.0 * actor + 2.0 * critic) / 2.0);
+    let dqn_operations = 2.0 * products(&[4, 256, 256, 2]) * (1.0 + 0.5 * 64.0 * 4.0);
+    let a2c_operations = 2.0 * 4.0 * (products(&[4, 64, 64, 2]) + products(&[4, 64, 64, 1]));
     let env = lookup.open(&long.settings()?.common)?;
     let sizes = [env.spec().obs_dim(), 64, 64, env.spec().action_space.num_outputs()];
     let a2c = a2c::algorithm::A2c::new(&a2c);
     let mut rows = vec![
-        pendulum.replay("SAC, Pendulum, 256 x 256, batch 256", &sac, of_sac)?,
-        pendulum.replay("TD3, Pendulum, 256 x 256, batch 256", &td3, of_td3)?,
+        pendulum.replay("SAC, Pendulum, 256 x 256, batch 256", &sac, sac_operations)?,
+        pendulum.replay("TD3, Pendulum, 256 x 256, batch 256", &td3, td3_operations)?,
         cart_pole.replay(
             "DQN, CartPole, 256 x 256, batch 64, a gradient step in two",
             &dqn,
-            of_dqn,
+            dqn_operations,
         )?,
-        cart_pole.row("A2C, CartPole, 8 environments", a2c, 1, of_a2c)?,
+        cart_pole.row("A2C, CartPole, 8 environments", a2c, 1, a2c_operations)?,
         cart_pole.es("OpenAI-ES, CartPole, 256 x 4 episodes, 64 x 64", &es, &[4, 64, 64, 2])?,
         lookup.es(
             "OpenAI-ES, lookup, 256 x 16 episodes of 252 steps, 64 x 64",

@@ -322,7 +322,12 @@ impl<'a, A: HasActor> Erl<'a, A> {
         } = learner;
         let length = self.settings.episode_length;
         let conditions = Conditions::new(starts, length, state, progress.as_ref());
-        let players = Players::new(model.architecture(), self.open, &self.seats);
+        let architecture = model.architecture();
+        let players = Players {
+            architecture,
+            open: self.open,
+            idle: &self.seats,
+        };
         let played: Result<Vec<(Played, Vec<Episode>)>, StageError> = population
             .par_chunks_exact(self.actor_len)
             .with_max_len(1)

@@ -180,7 +180,11 @@ impl Es<'_> {
         let mean = &state.params[..searched_len(architecture).map_err(StageError::new)?];
         let length = self.settings.episode_length;
         let conditions = Conditions::new(starts, length, state, progress.as_ref());
-        let players = Players::new(architecture, self.open, &self.seats);
+        let players = Players {
+            architecture,
+            open: self.open,
+            idle: &self.seats,
+        };
         let strategy = &self.strategy;
         let signs: &[f32] = if strategy.antithetic() { &[1.0, -1.0] } else { &[1.0] };
         let vectors = self.settings.population_size / signs.len();

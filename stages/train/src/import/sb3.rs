@@ -135,7 +135,7 @@ fn theirs(name: &str, architecture: &Architecture) -> Result<(String, bool), Sta
 impl File {
     fn read(bytes: &[u8], store: &Store) -> Result<Self, StageError> {
         let wrong = |what: &dyn std::fmt::Display| {
-            StageError::new(format!("it is no file of stable-baselines3: {what}"))
+            StageError::new(format!("it is not a file of stable-baselines3: {what}"))
                 .hint("give the zip file that `model.save(…)` wrote")
         };
         let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|err| wrong(&err))?;

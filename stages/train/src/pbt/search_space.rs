@@ -42,7 +42,7 @@ impl Range {
     }
 
     pub(crate) fn check(self, field: &str) -> Result<(), ConfigProblem> {
-        ConfigProblem::new(field, format!("{} to {} is no range", self.low, self.high))
+        ConfigProblem::new(field, format!("{} to {} is not a range", self.low, self.high))
             .hint("write `{ low: 1e-5, high: 1e-3 }`")
             .when(!(self.low.is_finite() && self.high.is_finite() && self.low < self.high))?;
         ConfigProblem::new(field, "a logarithmic range begins above 0")

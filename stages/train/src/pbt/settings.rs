@@ -89,7 +89,7 @@ impl PbtConfig {
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         for (name, hint) in OWN {
-            ConfigProblem::new("with", format!("`{name}` is no setting of one member"))
+            ConfigProblem::new("with", format!("`{name}` is not a setting of one member"))
                 .hint(hint)
                 .when(self.with.contains_key(name))?;
         }

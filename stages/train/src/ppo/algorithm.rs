@@ -376,12 +376,7 @@ impl Ppo {
                 let objective = self.objective(&minibatch, coefficients);
                 let sums = learner.backward(&minibatch, &objective)?;
                 let losses = Losses::mean(&sums, minibatch.len());
-                learner.check_finite(losses.total(&coefficients), epoch, || {
-                    format!(
-                        "policy loss {}, value loss {}, entropy {}",
-                        losses.policy, losses.value, losses.entropy
-                    )
-                })?;
+                learner.check_finite(losses.total(&coefficients), epoch, || losses.text())?;
                 all.push(losses);
                 if settings
                     .ppo

@@ -80,6 +80,17 @@ impl Losses {
         }
     }
 
+    /// The losses in words.
+    pub(crate) fn text(&self) -> String {
+        let Self {
+            policy,
+            value,
+            entropy,
+            ..
+        } = self;
+        format!("policy loss {policy}, value loss {value}, entropy {entropy}")
+    }
+
     /// The loss whose gradient is taken.
     pub(crate) fn total(&self, coefficients: &Coefficients) -> f64 {
         self.policy - f64::from(coefficients.ent_coef) * self.entropy
@@ -190,21 +201,21 @@ kernel![
             softmax.entropy.clear();
             for (component, columns) in softmax.components.iter().enumerate() {
                 let actions = chosen_columns(component, columns.start);
-                let (mut of_choice, mut entropy) = ([0.0_f32; 16], [0.0_f32; 16]);
+                let (mut chosen_log_prob, mut entropy) = ([0.0_f32; 16], [0.0_f32; 16]);
                 for j in columns.clone() {
                     let (log_prob, p) = (&softmax.log_prob[j], &softmax.p[j]);
                     for r in 0..16 {
-                        of_choice[r] = if actions[r] == j as u32 {
+                        chosen_log_prob[r] = if actions[r] == j as u32 {
                             log_prob[r]
                         } else {
-                            of_choice[r]
+                            chosen_log_prob[r]
                         };
                         // Where a choice is masked, its probability is 0 and its logarithm finite.
                         entropy[r] -= p[r] * log_prob[r];
                     }
                 }
                 for r in 0..16 {
-                    chosen[r] += of_choice[r];
+                    chosen[r] += chosen_log_prob[r];
                     all_entropy[r] += entropy[r];
                 }
                 softmax.entropy.push(entropy);

@@ -9,6 +9,7 @@ use super::off_policy::{HasActor, Losses};
 use super::settings::OffPolicySettings;
 use super::shard::Rows;
 use crate::learner::Learner;
+use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::train_state::TrainState;
 use rayon::prelude::*;
@@ -61,6 +62,23 @@ pub(crate) struct Shard<S> {
 pub(crate) fn first_critics(architecture: &Architecture, qf: &[usize], n: usize, seed: u64) -> Vec<f32> {
     let shape = MlpShape::critic(architecture, qf);
     (0..n as u64).flat_map(|i| shape.initial(&[seed, CRITIC, i])).collect()
+}
+
+/// The metrics of a round of learning by an actor and `n_critics` critics.
+pub(crate) fn metrics<A>(
+    settings: &OffPolicySettings<A>,
+    n_critics: usize,
+    losses: &Losses,
+    learner: &Learner,
+) -> Vec<Metric> {
+    let learning_rate = settings.common.learning_rate_at(learner.state.step);
+    let actor_loss = (losses.actor_samples > 0.0).then(|| losses.actor / losses.actor_samples);
+    vec![
+        ("charts/learning_rate", Some(learning_rate)),
+        ("losses/qf_loss", losses.mean(losses.critic)),
+        ("losses/qf_values", losses.mean(losses.value / n_critics as f64)),
+        ("losses/actor_loss", actor_loss),
+    ]
 }
 
 impl<S: Default + Send + Sync> ActorCriticLearner<S> {

@@ -5,10 +5,11 @@
 //! A checkpoint names the number of rows that it depends on; frames after that are of a training that was
 //! killed, and are cut off when it resumes. Files of rows that are overwritten in the buffer are removed.
 
+use crate::checkpoint::failed;
 use cache::KeyHasher;
-use stages_core::{StageError, error::Cause};
+use stages_core::StageError;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The bytes of a frame besides its rows: index, number, checksum.
@@ -28,13 +29,6 @@ pub(super) struct Journal {
     /// The last file, and its length.
     last: Option<(File, u64)>,
     buffer: Vec<u8>,
-}
-
-fn failed(what: &str, path: &Path, err: &io::Error) -> StageError {
-    let mut error = StageError::new(format!("cannot {what} `{}`: {err}", path.display()))
-        .hint("free disk space for the store, and run again");
-    error.cause = Cause::Store;
-    error
 }
 
 /// Appends a frame of rows from `first` on, of `row` bytes each, to a buffer; `write` appends the rows.

@@ -6,7 +6,7 @@ use super::settings::SacSettings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::replay::Replay;
-use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
+use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics, metrics};
 use crate::replay::networks::{Learned, learn};
 use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
@@ -111,18 +111,12 @@ impl OffPolicy for Sac {
 
     fn metrics(settings: &SacSettings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
-        let learning_rate = settings.common.learning_rate_at(learner.state.step);
-        vec![
-            ("charts/learning_rate", Some(learning_rate)),
-            ("losses/qf_loss", losses.mean(losses.critic)),
-            (
-                "losses/qf_values",
-                losses.mean(losses.value / settings.own.n_critics as f64),
-            ),
-            ("losses/actor_loss", losses.mean(losses.actor)),
+        let mut metrics = metrics(settings, settings.own.n_critics, losses, learner);
+        metrics.extend([
             ("losses/entropy", losses.mean(-losses.log_prob)),
             ("losses/alpha", Some(libm::exp(f64::from(log_alpha)))),
-        ]
+        ]);
+        metrics
     }
 }
 

@@ -6,7 +6,7 @@ use super::settings::Td3Settings;
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::replay::Replay;
-use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics};
+use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics, metrics};
 use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
@@ -90,17 +90,7 @@ impl OffPolicy for Td3 {
     }
 
     fn metrics(settings: &Td3Settings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
-        let learning_rate = settings.common.learning_rate_at(learner.state.step);
-        let actor_loss = (losses.actor_samples > 0.0).then(|| losses.actor / losses.actor_samples);
-        vec![
-            ("charts/learning_rate", Some(learning_rate)),
-            ("losses/qf_loss", losses.mean(losses.critic)),
-            (
-                "losses/qf_values",
-                losses.mean(losses.value / settings.own.n_critics as f64),
-            ),
-            ("losses/actor_loss", actor_loss),
-        ]
+        metrics(settings, settings.own.n_critics, losses, learner)
     }
 }
 

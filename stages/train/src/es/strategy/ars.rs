@@ -25,10 +25,10 @@ impl Strategy for Ars {
         let elites = ((ELITE_RATIO * costs.len() as f64 / 2.0) as usize).max(1);
         let mut elite = order(&best);
         elite.truncate(elites);
-        let of_elite = || elite.iter().flat_map(|&k| [plus[k], minus[k]]);
+        let elite_costs = || elite.iter().flat_map(|&k| [plus[k], minus[k]]);
         let count = 2.0 * elites as f64;
-        let mean = of_elite().sum::<f64>() / count;
-        let variance = of_elite().map(|cost| (cost - mean) * (cost - mean)).sum::<f64>() / count;
+        let mean = elite_costs().sum::<f64>() / count;
+        let variance = elite_costs().map(|cost| (cost - mean) * (cost - mean)).sum::<f64>() / count;
         let by = 1.0 / (elites as f64 * variance.sqrt().max(1e-8));
         let weights: Vec<_> = elite
             .iter()

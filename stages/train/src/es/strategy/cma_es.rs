@@ -101,7 +101,7 @@ impl Strategy for CmaEs {
             })
             .collect();
         let (mut z_sum, mut y_sum) = (vec![0.0; n], vec![0.0; n]);
-        let mut of_covariance = Vec::new();
+        let mut covariance_weights = Vec::new();
         for (weight, (z, y)) in weights.iter().zip(&members) {
             if *weight > 0.0 {
                 for j in 0..n {
@@ -110,7 +110,7 @@ impl Strategy for CmaEs {
                 }
             }
             let length: f64 = z.iter().map(|&z| f64::from(z) * f64::from(z)).sum();
-            of_covariance.push(if *weight >= 0.0 {
+            covariance_weights.push(if *weight >= 0.0 {
                 *weight
             } else {
                 weight * n as f64 / length.max(1e-8)
@@ -127,7 +127,7 @@ impl Strategy for CmaEs {
         let p_c = &*p_c;
         c.par_chunks_mut(n).enumerate().for_each(|(i, row)| {
             let mut rank_mu = vec![0.0; n];
-            for (weight, (_, y)) in of_covariance.iter().zip(&members) {
+            for (weight, (_, y)) in covariance_weights.iter().zip(&members) {
                 let by = weight * f64::from(y[i]);
                 for j in 0..n {
                     rank_mu[j] += by * f64::from(y[j]);

@@ -113,11 +113,11 @@ fn sums(
     let block = |b: usize, first: &mut [f32], mut second: Option<&mut [f32]>| {
         let mut z = [0.0; BLOCK];
         let z = &mut z[..first.len()];
-        for &(k, of_first, of_second) in weights {
+        for &(k, weight, square_weight) in weights {
             generation.fill(k, b * BLOCK, z);
-            add_scaled(instructions, first, of_first, z);
+            add_scaled(instructions, first, weight, z);
             if let Some(second) = &mut second {
-                add_scaled_square(instructions, second, of_second, z);
+                add_scaled_square(instructions, second, square_weight, z);
             }
         }
     };
