@@ -3,7 +3,7 @@
 use runner_engine::Failure;
 use serde_json::{Map, Value, json};
 use stages_env::acting::Holdings;
-use stages_evaluate::acting::ActingAccount;
+use stages_evaluate::AccountKind;
 use stages_table_file::text::separator;
 use stages_table_file::{Record, Records, first_record};
 use std::path::Path;
@@ -26,10 +26,20 @@ const COLUMNS: [&str; 9] = [
 ///
 /// # Errors
 /// If the file cannot be read, or holds no positions.
-pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<ActingAccount, Failure> {
+pub fn account(
+    positions: &str,
+    cash: Option<f64>,
+    current: &Path,
+) -> Result<(AccountKind, Option<Holdings>), Failure> {
     match positions {
-        "none" => Ok(ActingAccount::Flat(cash)),
-        "played" if cash.is_none() => Ok(ActingAccount::Played),
+        "none" => {
+            let holdings = cash.map(|cash| Holdings {
+                cash: Some(cash),
+                ..Holdings::default()
+            });
+            Ok((AccountKind::Flat, holdings))
+        }
+        "played" if cash.is_none() => Ok((AccountKind::Played, None)),
         "played" => Err(Failure::usage(
             "`--positions played` has the cash of the account that the policy would have",
         )
@@ -48,7 +58,7 @@ pub fn account(positions: &str, cash: Option<f64>, current: &Path) -> Result<Act
             };
             let mut holdings = read(&bytes).map_err(wrong)?;
             holdings.cash = cash.or(holdings.cash);
-            Ok(ActingAccount::Given(holdings))
+            Ok((AccountKind::Given, Some(holdings)))
         }
     }
 }

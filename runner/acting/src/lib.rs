@@ -23,8 +23,9 @@ use serde::Serialize;
 use stages_core::AnyStage;
 use stages_core::typed_output::FileType;
 use stages_env::Split;
-use stages_evaluate::Decided;
-use stages_evaluate::acting::{Acted, ActingAccount, ActingOptions, dates};
+use stages_env::acting::Holdings;
+use stages_evaluate::acting::{Acted, dates};
+use stages_evaluate::{AccountKind, DecideConfig, Decided};
 use stages_policy::Policy;
 use std::path::Path;
 use std::time::Duration;
@@ -60,7 +61,7 @@ pub struct Settings {
     /// If true, the files replace the stages' own files.
     pub replace: bool,
     /// The account for which the decision is made.
-    pub account: ActingAccount,
+    pub account: (AccountKind, Option<Holdings>),
     /// The moment of the decision; if `None`, the last moment in the files.
     pub at: Option<SnapshotTime>,
     /// The date from which the policy plays; if `None`, the first test date of its environment.
@@ -193,17 +194,19 @@ pub fn decide(
         .hint("train it on newer dates, or give a greater `--max-age`"));
     }
     let mut pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
-    let options = ActingOptions {
+    let (account, holdings) = settings.account.clone();
+    let config = DecideConfig {
+        at: Some(until),
         world: settings.world.clone(),
         from: match settings.from {
             None => dates(&archive.store, &trained_env, Split::Test)?.map(|(first, _)| first),
             from => from,
         },
-        until,
-        account: settings.account.clone(),
+        account,
+        holdings,
         sample: settings.sample,
     };
-    let act = add_act(acting, &mut pipeline, recorded.env, trained, &options)?;
+    let act = add_act(acting, &mut pipeline, recorded.env, trained, &config)?;
     let made = runs.decision(&pipeline, act, progress)?;
     let Decided {
         environment, acted, ..

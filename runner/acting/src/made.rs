@@ -7,7 +7,6 @@ use runner_engine::{Collected, Failure, StageStatus};
 use runner_pipeline::{Earlier, InputRef, Node, Pipeline, Place, Resources, Work};
 use serde_json::Value;
 use stages_core::{Provided, StageKind as _};
-use stages_evaluate::acting::ActingOptions;
 use stages_evaluate::{Decide, DecideConfig};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,11 +59,11 @@ pub(super) fn add_act(
     pipeline: &mut Pipeline,
     env: usize,
     trained: &Trained,
-    options: &ActingOptions,
+    config: &DecideConfig,
 ) -> Result<usize, Failure> {
     let failed =
         |why: String| Failure::machine(format!("the settings of the decision cannot be written: {why}"));
-    let config = serde_json::to_value(DecideConfig::new(options)).map_err(|err| failed(err.to_string()))?;
+    let config = serde_json::to_value(config).map_err(|err| failed(err.to_string()))?;
     let kind = acting
         .kind(Decide::NAME)
         .ok_or_else(|| failed(format!("there is no `{}`", Decide::NAME)))?;

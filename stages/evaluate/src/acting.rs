@@ -6,8 +6,9 @@
 
 use cache::{Artifact, Store};
 use datasets::{Date, SnapshotTime};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::StageError;
+use stages_core::{StageError, names};
 use stages_env::acting::{ActingOrders, ActingWorld, Holdings};
 use stages_env::options::OptionsSimulator;
 use stages_env::stocks::StocksSimulator;
@@ -19,42 +20,45 @@ use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, PolicyState};
 use std::borrow::Cow;
 
-/// The account with which a decision is made.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ActingAccount {
-    /// The account that the policy would have, had it traded from the start on.
+/// The account that a decision is made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountKind {
+    /// No positions.
+    #[default]
+    Flat,
+    /// The account that the policy would have, had it traded since `from`.
     Played,
-    /// An account without positions and with this much cash; without a number, with the environment's
-    /// capital.
-    Flat(Option<f64>),
-    /// The given account.
-    Given(Holdings),
+    /// The account of `holdings`.
+    Given,
 }
 
-impl ActingAccount {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Played => "played",
-            Self::Flat(_) => "flat",
-            Self::Given(_) => "given",
-        }
-    }
-}
-
-/// The settings of a decision.
-#[derive(Clone, Debug)]
-pub struct ActingOptions {
+/// Configuration of `policy/act`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DecideConfig {
+    /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where
+    /// days have several snapshots. Nothing later is looked at; by default the last test date of the
+    /// environment.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub at: Option<SnapshotTime>,
+    /// The first date that the policy plays, which builds up its memory and its account; by default the first
+    /// test date.
+    #[schemars(with = "Option<String>")]
+    pub from: Option<Date>,
     /// The world to decide in; the only one there is if absent.
     pub world: Option<String>,
-    /// The date from which the policy plays, or the first later one that the environment has.
-    pub from: Option<Date>,
-    /// The end of the data that is looked at: the last snapshot up to this time decides.
-    pub until: SnapshotTime,
-    /// The account with which the decision is made.
-    pub account: ActingAccount,
+    /// The account of the decision.
+    pub account: AccountKind,
+    /// Its `cash` and, of a given account, its `positions`, as the document of a decision has them; by
+    /// default the capital of the environment.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub holdings: Option<Holdings>,
     /// The seed of an action that is drawn beside the most likely one.
     pub sample: Option<u64>,
 }
+
+names! { AccountKind: Flat "flat", Played "played", Given "given" }
 
 /// A choice of a policy whose actions are choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,7 +170,7 @@ fn dates_of<S: ActingSimulator>(
     Ok(first.zip(worlds.iter().map(|world| date(world.last)).max()))
 }
 
-/// Decides at the last snapshot up to `options.until`.
+/// Decides at the last snapshot up to `config.at`.
 ///
 /// # Errors
 /// Fails when the policy does not fit the environment, the environment has no such world or snapshot or does
@@ -175,17 +179,24 @@ pub fn act(
     store: &Store,
     artifact: &Artifact,
     policy: &Policy,
-    options: &ActingOptions,
+    config: &DecideConfig,
 ) -> Result<Acted, StageError> {
-    in_market!(artifact, act_in(store, artifact, policy, options))
+    in_market!(artifact, act_in(store, artifact, policy, config))
 }
 
 fn act_in<S: ActingSimulator>(
     store: &Store,
     artifact: &Artifact,
     policy: &Policy,
-    options: &ActingOptions,
+    config: &DecideConfig,
 ) -> Result<Acted, StageError> {
+    let last_test_date = || {
+        let (_, last) = dates(store, artifact, Split::Test)?.ok_or_else(|| {
+            StageError::new("the environment has no test dates, and a decision is of one").hint("set `at`")
+        })?;
+        Ok::<_, StageError>(SnapshotTime::of_day(last))
+    };
+    let until = config.at.map_or_else(last_test_date, Ok)?;
     let opened = OpenOptions {
         normalise_as: policy.spec().normalisation.clone(),
         ..OpenOptions::test(1, 0)
@@ -198,8 +209,8 @@ fn act_in<S: ActingSimulator>(
         ))
         .hint("give files with the columns and symbols of those that it was trained on"));
     }
-    let world = world(&env.acting_worlds(), options.world.as_deref())?;
-    let (first, last) = played(env.simulator(), &world, options)?;
+    let world = world(&env.acting_worlds(), config.world.as_deref())?;
+    let (first, last) = played(env.simulator(), &world, until, config.from)?;
     env.begin_at(first);
     let mut step = Step::new(env.spec(), 1);
     let mut state = policy.start(1);
@@ -221,13 +232,14 @@ fn act_in<S: ActingSimulator>(
             .hint("let it begin later with `--from`"));
         }
     }
-    match &options.account {
-        ActingAccount::Played => {}
-        ActingAccount::Flat(cash) => env.hold(&Holdings {
-            cash: *cash,
+    let holdings = config.holdings.clone().unwrap_or_default();
+    match config.account {
+        AccountKind::Played => {}
+        AccountKind::Flat => env.hold(&Holdings {
+            cash: holdings.cash,
             ..Holdings::default()
         })?,
-        ActingAccount::Given(holdings) => env.hold(holdings)?,
+        AccountKind::Given => env.hold(&holdings)?,
     }
     env.show(step.buffers());
     let memory = state.recurrent().to_vec();
@@ -240,7 +252,7 @@ fn act_in<S: ActingSimulator>(
     let (choices, components) = (choices(policy, &env, &state), components(policy, &state, actions));
     let value = state.output().value.first().copied().unwrap_or_default();
     let mut drawn = None;
-    if let Some(seed) = options.sample {
+    if let Some(seed) = config.sample {
         state.recurrent_mut().copy_from_slice(&memory);
         let mut random = Random::new(&[seed, 0x006d_6f72_6e69_6e67]);
         let mode = Mode::Sample(&mut random);
@@ -255,7 +267,7 @@ fn act_in<S: ActingSimulator>(
         date: time.date,
         played_from: env.common().times[first].to_string(),
         played: last - first,
-        account_is: options.account.name().into(),
+        account_is: config.account.name().into(),
         account: env.holdings(),
         action,
         drawn,
@@ -294,14 +306,13 @@ fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, St
 fn played(
     market: &impl ActingSimulator,
     world: &ActingWorld,
-    options: &ActingOptions,
+    until: SnapshotTime,
+    from: Option<Date>,
 ) -> Result<(usize, usize), StageError> {
     let snapshots = world.first..=world.last;
-    let is_known = |time: SnapshotTime| match options.until.instant {
-        None => time.date <= options.until.date,
-        Some(instant) => time
-            .instant
-            .map_or(time.date <= options.until.date, |time| time <= instant),
+    let is_known = |time: SnapshotTime| match until.instant {
+        None => time.date <= until.date,
+        Some(instant) => time.instant.map_or(time.date <= until.date, |time| time <= instant),
     };
     let last = snapshots
         .clone()
@@ -310,12 +321,12 @@ fn played(
         .ok_or_else(|| {
             StageError::new(format!(
                 "the environment has no snapshot up to {}: its first one with all features is of {}",
-                options.until,
+                until,
                 market.common().times[world.first]
             ))
             .hint("give more data before it; features need as much as their longest window")
         })?;
-    let first = match options.from {
+    let first = match from {
         None => world.first,
         Some(from) => snapshots
             .clone()

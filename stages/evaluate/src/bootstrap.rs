@@ -6,7 +6,7 @@ use stages_numerics::random::Random;
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
 /// wrapped around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN
 /// where the statistic is.
-pub fn stationary(
+pub(crate) fn stationary(
     values: &[f64],
     mean_block: f64,
     draws: usize,

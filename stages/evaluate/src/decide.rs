@@ -1,95 +1,20 @@
 //! The stage kind `policy/act`: one decision of a policy, with its orders, as an artifact.
 
-use crate::acting::{Acted, ActingAccount, ActingOptions, act, dates};
+use crate::acting::{AccountKind, Acted, DecideConfig, act};
 use crate::policy_input;
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
-use datasets::{Date, SnapshotTime};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
-use stages_env::Split;
-use stages_env::acting::{ActingOrder, Holdings};
+use stages_env::acting::ActingOrder;
 use std::fmt::Write as _;
 
 /// The document of a decision, and the table of its orders.
 const DOCUMENT: &str = "decision.json";
 const ORDERS: &str = "orders.csv";
-
-/// The account that a decision is made with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AccountKind {
-    /// No positions.
-    #[default]
-    Flat,
-    /// The account that the policy would have, had it traded since `from`.
-    Played,
-    /// The account of `holdings`.
-    Given,
-}
-
-/// Configuration of `policy/act`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DecideConfig {
-    /// The moment of the decision, `{ date: 2024-01-19 }`, with `instant` in microseconds since 1970 where
-    /// days have several snapshots. Nothing later is looked at; by default the last test date of the
-    /// environment.
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub at: Option<SnapshotTime>,
-    /// The first date that the policy plays, which builds up its memory and its account; by default the first
-    /// test date.
-    #[schemars(with = "Option<String>")]
-    pub from: Option<Date>,
-    /// The world to decide in; the only one there is if absent.
-    pub world: Option<String>,
-    /// The account of the decision.
-    pub account: AccountKind,
-    /// Its `cash` and, of a given account, its `positions`, as the document of a decision has them; by
-    /// default the capital of the environment.
-    #[schemars(with = "Option<serde_json::Value>")]
-    pub holdings: Option<Holdings>,
-    /// The seed of an action that is drawn beside the most likely one.
-    pub sample: Option<u64>,
-}
-
-impl DecideConfig {
-    /// The configuration that corresponds to the given options.
-    pub fn new(options: &ActingOptions) -> Self {
-        let (account, holdings) = match &options.account {
-            ActingAccount::Played => (AccountKind::Played, None),
-            ActingAccount::Flat(cash) => {
-                let holdings = cash.map(|cash| Holdings {
-                    cash: Some(cash),
-                    ..Holdings::default()
-                });
-                (AccountKind::Flat, holdings)
-            }
-            ActingAccount::Given(holdings) => (AccountKind::Given, Some(holdings.clone())),
-        };
-        Self {
-            at: Some(options.until),
-            from: options.from,
-            world: options.world.clone(),
-            account,
-            holdings,
-            sample: options.sample,
-        }
-    }
-
-    fn acting_account(&self) -> ActingAccount {
-        let holdings = self.holdings.clone();
-        match self.account {
-            AccountKind::Flat => ActingAccount::Flat(holdings.and_then(|holdings| holdings.cash)),
-            AccountKind::Played => ActingAccount::Played,
-            AccountKind::Given => ActingAccount::Given(holdings.unwrap_or_default()),
-        }
-    }
-}
 
 /// A decision as stored in the artifact: a function of the policy, the environment and the settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,25 +91,7 @@ impl StageKind for Decide {
     fn run(&self, config: &DecideConfig, context: &Context) -> Result<Outputs, StageError> {
         let (store, env) = (&context.store, context.input("env")?);
         let policy = policy_input::load(context)?;
-        let until = match config.at {
-            Some(at) => at,
-            None => {
-                let test = dates(store, &env.artifact, Split::Test)?;
-                let (_, last) = test.ok_or_else(|| {
-                    StageError::new("the environment has no test dates, and a decision is of one")
-                        .hint("set `at`")
-                })?;
-                SnapshotTime::of_day(last)
-            }
-        };
-        let options = ActingOptions {
-            world: config.world.clone(),
-            from: config.from,
-            until,
-            account: config.acting_account(),
-            sample: config.sample,
-        };
-        let acted = act(store, &env.artifact, &policy, &options)?;
+        let acted = act(store, &env.artifact, &policy, config)?;
         context.log(format!("{} of {}: {}", acted.time, acted.world, acted.action.text));
         let orders = csv(&acted.orders.orders);
         let decided = Decided {

@@ -10,18 +10,15 @@ use stages_policy::Policy;
 
 /// The result of an episode that ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Episode {
+pub(crate) struct Episode {
     /// The sum of the episode's rewards.
-    pub episodic_return: f64,
+    pub(crate) episodic_return: f64,
     /// The number of the episode's steps.
-    pub length: u64,
+    pub(crate) length: u64,
 }
 
 /// Plays one episode in each environment of `env`.
-///
-/// # Errors
-/// When the stage is cancelled, or the policy's actions are not the environment's.
-pub fn play<E: BatchEnv + ?Sized>(
+pub(crate) fn play<E: BatchEnv + ?Sized>(
     context: &Context,
     policy: &Policy,
     env: &mut E,

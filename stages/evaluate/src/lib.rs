@@ -3,12 +3,12 @@
 mod ablation;
 pub mod acting;
 mod backtest;
-pub mod bootstrap;
+mod bootstrap;
 mod compare;
 mod config;
 mod decide;
 mod drift;
-pub mod episodes;
+mod episodes;
 mod hedging_backtest;
 mod lookup_backtest;
 mod market;
@@ -18,10 +18,10 @@ mod options;
 mod oracle;
 mod output;
 mod panel;
-pub mod performance;
+mod performance;
 mod policy_input;
 mod portfolio_rules;
-pub mod regression;
+mod regression;
 mod rules;
 mod runs;
 mod stocks;
@@ -31,16 +31,18 @@ mod table_rules;
 #[cfg(test)]
 mod tests;
 mod trajectory;
-pub mod trials;
+mod trials;
 mod walk_forward;
 
+pub use acting::{AccountKind, DecideConfig};
 pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
-pub use decide::{AccountKind, Decide, DecideConfig, Decided};
+pub use decide::{Decide, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
 pub use output::{Metrics, store_metrics_with};
 pub use panel::Estimate;
+pub use performance::{mean_and_deviation, quantile};
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.

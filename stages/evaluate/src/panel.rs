@@ -96,6 +96,12 @@ impl Estimate {
         };
         Self { value, low, high }
     }
+
+    /// The figure times a factor.
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        let [value, low, high] = [self.value, self.low, self.high].map(|end| end * factor);
+        Self { value, low, high }
+    }
 }
 
 /// The sums of each strategy's excess returns over all data, by world, and in each resample.

@@ -6,31 +6,31 @@ use datasets::Date;
 use stages_numerics::fields;
 
 /// Trading days per year, by which figures are annualised.
-pub const DAYS_PER_YEAR: f64 = 252.0;
+pub(crate) const DAYS_PER_YEAR: f64 = 252.0;
 
 /// The fewest returns from which figures are annualised: with fewer, an annual figure is a guess.
-pub const LEAST_OBSERVATIONS: usize = 60;
+pub(crate) const LEAST_OBSERVATIONS: usize = 60;
 
 /// The size below which an excess return counts as 0: the quotient of two values of an account is rounded.
 const ROUNDING: f64 = 1e-13;
 
 /// The length of the periods of a series of returns, by their number in a year.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Periods {
+pub(crate) struct Periods {
     /// Periods per year: 252 for daily returns.
-    pub per_year: f64,
+    pub(crate) per_year: f64,
 }
 
 impl Periods {
     /// One period per trading day.
-    pub const DAILY: Self = Self {
+    pub(crate) const DAILY: Self = Self {
         per_year: DAYS_PER_YEAR,
     };
 
     /// The periods between consecutive snapshots on these dates. A date has as many periods as snapshots, and
     /// the weekdays from one date to the next (the median) count for 1/252 of a year each: 252 a year for
     /// daily snapshots, 50.4 for weekly ones, 630 where days have two and three snapshots in turn.
-    pub fn between(dates: &[Date]) -> Self {
+    pub(crate) fn between(dates: &[Date]) -> Self {
         let mut days = dates.to_vec();
         days.dedup();
         let mut gaps: Vec<i32> = days
@@ -45,7 +45,7 @@ impl Periods {
     }
 
     /// The factor that annualises a sum over `count` periods; NaN for fewer than [`LEAST_OBSERVATIONS`].
-    pub fn annual(self, count: usize) -> f64 {
+    pub(crate) fn annual(self, count: usize) -> f64 {
         if count < LEAST_OBSERVATIONS {
             f64::NAN
         } else {
@@ -62,17 +62,17 @@ fn weekdays(date: Date) -> i32 {
 
 /// The returns of a run, and the returns of cash and of the underlying in the same periods.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Returns {
+pub(crate) struct Returns {
     /// The simple returns of the account.
-    pub account: Vec<f64>,
+    pub(crate) account: Vec<f64>,
     /// The account's returns in excess of the risk-free rate.
-    pub excess: Vec<f64>,
+    pub(crate) excess: Vec<f64>,
     /// The underlying's returns in excess of the risk-free rate.
-    pub underlying: Vec<f64>,
+    pub(crate) underlying: Vec<f64>,
 }
 
 /// The return of an account from one net asset value to the next; 0 after ruin or a debt, and never below -1.
-pub fn step_return(before: f64, after: f64) -> f64 {
+pub(crate) fn step_return(before: f64, after: f64) -> f64 {
     if before > 0.0 {
         (after / before - 1.0).max(-1.0)
     } else {
@@ -83,7 +83,7 @@ pub fn step_return(before: f64, after: f64) -> f64 {
 impl Returns {
     /// The returns of an account that may have ended in ruin before the market's last period: from then on,
     /// it has neither returns nor excess returns.
-    pub fn of_account(mut account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
+    pub(crate) fn of_account(mut account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let ended = account.len();
         account.resize(risk_free.len(), 0.0);
         let mut returns = Self::new(account, risk_free, underlying);
@@ -92,7 +92,7 @@ impl Returns {
     }
 
     /// The returns of an account beside those of cash and of the underlying, the same number of each.
-    pub fn new(account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
+    pub(crate) fn new(account: Vec<f64>, risk_free: &[f64], underlying: &[f64]) -> Self {
         let excess = |(r, free): (&f64, &f64)| {
             let excess = r - free;
             if excess.abs() < ROUNDING { 0.0 } else { excess }
@@ -107,43 +107,43 @@ impl Returns {
 
 /// The measures of one strategy, all in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Performance {
+pub(crate) struct Performance {
     /// prod(1 + r) - 1 for the account, interest included; the mean over runs.
-    pub total_return: f64,
+    pub(crate) total_return: f64,
     /// prod(1 + r)^(p / n) - 1 for the account, interest included, where p is the number of periods per year;
     /// -1 after ruin.
-    pub annual_return: f64,
+    pub(crate) annual_return: f64,
     /// Mean excess return, times p.
-    pub excess_return: f64,
+    pub(crate) excess_return: f64,
     /// Standard deviation (n - 1) of excess returns, times sqrt(p).
-    pub volatility: f64,
+    pub(crate) volatility: f64,
     /// Mean over standard deviation (n - 1) of excess returns, times sqrt(p).
-    pub sharpe: f64,
+    pub(crate) sharpe: f64,
     /// Mean over sqrt(mean(min(e, 0)^2)) of excess returns, times sqrt(p).
-    pub sortino: f64,
+    pub(crate) sortino: f64,
     /// The deepest fall of the equity below its running peak, the start included: at most 0; the mean over
     /// runs.
-    pub max_drawdown: f64,
+    pub(crate) max_drawdown: f64,
     /// The share of periods that end below an earlier peak of the equity.
-    pub time_under_water: f64,
+    pub(crate) time_under_water: f64,
     /// The largest number of consecutive periods that end below an earlier peak; the mean over runs.
-    pub longest_under_water: f64,
+    pub(crate) longest_under_water: f64,
     /// prod(1 + e)^(p / n) - 1 over the size of the maximum drawdown.
-    pub calmar: f64,
+    pub(crate) calmar: f64,
     /// The 5 % quantile of excess returns (linear interpolation): a loss is negative.
-    pub var_95: f64,
+    pub(crate) var_95: f64,
     /// The mean of excess returns at or below `var_95`.
-    pub cvar_95: f64,
+    pub(crate) cvar_95: f64,
     /// The share of positive ones among the excess returns that are not 0.
-    pub hit_rate: f64,
+    pub(crate) hit_rate: f64,
     /// The third standardised moment of excess returns (n).
-    pub skew: f64,
+    pub(crate) skew: f64,
     /// The fourth standardised moment of excess returns (n), less the 3 of the normal distribution.
-    pub kurtosis: f64,
+    pub(crate) kurtosis: f64,
     /// The sum of excess returns above 0 over the size of the sum of those below.
-    pub omega: f64,
+    pub(crate) omega: f64,
     /// Mean over standard deviation (n - 1) of returns less those of the underlying, times sqrt(p).
-    pub information_ratio: f64,
+    pub(crate) information_ratio: f64,
 }
 
 fields! {
@@ -154,14 +154,14 @@ fields! {
 
 impl Performance {
     /// The measures by name, in the order in which they are shown.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
         Self::NAMES.into_iter().zip(self.to_array())
     }
 
     /// Measures the runs of a strategy: excess returns are pooled over the runs, and measures of a path
     /// (total return, drawdowns) are means over the runs. Ratios whose denominator is 0 are NaN, and so are
     /// all annual figures from fewer than [`LEAST_OBSERVATIONS`] returns.
-    pub fn of(runs: &[Returns], periods: Periods) -> Self {
+    pub(crate) fn of(runs: &[Returns], periods: Periods) -> Self {
         let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
         let (account, excess) = (pooled(|r| &r.account), pooled(|r| &r.excess));
         let active: Vec<f64> = excess
@@ -210,7 +210,7 @@ impl Performance {
 
 /// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of
 /// the periods in a year.
-pub fn sharpe(excess: &[f64], periods: Periods) -> f64 {
+pub(crate) fn sharpe(excess: &[f64], periods: Periods) -> f64 {
     let (mean, deviation) = mean_and_deviation(excess);
     ratio(mean, deviation) * periods.annual(excess.len()).sqrt()
 }
@@ -232,7 +232,7 @@ fn compound(growth: f64, per_year: f64) -> f64 {
 }
 
 /// The third and fourth standardised moments (n), the latter less 3; NaN if all values are equal.
-pub fn skew_and_kurtosis(values: &[f64]) -> (f64, f64) {
+pub(crate) fn skew_and_kurtosis(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let (mean, deviation) = mean_and_deviation(values);
     if deviation == 0.0 {
@@ -247,7 +247,7 @@ pub fn skew_and_kurtosis(values: &[f64]) -> (f64, f64) {
 }
 
 /// Equity over its running peak, less 1, after each period; the start counts as a peak.
-pub fn drawdowns(returns: &[f64]) -> Vec<f64> {
+pub(crate) fn drawdowns(returns: &[f64]) -> Vec<f64> {
     let (mut equity, mut peak) = (1.0_f64, 1.0_f64);
     returns
         .iter()

@@ -1,37 +1,14 @@
 //! Beta and alpha against the underlying, with intervals that hold where residuals are correlated and
 //! heteroscedastic.
 
-use crate::panel;
+use crate::panel::Estimate;
 use crate::performance::Returns;
-
-/// A coefficient with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// The least-squares estimate.
-    pub value: f64,
-    /// The standard error.
-    pub error: f64,
-}
-
-impl Estimate {
-    /// The 95 % interval.
-    pub fn interval(self) -> (f64, f64) {
-        (self.value - 1.96 * self.error, self.value + 1.96 * self.error)
-    }
-
-    /// The estimate times a factor, with its interval.
-    pub(crate) fn scaled(self, factor: f64) -> panel::Estimate {
-        let (low, high) = self.interval();
-        let [value, low, high] = [self.value, low, high].map(|end| end * factor);
-        panel::Estimate { value, low, high }
-    }
-}
 
 /// Alpha per period and beta of excess returns on those of the underlying, over all runs, by least squares.
 /// Standard errors are those of Newey and West (1987) with the Bartlett kernel and floor(4 (n / 100)^(2/9))
 /// lags, n being the length of the longest run; no lag reaches from one run to another. NaN where the
 /// underlying does not move.
-pub fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
+pub(crate) fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
     let pairs = || runs.iter().flat_map(|run| run.underlying.iter().zip(&run.excess));
     let n = pairs().count() as f64;
     let sum = |of: &dyn Fn(f64, f64) -> f64| pairs().map(|(&x, &y)| of(x, y)).sum::<f64>();
@@ -69,9 +46,13 @@ pub fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
             }
         }
     }
-    let estimate = |value: f64, variance: f64| Estimate {
-        value,
-        error: variance.sqrt(),
+    let estimate = |value: f64, variance: f64| {
+        let error = variance.sqrt();
+        Estimate {
+            value,
+            low: value - 1.96 * error,
+            high: value + 1.96 * error,
+        }
     };
     (estimate(alpha, variance[0]), estimate(beta, variance[1]))
 }
@@ -87,15 +68,16 @@ mod tests {
     #[test]
     fn as_statsmodels_says() {
         let (alpha, beta) = regress(&[reference_in_excess()]);
+        let error = |of: Estimate| (of.high - of.low) / (2.0 * 1.96);
         for (ours, theirs) in [
             (252.0 * alpha.value, 0.137_087_438_737_271_53),
-            (252.0 * alpha.error, 0.139_519_057_673_689_47),
+            (252.0 * error(alpha), 0.139_519_057_673_689_47),
             (beta.value, 0.828_318_308_166_940_4),
-            (beta.error, 0.073_161_495_276_236_04),
+            (error(beta), 0.073_161_495_276_236_04),
         ] {
             assert!((ours / theirs - 1.0).abs() < 1e-10, "{ours} against {theirs}");
         }
-        assert!(beta.interval().0 < beta.value && beta.value < beta.interval().1);
+        assert!(beta.low < beta.value && beta.value < beta.high);
     }
 
     #[test]

@@ -69,10 +69,9 @@ fn hedge_measures(runs: &[Run<StocksSimulator>]) -> Vec<(String, f64)> {
             })
             .collect();
         let (_, beta) = regress(&returns);
-        let (low, high) = beta.interval();
         add(name, beta.value);
-        add(&format!("{name}_low"), low);
-        add(&format!("{name}_high"), high);
+        add(&format!("{name}_low"), beta.low);
+        add(&format!("{name}_high"), beta.high);
     }
     out
 }

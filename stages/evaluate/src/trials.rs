@@ -11,7 +11,7 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 /// The probabilistic Sharpe ratio (Bailey and Lopez de Prado 2012): the probability that the true Sharpe
 /// ratio per period is above `benchmark`, Phi((s - benchmark) sqrt(n - 1) / sqrt(1 - skew s + (kurtosis + 2)
 /// s^2 / 4)), where the kurtosis is 0 for the normal distribution. NaN without a deviation.
-pub fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
+pub(crate) fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
     let (mean, deviation) = mean_and_deviation(excess);
     let s = mean / deviation;
     let (skew, kurtosis) = skew_and_kurtosis(excess);
@@ -23,7 +23,7 @@ pub fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
 /// expected maximum of `trials` strategies without skill. As the Sharpe ratios of the other trials are not
 /// known here, their variance is taken as that of the estimate without skill, 1 / (n - 1). For one trial, it
 /// is the probabilistic Sharpe ratio above 0.
-pub fn deflated_sharpe(excess: &[f64], trials: usize) -> f64 {
+pub(crate) fn deflated_sharpe(excess: &[f64], trials: usize) -> f64 {
     probabilistic_sharpe(excess, expected_maximum(excess.len(), trials))
 }
 

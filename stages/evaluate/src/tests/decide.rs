@@ -1,7 +1,7 @@
 //! The decision of a policy as an artifact.
 
 use super::*;
-use crate::acting::{ActingAccount, ActingOptions, act, dates};
+use crate::acting::{act, dates};
 use crate::{AccountKind, Decide, DecideConfig, Decided};
 use stages_core::PlanContext;
 use stages_env::Split;
@@ -21,15 +21,18 @@ fn decided(
     Ok((digest, Decided::read(store, &artifact)?, orders))
 }
 
-fn options(workplace: &Workplace, account: ActingAccount) -> ActingOptions {
+fn config(workplace: &Workplace, account: AccountKind, cash: Option<f64>) -> DecideConfig {
     let env = &workplace.context.inputs["env"][0].artifact;
     let (_, last) = dates(&workplace.context.store, env, Split::Test).unwrap().unwrap();
-    ActingOptions {
-        world: None,
-        from: None,
-        until: datasets::SnapshotTime::of_day(last),
+    DecideConfig {
+        at: Some(datasets::SnapshotTime::of_day(last)),
         account,
+        holdings: cash.map(|cash| Holdings {
+            cash: Some(cash),
+            ..Holdings::default()
+        }),
         sample: Some(4),
+        ..DecideConfig::default()
     }
 }
 
@@ -37,24 +40,18 @@ fn options(workplace: &Workplace, account: ActingAccount) -> ActingOptions {
 fn the_document_is_the_decision_and_its_orders_are_a_table() {
     let workplace = options_workplace(300, &OptionsConfig::default());
     let [env, policy] = ["env", "policy"].map(|port| &workplace.context.inputs[port][0]);
-    let held = Holdings {
-        cash: Some(90_000.5),
-        ..Holdings::default()
-    };
     let accounts = [
-        (ActingAccount::Played, AccountKind::Played),
-        (ActingAccount::Flat(None), AccountKind::Flat),
-        (ActingAccount::Flat(Some(90_000.5)), AccountKind::Flat),
-        (ActingAccount::Given(held), AccountKind::Given),
+        (AccountKind::Played, None),
+        (AccountKind::Flat, None),
+        (AccountKind::Flat, Some(90_000.5)),
+        (AccountKind::Given, Some(90_000.5)),
     ];
     let entry = policy.artifact.entry(policy::ENTRY).unwrap();
     let trained = Policy::load(&workplace.context.store.blob(entry.blob).unwrap()).unwrap();
-    for (account, kind) in accounts {
-        let options = options(&workplace, account);
-        let config = DecideConfig::new(&options);
-        assert_eq!(config.account, kind);
+    for (account, cash) in accounts {
+        let config = config(&workplace, account, cash);
         let (digest, found, orders) = decided(&workplace, &config).unwrap();
-        let acted = act(&workplace.context.store, &env.artifact, &trained, &options).unwrap();
+        let acted = act(&workplace.context.store, &env.artifact, &trained, &config).unwrap();
         // Numbers are read back bit by bit.
         assert_eq!(found.acted, acted);
         assert_eq!((found.policy, found.environment), (policy.digest, env.digest));
@@ -66,14 +63,14 @@ fn the_document_is_the_decision_and_its_orders_are_a_table() {
         assert_eq!(decided(&workplace, &config).unwrap().0, digest);
     }
     // The last test date is the default.
-    let config = DecideConfig {
-        sample: Some(4),
-        ..DecideConfig::default()
+    let dated = config(&workplace, AccountKind::Flat, None);
+    let undated = DecideConfig {
+        at: None,
+        ..dated.clone()
     };
-    let options = DecideConfig::new(&options(&workplace, ActingAccount::Flat(None)));
     assert_eq!(
-        decided(&workplace, &config).unwrap().0,
-        decided(&workplace, &options).unwrap().0
+        decided(&workplace, &undated).unwrap().0,
+        decided(&workplace, &dated).unwrap().0
     );
 }
 

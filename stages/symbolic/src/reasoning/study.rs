@@ -6,7 +6,7 @@ use crate::env::counts::{Counts, add};
 use rayon::prelude::*;
 use stages_evaluate::Estimate;
 use stages_evaluate::Metrics;
-use stages_evaluate::performance::{mean_and_deviation, quantile};
+use stages_evaluate::{mean_and_deviation, quantile};
 use stages_numerics::random::Random;
 
 /// The name of the exchange of relations in metrics.
