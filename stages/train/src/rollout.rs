@@ -2,28 +2,11 @@
 
 use crate::learner::Learner;
 use crate::phase_timer::Phase;
-use crate::settings::Common;
+use crate::settings::{Common, SequenceSettings};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_env::{ActionSpace, Actions, Step, StepBuffers};
 use stages_policy::{Minibatch, Observed};
-
-/// The sequences into which a rollout is cut for a network with a memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sequences {
-    /// The number of steps of each sequence, a divisor of `n_steps`.
-    pub length: usize,
-    /// The number of steps before each sequence from which its first state is computed again, as far as the
-    /// rollout has them.
-    pub burn_in: usize,
-}
-
-impl Sequences {
-    /// The step at which the burn-in of sequence i begins.
-    fn begin(&self, i: usize) -> usize {
-        (i * self.length).saturating_sub(self.burn_in)
-    }
-}
 
 /// The buffers of a rollout, all time-major and reused: after the first rollout, collecting allocates
 /// nothing. Environments write where learning reads.
@@ -44,19 +27,22 @@ pub(crate) struct Rollout {
     pub state: Vec<f32>,
     /// The last step of the environments.
     pub step: Step,
-    /// The sequences; `None` where whole rollouts are sequences.
-    pub sequences: Option<Sequences>,
+    pub sequences: SequenceSettings,
     n_steps: usize,
     n_envs: usize,
 }
 
 impl Rollout {
     /// An empty buffer whose rollouts are cut into the given sequences.
-    pub(crate) fn of(sequences: Option<Sequences>) -> Self {
+    pub(crate) fn of(sequences: SequenceSettings) -> Self {
         Self {
             sequences,
             ..Self::default()
         }
+    }
+
+    fn sequence_length(&self) -> usize {
+        self.sequences.sequence_length.unwrap_or(self.n_steps)
     }
 
     /// Begins a rollout where the last one ended.
@@ -72,9 +58,7 @@ impl Rollout {
             self.step = Step::new(spec, b);
         }
         learner.model.refresh(&mut state.state);
-        let count = self
-            .sequences
-            .map_or(1, |sequences| common.rollouts.n_steps / sequences.length);
+        let count = self.n_steps / self.sequence_length();
         self.state.resize(count * state.state.len(), 0.0);
         self.keep_state(0, &state.state);
         self.obs[..b * d].copy_from_slice(&state.obs);
@@ -89,10 +73,10 @@ impl Rollout {
 
     /// Keeps the recurrent states before step t if a sequence, or its burn-in, begins there.
     pub(crate) fn keep_state(&mut self, t: usize, states: &[f32]) {
+        let (length, burn_in) = (self.sequence_length(), self.sequences.burn_in);
         // Networks without a memory have none.
         let rows = self.state.chunks_exact_mut(states.len().max(1)).enumerate();
-        for (_, kept) in rows.filter(|(i, _)| self.sequences.map_or(0, |sequences| sequences.begin(*i)) == t)
-        {
+        for (_, kept) in rows.filter(|(i, _)| (i * length).saturating_sub(burn_in) == t) {
             kept.copy_from_slice(states);
         }
     }
@@ -164,7 +148,7 @@ impl Rollout {
     pub(crate) fn minibatch(&self, common: &Common) -> Minibatch<'_> {
         let n = self.n_steps * self.n_envs;
         let (steps, columns) = if common.network.is_recurrent() {
-            let length = self.sequences.map_or(self.n_steps, |sequences| sequences.length);
+            let length = self.sequence_length();
             (length, self.n_envs)
         } else {
             (1, n)

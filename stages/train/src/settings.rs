@@ -99,6 +99,18 @@ stages_core::flat_settings! {
         /// CPUs with AMX. Parameters and sums stay in `f32`.
         pub precision: Precision = Precision::F32,
     }
+
+    /// The settings of sequences, into which the rollouts of a recurrent network are cut.
+    #[derive(Copy, Eq)]
+    pub struct SequenceSettings {
+        /// Steps of a sequence, through which gradients flow; `n_steps` must be a multiple. The state
+        /// before a sequence is the rollout's. None: `n_steps`.
+        pub sequence_length: Option<usize>,
+        /// Steps before each sequence that are run forward without a loss, with the present parameters,
+        /// from the rollout's state before them. A sequence that begins earlier in its rollout has as
+        /// many as there are.
+        pub burn_in: usize,
+    }
 }
 
 /// The settings that cannot change the result, of any algorithm.
@@ -110,6 +122,19 @@ pub struct Common {
     pub(crate) training: TrainingSettings,
     pub(crate) rollouts: RolloutSettings,
     pub(crate) network: Network,
+}
+
+impl RolloutSettings {
+    /// The settings of rollouts that are learned from once, by an algorithm that sets them itself.
+    pub(crate) fn once(n_steps: usize, batch_size: usize, max_grad_norm: f64) -> Self {
+        Self {
+            n_steps,
+            batch_size,
+            n_epochs: 1,
+            max_grad_norm,
+            ..Self::default()
+        }
+    }
 }
 
 impl Common {
@@ -137,16 +162,10 @@ impl Common {
         batch_size: usize,
         network: Network,
     ) -> Self {
-        let rollouts = RolloutSettings {
-            n_steps: (members + 1).saturating_mul(episode_length.unwrap_or(1 << 24) as usize),
-            batch_size,
-            n_epochs: 1,
-            max_grad_norm: f64::INFINITY,
-            precision: Precision::F32,
-        };
+        let n_steps = (members + 1).saturating_mul(episode_length.unwrap_or(1 << 24) as usize);
         Self {
             training,
-            rollouts,
+            rollouts: RolloutSettings::once(n_steps, batch_size, f64::INFINITY),
             network,
         }
     }

@@ -2,10 +2,9 @@
 
 use crate::checks::check;
 use crate::network::MlpPolicy;
-use crate::ppo::settings::{PpoHyperparameters, PpoSettings, SequenceSettings};
-use crate::settings::{Common, RolloutSettings, TrainingSettings};
+use crate::ppo::settings::{PpoHyperparameters, PpoSettings};
+use crate::settings::{Common, RolloutSettings, SequenceSettings, TrainingSettings};
 use stages_core::{ConfigProblem, Schedule};
-use stages_policy::Precision;
 
 stages_core::flat_settings! {
     /// Configuration of `train/a2c`.
@@ -57,13 +56,7 @@ impl A2cConfig {
     /// Checks the settings.
     pub(crate) fn settings(&self) -> Result<A2cSettings, ConfigProblem> {
         let batch_size = self.training.n_envs.saturating_mul(self.n_steps);
-        let rollouts = RolloutSettings {
-            n_steps: self.n_steps,
-            batch_size,
-            n_epochs: 1,
-            max_grad_norm: self.max_grad_norm,
-            precision: Precision::F32,
-        };
+        let rollouts = RolloutSettings::once(self.n_steps, batch_size, self.max_grad_norm);
         let common = Common::checked(self.training, rollouts, &self.policy_kwargs)?;
         ConfigProblem::new(
             "normalize_advantage",

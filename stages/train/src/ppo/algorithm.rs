@@ -119,7 +119,7 @@ impl Ppo {
     pub(crate) fn new(settings: &PpoSettings) -> Self {
         Self {
             settings: settings.clone(),
-            rollout: Rollout::of(settings.sequences()),
+            rollout: Rollout::of(settings.sequences),
             actions: Vec::new(),
             continuous: Vec::new(),
             log_prob: Vec::new(),

@@ -25,7 +25,7 @@ pub(crate) struct BurnIn<'a> {
 impl<'a> BurnIn<'a> {
     /// The burn-in of a rollout's sequences; `None` if they have none.
     pub(crate) fn new(rollout: &'a Rollout) -> Option<Self> {
-        let steps = rollout.sequences.map_or(0, |sequences| sequences.burn_in);
+        let steps = rollout.sequences.burn_in;
         (steps > 0).then(|| Self {
             rollout,
             steps,

@@ -3,8 +3,7 @@
 
 use crate::checks::check;
 use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
-use crate::rollout::Sequences;
-use crate::settings::{Common, RolloutSettings, TrainingSettings};
+use crate::settings::{Common, RolloutSettings, SequenceSettings, TrainingSettings};
 use stages_core::{ConfigProblem, Schedule};
 
 stages_core::flat_settings! {
@@ -34,18 +33,6 @@ stages_core::flat_settings! {
         /// If true, rewards are divided by the running standard deviation of their return discounted by
         /// `gamma` (to within 10).
         pub normalize_reward: bool,
-    }
-
-    /// The settings of sequences, into which the rollouts of a recurrent network are cut.
-    #[derive(Copy, Eq)]
-    pub struct SequenceSettings {
-        /// Steps of a sequence, through which gradients flow; `n_steps` must be a multiple. The state
-        /// before a sequence is the rollout's. None: `n_steps`.
-        pub sequence_length: Option<usize>,
-        /// Steps before each sequence that are run forward without a loss, with the present parameters,
-        /// from the rollout's state before them. A sequence that begins earlier in its rollout has as
-        /// many as there are.
-        pub burn_in: usize,
     }
 
     /// Configuration of `train/ppo`.
@@ -134,14 +121,6 @@ impl TransformerPpoConfig {
 }
 
 impl PpoSettings {
-    /// The sequences into which a rollout is cut, if it is.
-    pub(crate) fn sequences(&self) -> Option<Sequences> {
-        self.sequences.sequence_length.map(|length| Sequences {
-            length,
-            burn_in: self.sequences.burn_in,
-        })
-    }
-
     fn check_sequences(&self) -> Result<(), ConfigProblem> {
         let n_steps = self.common.rollouts.n_steps;
         let SequenceSettings {

@@ -4,7 +4,6 @@ use crate::checks::check;
 use crate::network::Network;
 use crate::settings::{Common, RolloutSettings, TrainingSettings};
 use stages_core::ConfigProblem;
-use stages_policy::Precision;
 
 stages_core::flat_settings! {
     /// The settings of a replay buffer.
@@ -54,16 +53,9 @@ impl ReplaySettings {
         max_grad_norm: f64,
     ) -> Result<Common, ConfigProblem> {
         self.check(training.n_envs)?;
-        let rollouts = RolloutSettings {
-            n_steps: self.round(),
-            batch_size: self.batch_size,
-            n_epochs: 1,
-            max_grad_norm,
-            precision: Precision::F32,
-        };
         let common = Common {
             training,
-            rollouts,
+            rollouts: RolloutSettings::once(self.round(), self.batch_size, max_grad_norm),
             network,
         };
         common.check()?;
