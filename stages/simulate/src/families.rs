@@ -58,7 +58,7 @@ impl FamilyParameters {
         if self.children[0] > self.children[1] {
             return Err(Invalid {
                 field: "children",
-                message: format!("{} to {} children are no range", self.children[0], self.children[1]),
+                message: format!("{} to {} children are not a range", self.children[0], self.children[1]),
                 hint: "give the smaller number first: [1, 3]".to_owned(),
             });
         }
@@ -256,7 +256,7 @@ mod tests {
         };
         assert_eq!(check(|p| p.couples = 0).0, "couples");
         assert_eq!(check(|p| p.generations = 1).0, "generations");
-        assert_eq!(check(|p| p.children = [3, 2]).1, "3 to 2 children are no range");
+        assert_eq!(check(|p| p.children = [3, 2]).1, "3 to 2 children are not a range");
         assert_eq!(check(|p| p.children = [0, 0]).0, "children");
         assert_eq!(check(|p| p.single = f64::NAN).0, "single");
         let (field, message) = check(|p| (p.couples, p.generations, p.children) = (100, 12, [2, 20]));

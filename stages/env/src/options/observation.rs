@@ -50,11 +50,15 @@ pub(crate) fn account_width(config: &OptionsConfig) -> usize {
 }
 
 /// The name of every element, given the names of the market features and of the features by contract.
-pub(crate) fn names(features: &[String], of_contracts: &[String], config: &OptionsConfig) -> Vec<String> {
+pub(crate) fn names(
+    features: &[String],
+    contract_features: &[String],
+    config: &OptionsConfig,
+) -> Vec<String> {
     let mut names: Vec<String> = features.iter().map(|name| format!("market.{name}")).collect();
     for slot in slot_names(&config.slate) {
         let own = config.slate.features.iter().map(|feature| feature.name());
-        let all = own.chain(of_contracts.iter().map(String::as_str));
+        let all = own.chain(contract_features.iter().map(String::as_str));
         names.extend(all.map(|name| format!("slate.{slot}.{name}")));
     }
     for i in 0..config.lines {

@@ -120,7 +120,7 @@ impl StageKind for Options {
         let had = worlds.iter().flat_map(|world| &world.names);
         let had: Vec<String> = had.map(|name| name.symbol.clone()).collect();
         let (features, hidden) = (Features::open(context, "features")?, Features::open(context, "hidden")?);
-        let of_contracts = ContractSets::open(context, "features")?;
+        let contract_sets = ContractSets::open(context, "features")?;
         let rates = rates::read(&given)?;
         let future = hedge::read(&given)?;
         StageError::new(format!("`future` is of one underlying, and there are {}", worlds.len()))
@@ -163,7 +163,7 @@ impl StageKind for Options {
             sources.push(MarketSource {
                 settlements: settlements(world, &context.store, listed)?,
                 features: features.of(context, world, &had)?,
-                contract_features: of_contracts.of(context, world, &config.slate)?,
+                contract_features: contract_sets.of(context, world, &config.slate)?,
                 hidden: hidden.of(context, world, &had)?,
                 rates: rates.clone(),
                 actions: world.actions(&actions),

@@ -63,7 +63,7 @@ impl PythonConfig {
         if let Some(id) = &self.id
             && (id.is_empty() || self.module().is_some_and(|module| !is_dotted(module)))
         {
-            return Err(ConfigProblem::new("id", format!("`{id}` is no Gymnasium id"))
+            return Err(ConfigProblem::new("id", format!("`{id}` is not a Gymnasium id"))
                 .hint("write `id: CartPole-v1`, or `id: my_envs:My-v0` where `my_envs` registers it"));
         }
         if let Some(name) = self.kwargs.keys().find(|name| !is_dotted(name) || name.contains('.')) {

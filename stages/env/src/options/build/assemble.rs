@@ -69,7 +69,7 @@ pub fn build_worlds<S: PartStore>(
     };
     for ((other, _), world) in sources.iter().skip(1).zip(others) {
         let unlike = if world.observed != one.observed
-            || world.of_contracts != one.of_contracts
+            || world.contract_features != one.contract_features
             || world.hidden != one.hidden
         {
             "other features"
@@ -85,8 +85,8 @@ pub fn build_worlds<S: PartStore>(
                 .hint("worlds of one environment are alike; make an environment of each kind"),
         );
     }
-    let width =
-        one.observed.len() + config.slate.slots() * (config.slate.features.len() + one.of_contracts.len());
+    let width = one.observed.len()
+        + config.slate.slots() * (config.slate.features.len() + one.contract_features.len());
     let rest = observation::account_width(config);
     let fitted: Vec<(&[f32], &[SnapshotRange])> = worlds
         .iter()
@@ -97,7 +97,7 @@ pub fn build_worlds<S: PartStore>(
         config: config.clone(),
         env: EnvSpec {
             name: "options".to_owned(),
-            observation: observation::names(&one.observed, &one.of_contracts, config),
+            observation: observation::names(&one.observed, &one.contract_features, config),
             action_space: action_space(config, &strategies),
             normalisation: Some(normalise::fit(&fitted, width, rest, config.clip)),
         },
@@ -123,7 +123,7 @@ struct BuiltWorld<F> {
     observed: Vec<String>,
     hidden: Vec<String>,
     /// The names of the C features by contract.
-    of_contracts: Vec<String>,
+    contract_features: Vec<String>,
     /// The observation of market and slate, raw `[T, F + K (G + C)]`.
     shown: Vec<f32>,
     files: Vec<(String, F)>,
@@ -261,7 +261,7 @@ fn world<S: PartStore>(
     Ok(BuiltWorld {
         world,
         observed: names(&source.features),
-        of_contracts: source
+        contract_features: source
             .contract_features
             .iter()
             .flat_map(|features| features.names.clone())
@@ -288,18 +288,18 @@ fn slate_features<S: PartStore>(
             .map(|snapshot| snapshot.features.clone())
             .collect()
     };
-    let Some(of_contracts) = &source.contract_features else {
+    let Some(contract_features) = &source.contract_features else {
         return Ok(chain.parts.iter().map(own).collect());
     };
     let key = snapshots_key(source, config);
-    let width = of_contracts.names.len();
+    let width = contract_features.names.len();
     let all: Vec<Vec<f32>> = chain
         .parts
         .par_iter()
         .zip(&chain.numbers)
-        .map(|(part, &number)| of_contracts.slot_values(store, number, key.as_bytes(), part))
+        .map(|(part, &number)| contract_features.slot_values(store, number, key.as_bytes(), part))
         .collect::<Result<_, StageError>>()?;
-    for (j, name) in of_contracts.names.iter().enumerate() {
+    for (j, name) in contract_features.names.iter().enumerate() {
         let mut values = all.iter().flat_map(|values| values.iter().skip(j).step_by(width));
         if values.all(|value| !value.is_finite()) {
             warnings.push(format!(

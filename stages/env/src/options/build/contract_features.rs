@@ -75,13 +75,13 @@ fn by_slot(tables: &[ContractColumns], part: &PartSnapshots, width: usize) -> Ve
 
 /// The slate's own features `[K, G]` of a snapshot, with each slot followed by the features of its contract
 /// `[K, C]`.
-pub(super) fn beside(own: &[f32], of_contracts: &[f32], slots: usize) -> Vec<f32> {
-    let (g, c) = (own.len() / slots.max(1), of_contracts.len() / slots.max(1));
+pub(super) fn beside(own: &[f32], features: &[f32], slots: usize) -> Vec<f32> {
+    let (g, c) = (own.len() / slots.max(1), features.len() / slots.max(1));
     (0..slots)
         .flat_map(|slot| {
             own[slot * g..(slot + 1) * g]
                 .iter()
-                .chain(&of_contracts[slot * c..(slot + 1) * c])
+                .chain(&features[slot * c..(slot + 1) * c])
         })
         .copied()
         .collect()

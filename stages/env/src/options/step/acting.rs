@@ -197,10 +197,10 @@ impl ActingSimulator for OptionsSimulator {
         };
         let mut all = orders.contracts(&traded.changes(&before));
         if !orders.is_exercise() {
-            all.extend(orders.underlying(traded.units - before.units, false));
+            all.extend(orders.linear(Holdable::Underlying, traded.units - before.units, false));
         }
-        all.extend(orders.underlying(after.units - traded.units, true));
-        all.extend(orders.future(after.futures - before.futures));
+        all.extend(orders.linear(Holdable::Underlying, after.units - traded.units, true));
+        all.extend(orders.linear(Holdable::Future, after.futures - before.futures, true));
         let counted = Reason::ALL
             .into_iter()
             .zip(env.counters.refused.iter().zip(counters.refused));
@@ -382,48 +382,29 @@ impl Described<'_> {
         changes.iter().map(of_contract).collect()
     }
 
-    fn underlying(&self, change: f64, is_hedge: bool) -> Option<ActingOrder> {
-        let (config, mid) = (&self.market.config, self.market.now(self.account).underlying);
-        let hedges = is_hedge || config.hedge.instrument == HedgeInstrument::Underlying;
-        let half_spread = if hedges {
-            config.hedge.half_spread
-        } else {
-            config.fills.underlying_slippage
+    /// An order of the underlying or of a future, whose spread is set by a rule: a trade of the hedge, or of
+    /// the action.
+    fn linear(&self, instrument: Holdable, change: f64, is_hedge: bool) -> Option<ActingOrder> {
+        let (market, config) = (self.market, &self.market.config);
+        let future = market.tables.future(self.account.t as usize);
+        let mid = match future.filter(|_| instrument == Holdable::Future) {
+            Some(future) => future.price,
+            None => market.now(self.account).underlying,
         };
-        let commission = if hedges {
-            change.abs() / config.hedge.lot * config.hedge.commission
-        } else {
-            0.0
-        };
-        self.linear(Holdable::Underlying, change, mid, half_spread, commission, is_hedge)
-    }
-
-    fn future(&self, change: f64) -> Option<ActingOrder> {
-        let (market, hedge) = (self.market, &self.market.config.hedge);
-        let t = self.account.t as usize;
-        let mid = market
-            .tables
-            .future(t)
-            .map_or(market.tables.rows.underlying[t], |future| future.price);
-        let commission = change.abs() / hedge.lot * hedge.commission;
-        self.linear(Holdable::Future, change, mid, hedge.half_spread, commission, true)
-    }
-
-    /// An order of the underlying or of a future, whose spread is set by a rule.
-    fn linear(
-        &self,
-        instrument: Holdable,
-        change: f64,
-        mid: f64,
-        half_spread: f64,
-        commission: f64,
-        is_hedge: bool,
-    ) -> Option<ActingOrder> {
+        let units = change.abs();
+        let (half_spread, commission) =
+            match is_hedge || config.hedge.instrument == HedgeInstrument::Underlying {
+                true => (
+                    config.hedge.half_spread,
+                    units / config.hedge.lot * config.hedge.commission,
+                ),
+                false => (config.fills.underlying_slippage, 0.0),
+            };
         let why = match is_hedge {
             true => "hedge".to_owned(),
             false => self.why(None),
         };
-        let cost = change.abs() * mid * half_spread + commission;
+        let cost = units * mid * half_spread + commission;
         let prices = (mid, half_spread);
         (change != 0.0).then(|| ActingOrder::of(instrument, self.symbol, change, prices, cost, why))
     }

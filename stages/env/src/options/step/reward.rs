@@ -5,38 +5,19 @@ use super::state::Account;
 use crate::options::quantities::QUANTITIES;
 use crate::reward::{Change, Moments, drawdown};
 
-/// The account before a step, as far as a reward depends on it.
-#[derive(Clone, Copy)]
-pub(super) struct Before {
-    nav: f64,
-    peak: f64,
-    traded: f64,
-    costs: f64,
-    interest: f64,
-    liquidations: u32,
+/// The costs of an account's trades so far.
+fn costs(account: &Account) -> f64 {
+    account.spread_cost + account.commission
 }
 
-impl Before {
-    pub(super) fn new(account: &Account) -> Self {
-        Self {
-            nav: account.nav,
-            peak: account.peak,
-            traded: account.traded,
-            costs: account.spread_cost + account.commission,
-            interest: account.interest,
-            liquidations: account.liquidations,
-        }
-    }
-}
-
-/// The reward of the step that led to `account`, whose peak is up to date.
-pub(super) fn reward(market: &Market, before: Before, account: &Account, moments: &mut Moments) -> f64 {
+/// The reward of the step from the account `before` to `account`, whose peak is up to date.
+pub(super) fn reward(market: &Market, before: &Account, account: &Account, moments: &mut Moments) -> f64 {
     let change = Change {
         nav: [before.nav, account.nav],
         peak: [before.peak, account.peak],
         risk_free: market.common.risk_free[account.t as usize - 1],
         traded: account.traded - before.traded,
-        costs: account.spread_cost + account.commission - before.costs,
+        costs: costs(account) - costs(before),
         exposure: account.delta * market.now(account).underlying,
     };
     market
@@ -46,7 +27,7 @@ pub(super) fn reward(market: &Market, before: Before, account: &Account, moments
 }
 
 /// The values of [`QUANTITIES`].
-fn quantities(market: &Market, before: Before, account: &Account, scale: f64) -> [f64; QUANTITIES.len()] {
+fn quantities(market: &Market, before: &Account, account: &Account, scale: f64) -> [f64; QUANTITIES.len()] {
     let tables = &market.tables;
     let t = account.t as usize;
     let capital = market.config.capital;
@@ -65,7 +46,7 @@ fn quantities(market: &Market, before: Before, account: &Account, scale: f64) ->
         deep,
         deep - drawdown(before.nav, before.peak),
         (account.traded - before.traded) * scale,
-        (account.spread_cost + account.commission - before.costs) * scale,
+        (costs(account) - costs(before)) * scale,
         (account.interest - before.interest) * scale,
         account.delta * underlying * scale,
         0.01 * account.gamma * underlying * underlying * scale,

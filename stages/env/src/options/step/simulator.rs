@@ -11,7 +11,7 @@ use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
 use super::observe::observe;
 use super::open_costs::{OpenCosts, can_open};
-use super::reward::{Before, reward};
+use super::reward::reward;
 use super::state::{Account, Env, Line, OptionsParts};
 use super::trade::{Close, adjust, close, open};
 use super::weights::{Decided, rebalance};
@@ -248,7 +248,7 @@ impl Simulator for OptionsSimulator {
     /// Greek where it is asked for.
     fn step(&self, env: &mut Env<'_>, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
-        let before = Before::new(env.account);
+        let before = *env.account;
         let (decided, oldest) = (env.account.t as usize, env.positions[0].group);
         let later = market.fills.next_snapshot;
         let (mut chosen, mut weighed) = (None, None);
@@ -334,7 +334,7 @@ impl Simulator for OptionsSimulator {
         let closable = settle_and_mark(market, now, env);
         let account = &mut *env.account;
         account.peak = account.peak.max(account.nav);
-        let reward = reward(market, before, account, env.moments);
+        let reward = reward(market, &before, account, env.moments);
         let terminated = account.nav <= market.config.ruin * market.config.capital;
         let truncated = !terminated && account.t >= account.last;
         action_mask::update(market, &self.costs, now, env, closable);
