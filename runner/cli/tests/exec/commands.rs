@@ -227,22 +227,6 @@ fn a_reader_that_has_gone_is_no_error() {
 }
 
 #[test]
-fn stage_kinds_run_in_workers() {
-    let project = Project::new(pipeline("kinds").uses("env", "env/classic"));
-    let ended = ok(project.exec(&[]));
-    insta::assert_snapshot!(ended.log(), @"ran env");
-    let finished = ended
-        .events()
-        .into_iter()
-        .find(|event| event["event"] == "stage_finished")
-        .unwrap();
-    assert!(finished["peak_memory"].as_u64().unwrap() > 0);
-    insta::assert_snapshot!(project.exec(&[]).log(), @"cached env");
-    let hidden = project.exec(&["--set", "env.with.id=CartPole-hidden-velocity"]);
-    insta::assert_snapshot!(hidden.log(), @"ran env");
-}
-
-#[test]
 fn the_graph_is_a_picture() {
     let project = Project::new(pair());
     let svg = ok(project.run(&["graph", "p.yaml", "--format", "svg"])).stdout;

@@ -1,52 +1,29 @@
 //! Children that leave their session, and how they end.
 
-use crate::{Mode, exec};
-use runner_testkit::{Project, marked, wait_for};
+use crate::Mode;
+use runner_testkit::{Project, marked, pipeline, wait_for};
 use std::process::{Child, Command, Stdio};
 
 /// Leaves a process in its own session, one whose parent has exited, one that ignores signals, and one that
 /// does all of it.
 const ESCAPES: &str = "\
-      setsid sleep 1000 &
-      (setsid sh -c 'sleep 1001 & exit' &)
-      sh -c 'trap \"\" TERM INT HUP; sleep 1002; sleep 1003' &
-      setsid nohup sh -c 'trap \"\" TERM; (sleep 1004 &) ; sleep 1005' > /dev/null 2>&1 &
+setsid sleep 1000 &
+(setsid sh -c 'sleep 1001 & exit' &)
+sh -c 'trap \"\" TERM INT HUP; sleep 1002; sleep 1003' &
+setsid nohup sh -c 'trap \"\" TERM; (sleep 1004 &) ; sleep 1005' > /dev/null 2>&1 &
 ";
-
-fn project(mark: &str, last: &str) -> Project {
-    Project::new(format!(
-        "\
-version: 1
-name: family
-stages:
-  a:
-    run: |
-      {ESCAPES}      {last}
-    env: {{ MARK: {mark} }}
-    outputs: {{ x: x.txt }}
-"
-    ))
-}
 
 fn mark(name: &str, mode: Mode) -> String {
     format!("{name}-{mode:?}-{}", std::process::id())
 }
 
-pub(crate) fn nothing_outlives_a_stage(mode: Mode) {
-    let mark = mark("stage", mode);
-    let project = project(&mark, "sleep 0.3; echo 1 > ${outputs.x}");
-    let ended = exec(&project, mode, &[]);
-    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
-    let left = marked(&mark);
-    assert!(left.is_empty(), "{left:?}");
-}
-
 /// Starts a stage that does not end, and waits until its family is complete.
 fn start(mode: Mode, mark: &str) -> (Project, Child) {
-    let project = project(mark, "sleep 1006; echo 1 > ${outputs.x}");
-    let child = project
-        .command(&["exec", "p.yaml", "-q", "--isolation", mode.argument()])
-        .env(crate::NAMESPACES, mode.namespaces())
+    let run = format!("{ESCAPES}sleep 1006; echo 1 > ${{outputs.x}}");
+    let stage = pipeline("family").run("a", &run);
+    let project = Project::new(stage.set("env", format!("{{ MARK: {mark} }}")));
+    let child = mode
+        .command(&project, &["-q"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

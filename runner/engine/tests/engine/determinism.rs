@@ -19,7 +19,7 @@ fn a_stage_that_gives_another_result_is_found_and_its_cached_result_stays() {
         .needs("x", "clock");
     let lab = Lab::new();
     lab.run(&text);
-    lab.player.as_ref().unwrap().played();
+    lab.player().played();
     let checked = lab.run_with(&text, check(&["same", "clock"]));
     insta::assert_snapshot!(checked.log, @r#"
     r2 of clock: same, clock, after
@@ -33,7 +33,7 @@ fn a_stage_that_gives_another_result_is_found_and_its_cached_result_stays() {
     failed: 1 cached, 0 ran, 1 failed, 1 skipped
     "#);
     assert_eq!(checked.summary.exit_code(), 1);
-    assert_eq!(lab.player.as_ref().unwrap().played(), ["same afresh", "clock afresh"]);
+    assert_eq!(lab.player().played(), ["same afresh", "clock afresh"]);
     insta::assert_snapshot!(lab.run(&text), @r#"
     r3 of clock: same, clock, after
     same cached x="1"

@@ -40,11 +40,7 @@ fn nothing_new_starts_after_a_failure_and_what_was_done_is_kept() {
     failed: 0 cached, 1 ran, 1 failed, 3 skipped
     "#);
     assert_eq!(ran.summary.exit_code(), 1);
-    let only = Setup {
-        only: vec!["good"],
-        ..Setup::default()
-    };
-    insta::assert_snapshot!(lab.run_with(fork(), only).log, @r#"
+    insta::assert_snapshot!(lab.run_with(fork(), Setup::only(&["good"])).log, @r#"
     r2 of fork: good
     good cached x="1"
     done: 1 cached, 0 ran, 0 failed, 0 skipped
@@ -77,13 +73,10 @@ fn what_runs_when_another_stage_fails_completes_and_keeps_its_result() {
         .run("waits", "echo ${needs.x} > ${outputs.x}")
         .needs("x", "runs");
     let lab = Lab::new();
-    let two = Setup {
-        jobs: 2,
-        ..Setup::default()
-    };
+    let two = Setup::jobs(2);
     let ran = lab.watch(text, two, |event| {
         if matches!(event, Event::StageFinished { stage, .. } if stage == "fails") {
-            lab.player.as_ref().unwrap().release();
+            lab.player().release();
         }
     });
     insta::assert_snapshot!(ran.log, @r#"

@@ -1,6 +1,6 @@
 //! Hits and misses: the stages that run again, and those that do not.
 
-use crate::{Lab, Setup, chain, chain_lab, pipeline, set};
+use crate::{Lab, Setup, chain, chain_lab, pipeline};
 
 #[test]
 fn the_second_run_is_cached() {
@@ -22,14 +22,14 @@ fn the_second_run_is_cached() {
     c cached x="hello 2"
     done: 3 cached, 0 ran, 0 failed, 0 skipped
     "#);
-    assert_eq!(lab.player.as_ref().unwrap().played(), ["a", "b", "c"]);
+    assert_eq!(lab.player().played(), ["a", "b", "c"]);
 }
 
 #[test]
 fn an_edit_reaches_what_depends_on_it() {
     let lab = chain_lab();
     lab.run(chain());
-    insta::assert_snapshot!(lab.run_with(chain(), set(&["word=bye"])).log, @r#"
+    insta::assert_snapshot!(lab.run_with(chain(), Setup::set(&["word=bye"])).log, @r#"
     r2 of chain: a, b, c
     a cached x="one two"
     b cached x="2"
@@ -43,12 +43,8 @@ fn an_edit_reaches_what_depends_on_it() {
 fn a_forced_stage_runs_afresh_and_what_depends_on_it_is_cached() {
     let lab = chain_lab();
     lab.run(chain());
-    lab.player.as_ref().unwrap().played();
-    let force = Setup {
-        force: vec!["b"],
-        ..Setup::default()
-    };
-    insta::assert_snapshot!(lab.run_with(chain(), force).log, @r#"
+    lab.player().played();
+    insta::assert_snapshot!(lab.run_with(chain(), Setup::force(&["b"])).log, @r#"
     r2 of chain: a, b, c
     a cached x="one two"
     b starts: forced
@@ -56,16 +52,13 @@ fn a_forced_stage_runs_afresh_and_what_depends_on_it_is_cached() {
     c cached x="hello 2"
     done: 2 cached, 1 ran, 0 failed, 0 skipped
     "#);
-    assert_eq!(lab.player.as_ref().unwrap().played(), ["b afresh"]);
+    assert_eq!(lab.player().played(), ["b afresh"]);
 }
 
 #[test]
 fn only_what_a_selected_stage_needs_is_looked_at() {
     let lab = chain_lab();
-    let only = || Setup {
-        only: vec!["b"],
-        ..Setup::default()
-    };
+    let only = || Setup::only(&["b"]);
     insta::assert_snapshot!(lab.run_with(chain(), only()).log, @r#"
     r1 of chain: a, b
     a starts: never ran before
@@ -224,14 +217,10 @@ fn memos_are_used_unless_the_stage_is_forced() {
     let lab = Lab::new();
     let squares = |count: u64| pipeline("memos").uses("s", "test/squares").with("count", count);
     lab.run(squares(3));
-    lab.player.as_ref().unwrap().played();
+    lab.player().played();
     lab.run(squares(4));
-    let force = Setup {
-        force: vec!["s"],
-        ..Setup::default()
-    };
-    lab.run_with(squares(4), force);
-    assert_eq!(lab.player.as_ref().unwrap().played(), ["s", "s afresh"]);
+    lab.run_with(squares(4), Setup::force(&["s"]));
+    assert_eq!(lab.player().played(), ["s", "s afresh"]);
 }
 
 #[test]

@@ -36,11 +36,3 @@ fn chain_lab() -> Lab {
     lab.write("seed.txt", "one two");
     lab
 }
-
-/// Sets parameters.
-fn set(arguments: &[&'static str]) -> Setup {
-    Setup {
-        set: arguments.to_vec(),
-        ..Setup::default()
-    }
-}

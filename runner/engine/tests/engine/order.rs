@@ -14,7 +14,7 @@ fn parallel(text: PipelineText, setup: Setup) -> usize {
     let lab = Lab::new();
     let ran = lab.run_with(text, setup);
     assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
-    lab.player.as_ref().unwrap().most_running()
+    lab.player().most_running()
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn one_stage_at_a_time_in_the_order_of_the_pipeline() {
     last ran x="l 1 r 1"
     done: 0 cached, 4 ran, 0 failed, 0 skipped
     "#);
-    assert_eq!(lab.player.as_ref().unwrap().most_running(), 1);
+    assert_eq!(lab.player().most_running(), 1);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_stage_that_wants_more_than_the_machine_has_runs_alone() {
     small ran x="2"
     done: 0 cached, 2 ran, 0 failed, 0 skipped
     "#);
-    assert_eq!(lab.player.as_ref().unwrap().most_running(), 1);
+    assert_eq!(lab.player().most_running(), 1);
 }
 
 /// `wide` does not fit beside `first`; `small`, which comes after it, does.
@@ -120,7 +120,7 @@ fn a_smaller_stage_further_on_may_start_first() {
     };
     let ran = lab.run_with(text, setup);
     assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
-    assert_eq!(lab.player.as_ref().unwrap().played().last().unwrap(), "wide");
+    assert_eq!(lab.player().played().last().unwrap(), "wide");
 }
 
 #[test]
@@ -152,9 +152,9 @@ fn many_stages_keep_their_order() {
     let lab = Lab::new();
     let ran = lab.run_with(&text, Setup::default());
     let expected: Vec<String> = (0..200).map(|i| format!("s{i}")).collect();
-    assert_eq!(lab.player.as_ref().unwrap().played(), expected);
+    assert_eq!(lab.player().played(), expected);
     assert_eq!(ran.summary.stages.len(), 200);
     let again = lab.run_with(&text, Setup::default());
-    assert!(lab.player.as_ref().unwrap().played().is_empty());
+    assert!(lab.player().played().is_empty());
     assert_eq!(again.statuses(), ran.statuses().replace("ran ", "cached "));
 }

@@ -1,6 +1,6 @@
 //! Plans: what would run, and why.
 
-use crate::{Lab, Setup, chain, chain_lab, pipeline, set};
+use crate::{Lab, Setup, chain, chain_lab, pipeline};
 use runner_engine::Prediction;
 
 fn squares(count: u64) -> runner_testkit::PipelineText {
@@ -20,7 +20,7 @@ fn before_the_first_run_everything_would_run() {
 fn a_plan_runs_nothing() {
     let lab = chain_lab();
     lab.plan(chain(), &Setup::default());
-    assert!(lab.player.as_ref().unwrap().played().is_empty());
+    assert!(lab.player().played().is_empty());
     assert!(
         !lab.path("home/actions").exists() || runner_testkit::files(&lab.path("home/actions")).is_empty()
     );
@@ -30,8 +30,8 @@ fn a_plan_runs_nothing() {
 fn what_is_cached_names_the_run_that_computed_it() {
     let lab = chain_lab();
     lab.run(chain());
-    lab.run_with(chain(), set(&["word=bye"]));
-    insta::assert_snapshot!(lab.plan(chain(), &set(&["word=bye"])), @"
+    lab.run_with(chain(), Setup::set(&["word=bye"]));
+    insta::assert_snapshot!(lab.plan(chain(), &Setup::set(&["word=bye"])), @"
     a cached: computed in run r1
     b cached: computed in run r1
     c cached: computed in run r2
@@ -42,7 +42,7 @@ fn what_is_cached_names_the_run_that_computed_it() {
 fn an_edit_is_named_and_what_depends_on_it_waits() {
     let lab = chain_lab();
     lab.run(chain());
-    insta::assert_snapshot!(lab.plan(chain(), &set(&["word=bye"])), @r#"
+    insta::assert_snapshot!(lab.plan(chain(), &Setup::set(&["word=bye"])), @r#"
     a cached: computed in run r1
     b cached: computed in run r1
     c would run: run: "echo hello ${needs.x} > ${outputs.x}" -> "echo bye ${needs.x} > ${outputs.x}"
@@ -53,7 +53,7 @@ fn an_edit_is_named_and_what_depends_on_it_waits() {
     b depends: waits for a
     c depends: waits for b
     ");
-    insta::assert_snapshot!(lab.plan(chain(), &set(&["word=bye"])), @r#"
+    insta::assert_snapshot!(lab.plan(chain(), &Setup::set(&["word=bye"])), @r#"
     a would run: file seed.txt: … -> …
     b depends: waits for a
     c would run: run: "echo hello ${needs.x} > ${outputs.x}" -> "echo bye ${needs.x} > ${outputs.x}"; waits for b
@@ -64,11 +64,7 @@ fn an_edit_is_named_and_what_depends_on_it_waits() {
 fn a_forced_stage_runs_and_what_depends_on_it_may_be_cached() {
     let lab = chain_lab();
     lab.run(chain());
-    let force = Setup {
-        force: vec!["a"],
-        ..Setup::default()
-    };
-    insta::assert_snapshot!(lab.plan(chain(), &force), @"
+    insta::assert_snapshot!(lab.plan(chain(), &Setup::force(&["a"])), @"
     a would run: forced
     b depends: waits for a
     c depends: waits for b
@@ -86,7 +82,7 @@ fn a_result_that_is_gone_would_be_computed_again() {
     c depends: waits for b
     ");
     std::fs::remove_dir_all(lab.path("home/actions")).unwrap();
-    insta::assert_snapshot!(lab.plan(chain(), &set(&["word=bye"])), @"
+    insta::assert_snapshot!(lab.plan(chain(), &Setup::set(&["word=bye"])), @"
     a would run: its result is no longer in the store
     b would run: differs from run r1, whose record is no longer in the store; waits for a
     c would run: differs from run r1, whose record is no longer in the store; waits for b
@@ -120,13 +116,7 @@ fn the_files_in_which_an_input_differs_are_named() {
     let lab = chain_lab();
     lab.run(chain());
     lab.write("seed.txt", "one two three");
-    lab.run_with(
-        chain(),
-        Setup {
-            only: vec!["b"],
-            ..Setup::default()
-        },
-    );
+    lab.run_with(chain(), Setup::only(&["b"]));
     let planned = lab.plan_with(chain(), &Setup::default());
     let parts = &planned[2].nearest.as_ref().unwrap().parts;
     insta::assert_snapshot!(format!("{parts:#?}"), @r#"
@@ -184,11 +174,7 @@ fn the_share_of_a_stage_that_is_cached_is_not_expected_to_take_time() {
         (Prediction::Cached, Some(0.0))
     );
     // A forced stage uses no memos.
-    let force = Setup {
-        force: vec!["s"],
-        ..Setup::default()
-    };
-    assert_eq!(lab.plan_with(squares(8), &force)[0].share, None);
+    assert_eq!(lab.plan_with(squares(8), &Setup::force(&["s"]))[0].share, None);
 }
 
 #[test]
@@ -215,7 +201,7 @@ fn a_stage_much_dearer_than_usual_is_warned_of() {
 fn what_the_last_action_wrote_is_expected_of_the_next() {
     let lab = chain_lab();
     lab.run(chain());
-    let planned = lab.plan_with(chain(), &set(&["word=bye"]));
+    let planned = lab.plan_with(chain(), &Setup::set(&["word=bye"]));
     let written = lab.blob("hello 2").metadata().unwrap().len();
     assert!(planned[2].store_bytes.unwrap() > written, "the manifest counts too");
     assert_eq!(planned[0].fetch_bytes, 0);
@@ -238,8 +224,8 @@ fn another_kind_is_a_difference_and_not_a_ratio_of_work() {
 fn a_plan_predicts_what_the_run_does() {
     let lab = chain_lab();
     for step in [&[][..], &["word=bye"], &["word=hello"]] {
-        let planned = lab.plan_with(chain(), &set(step));
-        let ran = lab.run_with(chain(), set(step));
+        let planned = lab.plan_with(chain(), &Setup::set(step));
+        let ran = lab.run_with(chain(), Setup::set(step));
         for planned in planned {
             if let Some(key) = planned.key {
                 assert_eq!(ran.key(&planned.stage), key);

@@ -1,14 +1,14 @@
 //! A whole run: its events, its reporters and its records.
 
 use crate::lab::Recorder;
-use crate::{Lab, Setup, chain, chain_lab, pipeline, set};
+use crate::{Lab, Setup, chain, chain_lab, pipeline};
 use runner_engine::{Event, Reporter, RunStatus, Stamped};
 use serde_json::json;
 
 #[test]
 fn the_first_event_names_the_stages_and_the_last_counts_them() {
     let lab = chain_lab();
-    let ran = lab.run_with(chain(), set(&["word=bye"]));
+    let ran = lab.run_with(chain(), Setup::set(&["word=bye"]));
     let Event::RunStarted {
         run,
         file,

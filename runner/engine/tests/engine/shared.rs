@@ -11,18 +11,14 @@ fn equal_stages_of_one_run_compute_once() {
         .run("a", "echo 1 > ${outputs.x}")
         .run("b", "echo 1 > ${outputs.x}");
     let lab = Lab::new();
-    let two = Setup {
-        jobs: 2,
-        ..Setup::default()
-    };
-    insta::assert_snapshot!(lab.run_with(text, two).log, @r#"
+    insta::assert_snapshot!(lab.run_with(text, Setup::jobs(2)).log, @r#"
     r1 of twins: a, b
     a starts: never ran before
     a ran x="1"
     b cached x="1"
     done: 1 cached, 1 ran, 0 failed, 0 skipped
     "#);
-    assert_eq!(lab.player.as_ref().unwrap().played(), ["a"]);
+    assert_eq!(lab.player().played(), ["a"]);
 }
 
 /// Runs a stage whose action another process computes; `end` is called when it waits for that.
@@ -59,7 +55,7 @@ fn a_stage_waits_for_another_process_and_uses_its_result() {
     a cached x="1"
     done: 1 cached, 0 ran, 0 failed, 0 skipped
     "#);
-    assert!(lab.player.as_ref().unwrap().played().is_empty());
+    assert!(lab.player().played().is_empty());
 }
 
 #[test]
@@ -88,16 +84,12 @@ fn several_runs_at_once_compute_each_action_once() {
         for _ in 0..3 {
             scope.spawn(|| {
                 barrier.wait();
-                let two = Setup {
-                    jobs: 2,
-                    ..Setup::default()
-                };
-                let ran = lab.run_with(&text, two);
+                let ran = lab.run_with(&text, Setup::jobs(2));
                 assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
             });
         }
     });
-    let mut played = lab.player.as_ref().unwrap().played();
+    let mut played = lab.player().played();
     played.sort();
     assert_eq!(played, ["a", "b", "c"]);
 }

@@ -77,7 +77,7 @@ fn a_run_that_was_cancelled_before_it_began_runs_nothing() {
     c skipped: the run was interrupted
     interrupted: 0 cached, 0 ran, 0 failed, 3 skipped
     ");
-    assert!(lab.player.as_ref().unwrap().played().is_empty());
+    assert!(lab.player().played().is_empty());
 }
 
 #[test]

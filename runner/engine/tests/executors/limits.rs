@@ -1,23 +1,16 @@
 //! Time limits and signals of programs.
 
-use crate::{Lab, Setup, Test, exec_on_host, program};
+use crate::{Lab, PipelineText, Setup, program};
 use runner_engine::{Event, StageEvent};
+use runner_testkit::wait_for;
 
-pub(crate) const TESTS: &[Test] = &[
-    (
-        "a_program_over_its_time_limit_is_ended_with_its_family",
-        a_program_over_its_time_limit_is_ended_with_its_family,
-    ),
-    ("a_flaky_program_is_tried_again", a_flaky_program_is_tried_again),
-    (
-        "storing_outputs_hears_the_time_limit",
-        storing_outputs_hears_the_time_limit,
-    ),
-    ("a_cancelled_program_is_asked_first", a_cancelled_program_is_asked_first),
-    (
-        "a_program_that_ignores_its_signal_is_killed",
-        a_program_that_ignores_its_signal_is_killed,
-    ),
+tests![
+    a_program_over_its_time_limit_is_ended_with_its_family,
+    a_flaky_program_is_tried_again,
+    storing_outputs_hears_the_time_limit,
+    storing_outputs_hears_a_cancellation,
+    a_cancelled_program_is_asked_first,
+    a_program_that_ignores_its_signal_is_killed,
 ];
 
 fn a_program_over_its_time_limit_is_ended_with_its_family() {
@@ -40,15 +33,37 @@ fn a_flaky_program_is_tried_again() {
         .set("env", format!("{{ COUNTER: {} }}", lab.path("counter").display()))
         .set("retries", 4);
     // The counter is a file of the host.
-    let ran = exec_on_host(&lab, text);
+    let ran = lab.run_with(text, Setup::on_host());
     assert_eq!(ran.statuses(), "retried a\nretried a\nran a", "{}", ran.log);
 }
 
+/// A stage whose output takes minutes to store.
+fn large() -> PipelineText {
+    program("mkdir ${outputs.x}; truncate -s 200G ${outputs.x}/big; mkfifo ${outputs.x}/fifo")
+}
+
 fn storing_outputs_hears_the_time_limit() {
-    let text = program("mkdir ${outputs.x}; truncate -s 200G ${outputs.x}/big; mkfifo ${outputs.x}/fifo")
-        .set("timeout", "2s");
-    let error = exec_on_host(&Lab::with_workers(), text).error("a");
+    let text = large().set("timeout", "2s");
+    let error = Lab::with_workers().run_with(text, Setup::on_host()).error("a");
     assert!(error.contains("time limit"), "{error}");
+}
+
+fn storing_outputs_hears_a_cancellation() {
+    let (lab, setup) = (Lab::with_workers(), Setup::on_host());
+    let control = setup.control.clone();
+    let is_stored = || {
+        let written = runner_testkit::files(&lab.path("home/tmp"));
+        let mut sizes = written.iter().filter_map(|path| Some(path.metadata().ok()?.len()));
+        sizes.any(|size| (32 << 20..100 << 30).contains(&size))
+    };
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_for("the output to be stored", is_stored);
+            control.cancel.cancel();
+        });
+        lab.run_with(large(), setup)
+    });
+    assert_eq!((ran.error("a").as_str(), ran.summary.exit_code()), ("interrupted", 130));
 }
 
 /// Cancels a run when its program has written a line.
@@ -56,7 +71,8 @@ fn cancelled(command: &str, setup: Setup) -> crate::Ran {
     let control = setup.control.clone();
     let text = program(&format!("echo begun; {command}; echo 1 > ${{outputs.x}}"));
     Lab::with_workers().watch(text, setup, |event| {
-        if matches!(event, Event::Stage { event: StageEvent::Progress { message, .. }, .. } if message == "begun") {
+        let Event::Stage { event, .. } = event else { return };
+        if matches!(event, StageEvent::Progress { message, .. } if message == "begun") {
             control.cancel.cancel();
         }
     })
@@ -73,10 +89,7 @@ fn a_cancelled_program_is_asked_first() {
 }
 
 fn a_program_that_ignores_its_signal_is_killed() {
-    let setup = Setup {
-        grace: std::time::Duration::from_millis(300),
-        ..Setup::default()
-    };
+    let setup = Setup::grace(std::time::Duration::from_millis(300));
     let ran = cancelled("trap '' TERM; while true; do sleep 0.1; done", setup);
     assert_eq!(
         (ran.error("a").as_str(), ran.summary.exit_code()),

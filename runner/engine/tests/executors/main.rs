@@ -4,6 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+/// Names tests by their functions.
+macro_rules! tests {
+    ($($test:ident,)*) => {
+        pub(crate) const TESTS: &[crate::Test] = &[$((stringify!($test), $test)),*];
+    };
+}
+
 #[path = "../lab/mod.rs"]
 mod lab;
 mod limits;
@@ -11,21 +18,21 @@ mod outputs;
 mod programs;
 #[path = "../../../../tests/requirements.rs"]
 mod requirements;
+mod sandbox;
 mod tools;
 mod workers;
 
 use lab::{Lab, Ran, Setup};
 use libtest_mimic::Trial;
 use requirements::trial;
-use runner_pipeline::Isolation;
 use runner_testkit::{PipelineText, pipeline};
 use std::process::ExitCode;
 
 /// The name of a test, and the test.
 type Test = (&'static str, fn());
 
-/// The tests that need nothing but a shell.
-fn tests(module: &str, tests: &[Test]) -> Vec<Trial> {
+/// The tests of a module, which need nothing but a shell.
+fn trials(module: &str, tests: &[Test]) -> Vec<Trial> {
     let named = |&(name, test): &Test| trial(&format!("{module}::{name}"), None, test);
     tests.iter().map(named).collect()
 }
@@ -37,14 +44,15 @@ fn main() -> ExitCode {
         Some("sandbox") => return ExitCode::from(runner_sandbox::sandbox()),
         _ => {}
     }
-    let trials = [
-        tests("limits", limits::TESTS),
-        tests("outputs", outputs::TESTS),
-        tests("programs", programs::TESTS),
-        tests("tools", tools::TESTS),
-        tests("workers", workers::TESTS),
+    let all = [
+        trials("limits", limits::TESTS),
+        trials("outputs", outputs::TESTS),
+        trials("programs", programs::TESTS),
+        trials("tools", tools::TESTS),
+        trials("workers", workers::TESTS),
+        sandbox::trials(),
     ];
-    requirements::run(trials.into_iter().flatten().collect())
+    requirements::run(all.into_iter().flatten().collect())
 }
 
 fn no_upstream(
@@ -57,15 +65,6 @@ fn no_upstream(
 /// A stage `a` with this command.
 fn program(command: &str) -> PipelineText {
     pipeline("program").run("a", command)
-}
-
-/// Runs a pipeline without isolation: the programs see the host.
-fn exec_on_host(lab: &Lab, text: impl std::fmt::Display) -> Ran {
-    let setup = Setup {
-        isolation: Isolation::None,
-        ..Setup::default()
-    };
-    lab.run_with(text, setup)
 }
 
 /// The text of an output of a stage that succeeds.

@@ -1,23 +1,17 @@
 //! Symbolic links, pipes, sockets and devices where files are expected: nothing outside a stage's directory
 //! is read, and nothing blocks for ever.
 
-use crate::{Lab, Setup, Test, exec_on_host, output, program};
+use crate::{Lab, Setup, output, program};
 use cache::BlobRef;
 
-pub(crate) const TESTS: &[Test] = &[
-    ("only_files_of_its_own_are_taken_in", only_files_of_its_own_are_taken_in),
-    ("a_socket_is_not_a_file", a_socket_is_not_a_file),
-    ("a_device_is_not_a_file", a_device_is_not_a_file),
-    (
-        "links_within_the_directory_are_followed",
-        links_within_the_directory_are_followed,
-    ),
-    ("another_name_of_a_file_is_copied", another_name_of_a_file_is_copied),
-    ("a_missing_output_is_an_error", a_missing_output_is_an_error),
-    (
-        "outputs_of_one_bytes_are_one_artifact",
-        outputs_of_one_bytes_are_one_artifact,
-    ),
+tests![
+    only_files_of_its_own_are_taken_in,
+    a_socket_is_not_a_file,
+    a_device_is_not_a_file,
+    links_within_the_directory_are_followed,
+    another_name_of_a_file_is_copied,
+    a_missing_output_is_an_error,
+    outputs_of_one_bytes_are_one_artifact,
 ];
 
 /// The error of a command that writes `out`, without the directories that change from run to run; `OUTSIDE`
@@ -27,7 +21,10 @@ fn refused(command: &str) -> String {
     lab.write("outside/private.txt", "private\n");
     let outside = lab.path("outside").canonicalize().unwrap().display().to_string();
     // An isolated program does not see what is outside.
-    let ran = exec_on_host(&lab, program(&command.replace("OUTSIDE", &outside)).output("x", "out"));
+    let ran = lab.run_with(
+        program(&command.replace("OUTSIDE", &outside)).output("x", "out"),
+        Setup::on_host(),
+    );
     assert_eq!(ran.summary.exit_code(), 1, "{command}: {}", ran.log);
     assert!(
         !lab.store().has(BlobRef::of(b"private\n")),
@@ -85,7 +82,7 @@ fn a_socket_is_not_a_file() {
     let socket = lab.path("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let move_it = format!("mv {} ${{outputs.x}}", socket.display());
-    let error = exec_on_host(&lab, program(&move_it)).error("a");
+    let error = lab.run_with(program(&move_it), Setup::on_host()).error("a");
     assert!(error.contains("is a socket, not a file"), "{error}");
 }
 
@@ -117,7 +114,7 @@ fn another_name_of_a_file_is_copied() {
         "ln {0} ${{outputs.x}} 2>/dev/null || cp {0} ${{outputs.x}}",
         file.display()
     );
-    let ran = exec_on_host(&lab, program(&text));
+    let ran = lab.run_with(program(&text), Setup::on_host());
     std::fs::write(&file, "changed\n").unwrap();
     assert_eq!(lab.text(ran.outputs("a")["x"]), "private\n");
 }

@@ -1,30 +1,16 @@
 //! The command, inputs, environment and log of a program.
 
-use crate::{Lab, Setup, Test, exec_on_host, output, pipeline, program};
+use crate::{Lab, Setup, output, pipeline, program};
 
-pub(crate) const TESTS: &[Test] = &[
-    ("the_environment_is_clean", the_environment_is_clean),
-    ("other_dollars_are_the_shells", other_dollars_are_the_shells),
-    ("files_and_directories", files_and_directories),
-    (
-        "inputs_of_a_matrix_have_the_names_of_their_points",
-        inputs_of_a_matrix_have_the_names_of_their_points,
-    ),
-    (
-        "what_writes_to_its_input_harms_nothing",
-        what_writes_to_its_input_harms_nothing,
-    ),
-    ("the_log_is_kept", the_log_is_kept),
-    ("a_failure_shows_the_end_of_its_log", a_failure_shows_the_end_of_its_log),
-    (
-        "secrets_reach_the_program_and_no_log",
-        secrets_reach_the_program_and_no_log,
-    ),
-    (
-        "each_program_finds_an_empty_directory",
-        each_program_finds_an_empty_directory,
-    ),
-    ("failures_of_lines_and_pipes", failures_of_lines_and_pipes),
+tests![
+    other_dollars_are_the_shells,
+    files_and_directories,
+    inputs_of_a_matrix_have_the_names_of_their_points,
+    what_writes_to_its_input_harms_nothing,
+    the_log_is_kept,
+    a_failure_shows_the_end_of_its_log,
+    secrets_reach_the_program_and_no_log,
+    each_program_finds_an_empty_directory,
 ];
 
 fn with_token(value: &str) -> Setup {
@@ -36,30 +22,6 @@ fn with_token(value: &str) -> Setup {
         ],
         ..Setup::default()
     }
-}
-
-fn the_environment_is_clean() {
-    let text = program(
-        "env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL -e OLDPWD | sort > ${outputs.x}; echo $GREETING \
-         $TOKEN $LANG $TZ >> ${outputs.x}; ls -A >> ${outputs.x}",
-    )
-    .set("env", "{ GREETING: hello }")
-    .set("secrets", "[TOKEN]");
-    let lab = Lab::with_workers();
-    let ran = lab.run_with(&text, with_token("secret"));
-    insta::assert_snapshot!(lab.text(ran.outputs("a")["x"]), @"
-    GREETING
-    HOME
-    LANG
-    PATH
-    TMPDIR
-    TOKEN
-    TZ
-    hello secret C.UTF-8 UTC
-    x.txt
-    ");
-    // A secret is not part of the key.
-    assert_eq!(lab.run_with(&text, with_token("other")).statuses(), "cached a");
 }
 
 fn other_dollars_are_the_shells() {
@@ -144,7 +106,7 @@ fn what_writes_to_its_input_harms_nothing() {
     };
     let lab = Lab::with_workers();
     let writes = "chmod u+w ${needs.x}; echo bad > ${needs.x}; cp ${needs.x} ${outputs.y}";
-    insta::assert_snapshot!(exec_on_host(&lab, text(writes)).error("b"), @"
+    insta::assert_snapshot!(lab.run_with(text(writes), Setup::on_host()).error("b"), @"
     the command modified one of its inputs
     hint: let it work on a copy
     ");
@@ -238,20 +200,4 @@ sleep 0.1; echo 0 > ${outputs.x}";
         );
     }
     assert_eq!(std::fs::read_dir(lab.path("home/tmp")).unwrap().count(), 0);
-}
-
-fn failures_of_lines_and_pipes() {
-    for (run, shell, code) in [
-        ("false\necho 1 > ${outputs.x}", "bash", 1),
-        ("false | cat > ${outputs.x}", "bash", 1),
-        ("echo $UNSET_VARIABLE > ${outputs.x}", "bash", 1),
-        ("[[ a == a ]] && echo 1 > ${outputs.x}", "bash", 0),
-        ("false\necho 1 > ${outputs.x}", "sh", 1),
-        // `sh` has no `pipefail` everywhere, and does not mind what is unset.
-        ("false | echo $UNSET_VARIABLE > ${outputs.x}", "sh", 0),
-        ("kill -9 $$\necho 1 > ${outputs.x}", "bash", 1),
-    ] {
-        let ran = Lab::with_workers().run_with(program(run).set("shell", shell), Setup::default());
-        assert_eq!(ran.summary.exit_code(), code, "{run} {shell}: {}", ran.log);
-    }
 }

@@ -1,21 +1,12 @@
 //! Tools: what of them is in the key, and what is checked when they run.
 
-use crate::{Lab, PipelineText, Setup, Test, output, program};
+use crate::{Lab, PipelineText, Setup, output, program};
 use std::os::unix::fs::PermissionsExt as _;
 
-pub(crate) const TESTS: &[Test] = &[
-    (
-        "an_executable_is_part_of_the_key_by_its_content",
-        an_executable_is_part_of_the_key_by_its_content,
-    ),
-    (
-        "an_executable_with_a_version_is_part_of_the_key_by_that",
-        an_executable_with_a_version_is_part_of_the_key_by_that,
-    ),
-    (
-        "an_environment_is_part_of_the_key_by_its_lock_file_and_its_interpreter",
-        an_environment_is_part_of_the_key_by_its_lock_file_and_its_interpreter,
-    ),
+tests![
+    an_executable_is_part_of_the_key_by_its_content,
+    an_executable_with_a_version_is_part_of_the_key_by_that,
+    an_environment_is_part_of_the_key_by_its_lock_file_and_its_interpreter,
 ];
 
 fn script(lab: &Lab, name: &str, text: &str) {
@@ -68,11 +59,7 @@ fn an_executable_with_a_version_is_part_of_the_key_by_that() {
         "cached a",
         "its content does not count"
     );
-    let force = Setup {
-        force: vec!["a"],
-        ..Setup::default()
-    };
-    let error = lab.run_with(text("1.2"), force).error("a");
+    let error = lab.run_with(text("1.2"), Setup::force(&["a"])).error("a");
     assert!(error.contains("--version` prints `greet 1.3.0`, not `1.2`"), "{error}");
     insta::assert_snapshot!(plan(&lab, &text("1.3")), @"a would run: tool bin/greet version: 1.2 -> 1.3");
     assert_eq!(output(&lab, text("1.3"), "a"), "two\n");

@@ -1,39 +1,21 @@
 //! Stage kinds in worker processes: what a stage says, and how it and its worker end.
 
-use crate::{Lab, Setup, Test, pipeline};
+use crate::{Lab, Setup, pipeline};
 use runner_engine::Event;
 use runner_testkit::PipelineText;
 use std::time::Duration;
 
-pub(crate) const TESTS: &[Test] = &[
-    ("what_a_stage_says_arrives", what_a_stage_says_arrives),
-    (
-        "a_stage_has_the_threads_that_it_was_given",
-        a_stage_has_the_threads_that_it_was_given,
-    ),
-    (
-        "memos_are_counted_and_what_was_computed_is_named",
-        memos_are_counted_and_what_was_computed_is_named,
-    ),
-    ("an_error_is_the_stages_own", an_error_is_the_stages_own),
-    (
-        "a_panic_is_a_bug_and_its_place_is_shown",
-        a_panic_is_a_bug_and_its_place_is_shown,
-    ),
-    (
-        "a_worker_that_dies_fails_its_stage_alone",
-        a_worker_that_dies_fails_its_stage_alone,
-    ),
-    (
-        "an_output_that_is_not_made_is_an_error",
-        an_output_that_is_not_made_is_an_error,
-    ),
-    ("a_time_limit_asks_and_then_kills", a_time_limit_asks_and_then_kills),
-    ("a_cancelled_stage_is_interrupted", a_cancelled_stage_is_interrupted),
-    (
-        "a_killed_stage_is_interrupted_at_once",
-        a_killed_stage_is_interrupted_at_once,
-    ),
+tests![
+    what_a_stage_says_arrives,
+    a_stage_has_the_threads_that_it_was_given,
+    memos_are_counted_and_what_was_computed_is_named,
+    an_error_is_the_stages_own,
+    a_panic_is_a_bug_and_its_place_is_shown,
+    a_worker_that_dies_fails_its_stage_alone,
+    an_output_that_is_not_made_is_an_error,
+    a_time_limit_asks_and_then_kills,
+    a_cancelled_stage_is_interrupted,
+    a_killed_stage_is_interrupted_at_once,
 ];
 
 fn act(act: &str) -> PipelineText {
@@ -107,11 +89,7 @@ fn memos_are_counted_and_what_was_computed_is_named() {
     s ran x="0 1 4 9"
     done: 0 cached, 1 ran, 0 failed, 0 skipped
     "#);
-    let force = Setup {
-        force: vec!["s"],
-        ..Setup::default()
-    };
-    insta::assert_snapshot!(lab.run_with(squares(4), force).log, @r#"
+    insta::assert_snapshot!(lab.run_with(squares(4), Setup::force(&["s"])).log, @r#"
     r3 of memos: s
     s starts: forced
     s: 0 of 4 memos
@@ -179,10 +157,7 @@ fn an_output_that_is_not_made_is_an_error() {
 
 fn a_time_limit_asks_and_then_kills() {
     for stubborn in ["obey", "ignore"] {
-        let setup = Setup {
-            grace: Duration::from_millis(200),
-            ..Setup::default()
-        };
+        let setup = Setup::grace(Duration::from_millis(200));
         let ran = Lab::with_workers().run_with(act(stubborn).set("timeout", "1s"), setup);
         assert_eq!(
             ran.error("a"),
@@ -195,10 +170,7 @@ fn a_time_limit_asks_and_then_kills() {
 
 fn a_cancelled_stage_is_interrupted() {
     for stubborn in ["obey", "ignore"] {
-        let setup = Setup {
-            grace: Duration::from_millis(200),
-            ..Setup::default()
-        };
+        let setup = Setup::grace(Duration::from_millis(200));
         let control = setup.control.clone();
         let ran = Lab::with_workers().watch(act(stubborn), setup, |event| {
             if matches!(event, Event::StageStarted { .. }) {
@@ -214,10 +186,7 @@ fn a_cancelled_stage_is_interrupted() {
 }
 
 fn a_killed_stage_is_interrupted_at_once() {
-    let setup = Setup {
-        grace: Duration::from_secs(1000),
-        ..Setup::default()
-    };
+    let setup = Setup::grace(Duration::from_secs(1000));
     let control = setup.control.clone();
     let ran = Lab::with_workers().watch(act("ignore"), setup, |event| {
         if matches!(event, Event::StageStarted { .. }) {

@@ -6,20 +6,12 @@ use std::path::Path;
 
 /// All events of a run, a line each, but for the samples of what a running program does.
 pub(crate) fn log(events: &[Stamped], store: &Store, dir: &Path) -> String {
-    let is_sample = |event: &Event| {
-        use StageEvent::{Progress, Usage};
-        matches!(
-            event,
-            Event::Stage {
-                event: Usage { .. } | Progress { total: None, .. },
-                ..
-            }
-        )
-    };
-    let kept = events
-        .iter()
-        .map(|event| &event.event)
-        .filter(|event| !is_sample(event));
+    use StageEvent::{Progress, Usage};
+    let is_sample = |event: &StageEvent| matches!(event, Usage { .. } | Progress { total: None, .. });
+    let kept = events.iter().map(|event| &event.event).filter(|event| match event {
+        Event::Stage { event, .. } => !is_sample(event),
+        _ => true,
+    });
     let lines: Vec<String> = kept.map(|event| line(event, store)).collect();
     hide_digests(&lines.join("\n")).replace(&dir.display().to_string(), "DIR")
 }
@@ -41,42 +33,7 @@ fn line(event: &Event, store: &Store) -> String {
             _ => format!("{stage} starts with {threads} threads: {reason}"),
         },
         Event::StageWaiting { stage, .. } => format!("{stage} waits for another process"),
-        Event::Stage {
-            stage,
-            event: StageEvent::Progress { message, .. },
-        } => format!("{stage}: {message}"),
-        Event::Stage {
-            stage,
-            event: StageEvent::Metric { name, step, value },
-        } => {
-            format!("{stage}: {name} at {step} is {value}")
-        }
-        Event::Stage {
-            stage,
-            event: StageEvent::Usage { .. },
-        } => format!("{stage} uses the machine"),
-        Event::Stage {
-            stage,
-            event: StageEvent::Log { line },
-        } => format!("{stage} | {line}"),
-        Event::Stage {
-            stage,
-            event: StageEvent::Memo { hits, total },
-        } => format!("{stage}: {hits} of {total} memos"),
-        Event::Stage {
-            stage,
-            event: StageEvent::Isolation {
-                isolation, network, ..
-            },
-        } => {
-            format!("{stage}: isolation {isolation}, network {network}")
-        }
-        Event::Stage {
-            stage,
-            event: StageEvent::Warning { message, hint },
-        } => {
-            format!("{stage}: warning: {message}{}", hinted(hint.as_deref()))
-        }
+        Event::Stage { stage, event } => said(stage, event),
         Event::StageRetried {
             stage,
             retry,
@@ -116,6 +73,23 @@ fn line(event: &Event, store: &Store) -> String {
             status.name()
         ),
         Event::LookaheadChecked { .. } | Event::Decided { .. } => format!("{event:?}"),
+    }
+}
+
+/// What a stage said.
+fn said(stage: &str, event: &StageEvent) -> String {
+    match event {
+        StageEvent::Log { line } => format!("{stage} | {line}"),
+        StageEvent::Usage { .. } => format!("{stage} uses the machine"),
+        StageEvent::Progress { message, .. } => format!("{stage}: {message}"),
+        StageEvent::Metric { name, step, value } => format!("{stage}: {name} at {step} is {value}"),
+        StageEvent::Memo { hits, total } => format!("{stage}: {hits} of {total} memos"),
+        StageEvent::Warning { message, hint } => {
+            format!("{stage}: warning: {message}{}", hinted(hint.as_deref()))
+        }
+        StageEvent::Isolation {
+            isolation, network, ..
+        } => format!("{stage}: isolation {isolation}, network {network}"),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Lab {
     dir: TempDir,
     past: Arc<Memory>,
     /// The player of `run:` stages, unless real programs are run.
-    pub player: Option<Arc<Player>>,
+    player: Option<Player>,
 }
 
 /// The arguments of a run or a plan.
@@ -50,6 +50,60 @@ pub(crate) struct Setup {
     pub env: Vec<(&'static str, String)>,
     pub grace: Duration,
     pub control: Control,
+}
+
+impl Setup {
+    /// Runs these stages and what they need.
+    pub(crate) fn only(stages: &[&'static str]) -> Self {
+        let only = stages.to_vec();
+        Self {
+            only,
+            ..Self::default()
+        }
+    }
+
+    /// Runs these stages although they are cached.
+    pub(crate) fn force(stages: &[&'static str]) -> Self {
+        let force = stages.to_vec();
+        Self {
+            force,
+            ..Self::default()
+        }
+    }
+
+    /// Sets parameters.
+    pub(crate) fn set(arguments: &[&'static str]) -> Self {
+        let set = arguments.to_vec();
+        Self {
+            set,
+            ..Self::default()
+        }
+    }
+
+    /// Runs so many stages at a time.
+    pub(crate) fn jobs(jobs: usize) -> Self {
+        Self {
+            jobs,
+            ..Self::default()
+        }
+    }
+
+    /// Kills stages that have not ended so long after they were asked to.
+    pub(crate) fn grace(grace: Duration) -> Self {
+        Self {
+            grace,
+            ..Self::default()
+        }
+    }
+
+    /// Runs programs without isolation: they see the host.
+    pub(crate) fn on_host() -> Self {
+        let isolation = Isolation::None;
+        Self {
+            isolation,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Setup {
@@ -137,7 +191,7 @@ impl Lab {
     /// A lab whose `run:` stages are played by a [`Player`], and whose stage kinds run in this process.
     pub(crate) fn new() -> Self {
         Self {
-            player: Some(Arc::new(Player::default())),
+            player: Some(Player::default()),
             ..Self::with_workers()
         }
     }
@@ -149,6 +203,11 @@ impl Lab {
             past: Arc::default(),
             player: None,
         }
+    }
+
+    /// The player of this lab's stages.
+    pub(crate) fn player(&self) -> &Player {
+        self.player.as_ref().expect("the stages are played")
     }
 
     /// The path of a file beside the pipeline.
@@ -197,6 +256,7 @@ impl Lab {
         self.write("p.yaml", text);
         let options = LoadOptions {
             set: setup.set.iter().map(|&text| text.to_owned()).collect(),
+            env: env(setup),
             ..LoadOptions::new(kinds())
         };
         match load_with_sources(&self.path("p.yaml"), &options) {
@@ -222,10 +282,7 @@ impl Lab {
             force: nodes(&setup.force),
             check: nodes(&setup.check),
             planned: setup.planned.iter().map(planned).collect(),
-            env: (setup.env.iter().cloned())
-                .map(|(name, value)| (name.to_owned(), value))
-                .chain(std::env::var("PATH").map(|path| ("PATH".to_owned(), path)))
-                .collect(),
+            env: env(setup),
             isolation: setup.isolation,
             logs: self.path("logs"),
             grace: setup.grace,
@@ -278,7 +335,7 @@ impl Lab {
         std::fs::create_dir_all(self.path("logs")).unwrap();
         let workers = WorkerProcess::new(&store, &[]).unwrap();
         let executor: &dyn Executor = match &self.player {
-            Some(player) => player.as_ref(),
+            Some(player) => player,
             None => &workers,
         };
         let run = Run {
@@ -308,6 +365,16 @@ impl Lab {
     pub(crate) fn forget_runs(&self) {
         *self.past.runs.lock().unwrap() = Vec::new();
     }
+}
+
+/// The environment of a run: that of its setup, and the paths of programs.
+fn env(setup: &Setup) -> BTreeMap<String, String> {
+    let own = setup
+        .env
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()));
+    let path = std::env::var("PATH").map(|path| ("PATH".to_owned(), path));
+    own.chain(path).collect()
 }
 
 /// The id of a run before which so many others ran.
