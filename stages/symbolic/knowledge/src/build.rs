@@ -212,6 +212,75 @@ impl Builder {
     }
 }
 
+impl KnowledgeBase {
+    /// The knowledge base of a text alone: its `?- goal.` are the queries to test on.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets, or states that a fact does not hold.
+    pub fn from_program(program: &Program) -> Result<Self, BuildError> {
+        let mut builder = Builder::new();
+        builder.graph("the text", program)?;
+        builder.goals(Split::Test, program)?;
+        builder.finish()
+    }
+
+    /// The knowledge base without the facts of these numbers, which are in order: those that
+    /// [`Relations::repeated`] names, for example.
+    ///
+    /// # Errors
+    /// When it is too large for 32-bit offsets.
+    pub fn without(self, facts: &[u32]) -> Result<Self, BuildError> {
+        let relations = self.relations.without(facts, self.constants())?;
+        Ok(Self { relations, ..self })
+    }
+
+    /// The knowledge base with more rules, behind those that it has, in its own words; `source` is the name
+    /// of their text, for messages. Their numbers of clauses and of the text are set here.
+    ///
+    /// # Errors
+    /// When they are too many for 32-bit offsets, or a head is negated.
+    pub fn with_rules<'a>(
+        self,
+        source: &str,
+        added: impl IntoIterator<Item = Rule<'a>>,
+    ) -> Result<Self, BuildError> {
+        let last = self.rules.iter().map(|rule| rule[0]);
+        let last = last.chain(self.relations.last_clause()).max();
+        let mut clause = last.map_or(Some(0), |last| last.checked_add(1));
+        let mut rules = self.rules.thaw();
+        let mut sources = self.sources.to_vec();
+        let text = sources.iter().filter(|&&byte| byte == b'\n').count() as u32;
+        let source: String = source.chars().filter(|c| !c.is_control()).collect();
+        sources.extend(source.as_bytes());
+        sources.push(b'\n');
+        for rule in added {
+            if word::is_negated(rule.head[0]) {
+                return Err(BuildError::Negative);
+            }
+            let number = clause.ok_or(BuildError::TooLarge)?;
+            clause = number.checked_add(1);
+            let rule = Rule {
+                clause: number,
+                source: text,
+                ..rule
+            };
+            rules.push(rule.words());
+            if rules.words() >= u32::MAX as usize / 2 {
+                return Err(BuildError::TooLarge);
+            }
+        }
+        let rules = rules.freeze();
+        let [heads, rule_keys] = rule_indices(self.predicates(), &rules);
+        Ok(Self {
+            rules,
+            heads,
+            rule_keys,
+            sources: sources.into(),
+            ..self
+        })
+    }
+}
+
 /// Sorts facts by predicate, and those of each predicate in the order of their clauses.
 fn columns(symbols: &Symbols, facts: Vec<Word>, clauses: &[u32]) -> Columns {
     let mut sizes: Vec<(usize, u32)> = (0..symbols.predicates.len() as u32)

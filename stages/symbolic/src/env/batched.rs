@@ -2,15 +2,12 @@
 
 use super::batch::{Envs, Task};
 use super::counts::add;
-use super::open::SymbolicTask;
-use cache::{Artifact, Store};
 use rayon::iter::{IndexedParallelIterator as _, IntoParallelRefMutIterator as _, ParallelIterator as _};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
 use stages_env::EnvSpec;
 use stages_env::{ActionSpace, Actions};
 use stages_env::{BatchEnv, StepBuffers};
-use stages_env::{OpenOptions, Split};
 use stages_env::{StateReader, StateWriter};
 use std::ops::Range;
 
@@ -160,38 +157,5 @@ impl<T: Task> BatchEnv for SymbolicBatchEnv<T> {
 impl<T: Task> SymbolicBatchEnv<T> {
     fn tag(&self) -> String {
         format!("{} {}", self.spec.name, self.num_envs())
-    }
-}
-
-/// Opens an artifact of env/symbolic. Rewards are shaped in training only.
-pub(crate) fn open(
-    store: &Store,
-    artifact: &Artifact,
-    options: &OpenOptions,
-) -> Result<Box<dyn BatchEnv>, StageError> {
-    let mut task = SymbolicTask::open(store, artifact, split(options.split))?;
-    if options.split == Split::Train {
-        task = task.with_shaping(store, artifact)?;
-    }
-    Ok(task.batch_env(options.num_envs, options.seed))
-}
-
-/// The number of evaluation episodes of a split: `Some(0)` where it has nothing to ask; else `None`, since
-/// episodes are drawn.
-pub(crate) fn evaluation_episodes(
-    _: &Store,
-    artifact: &Artifact,
-    of: Split,
-) -> Result<Option<usize>, StageError> {
-    let sizes = ["queries", "problems"].map(|name| &artifact.meta[name][split(of).name()]);
-    Ok(sizes.contains(&&serde_json::json!(0)).then_some(0))
-}
-
-/// The split of queries or problems.
-fn split(of: Split) -> stages_knowledge::Split {
-    match of {
-        Split::Train => stages_knowledge::Split::Train,
-        Split::Validation => stages_knowledge::Split::Valid,
-        Split::Test => stages_knowledge::Split::Test,
     }
 }

@@ -20,9 +20,9 @@ mod stage;
 mod tests;
 
 pub use batched::SymbolicBatchEnv;
-pub(crate) use batched::{evaluation_episodes, open};
 pub use bench::bench;
 pub use config::{SymbolicConfig, TaskConfig, TaskName};
 pub(crate) use open::FAMILY;
 pub use open::SymbolicTask;
+pub(crate) use open::{evaluation_episodes, open};
 pub use stage::Symbolic;

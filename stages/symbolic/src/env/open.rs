@@ -19,7 +19,7 @@ use cache::{Artifact, BlobDigest, Store};
 use serde::de::DeserializeOwned;
 use stages_core::StageError;
 use stages_env::ActionSpace;
-use stages_env::{BatchEnv, EnvSpec};
+use stages_env::{BatchEnv, EnvSpec, OpenOptions};
 use stages_knowledge::{KnowledgeBase, Split, artifact, print};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -245,4 +245,37 @@ pub(super) fn names(knowledge: &KnowledgeBase) -> [Vec<String>; 2] {
         .chain(functors)
         .collect();
     [predicates, constants]
+}
+
+/// Opens an artifact of env/symbolic. Rewards are shaped in training only.
+pub(crate) fn open(
+    store: &Store,
+    artifact: &Artifact,
+    options: &OpenOptions,
+) -> Result<Box<dyn BatchEnv>, StageError> {
+    let mut task = SymbolicTask::open(store, artifact, knowledge_split(options.split))?;
+    if options.split == stages_env::Split::Train {
+        task = task.with_shaping(store, artifact)?;
+    }
+    Ok(task.batch_env(options.num_envs, options.seed))
+}
+
+/// The number of evaluation episodes of a split: `Some(0)` where it has nothing to ask; else `None`, since
+/// episodes are drawn.
+pub(crate) fn evaluation_episodes(
+    _: &Store,
+    artifact: &Artifact,
+    of: stages_env::Split,
+) -> Result<Option<usize>, StageError> {
+    let sizes = ["queries", "problems"].map(|name| &artifact.meta[name][knowledge_split(of).name()]);
+    Ok(sizes.contains(&&serde_json::json!(0)).then_some(0))
+}
+
+/// The split of queries or problems.
+fn knowledge_split(of: stages_env::Split) -> Split {
+    match of {
+        stages_env::Split::Train => Split::Train,
+        stages_env::Split::Validation => Split::Valid,
+        stages_env::Split::Test => Split::Test,
+    }
 }

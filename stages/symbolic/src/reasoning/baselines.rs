@@ -97,8 +97,10 @@ pub fn breadth_first(task: &PathTask, options: &RankingOptions) -> Rankings {
 
 /// Ranks by the probabilities that an embedding gives to all entities as answers.
 pub fn embedding(task: &PathTask, options: &RankingOptions, embedding: &Embedding) -> Rankings {
+    let predicates = task.relations() as u32 / 2;
     ranked(task, options, |query, scores| {
-        let score = |&entity: &u32| Some((entity, embedding_score(task, embedding, query, entity)?.into()));
+        let score =
+            |&entity: &u32| Some((entity, embedding_score(embedding, predicates, query, entity)?.into()));
         scores.extend(task.entities.iter().filter_map(score));
         let best = scores.values().copied().fold(f64::NEG_INFINITY, f64::max);
         scores.values_mut().for_each(|score| *score = libm::exp(*score - best));

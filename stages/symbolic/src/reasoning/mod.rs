@@ -8,6 +8,7 @@ pub mod play;
 pub mod proof_study;
 pub mod ranking;
 mod rule_study;
+mod runs;
 pub mod sheet;
 mod stage;
 mod study;

@@ -3,8 +3,8 @@
 use super::baselines::{breadth_first, embedding, random_walk, rules, tail_frequency};
 use super::config::ReasoningBaseline;
 use super::ranking::{RankingOptions, Rankings, ranking};
+use super::runs::Runs;
 use super::sheet::{Area, Figure, Sheet};
-use super::stage::Runs;
 use super::study::{Study, env_counts};
 use crate::env::batch::Described as _;
 use crate::env::paths::PathTask;

@@ -1,8 +1,8 @@
 //! The study of proof search: verdicts, proofs beside the shortest ones, and calibration.
 
 use super::config::ReasoningBaseline;
+use super::runs::{ENVS, Runs};
 use super::sheet::{Area, Figure, Labelled, Sheet};
-use super::stage::{ENVS, Runs};
 use super::study::{Study, env_counts};
 use super::verdicts::{Outcome, Searched, VerdictOptions, Verdicts, random_verdicts, searches, verdicts};
 use crate::env::batch::Described as _;

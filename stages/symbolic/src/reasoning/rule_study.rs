@@ -2,8 +2,8 @@
 
 use super::config::ReasoningBaseline;
 use super::play::{Choice, Score, indifferent, play};
+use super::runs::{ENVS, Runs};
 use super::sheet::{Figure, Sheet};
-use super::stage::{ENVS, Runs};
 use super::study::Study;
 use crate::env::batch::Described as _;
 use crate::env::rules::{FinishedPlan, RuleTask, shortest_plan};

@@ -58,7 +58,7 @@ impl Task for PathTask {
             self.drop_edges(place, state, work);
             return Step::default();
         }
-        let soft = |soft: &SoftReward| soft.reward(self, &state.query, state.current);
+        let soft = |soft: &SoftReward| soft.reward(&state.query, state.current);
         let reward = match state.is_right() {
             true => 1.0,
             false => self.soft_reward.as_deref().map_or(0.0, soft),

@@ -9,8 +9,6 @@
 //! but for what is cut off at 0 and 1: small probabilities are told apart, as ranks need.
 
 use super::PathQuery;
-use super::task::PathTask;
-use crate::env::batch::Described as _;
 use crate::env::embedding::{Embedding, EmbeddingConfig};
 use stages_core::ConfigProblem;
 
@@ -40,14 +38,14 @@ impl SoftRewardConfig {
     }
 }
 
-/// The score of an entity as the answer to a query; `None` where the relation has no facts in the graph.
+/// The score of an entity as the answer to a query on a graph of `predicates` relations, whose inverses follow
+/// them; `None` where the relation has no facts in the graph.
 pub fn embedding_score(
-    task: &PathTask,
     embedding: &Embedding,
+    predicates: u32,
     query: &PathQuery,
     entity: u32,
 ) -> Option<f32> {
-    let predicates = task.relations() as u32 / 2;
     match query.relation < predicates {
         true => embedding.score(query.relation, query.source, entity),
         false => embedding.score(query.relation - predicates, entity, query.source),
@@ -58,27 +56,34 @@ pub fn embedding_score(
 #[derive(Clone, Debug)]
 pub(super) struct SoftReward {
     embedding: Embedding,
+    predicates: u32,
     range: f32,
     /// The best score of the known answers to a source and relation, at the start of their range among all.
     best: Vec<f32>,
 }
 
 impl SoftReward {
-    /// The soft rewards of a task's queries, by an embedding of its knowledge base.
-    pub(super) fn new(embedding: Embedding, config: &SoftRewardConfig, task: &PathTask) -> Self {
+    /// The soft rewards of queries with their known answers, by an embedding of a graph of `predicates`
+    /// relations.
+    pub(super) fn new<'a>(
+        embedding: Embedding,
+        config: &SoftRewardConfig,
+        predicates: u32,
+        queries: impl Iterator<Item = (PathQuery, &'a [u32])>,
+    ) -> Self {
         let mut best = Vec::new();
-        for query in (0..task.size()).map(|query| task.query(query)) {
+        for (query, known) in queries {
             let start = query.known[0] as usize;
             best.resize(best.len().max(start + 1), f32::INFINITY);
             // Queries of one source and relation share their answers.
             if best[start] == f32::INFINITY {
-                let known = task.answers(&query).iter();
-                let scores = known.filter_map(|&answer| embedding_score(task, &embedding, &query, answer));
-                best[start] = scores.fold(f32::NEG_INFINITY, f32::max);
+                let score = |&answer| embedding_score(&embedding, predicates, &query, answer);
+                best[start] = known.iter().filter_map(score).fold(f32::NEG_INFINITY, f32::max);
             }
         }
         Self {
             embedding,
+            predicates,
             range: config.range as f32,
             best,
         }
@@ -86,9 +91,9 @@ impl SoftReward {
 
     /// The reward of a query's path that ends at an entity other than the answer, from 0 to 1; 0 where the
     /// relation has no facts in the graph.
-    pub(super) fn reward(&self, task: &PathTask, query: &PathQuery, entity: u32) -> f32 {
+    pub(super) fn reward(&self, query: &PathQuery, entity: u32) -> f32 {
         let best = self.best[query.known[0] as usize];
-        let score = embedding_score(task, &self.embedding, query, entity);
+        let score = embedding_score(&self.embedding, self.predicates, query, entity);
         score.map_or(0.0, |score| (1.0 - (best - score) / self.range).clamp(0.0, 1.0))
     }
 }

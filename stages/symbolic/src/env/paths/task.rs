@@ -140,7 +140,9 @@ impl PathTask {
 
     /// The task with soft rewards, by an embedding of the task's knowledge base.
     pub fn with_soft_reward(mut self, embedding: Embedding, config: &SoftRewardConfig) -> Self {
-        self.soft_reward = Some(Arc::new(SoftReward::new(embedding, config, &self)));
+        let predicates = self.relations() as u32 / 2;
+        let queries = self.queries.iter().map(|query| (*query, self.answers(query)));
+        self.soft_reward = Some(Arc::new(SoftReward::new(embedding, config, predicates, queries)));
         self
     }
 

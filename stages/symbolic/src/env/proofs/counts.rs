@@ -1,7 +1,26 @@
 //! Counts of events in a search: no cap cuts silently.
 
-use super::env::FinishedProof;
+use super::state::Goals;
+use super::task::Query;
 use crate::env::counts::counts;
+use stages_knowledge::Clause;
+
+/// The end of an episode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FinishedProof {
+    /// The query, and whether it is stated to hold.
+    pub query: Query,
+    /// The verdict; false at the limit of steps.
+    pub is_proved: bool,
+    /// True at the limit of steps.
+    pub is_truncated: bool,
+    /// The number of steps of the episode.
+    pub steps: u32,
+    /// The resolution steps, those without an action among them: the number of the goal, and the clause.
+    pub trace: Vec<(u32, Clause)>,
+    /// The state at the end.
+    pub goals: Goals,
+}
 
 counts! {
     /// Numbers of what happened since the environments were opened.

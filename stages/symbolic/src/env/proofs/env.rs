@@ -1,6 +1,6 @@
 //! Environments of proof search, stepped together.
 
-use super::counts::ProofCounts;
+use super::counts::{FinishedProof, ProofCounts};
 use super::expand::Engine;
 use super::observe::Writer;
 use super::state::{Goals, Successors, hash};
@@ -13,23 +13,6 @@ use stages_numerics::random::Random;
 /// The largest number of consecutive states that are passed without an action: rules may chase each other for
 /// ever.
 const MOST_SKIPPED: usize = 20;
-
-/// The end of an episode.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FinishedProof {
-    /// The query, and whether it is stated to hold.
-    pub query: Query,
-    /// The verdict; false at the limit of steps.
-    pub is_proved: bool,
-    /// True at the limit of steps.
-    pub is_truncated: bool,
-    /// The number of steps of the episode.
-    pub steps: u32,
-    /// The resolution steps, those without an action among them: the number of the goal, and the clause.
-    pub trace: Vec<(u32, Clause)>,
-    /// The state at the end.
-    pub goals: Goals,
-}
 
 /// An episode of a search.
 #[derive(Clone, Debug, Default)]

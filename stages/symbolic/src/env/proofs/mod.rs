@@ -17,8 +17,8 @@ mod tests;
 
 pub use super::batch::Order;
 pub use config::{ActionForm, GoalSelection, ProofConfig, ProofPreset, ProofReward, TrainingQueries};
-pub use counts::ProofCounts;
-pub use env::{FinishedProof, ProofEnvs, ProofEpisode};
+pub use counts::{FinishedProof, ProofCounts};
+pub use env::{ProofEnvs, ProofEpisode};
 pub use expand::Engine;
 pub use search::{ProofNode, ProofTree, shortest};
 pub use state::{Goals, Successors};
