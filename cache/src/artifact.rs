@@ -64,10 +64,7 @@ pub struct Entry {
 impl Entry {
     /// The blob that holds the entry's bytes.
     pub fn blob_ref(&self) -> BlobRef {
-        BlobRef {
-            blob: self.blob,
-            size: self.size,
-        }
+        BlobRef::new(self.blob, self.size)
     }
 }
 

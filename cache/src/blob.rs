@@ -27,6 +27,11 @@ pub struct BlobRef {
 }
 
 impl BlobRef {
+    /// The blob of this digest and size.
+    pub fn new(blob: BlobDigest, size: u64) -> Self {
+        Self { blob, size }
+    }
+
     /// Hashes bytes, and returns their digest and size. Nothing is stored.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -130,10 +135,7 @@ pub(crate) fn hash_file(
     } else {
         hasher.update(last);
     }
-    Ok(BlobRef {
-        blob: digest(&hasher),
-        size: size + filled as u64,
-    })
+    Ok(BlobRef::new(digest(&hasher), size + filled as u64))
 }
 
 /// Allocates a buffer for a chunk of a file: one byte longer than the file, so that a small file needs only

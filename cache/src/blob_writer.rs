@@ -56,10 +56,7 @@ impl BlobWriter {
     /// Renames the blob to its final path and returns its digest.
     pub fn finish(mut self) -> Result<BlobRef> {
         self.flush().map_err(Error::io("write", self.file.path()))?;
-        let blob = BlobRef {
-            blob: digest(&self.hasher),
-            size: self.size,
-        };
+        let blob = BlobRef::new(digest(&self.hasher), self.size);
         self.store.persist_blob(self.file, blob)?;
         Ok(blob)
     }

@@ -1,5 +1,6 @@
 //! Errors of a store.
 
+use crate::digest::BlobDigest;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -128,6 +129,23 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
+    }
+
+    pub(crate) fn missing(digest: BlobDigest) -> Self {
+        let digest = digest.to_hex();
+        Self::Missing { digest }
+    }
+
+    /// The error of a damaged object: `what` is `blob` or `remote blob`.
+    pub fn damaged(what: &'static str, digest: BlobDigest) -> Self {
+        let digest = digest.to_hex();
+        Self::Damaged { what, digest }
+    }
+
+    /// The error of a remote that cannot be used.
+    pub fn remote(remote: impl Into<String>, reason: impl Into<String>) -> Self {
+        let (remote, reason) = (remote.into(), reason.into());
+        Self::Remote { remote, reason }
     }
 
     /// True if this user lacks permission to write, or the file system is read-only: a run that needs nothing

@@ -37,10 +37,7 @@ pub struct FetchedFile {
 impl FetchedFile {
     /// The blob that holds the contents.
     pub fn blob(&self) -> BlobRef {
-        BlobRef {
-            blob: self.blake3,
-            size: self.size,
-        }
+        BlobRef::new(self.blake3, self.size)
     }
 }
 

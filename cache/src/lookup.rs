@@ -128,9 +128,7 @@ impl Store {
             blobs: blobs.into_iter().collect(),
         };
         if let Some(missing) = self.missing(stored.blobs().chain(record.log))?.first() {
-            return Err(Error::Missing {
-                digest: missing.blob.to_hex(),
-            });
+            return Err(Error::missing(missing.blob));
         }
         self.write_action(&stored)?;
         Ok(stored.into_hit())
@@ -206,9 +204,7 @@ impl Store {
     /// When the store cannot be written, or the value does not exist ([`Error::Missing`]).
     pub fn put_memo(&self, key: MemoKey, value: BlobRef) -> Result<()> {
         if !self.has(value) {
-            return Err(Error::Missing {
-                digest: value.blob.to_hex(),
-            });
+            return Err(Error::missing(value.blob));
         }
         checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
         if let Some(upstream) = self.upstream() {

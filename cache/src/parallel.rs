@@ -1,9 +1,14 @@
 //! Processing of many items on several threads.
 
 use crate::error::Result;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
+
+/// Locks a mutex, also after a thread that held it panicked: its value is valid at every instant.
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Applies `work` to every item, on as many threads as the machine has cores; the results are in the order of
 /// the items.

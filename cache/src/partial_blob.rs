@@ -128,10 +128,7 @@ impl PartialBlob {
     pub fn persist(self) -> Result<()> {
         let blob = self.digest();
         if let Some(expected) = self.blob.filter(|expected| *expected != blob) {
-            return Err(Error::Damaged {
-                what: "blob",
-                digest: expected.to_hex(),
-            });
+            return Err(Error::damaged("blob", expected));
         }
         let goal = self.store.blob_path(blob);
         persist_open(self.store.root(), &self.file, &self.path, &goal)?;

@@ -123,10 +123,7 @@ impl Store {
             && known.stamp == now
         {
             touch_record(&entry, &meta);
-            return Ok(BlobRef {
-                blob: known.digest,
-                size: now.size,
-            });
+            return Ok(BlobRef::new(known.digest, now.size));
         }
         for _ in 0..ATTEMPTS {
             let start = SystemTime::now();

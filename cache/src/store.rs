@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 use crate::fs::{if_exists, metadata, touch};
 use crate::obstacle::move_away;
+use crate::parallel::locked;
 use crate::regular_file::{Opened, open_own};
 use crate::upstream::Upstream;
 use std::collections::HashSet;
@@ -16,7 +17,7 @@ use std::fs::{File, Metadata};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The number of attempts to rename a blob to its final path.
@@ -74,13 +75,6 @@ struct Inner {
 /// True if both metadata belong to the same file.
 fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
-}
-
-fn damaged(digest: BlobDigest) -> Error {
-    Error::Damaged {
-        what: "blob",
-        digest: digest.to_hex(),
-    }
 }
 
 pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
@@ -201,12 +195,10 @@ impl Store {
             Opened::Regular(file, _) => file,
             Opened::Foreign(seen) => {
                 self.quarantine(&path, &seen)?;
-                return Err(damaged(digest));
+                return Err(Error::damaged("blob", digest));
             }
             Opened::Absent => {
-                return Err(Error::Missing {
-                    digest: digest.to_hex(),
-                });
+                return Err(Error::missing(digest));
             }
         };
         let blob = Blob::map(&file).map_err(Error::io("map", &path))?;
@@ -217,7 +209,7 @@ impl Store {
             };
             if read.blob != digest {
                 self.quarantine_open(&path, &file)?;
-                return Err(damaged(digest));
+                return Err(Error::damaged("blob", digest));
             }
             self.set_verified(digest);
         }
@@ -266,18 +258,14 @@ impl Store {
     }
 
     fn is_verified(&self, digest: BlobDigest) -> bool {
-        self.verified().contains(&digest)
+        locked(&self.inner.verified).contains(&digest)
     }
 
     pub(crate) fn set_verified(&self, digest: BlobDigest) {
-        self.verified().insert(digest);
+        locked(&self.inner.verified).insert(digest);
     }
 
     pub(crate) fn forget_verified(&self, digest: BlobDigest) {
-        self.verified().remove(&digest);
-    }
-
-    fn verified(&self) -> std::sync::MutexGuard<'_, HashSet<BlobDigest>> {
-        self.inner.verified.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner.verified).remove(&digest);
     }
 }

@@ -94,10 +94,8 @@ impl WorkerSettings {
 
     /// Deserialises the settings.
     pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
-        T::deserialize(&self.0).map_err(|_| Error::Remote {
-            remote: "the remote of this worker".to_owned(),
-            reason: "its settings have another form".to_owned(),
-        })
+        T::deserialize(&self.0)
+            .map_err(|_| Error::remote("the remote of this worker", "its settings have another form"))
     }
 }
 

@@ -7,7 +7,8 @@
 //! permanently.
 
 use crate::failure::{Attempt, Failure};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use cache::parallel::locked;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The first delay of the open circuit breaker, and the longest delay.
@@ -52,34 +53,30 @@ impl State {
 }
 
 impl CircuitBreaker {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// True if requests fail at once.
     pub(crate) fn is_open(&self) -> bool {
-        self.state().is_open()
+        locked(&self.state).is_open()
     }
 
     /// Opens the circuit breaker until the end of a delay.
     pub(crate) fn open(&self) {
-        self.state().open();
+        locked(&self.state).open();
     }
 
     /// Opens the circuit breaker permanently.
     pub(crate) fn open_for_good(&self) {
-        self.state().open = Some(Until::Forever);
+        locked(&self.state).open = Some(Until::Forever);
     }
 
     /// Counts a success: the remote answers.
     pub(crate) fn succeeded(&self) {
-        self.state().successes += 1;
+        locked(&self.state).successes += 1;
     }
 
     /// Sends a request, unless the circuit breaker is open. A failure that opens it is permanent.
     pub(crate) fn call<T>(&self, request: impl FnOnce() -> Attempt<T>) -> Attempt<T> {
         let successes = {
-            let mut state = self.state();
+            let mut state = locked(&self.state);
             if state.is_open() {
                 return Err(Failure::CircuitOpen);
             }
@@ -90,7 +87,7 @@ impl CircuitBreaker {
             Ok(_) | Err(Failure::NotFound) => self.succeeded(),
             Err(Failure::Permanent { .. }) => self.open_for_good(),
             Err(Failure::Transient { message, .. }) => {
-                let mut state = self.state();
+                let mut state = locked(&self.state);
                 return Err(if state.is_open() {
                     Failure::CircuitOpen
                 } else if state.successes == successes {
@@ -142,13 +139,13 @@ mod tests {
         let breaker = CircuitBreaker::default();
         assert!(breaker.call(transient).is_err());
         assert!(breaker.is_open());
-        breaker.state().open = Some(Until::Time(Instant::now()));
+        locked(&breaker.state).open = Some(Until::Time(Instant::now()));
         assert!(matches!(breaker.call(|| Ok(1)), Ok(1)));
         assert!(matches!(breaker.call(transient), Err(Failure::Permanent { .. })));
-        assert!(breaker.state().rest > FIRST_REST, "the next rest is longer");
+        assert!(locked(&breaker.state).rest > FIRST_REST, "the next rest is longer");
         breaker.open_for_good();
         breaker.open();
-        assert!(matches!(breaker.state().open, Some(Until::Forever)));
+        assert!(matches!(locked(&breaker.state).open, Some(Until::Forever)));
     }
 
     #[test]
@@ -156,7 +153,7 @@ mod tests {
         let breaker = CircuitBreaker::default();
         let failure = breaker.call::<()>(|| Err(Failure::permanent("no permission", "")));
         assert!(matches!(failure, Err(Failure::Permanent { message, .. }) if message == "no permission"));
-        assert!(matches!(breaker.state().open, Some(Until::Forever)));
+        assert!(matches!(locked(&breaker.state).open, Some(Until::Forever)));
     }
 
     #[test]

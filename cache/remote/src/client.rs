@@ -14,9 +14,10 @@ use crate::signature::{MAX_LEN, Rejection};
 use crate::transfer_stats::Counters;
 use crate::warnings::{REQUEST_FAILED, UNAVAILABLE, Warnings};
 use bytes::Bytes;
-use cache::{BlobDigest, BlobRef, Error, Result, Store, parallel};
+use cache::parallel::{self, locked};
+use cache::{BlobDigest, BlobRef, Error, Result, Store};
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use tokio::sync::watch;
 
 /// The layout version that is read and written.
@@ -50,21 +51,19 @@ pub(crate) struct Client {
 impl Client {
     /// Creates a client with these settings, for a local store.
     pub(crate) fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
-        let unusable = |what: &str, reason: String| Error::Remote {
-            remote: format!("the {what} of the remote"),
-            reason: format!(
-                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, \
-                `file:///directory` or `https://…`"
-            ),
+        let unusable = |what: &str, reason: String| {
+            let forms = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or \
+                `https://…`";
+            Error::remote(format!("the {what} of the remote"), format!("{reason}; {forms}"))
         };
         settings
             .check(store.root())
             .map_err(|(field, reason)| unusable(if field == "url" { "URL" } else { field }, reason))?;
         let address =
             Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
-        settings.check_trust().map_err(|err| Error::Remote {
-            remote: format!("the remote {}", address.shown()),
-            reason: format!("{err}; {}", err.hint()),
+        settings.check_trust().map_err(|err| {
+            let remote = format!("the remote {}", address.shown());
+            Error::remote(remote, format!("{err}; {}", err.hint()))
         })?;
         Ok(Self::unchecked(settings, address, store))
     }
@@ -72,10 +71,8 @@ impl Client {
     /// Creates the client of a worker process, whose engine checked the settings. It has no signing key, and
     /// uploads nothing.
     pub(crate) fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
-        let address = Address::parse(&settings.url, store.root()).map_err(|reason| Error::Remote {
-            remote: "the remote of this worker".to_owned(),
-            reason,
-        })?;
+        let address = Address::parse(&settings.url, store.root())
+            .map_err(|reason| Error::remote("the remote of this worker", reason))?;
         Ok(Self::unchecked(settings, address, store))
     }
 
@@ -396,10 +393,6 @@ impl Client {
         };
         Ok(names.map(ids))
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read_object(backend: &dyn Backend, path: &str) -> Attempt<Vec<u8>> {

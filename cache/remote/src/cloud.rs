@@ -225,7 +225,7 @@ pub(crate) fn failure(err: &Error) -> Failure {
     let message = innermost(err);
     match err {
         Error::NotFound { .. } => Failure::NotFound,
-        Error::Precondition { .. } => Failure::of_range("the object has changed meanwhile"),
+        Error::Precondition { .. } => Failure::out_of_range("the object has changed meanwhile"),
         Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
         | Error::InvalidPath { .. }
@@ -233,7 +233,7 @@ pub(crate) fn failure(err: &Error) -> Failure {
         | Error::NotImplemented { .. }
         | Error::UnknownConfigurationKey { .. } => Failure::permanent(message, ""),
         // `object_store` has no kind for a range that the object does not have.
-        _ if message.contains("416") || message.contains("range") => Failure::of_range(message),
+        _ if message.contains("416") || message.contains("range") => Failure::out_of_range(message),
         _ => Failure::transient(message),
     }
 }
@@ -261,7 +261,11 @@ impl Backend for Cloud {
         let no_range = |failure: &Failure| {
             matches!(
                 failure,
-                Failure::Permanent { .. } | Failure::Transient { of_range: true, .. }
+                Failure::Permanent { .. }
+                    | Failure::Transient {
+                        out_of_range: true,
+                        ..
+                    }
             )
         };
         if offset > 0 && answer.as_ref().is_err_and(no_range) {

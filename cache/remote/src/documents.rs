@@ -69,10 +69,7 @@ impl Remote {
     /// When the remote is read-only, or refuses the document.
     pub fn put_document(&self, name: &str, value: &Value) -> Result<bool> {
         let client = self.client();
-        let failed = |reason: String| Error::Remote {
-            remote: format!("the remote {}", self.name()),
-            reason,
-        };
+        let failed = |reason: String| Error::remote(format!("the remote {}", self.name()), reason);
         if client.is_read_only() {
             return Err(failed("it is read-only".to_owned()));
         }

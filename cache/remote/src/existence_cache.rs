@@ -45,11 +45,7 @@ impl ExistenceCache {
         let mut blobs = saved(store, remote);
         blobs.extend(self.blobs.iter().map(|(blob, (size, _))| (*blob, *size)));
         blobs.retain(|blob, size| {
-            self.blobs.contains_key(blob)
-                && !store.has_here(BlobRef {
-                    blob: *blob,
-                    size: *size,
-                })
+            self.blobs.contains_key(blob) && !store.has_here(BlobRef::new(*blob, *size))
         });
         store.save_remote_index(&RemoteIndex {
             remote: remote.to_owned(),

@@ -21,7 +21,7 @@ pub(crate) enum Failure {
         wait: Option<Duration>,
         /// True if the requested range is at fault, or the object has changed since its first part was
         /// requested.
-        of_range: bool,
+        out_of_range: bool,
     },
     /// The caller stopped the request.
     Stopped,
@@ -50,15 +50,15 @@ impl Failure {
         Self::Transient {
             message: message.into(),
             wait: None,
-            of_range: false,
+            out_of_range: false,
         }
     }
 
-    pub(crate) fn of_range(message: impl Into<String>) -> Self {
+    pub(crate) fn out_of_range(message: impl Into<String>) -> Self {
         Self::Transient {
             message: message.into(),
             wait: None,
-            of_range: true,
+            out_of_range: true,
         }
     }
 }

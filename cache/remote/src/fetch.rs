@@ -93,10 +93,7 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
             )
         });
     }
-    Err(Error::Damaged {
-        what: "remote blob",
-        digest: digest.to_hex(),
-    })
+    Err(Error::damaged("remote blob", digest))
 }
 
 /// A blob that is being fetched.

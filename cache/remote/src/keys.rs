@@ -18,8 +18,8 @@ const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
 const NOT_PUBLIC: &str = "is not a public key of the form `ssh-ed25519 AAAA… name`";
-const NOT_PRIVATE: &str = "is no OpenSSH private key";
-const OTHER_ALGORITHM: &str = "is no Ed25519 key";
+const NOT_PRIVATE: &str = "is not an OpenSSH private key";
+const OTHER_ALGORITHM: &str = "is not an Ed25519 key";
 
 /// A public key, which verifies signatures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -52,10 +52,7 @@ impl Remote {
     /// When the remote is read-only, or the local store cannot be read.
     pub fn push(&self, records: &[RecordId], stop: &AtomicBool, plan: impl Fn(u64)) -> Result<PushReport> {
         if self.client().is_read_only() {
-            return Err(Error::Remote {
-                remote: format!("the remote {}", self.name()),
-                reason: "it is read-only".to_owned(),
-            });
+            return Err(Error::remote(format!("the remote {}", self.name()), "it is read-only"));
         }
         upload(self.client(), records, stop, plan)
     }

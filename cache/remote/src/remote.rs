@@ -7,12 +7,13 @@ use crate::settings::RemoteSettings;
 use crate::signature;
 use crate::upload_queue::UploadQueue;
 use crate::worker_sync;
+use cache::parallel::locked;
 use cache::{
     ActionKey, BlobDigest, BlobRef, Drained, MemoKey, RecordId, Result, Store, StoredAction, StoredMemo,
     TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings,
 };
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A remote store. Cloning it is cheap. The remote sends no request, and starts no thread, before the first
 /// look-up.
@@ -68,10 +69,6 @@ impl Remote {
     /// The configuration of the remote.
     pub fn settings(&self) -> &RemoteSettings {
         &self.client().settings
-    }
-
-    fn memos(&self) -> MutexGuard<'_, Vec<MemoKey>> {
-        self.inner.memos.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -137,7 +134,7 @@ impl Upstream for Remote {
 
     fn note_memo(&self, key: MemoKey) {
         if !self.client().is_read_only() {
-            self.memos().push(key);
+            locked(&self.inner.memos).push(key);
         }
     }
 
@@ -181,7 +178,7 @@ impl Upstream for Remote {
     }
 
     fn worker_report(&self) -> WorkerReport {
-        worker_sync::report(self.client(), std::mem::take(&mut self.memos()))
+        worker_sync::report(self.client(), std::mem::take(&mut locked(&self.inner.memos)))
     }
 
     fn merge_report(&self, report: WorkerReport) {

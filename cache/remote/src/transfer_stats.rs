@@ -1,7 +1,8 @@
 //! Counters of transfers.
 
 use cache::TransferStats;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use cache::parallel::locked;
+use std::sync::{Mutex, OnceLock};
 
 type Watcher = Box<dyn Fn(TransferStats) + Send + Sync>;
 
@@ -13,17 +14,13 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    fn stats(&self) -> MutexGuard<'_, TransferStats> {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn get(&self) -> TransferStats {
-        *self.stats()
+        *locked(&self.stats)
     }
 
     /// Counts a transferred piece.
     pub(crate) fn moved(&self, bytes: usize) {
-        self.stats().moved_bytes += bytes as u64;
+        locked(&self.stats).moved_bytes += bytes as u64;
         if let Some(watcher) = self.watcher.get() {
             watcher(self.get());
         }
@@ -31,21 +28,21 @@ impl Counters {
 
     /// Counts a fetched blob.
     pub(crate) fn fetched(&self, bytes: u64) {
-        let mut stats = self.stats();
+        let mut stats = locked(&self.stats);
         stats.fetched += 1;
         stats.fetched_bytes += bytes;
     }
 
     /// Counts an uploaded blob.
     pub(crate) fn uploaded(&self, bytes: u64) {
-        let mut stats = self.stats();
+        let mut stats = locked(&self.stats);
         stats.uploaded += 1;
         stats.uploaded_bytes += bytes;
     }
 
     /// Adds the counts of another process.
     pub(crate) fn add(&self, more: TransferStats) {
-        let mut stats = self.stats();
+        let mut stats = locked(&self.stats);
         stats.fetched += more.fetched;
         stats.fetched_bytes += more.fetched_bytes;
         stats.uploaded += more.uploaded;

@@ -2,9 +2,10 @@
 
 use crate::client::Client;
 use crate::upload::upload;
+use cache::parallel::locked;
 use cache::{Drained, RecordId, UploadProgress};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The interval between two checks of the wait in [`UploadQueue::drain`].
@@ -37,16 +38,10 @@ struct State {
     started: bool,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl UploadQueue {
     /// Adds records.
     pub(crate) fn enqueue(&self, client: &Arc<Client>, records: Vec<RecordId>) {
-        let mut state = self.shared.state();
+        let mut state = locked(&self.shared.state);
         state.waiting.extend(records);
         if state.waiting.is_empty() || std::mem::replace(&mut state.started, true) {
             self.shared.changed.notify_all();
@@ -70,7 +65,7 @@ impl UploadQueue {
     ) -> Drained {
         let shared = &self.shared;
         let deadline = Instant::now() + limit;
-        let mut state = shared.state();
+        let mut state = locked(&shared.state);
         loop {
             let mut open = state.waiting.len() + state.busy;
             if open == 0 && !state.failed.is_empty() && !state.retried && client.is_available() {
@@ -111,7 +106,7 @@ impl UploadQueue {
 fn work(client: &Client, shared: &Shared) {
     loop {
         let batch = {
-            let mut state = shared.state();
+            let mut state = locked(&shared.state);
             while state.waiting.is_empty() {
                 state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -131,7 +126,7 @@ fn work(client: &Client, shared: &Shared) {
                 batch
             }
         };
-        let mut state = shared.state();
+        let mut state = locked(&shared.state);
         state.busy = 0;
         state.failed.extend(failed);
         shared.changed.notify_all();

@@ -1,7 +1,8 @@
 //! Warnings for the user, each kind once.
 
+use cache::parallel::locked;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// The kind of a warning about a single request, while others succeed.
 pub(crate) const REQUEST_FAILED: &str = "request failed";
@@ -16,13 +17,9 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    fn by_kind(&self) -> MutexGuard<'_, BTreeMap<String, (String, u64)>> {
-        self.by_kind.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts an occurrence of a warning. The first occurrence of a kind determines its text.
     pub(crate) fn add(&self, kind: &str, text: impl FnOnce() -> String) {
-        let mut warnings = self.by_kind();
+        let mut warnings = locked(&self.by_kind);
         match warnings.get_mut(kind) {
             Some((_, count)) => *count += 1,
             None => {
@@ -33,7 +30,7 @@ impl Warnings {
 
     /// Adds the warnings of a worker process.
     pub(crate) fn merge(&self, more: Vec<(String, String, u64)>) {
-        let mut warnings = self.by_kind();
+        let mut warnings = locked(&self.by_kind);
         for (kind, text, count) in more {
             warnings.entry(kind).or_insert((text, 0)).1 += count;
         }
@@ -41,7 +38,7 @@ impl Warnings {
 
     /// Removes and returns all warnings: kind, text, number of occurrences.
     pub(crate) fn take(&self) -> Vec<(String, String, u64)> {
-        let warnings = std::mem::take(&mut *self.by_kind());
+        let warnings = std::mem::take(&mut *locked(&self.by_kind));
         let flat = |(kind, (text, count))| (kind, text, count);
         warnings.into_iter().map(flat).collect()
     }

@@ -411,7 +411,7 @@ mod tests {
           = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: secret }\n"), @r"
-        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is no OpenSSH private key
+        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is not an OpenSSH private key
           = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
@@ -426,7 +426,7 @@ mod tests {
         HOME/config.yaml:1:40: cannot read a file that `trusted_keys` names: No such file or directory (os error 2)
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
 
-        HOME/config.yaml:1:46: an item of `trusted_keys` is no Ed25519 key
+        HOME/config.yaml:1:46: an item of `trusted_keys` is not an Ed25519 key
           = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
 
         HOME/config.yaml:1:60: an item of `trusted_keys` is not a string

@@ -6,12 +6,13 @@
 
 use crate::error::StageError;
 use crate::input::{Input, Source};
+use cache::parallel::locked;
 use cache::{BlobRef, KeyHasher, MemoKey, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A sub-computation: its key, and its name in logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,22 +134,18 @@ impl MemoLog {
     }
 
     pub(crate) fn computed(&self, label: &str) {
-        self.labels().push(label.to_owned());
-    }
-
-    fn labels(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.computed.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.computed).push(label.to_owned());
     }
 
     /// The number of hits and the number of look-ups.
     pub fn counts(&self) -> (u64, u64) {
         let hits = self.hits.load(Ordering::Relaxed);
-        (hits, hits + self.labels().len() as u64)
+        (hits, hits + locked(&self.computed).len() as u64)
     }
 
     /// The labels of the memos that were computed, sorted because their order among threads varies.
     pub fn names(&self) -> Vec<String> {
-        let mut names = self.labels().clone();
+        let mut names = locked(&self.computed).clone();
         names.sort();
         names
     }

@@ -85,12 +85,7 @@ impl Files {
     pub(crate) fn open_local(given: &Given<'_>) -> Option<Self> {
         let is_here = |input: &Input| {
             let mut entries = input.artifact.entries.iter();
-            entries.all(|entry| {
-                given.store.has_here(BlobRef {
-                    blob: entry.blob,
-                    size: entry.size,
-                })
-            })
+            entries.all(|entry| given.store.has_here(BlobRef::new(entry.blob, entry.size)))
         };
         match given.optional(TABLE.name) {
             Some(input) if !is_here(input) => None,
@@ -109,10 +104,7 @@ fn tables(input: &Input) -> Result<Vec<(&str, BlobRef)>, StageError> {
         .iter()
         .filter(|entry| !is_directory || is_table(&entry.path))
         .map(|entry| {
-            let blob = BlobRef {
-                blob: entry.blob,
-                size: entry.size,
-            };
+            let blob = BlobRef::new(entry.blob, entry.size);
             (entry.path.as_str(), blob)
         })
         .collect();

@@ -156,7 +156,12 @@ impl Download<'_> {
             Ok(Reply::Body(body)) => body,
             Err(failure) => {
                 // The object may have become shorter, or may have been replaced.
-                if let (Failure::Transient { of_range: true, .. }, Some(partial)) = (&failure, partial)
+                if let (
+                    Failure::Transient {
+                        out_of_range: true, ..
+                    },
+                    Some(partial),
+                ) = (&failure, partial)
                     && from > 0
                 {
                     partial.restart()?;

@@ -19,12 +19,13 @@ mod web;
 use crate::failure::Failure;
 use crate::redact::Redactor;
 use crate::runtime::Runtime;
+use cache::parallel::locked;
 use cache::{BlobDigest, Error, FetchFiles, FetchedFile, OnBytes, RemoteFile, Result, Seen, Store};
 use download::{Download, Outcome};
 use origin::Origin;
 use request::{Ask, Reply};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// The limits of requests.
@@ -80,10 +81,6 @@ impl std::fmt::Debug for SourceFiles {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The name of the derived file for a URL.
 fn memory_name(url: &str) -> Vec<u8> {
     [b"remote file v1\0", url.as_bytes()].concat()
@@ -103,11 +100,11 @@ impl SourceFiles {
         timing: Timing,
         env: impl IntoIterator<Item = (&'e String, &'e String)>,
     ) -> Self {
-        let of_s3 = env.into_iter().filter(|(name, _)| name.starts_with("AWS_"));
+        let aws = env.into_iter().filter(|(name, _)| name.starts_with("AWS_"));
         Self {
             is_offline,
             timing,
-            s3: of_s3.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            s3: aws.map(|(name, value)| (name.clone(), value.clone())).collect(),
             ..Self::default()
         }
     }

@@ -66,7 +66,9 @@ impl Web {
             StatusCode::OK => Ok(body(0, answer.content_length(), answer)),
             StatusCode::PARTIAL_CONTENT if ask.from > 0 => match content_range(answer.headers()) {
                 Some((offset, total)) if offset == ask.from => Ok(body(offset, total, answer)),
-                _ => Err(Failure::of_range("the answer is of another range than was asked for")),
+                _ => Err(Failure::out_of_range(
+                    "the answer is of another range than was asked for",
+                )),
             },
             _ => Err(refused(status, answer.headers())),
         }
@@ -152,7 +154,7 @@ fn refused(status: StatusCode, headers: &HeaderMap) -> Failure {
         return Failure::Transient {
             message,
             wait: wait.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT)),
-            of_range: status == StatusCode::RANGE_NOT_SATISFIABLE,
+            out_of_range: status == StatusCode::RANGE_NOT_SATISFIABLE,
         };
     }
     let hint = match status {

@@ -1,9 +1,9 @@
 //! Option chains that programs write: their columns, the checks of their rows, and the contracts in them.
 
-use super::columns::Table;
+use super::columns::{Table, column_or_filled};
 use super::inherited::Inherited;
 use super::of_contract::check_times;
-use super::rows::{check_required, check_same, check_unknown, column_or_filled};
+use super::rows::{check_required, check_same, check_unknown};
 use crate::contracts::{self, RowTerms};
 use crate::error::StageError;
 use crate::port::PortType;
@@ -181,14 +181,14 @@ pub(super) fn contracts(tables: &[(Table, RecordBatch)], inherited: &Inherited) 
     let mut assumptions: Vec<Assumption> = Vec::new();
     let mut warnings = Vec::new();
     for ((symbol, root), (file, ..)) in &classes {
-        let of_inputs = inherited.of_class(symbol, root);
-        warnings.extend(of_inputs.disputed(file, root));
+        let passed_on = inherited.class(symbol, root);
+        warnings.extend(passed_on.disputed(file, root));
         let sources = Sources {
             symbol,
             root,
             file,
             config: &none,
-            inherited: &of_inputs.facts,
+            inherited: &passed_on.facts,
             layout: &none,
         };
         let (facts, assumed) = resolve(&sources).map_err(|err| StageError::new(err.to_string()))?;

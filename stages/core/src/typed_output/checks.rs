@@ -11,14 +11,14 @@ pub(super) fn bars(table: &Table, batch: &RecordBatch) -> Result<(), StageError>
     let prices = ["open", "high", "low", "close", "adjusted_close"];
     let mut values = Vec::new();
     for name in prices {
-        let of_column = table::floats_or_nan(batch, name)?;
+        let column = table::floats_or_nan(batch, name)?;
         table.refuse(
             name,
-            |row| of_column[row] <= 0.0,
-            |row| format!("the price {} is not above 0", of_column[row]),
+            |row| column[row] <= 0.0,
+            |row| format!("the price {} is not above 0", column[row]),
             "write null where there is no price",
         )?;
-        values.push(of_column);
+        values.push(column);
     }
     let volume = table::floats_or_nan(batch, "volume")?;
     let below = |row: usize| format!("{} is below 0", volume[row]);

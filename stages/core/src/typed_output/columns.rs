@@ -16,6 +16,12 @@ use datasets::schema::{Column, Type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// The column with the origin of a corporate action; `file` where a program leaves it out.
+const ORIGIN: &str = "origin";
+
+/// The column of option classes; filled with the symbol where a program leaves it out.
+const ROOT: &str = "root";
+
 /// The maximum number of characters of a value that a message shows.
 const SHOWN: usize = 40;
 
@@ -210,7 +216,7 @@ impl Table {
             name,
             numbers.as_primitive::<Float64Type>(),
             |value| value.fract() == 0.0 && (0.0..=255.0).contains(&value),
-            |value| format!("{value} is no code: a whole number from 0 to 255"),
+            |value| format!("{value} is not a code: a whole number from 0 to 255"),
             "leave the column out where it is not known",
         )?;
         Ok(cast(&numbers, &DataType::UInt8)?)
@@ -249,7 +255,7 @@ impl Table {
         let days: Date32Array = match array.data_type() {
             DataType::Date32 => array.as_primitive().clone(),
             DataType::Date64 => self.days(name, array, 86_400_000)?,
-            DataType::Timestamp(unit, _) => self.days(name, array, 86_400 * of_second(*unit))?,
+            DataType::Timestamp(unit, _) => self.days(name, array, 86_400 * units_a_second(*unit))?,
             ty if is_text(ty) => {
                 let day = |text: &str| Some(text.parse::<Date>().ok()?.0);
                 self.parsed(name, array, day, ["is not a date", "write it as 2019-06-28"])?
@@ -266,7 +272,7 @@ impl Table {
         let micros: Int64Array = match array.data_type() {
             // The number is in UTC, whatever zone it is shown in.
             DataType::Timestamp(unit, _) => {
-                let second = of_second(*unit);
+                let second = units_a_second(*unit);
                 let instants = cast(array, &DataType::Int64)?;
                 instants.as_primitive::<Int64Type>().unary(|instant| {
                     instant
@@ -301,7 +307,7 @@ impl Table {
 }
 
 /// The number of the given units in a second.
-fn of_second(unit: TimeUnit) -> i64 {
+fn units_a_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,
@@ -330,5 +336,29 @@ fn type_name(ty: &DataType) -> String {
         ty if ty.is_floating() || ty.is_integer() => "numbers".to_owned(),
         DataType::Dictionary(_, values) => type_name(values),
         other => format!("values of the type {other}"),
+    }
+}
+
+/// Returns whether a column that is not nullable may be left out, since it is then filled in.
+pub(super) fn is_filled(name: &str) -> bool {
+    name == ORIGIN || name == ROOT
+}
+
+/// A column in the type of the schema, filled with its substitute where the table lacks it.
+pub(super) fn column_or_filled(
+    table: &Table,
+    names: &[&str],
+    column: &Column,
+) -> Result<ArrayRef, StageError> {
+    match column.name {
+        _ if names.contains(&column.name) => table.column(column),
+        ORIGIN => {
+            let rows = table.batch.num_rows();
+            Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
+                "file", rows,
+            ))))
+        }
+        ROOT => table.column_of("symbol", Type::Text, false),
+        _ => table.column(column),
     }
 }

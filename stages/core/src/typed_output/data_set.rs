@@ -5,7 +5,7 @@ use super::file::{WrittenFile, read};
 use super::inherited::Inherited;
 use super::of_contract::is_by_contract;
 use super::order::sorted;
-use super::rows::{features, of_schema, own_names, own_table};
+use super::rows::{features, own_names, own_table, schema_columns};
 use super::{chain, checks};
 use crate::dataset::{self, Partition, PartitionKey, Period};
 use crate::error::StageError;
@@ -48,11 +48,11 @@ pub(super) fn write(
             PortType::Features => features(&table, first)?,
             PortType::Table => own_table(&table, first)?,
             PortType::OptionChain => chain::columns(&table, first)?,
-            PortType::Bars => of_schema(&table, ty, BARS)?,
-            PortType::Rates => of_schema(&table, ty, RATES)?,
-            PortType::CorporateActions => of_schema(&table, ty, CORPORATE_ACTIONS)?,
-            PortType::Greeks => of_schema(&table, ty, GREEKS)?,
-            _ => return Err(StageError::new(format!("the type `{}` is no data set", ty.name()))),
+            PortType::Bars => schema_columns(&table, ty, BARS)?,
+            PortType::Rates => schema_columns(&table, ty, RATES)?,
+            PortType::CorporateActions => schema_columns(&table, ty, CORPORATE_ACTIONS)?,
+            PortType::Greeks => schema_columns(&table, ty, GREEKS)?,
+            _ => return Err(StageError::new(format!("the type `{}` is not a data set", ty.name()))),
         };
         match ty {
             PortType::OptionChain => chain::check(&table, &batch)?,

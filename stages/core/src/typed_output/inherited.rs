@@ -38,8 +38,8 @@ impl Inherited {
 
     /// The terms of a class. A class of adjusted contracts that is in no chain takes the terms of its
     /// unadjusted root, except multiplier and deliverable.
-    pub(super) fn of_class(&self, symbol: &str, root: &str) -> OfClass {
-        let mut of_class = OfClass::default();
+    pub(super) fn class(&self, symbol: &str, root: &str) -> OfClass {
+        let mut class = OfClass::default();
         let mut stated: Option<&str> = None;
         for (port, chain) in &self.chains {
             let mut facts = Facts::default();
@@ -51,18 +51,18 @@ impl Inherited {
                 }
                 None => continue,
             }
-            for (term, here, there) in facts.terms.contradictions(&of_class.facts.terms) {
+            for (term, here, there) in facts.terms.contradictions(&class.facts.terms) {
                 let first = stated.unwrap_or_default();
                 let words = format!("{there} (`{first}`) and {here} (`{port}`)");
-                of_class.contradictions.entry(term).or_insert(words);
+                class.contradictions.entry(term).or_insert(words);
             }
-            of_class.facts.inherit(&facts);
+            class.facts.inherit(&facts);
             stated = stated.or(Some(port));
         }
-        for term in of_class.contradictions.keys() {
-            of_class.facts.forget(term);
+        for term in class.contradictions.keys() {
+            class.facts.forget(term);
         }
-        of_class
+        class
     }
 }
 

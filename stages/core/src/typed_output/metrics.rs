@@ -86,7 +86,7 @@ struct Point {
 fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
     let shown = visible_line(&file.name).into_owned();
     let text = std::str::from_utf8(&file.bytes)
-        .map_err(|_| StageError::new(format!("`{shown}` is no text in UTF-8")).hint(FORM))?;
+        .map_err(|_| StageError::new(format!("`{shown}` is not a text in UTF-8")).hint(FORM))?;
     let is_line = |object: &Map<String, Value>| object.get("name").is_some_and(Value::is_string);
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(figures)) if !is_line(&figures) => figures
@@ -115,7 +115,7 @@ fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
             .map(|(i, line)| {
                 let place = format!("`{shown}`, row {}", i + 1);
                 let value = serde_json::from_str(line)
-                    .map_err(|err| StageError::new(format!("{place} is no JSON: {err}")).hint(FORM))?;
+                    .map_err(|err| StageError::new(format!("{place} is not JSON: {err}")).hint(FORM))?;
                 point(value, place)
             })
             .collect(),
@@ -126,7 +126,7 @@ fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
 fn point(value: Value, place: String) -> Result<Point, StageError> {
     let wrong = |what: &str| StageError::new(format!("{place}: {what}")).hint(FORM);
     let Value::Object(mut object) = value else {
-        return Err(wrong("is no object"));
+        return Err(wrong("is not an object"));
     };
     let Some(Value::String(name)) = object.remove("name") else {
         return Err(wrong("has no `name`"));

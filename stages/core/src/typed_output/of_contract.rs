@@ -1,7 +1,6 @@
 //! Rows of option contracts: the columns that name a contract, and the checks that all such rows share.
 
-use super::columns::{Table, shown};
-use super::rows::column_or_filled;
+use super::columns::{Table, column_or_filled, shown};
 use crate::error::StageError;
 use crate::table;
 use arrow_array::cast::AsArray as _;
@@ -72,7 +71,11 @@ pub(super) fn columns(table: &Table, names: &[&str]) -> Result<Vec<ArrayRef>, St
         let formats = [SymbolFormat::Occ, SymbolFormat::Deribit];
         formats.iter().find_map(|format| format.parse(text)).ok_or_else(|| {
             table
-                .error(row, SYMBOL, &format!("`{}` is no symbol of a contract", shown(text)))
+                .error(
+                    row,
+                    SYMBOL,
+                    &format!("`{}` is not the symbol of a contract", shown(text)),
+                )
                 .hint(
                     "write it as SPY240419P00500000 or BTC-28MAR25-90000-C, or the columns `expiry`, \
                     `strike` and `call`",

@@ -1,6 +1,6 @@
 //! The columns of a table, according to its type.
 
-use super::columns::Table;
+use super::columns::{Table, column_or_filled, is_filled};
 use super::of_contract::{self, is_by_contract, names_contracts, names_some_terms};
 use crate::error::StageError;
 use crate::port::PortType;
@@ -12,12 +12,6 @@ use arrow_schema::{DataType, Field, Schema};
 use datasets::schema::{CONTRACT, Column, FEATURES, SNAPSHOT, TABLE, Type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The column with the origin of a corporate action; `file` where a program leaves it out.
-const ORIGIN: &str = "origin";
-
-/// The column of option classes; filled with the symbol where a program leaves it out.
-const ROOT: &str = "root";
 
 /// The symbol of the rows of a table without a symbol column.
 const ONLY: &str = "table";
@@ -44,30 +38,6 @@ pub(super) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         .map(|name| format!("`{}`", visible_line(name)))
         .collect();
     names.join(", ")
-}
-
-/// Returns whether a column that is not nullable may be left out, since it is then filled in.
-fn is_filled(name: &str) -> bool {
-    name == ORIGIN || name == ROOT
-}
-
-/// A column in the type of the schema, filled with its substitute where the table lacks it.
-pub(super) fn column_or_filled(
-    table: &Table,
-    names: &[&str],
-    column: &Column,
-) -> Result<ArrayRef, StageError> {
-    match column.name {
-        _ if names.contains(&column.name) => table.column(column),
-        ORIGIN => {
-            let rows = table.batch.num_rows();
-            Ok(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(
-                "file", rows,
-            ))))
-        }
-        ROOT => table.column_of("symbol", Type::Text, false),
-        _ => table.column(column),
-    }
 }
 
 /// Fails if the table lacks columns that the schema requires.
@@ -143,12 +113,16 @@ pub(super) fn check_same<'a>(
 }
 
 /// Reads the columns of a schema.
-pub(super) fn of_schema(table: &Table, ty: PortType, schema: &[Column]) -> Result<RecordBatch, StageError> {
+pub(super) fn schema_columns(
+    table: &Table,
+    ty: PortType,
+    schema: &[Column],
+) -> Result<RecordBatch, StageError> {
     let names = table.names()?;
     check_required(table, ty, &names, schema)?;
     // Bars, rates and corporate actions have one row a day, hence no snapshots.
-    let of_day = (ty == PortType::Greeks).then_some(&SNAPSHOT);
-    let known: Vec<&Column> = schema.iter().chain(of_day).collect();
+    let daily = (ty == PortType::Greeks).then_some(&SNAPSHOT);
+    let known: Vec<&Column> = schema.iter().chain(daily).collect();
     check_unknown(table, ty, &names, &known)?;
     let has_instant = names.contains(&SNAPSHOT.name);
     let (mut fields, mut columns) = (Vec::new(), Vec::new());

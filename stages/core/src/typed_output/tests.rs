@@ -258,7 +258,7 @@ fn what_does_not_fit_is_named() {
         (
             Features,
             "symbol,date,contract,v\nA,2019-05-28,A190621X00010000,1\n",
-            "`f.csv`, row 2, column `contract`: `A190621X00010000` is no symbol of a contract",
+            "`f.csv`, row 2, column `contract`: `A190621X00010000` is not the symbol of a contract",
         ),
         (
             Features,
@@ -553,7 +553,7 @@ fn metrics_of_both_forms() {
             "{\"sharpe\": \"high\"}",
             "`m.json`, `sharpe`: the value \"high\" is not a number",
         ),
-        ("{\"sharpe\": NaN}", "`m.json`, row 1 is no JSON: "),
+        ("{\"sharpe\": NaN}", "`m.json`, row 1 is not JSON: "),
         (
             "{\"name\": \"a\", \"value\": 1}\n\n{\"name\": \"a\", \"value\": 2}\n",
             "`m.json`, row 3: a second value of `a` at step 0; the first is `m.json`, row 1",
@@ -567,8 +567,8 @@ fn metrics_of_both_forms() {
             "{\"name\": \"a\", \"value\": 1, \"time\": 2}",
             "`m.json`, row 1: has `time`, which metrics do not have",
         ),
-        ("7", "`m.json`, row 1: is no object"),
-        ("[1]", "`m.json`, item 1: is no object"),
+        ("7", "`m.json`, row 1: is not an object"),
+        ("[1]", "`m.json`, item 1: is not an object"),
         ("{\"\": 1}", "`m.json`, ``: the name of a metric is empty"),
     ] {
         let found = stored(&[text]).unwrap_err();

@@ -65,28 +65,21 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         if windows == 0 {
             return [&[]; T];
         }
+        for i in 0..length {
+            let mut total = [0.0; T];
+            K::of(&at(&values, i), &mut total);
+            (0..T).for_each(|t| self.totals[t][i] = total[t]);
+        }
         // The binary digits of `n` after the first, which stands for single rows.
-        let digits = self.n.ilog2();
         let mut have = 1;
-        for digit in (0..digits).rev() {
+        for digit in (0..self.n.ilog2()).rev() {
             let (totals, next) = (&self.totals, &mut self.next);
-            match (have == 1, self.n >> digit & 1 == 1) {
-                (true, false) => pass::<K, V, T, true, false>(values, totals, next, have, length),
-                (true, true) => pass::<K, V, T, true, true>(values, totals, next, have, length),
-                (false, false) => pass::<K, V, T, false, false>(values, totals, next, have, length),
-                (false, true) => pass::<K, V, T, false, true>(values, totals, next, have, length),
+            match self.n >> digit & 1 == 1 {
+                false => pass::<K, V, T, false>(values, totals, next, have, length),
+                true => pass::<K, V, T, true>(values, totals, next, have, length),
             }
             std::mem::swap(&mut self.totals, &mut self.next);
             have = self.n >> digit;
-        }
-        if digits == 0 {
-            let rows = values.map(|values| &values[..windows]);
-            let to = self.totals.each_mut().map(|column| &mut column[..windows]);
-            for i in 0..windows {
-                let mut total = [0.0; T];
-                K::of(&at(&rows, i), &mut total);
-                (0..T).for_each(|t| to[t][i] = total[t]);
-            }
         }
         self.totals.each_ref().map(|column| &column[..windows])
     }
@@ -135,10 +128,9 @@ where
     }
 }
 
-/// Computes the aggregates of `2 have` rows, or of one more, from those of `have` rows; in the first pass,
-/// from the rows themselves.
+/// Computes the aggregates of `2 have` rows, or of one more, from those of `have` rows.
 #[inline(always)]
-fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
+fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const MORE: bool>(
     values: [&[f64]; V],
     totals: &[Vec<f64>; T],
     next: &mut [Vec<f64>; T],
@@ -146,20 +138,14 @@ fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, c
     length: usize,
 ) {
     let count = length + 1 - (2 * have + usize::from(MORE));
-    let n = if FIRST { 1.0 } else { have as f64 };
-    let single = |place: usize| values.map(|values| &values[place..][..count]);
+    let n = have as f64;
     let joined = |place: usize| totals.each_ref().map(|total| &total[place..][..count]);
-    let (singles, totals) = ([single(0), single(have)], [joined(0), joined(have)]);
-    let third = single(if MORE { 2 * have } else { 0 });
+    let (first, second) = (joined(0), joined(have));
+    let place = if MORE { 2 * have } else { 0 };
+    let third = values.map(|values| &values[place..][..count]);
     let next = next.each_mut().map(|column| &mut column[..count]);
     for i in 0..count {
-        let (mut total, mut later) = ([0.0; T], [0.0; T]);
-        if FIRST {
-            K::of(&at(&singles[0], i), &mut total);
-            K::of(&at(&singles[1], i), &mut later);
-        } else {
-            (total, later) = (at(&totals[0], i), at(&totals[1], i));
-        }
+        let (mut total, mut later) = (at(&first, i), at(&second, i));
         K::join(&mut total, n, &later, n);
         if MORE {
             K::of(&at(&third, i), &mut later);

@@ -85,15 +85,15 @@ pub(crate) fn beta_and_correlation(
         own.clone().sum::<f64>() / n,
         index[dates.clone()].iter().sum::<f64>() / n,
     );
-    let (mut both, mut of_own, mut of_index) = (0.0, 0.0, 0.0);
+    let (mut both, mut own_squares, mut index_squares) = (0.0, 0.0, 0.0);
     for (x, y) in own.zip(&index[dates]) {
         let (x, y) = (x - means.0, y - means.1);
         both += x * y;
-        of_own += x * x;
-        of_index += y * y;
+        own_squares += x * x;
+        index_squares += y * y;
     }
-    if of_index > 0.0 && of_own > 0.0 {
-        (both / of_index, both / (of_own * of_index).sqrt())
+    if index_squares > 0.0 && own_squares > 0.0 {
+        (both / index_squares, both / (own_squares * index_squares).sqrt())
     } else {
         (f64::NAN, f64::NAN)
     }

@@ -159,7 +159,7 @@ impl StageKind for CrossSection {
             };
             tasks.push((panel, columns, index));
         }
-        let of_periods = |period: &datasets::DateRange| -> Result<Vec<Partition>, StageError> {
+        let period_partitions = |period: &datasets::DateRange| -> Result<Vec<Partition>, StageError> {
             let mut partitions = Vec::new();
             for (panel, columns, index) in &tasks {
                 context.check_cancelled()?;
@@ -181,8 +181,11 @@ impl StageKind for CrossSection {
             }
             Ok(partitions)
         };
-        let partitions: Vec<Vec<Partition>> =
-            panels.periods.par_iter().map(of_periods).collect::<Result<_, _>>()?;
+        let partitions: Vec<Vec<Partition>> = panels
+            .periods
+            .par_iter()
+            .map(period_partitions)
+            .collect::<Result<_, _>>()?;
         let partitions = partitions.into_iter().flatten();
         let digest = dataset::write(&context.store, PortType::Features, engine::meta(&names), partitions)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
@@ -198,7 +201,7 @@ fn index_of(panel: &Panel, index: &str) -> Result<usize, StageError> {
                 && symbol[panel.world.len() + 1..] == *index)
     };
     panel.symbols.iter().position(is_it).ok_or_else(|| {
-        StageError::new(format!("the index `{index}` is no symbol of the bars"))
+        StageError::new(format!("the index `{index}` is not a symbol of the bars"))
             .hint("name one of them, or leave out `index` for the mean of all")
     })
 }

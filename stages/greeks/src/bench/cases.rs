@@ -44,8 +44,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// All cases for a book.
-pub fn cases(book: &Book) -> Vec<Case<'_>> {
+/// The cases of all kernels.
+pub(super) fn kernels(book: &Book) -> Vec<Case<'_>> {
     let mut cases = Vec::new();
     for on in InstructionSet::available() {
         cases.push(european(book, on));
@@ -53,7 +53,6 @@ pub fn cases(book: &Book) -> Vec<Case<'_>> {
         cases.extend(american(book, on));
     }
     cases.sort_by_key(|case| case.name.split(',').next().map(str::to_owned));
-    cases.push(super::surface::fit());
     cases
 }
 

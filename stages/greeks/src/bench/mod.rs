@@ -6,10 +6,17 @@ mod cases;
 mod surface;
 
 pub use book::Book;
-pub use cases::{Case, cases};
+pub use cases::Case;
 
 use serde::Serialize;
 use std::time::Instant;
+
+/// All cases for a book.
+pub fn cases(book: &Book) -> Vec<Case<'_>> {
+    let mut all = cases::kernels(book);
+    all.push(surface::fit());
+    all
+}
 
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]

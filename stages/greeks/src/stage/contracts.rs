@@ -9,22 +9,13 @@ use stages_core::{ConfigProblem, PlanContext, StageError};
 /// # Errors
 /// The first class of another style.
 pub(super) fn only(exercise: Exercise, contracts: &Contracts, kind: &str) -> Result<(), StageError> {
-    let other = contracts
-        .iter()
-        .find(|(_, facts)| facts.terms.exercise.is_some_and(|of| of != exercise));
-    let Some((root, facts)) = other else {
-        return Ok(());
-    };
-    let is = match exercise {
-        Exercise::European => Exercise::American,
-        Exercise::American => Exercise::European,
-    };
-    let origin = facts.origin.get("exercise");
-    let origin = origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
-    Err(StageError::new(format!(
-        "`{kind}` prices {exercise} contracts, and those of {root} are {is}{origin}"
-    ))
-    .hint(way_out(exercise)))
+    for (root, facts) in contracts.iter() {
+        if let Some(is) = facts.terms.exercise.filter(|is| *is != exercise) {
+            let origin = facts.origin.get("exercise").copied();
+            return Err(other_style(kind, exercise, root, is, origin));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses, at plan time, a chain configured with contracts of another exercise style than the model's.
@@ -35,31 +26,36 @@ pub(super) fn check_exercise(
 ) -> Result<(), ConfigProblem> {
     let chain = plan.inputs.get("chain").and_then(|list| list.first());
     match chain.and_then(|chain| chain.exercise) {
-        Some(is) if is != exercise => Err(ConfigProblem::new(
-            "",
-            format!(
-                "`{kind}` prices {exercise} contracts, and those of the chain are {is} ({})",
-                Origin::Config
-            ),
-        )
-        .hint(way_out(exercise))),
+        Some(is) if is != exercise => {
+            Err(other_style(kind, exercise, "the chain", is, Some(Origin::Config)).at(""))
+        }
         _ => Ok(()),
     }
 }
 
-/// The remedies if a model of one exercise style meets a chain of the other.
-fn way_out(exercise: Exercise) -> String {
+/// The error of a model of one exercise style that meets contracts of the other.
+fn other_style(
+    kind: &str,
+    exercise: Exercise,
+    whose: &str,
+    is: Exercise,
+    origin: Option<Origin>,
+) -> StageError {
+    let origin = origin.map(|origin| format!(" ({origin})")).unwrap_or_default();
     let other = match exercise {
         Exercise::European => {
             "use `greeks/american`, after `greeks/implied_volatility`, which takes the style from the chain"
         }
         Exercise::American => "use `greeks/analytic`",
     };
-    format!(
+    StageError::new(format!(
+        "`{kind}` prices {exercise} contracts, and those of {whose} are {is}{origin}"
+    ))
+    .hint(format!(
         "{other}; if the chain is wrong, or the price of the other style is near enough, state `contract: \
          {{ exercise: {exercise} }}` in the stage \
          that reads it"
-    )
+    ))
 }
 
 /// Refuses contracts whose underlying cannot be carried, if the forward is to follow from its price.

@@ -55,25 +55,6 @@ const MORNING_SETTLEMENT: f64 = 9.5;
 /// The default time from the snapshot to the settlement of PM-settled contracts, in hours.
 const BEFORE_SETTLEMENT: f64 = 0.25;
 
-/// The problem of a setting in `time:` that contradicts the chain.
-fn contradiction(
-    key: &str,
-    set: impl Display,
-    class: &str,
-    term: &str,
-    stated: impl Display,
-    origin: Origin,
-) -> StageError {
-    StageError::new(format!(
-        "`time: {{ {key}: {set} }}` contradicts the chain: of the contracts of {class}, {term} is {stated} \
-        ({origin})"
-    ))
-    .hint(format!(
-        "leave `{key}` out; if the chain is wrong, state `contract: {{ {term}: … }}` in the stage that \
-        reads it"
-    ))
-}
-
 /// Returns whether two calendars have the same days.
 fn same_days(a: CalendarName, b: CalendarName) -> bool {
     let us = |calendar| matches!(calendar, CalendarName::Us | CalendarName::Cboe);
@@ -129,19 +110,24 @@ impl TimeConfig {
         let mut time = self.clone();
         let mut morning = Vec::new();
         for (root, facts) in contracts.iter() {
-            let origin = |term: &str| facts.origin.get(term).copied().unwrap_or(Origin::Assumed);
-            let is_assumed = |term: &str| origin(term) == Origin::Assumed;
-            if let Some(calendar) = facts.terms.calendar {
+            let terms = &facts.terms;
+            // A term that is only assumed may be contradicted.
+            let refuse = |key: &str, set: &dyn Display, term: &str, stated: &dyn Display| {
+                let origin = facts.origin.get(term).copied().unwrap_or(Origin::Assumed);
+                let message = format!(
+                    "`time: {{ {key}: {set} }}` contradicts the chain: of the contracts of {root}, {term} is \
+                    {stated} ({origin})"
+                );
+                let hint = format!(
+                    "leave `{key}` out; if the chain is wrong, state `contract: {{ {term}: … }}` in the \
+                    stage that reads it"
+                );
+                StageError::new(message).hint(hint).when(origin != Origin::Assumed)
+            };
+            if let Some(calendar) = terms.calendar {
                 match (self.calendar, time.calendar) {
-                    (Some(set), _) if !same_days(set, calendar) && !is_assumed("calendar") => {
-                        return Err(contradiction(
-                            "calendar",
-                            set,
-                            root,
-                            "calendar",
-                            calendar,
-                            origin("calendar"),
-                        ));
+                    (Some(set), _) if !same_days(set, calendar) => {
+                        refuse("calendar", &set, "calendar", &calendar)?;
                     }
                     (None, Some(other)) if !same_days(other, calendar) => {
                         return Err(StageError::new(format!(
@@ -153,25 +139,16 @@ impl TimeConfig {
                     _ => {}
                 }
             }
-            let is_morning = facts.terms.expires == Some(Expires::Am);
-            if is_morning {
-                morning.push(root.to_owned());
-            }
+            let is_morning = terms.expires == Some(Expires::Am);
+            morning.extend(is_morning.then(|| root.to_owned()));
             if let Some(set) = &self.morning_roots
                 && set.iter().any(|set| set == root) != is_morning
-                && !is_assumed("expires")
             {
                 let expires = if is_morning { Expires::Am } else { Expires::Pm };
-                return Err(contradiction(
-                    "morning_roots",
-                    format!("[{}]", set.join(", ")),
-                    root,
-                    "expires",
-                    expires,
-                    origin("expires"),
-                ));
+                let set = format!("[{}]", set.join(", "));
+                refuse("morning_roots", &set, "expires", &expires)?;
             }
-            let Some(at) = facts.terms.settlement_time else {
+            let Some(at) = terms.settlement_time else {
                 continue;
             };
             let (key, set, hour) = if is_morning {
@@ -184,10 +161,7 @@ impl TimeConfig {
                 ("settlement_hour", self.settlement_hour, &mut time.settlement_hour)
             };
             match (set, *hour) {
-                (Some(set), _) if set != at.hours() && !is_assumed("settlement_time") => {
-                    let origin = origin("settlement_time");
-                    return Err(contradiction(key, set, root, "settlement_time", at, origin));
-                }
+                (Some(set), _) if set != at.hours() => refuse(key, &set, "settlement_time", &at)?,
                 (None, Some(other)) if other != at.hours() => {
                     return Err(StageError::new(format!(
                         "the chain's contracts settle at several times of a day: {other} and {} hours after \
@@ -218,12 +192,14 @@ impl TimeConfig {
             ))
             .hint("leave `snapshot_hour` out"));
         }
-        let of_calendar = Terms {
+        let calendar_terms = Terms {
             calendar,
             ..Terms::default()
         };
-        let mut zones = contracts.iter().map(|(_, facts)| facts.terms.or(&of_calendar).zone());
-        let first = zones.next().unwrap_or_else(|| of_calendar.zone());
+        let mut zones = contracts
+            .iter()
+            .map(|(_, facts)| facts.terms.or(&calendar_terms).zone());
+        let first = zones.next().unwrap_or_else(|| calendar_terms.zone());
         StageError::new("the chain's contracts have several time zones")
             .hint("read them in two stages")
             .when(zones.any(|zone| zone != first))?;

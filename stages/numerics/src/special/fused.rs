@@ -274,7 +274,13 @@ mod tests {
     #[test]
     fn errors_are_those_of_the_table() {
         let mut random = Random::new(&[1]);
-        let [mut of_exp, mut of_log, mut of_ratio, mut of_mills, mut of_gauss] = [0.0_f64; 5];
+        let [
+            mut exp_error,
+            mut log_error,
+            mut ratio_error,
+            mut mills_error,
+            mut gauss_error,
+        ] = [0.0_f64; 5];
         for i in 0..8_000 {
             let mut uniform = |low: f64, high: f64| low + (high - low) * random.uniform();
             let x = if i % 2 == 0 {
@@ -282,32 +288,32 @@ mod tests {
             } else {
                 uniform(-1.0, 1.0)
             };
-            of_exp = of_exp.max(ulps(exp(x), Dd::from(x).exp()));
+            exp_error = exp_error.max(ulps(exp(x), Dd::from(x).exp()));
             let clamped = x.min(708.0);
-            of_exp = of_exp.max(ulps(exp_clamped(clamped), Dd::from(clamped).exp()));
+            exp_error = exp_error.max(ulps(exp_clamped(clamped), Dd::from(clamped).exp()));
             let y = if i % 2 == 0 { exp(x) } else { uniform(0.5, 2.0) };
-            of_log = of_log.max(ulps(log(y), Dd::from(y).ln()));
-            of_log = of_log.max(ulps(log_normal(y), Dd::from(y).ln()));
+            log_error = log_error.max(ulps(log(y), Dd::from(y).ln()));
+            log_error = log_error.max(ulps(log_normal(y), Dd::from(y).ln()));
             let (a, b) = (uniform(50.0, 200.0), uniform(50.0, 200.0));
             let b = if i % 3 == 0 {
                 a * (1.0 + 1e-6 * uniform(-1.0, 1.0))
             } else {
                 b
             };
-            of_ratio = of_ratio.max(ulps(log_ratio(a, b), (Dd::from(a) / b).ln()));
+            ratio_error = ratio_error.max(ulps(log_ratio(a, b), (Dd::from(a) / b).ln()));
             let z = if i % 2 == 0 {
                 uniform(0.0, 6.0)
             } else {
                 exp(uniform(-20.0, 7.0))
             };
             let exact = Dd::from(z).mills();
-            of_mills = of_mills.max(ulps(mills(z), exact));
+            mills_error = mills_error.max(ulps(mills(z), exact));
             let (pair, three) = (mills_pair(z, 1.0), mills_of_three([1.0, z, 3.0]));
-            of_mills = of_mills.max(ulps(pair.0, exact)).max(ulps(three[1], exact));
+            mills_error = mills_error.max(ulps(pair.0, exact)).max(ulps(three[1], exact));
             let z = uniform(0.0, 37.0);
-            of_gauss = of_gauss.max(ulps(gauss(z), (Dd::from(z) * z * -0.5).exp()));
+            gauss_error = gauss_error.max(ulps(gauss(z), (Dd::from(z) * z * -0.5).exp()));
         }
-        let errors = [of_exp, of_log, of_ratio, of_mills, of_gauss];
+        let errors = [exp_error, log_error, ratio_error, mills_error, gauss_error];
         let limits = [1.0, 2.0, 2.0, 8.0, 1.5];
         assert!(
             errors.iter().zip(limits).all(|(error, limit)| *error <= limit),

@@ -229,36 +229,30 @@ impl Sar {
 }
 
 impl Sar {
-    /// Continues, long or short, until the price reaches the stop. Returns the row where it does.
+    /// Continues, long or short, at a bar that does not reach the stop, and returns the stop there.
     #[inline(always)]
-    fn stretch<const LONG: bool>(&mut self, [high, low]: [&[f64]; 2], out: &mut [f64], from: usize) -> usize {
-        let (mut stop, mut extreme, mut factor) = (self.stop, self.extreme, self.factor);
-        let [mut high_before, mut low_before] = self.before;
-        let mut row = from;
-        for ((out, &high), &low) in out[from..].iter_mut().zip(&high[from..]).zip(&low[from..]) {
-            if if LONG { low <= stop } else { high >= stop } {
-                break;
-            }
-            *out = stop;
-            let (far, bound) = if LONG {
-                (high, if low_before < low { low_before } else { low })
-            } else {
-                (low, if high_before > high { high_before } else { high })
-            };
-            let further = if LONG { far > extreme } else { far < extreme };
-            let faster = factor + self.acceleration;
-            let faster = if faster < self.maximum { faster } else { self.maximum };
-            factor = if further { faster } else { factor };
-            extreme = if further { far } else { extreme };
-            let next = (1.0 - factor).mul_add(stop, factor * extreme);
-            let within = if LONG { next < bound } else { next > bound };
-            stop = if within { next } else { bound };
-            (high_before, low_before) = (high, low);
-            row += 1;
+    fn go_on(&mut self, [high, low]: [f64; 2]) -> f64 {
+        let value = self.stop;
+        let [high_before, low_before] = self.before;
+        let (far, bound) = if self.long {
+            (high, if low_before < low { low_before } else { low })
+        } else {
+            (low, if high_before > high { high_before } else { high })
+        };
+        if if self.long {
+            far > self.extreme
+        } else {
+            far < self.extreme
+        } {
+            let faster = self.factor + self.acceleration;
+            self.factor = if faster < self.maximum { faster } else { self.maximum };
+            self.extreme = far;
         }
-        (self.stop, self.extreme, self.factor) = (stop, extreme, factor);
-        self.before = [high_before, low_before];
-        row
+        let next = (1.0 - self.factor).mul_add(self.stop, self.factor * self.extreme);
+        let within = if self.long { next < bound } else { next > bound };
+        self.stop = if within { next } else { bound };
+        self.before = [high, low];
+        value
     }
 
     /// Reverses at a bar that reaches the stop, and returns the stop there.
@@ -277,34 +271,22 @@ impl Sar {
     }
 }
 
-impl Kernel<2, 1> for Sar {
+impl Recurrence<2, 1> for Sar {
     #[inline(always)]
-    fn rows(&mut self, [high, low]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
-        let mut missing = 0;
-        while self.seen < 2 {
-            let Some((&high, &low)) = high.get(missing).zip(low.get(missing)) else {
-                return missing;
-            };
-            if self.seen == 0 {
-                self.before = [high, low];
-                missing += 1;
-            } else {
-                self.begin([high, low]);
+    fn next(&mut self, bar: [f64; 2]) -> Option<[f64; 1]> {
+        match self.seen {
+            0 => {
+                (self.before, self.seen) = (bar, 1);
+                return None;
             }
-            self.seen += 1;
-        }
-        let mut row = missing;
-        loop {
-            row = if self.long {
-                self.stretch::<true>([high, low], out, row)
-            } else {
-                self.stretch::<false>([high, low], out, row)
-            };
-            if row == out.len() {
-                return missing;
+            1 => {
+                self.begin(bar);
+                self.seen = 2;
             }
-            out[row] = self.turn([high[row], low[row]]);
-            row += 1;
+            _ => {}
         }
+        let [high, low] = bar;
+        let is_reached = if self.long { low <= self.stop } else { high >= self.stop };
+        Some([if is_reached { self.turn(bar) } else { self.go_on(bar) }])
     }
 }

@@ -73,31 +73,29 @@ pub(super) fn williams_r(n: usize) -> impl Kernel<3, 1> {
     })
 }
 
-/// A kernel that gives raw %K, with the smoothed %K and its average %D.
-struct Stochastic<P, S, D> {
-    first: P,
-    k: S,
-    d: D,
-}
-
-state!([P: Stateful, S: Stateful, D: Stateful] Stochastic<P, S, D> { first, k, d });
-
 /// The stochastic oscillator (G. Lane): %K over `k` bars, smoothed over `slow` bars (1 for none), and its
 /// average %D over `d` bars.
 pub(super) fn stochastic([k, slow, d]: [usize; 3]) -> impl Kernel<3, 2> {
-    Stochastic {
-        first: position(k),
-        k: simple(slow),
-        d: simple(d),
-    }
+    let smoothed = Smoothed(simple(slow), simple(d));
+    Chain::<_, _, 1>::new(position(k), smoothed)
 }
 
 /// The stochastic oscillator of another indicator's values.
 pub(super) fn stochastic_of(indicator: impl Kernel<1, 1>, k: usize, d: usize) -> impl Kernel<1, 2> {
-    Stochastic {
-        first: indicator,
-        k: Thrice(position(k)),
-        d: simple(d),
+    let smoothed = Smoothed(Thrice(position(k)), simple(d));
+    Chain::<_, _, 1>::new(indicator, smoothed)
+}
+
+/// A kernel that gives the values of one kernel, and those of a second one over them.
+struct Smoothed<A, B>(A, B);
+
+state!([A: Stateful, B: Stateful] Smoothed<A, B> { 0, 1 });
+
+impl<A: Kernel<1, 1>, B: Kernel<1, 1>> Kernel<1, 2> for Smoothed<A, B> {
+    #[inline(always)]
+    fn rows(&mut self, values: [&[f64]; 1], [k, d]: [&mut [f64]; 2]) -> usize {
+        let missing = self.0.rows(values, [k]);
+        missing + self.1.rows([&k[missing..]], [&mut d[missing..]])
     }
 }
 
@@ -110,22 +108,6 @@ impl<P: Kernel<3, 1>> Kernel<1, 1> for Thrice<P> {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], out: [&mut [f64]; 1]) -> usize {
         self.0.rows([values; 3], out)
-    }
-}
-
-impl<P, S, D, const K: usize> Kernel<K, 2> for Stochastic<P, S, D>
-where
-    P: Kernel<K, 1>,
-    S: Kernel<1, 1>,
-    D: Kernel<1, 1>,
-{
-    #[inline(always)]
-    fn rows(&mut self, inputs: [&[f64]; K], [k, d]: [&mut [f64]; 2]) -> usize {
-        let mut scratch: Scratch = [0.0; BLOCK];
-        let first = &mut scratch[..k.len()];
-        let mut missing = self.first.rows(inputs, [first]);
-        missing += self.k.rows([&first[missing..]], [&mut k[missing..]]);
-        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
 }
 

@@ -1,7 +1,7 @@
 //! Implied volatility of American options: Newton's method within a bracket, using the vega of the spectral
 //! method.
 
-use super::grid::{Dividend, Grid, price_on_grid};
+use super::grid::{Dividend, Grid, illinois, price_on_grid};
 use super::price::{Case, Put, grid_of, solutions};
 use super::quadrature::Quadrature;
 use super::reason::Reason;
@@ -135,25 +135,8 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     if at_high < 0.0 {
         return none(Status::AtOrAboveUpper);
     }
-    // The Illinois method: an end that stays has its excess halved.
-    let mut side = 0;
-    let mut next = high;
-    for _ in 0..STEPS {
-        next = (low * at_high - high * at_low) / (at_high - at_low);
-        let value = rough(next);
-        if value < 0.0 {
-            (low, at_low) = (next, value);
-            at_high *= if side < 0 { 0.5 } else { 1.0 };
-            side = -1;
-        } else {
-            (high, at_high) = (next, value);
-            at_low *= if side > 0 { 0.5 } else { 1.0 };
-            side = 1;
-        }
-        if high - low <= 1e-9 || value.abs() < tolerance {
-            break;
-        }
-    }
+    let is_enough = |width: f64, excess: f64| width <= 1e-9 || excess.abs() < tolerance;
+    let mut next = illinois((low, at_low), (high, at_high), STEPS, rough, is_enough);
     let change = 1e-3 * next;
     let slope = (rough(next + change) - rough(next - change)) / (2.0 * change);
     for _ in 0..3 {

@@ -129,27 +129,22 @@ pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge
     }
 }
 
-/// An interval with b, the interpolated value and its slope at both ends, and the second derivative at one
-/// end in units of the interval.
+/// An interval: b, the interpolated value and its slope at both ends, the second derivative at one end in
+/// units of the interval, and whether that is the right one (1) or the left one (0).
 #[derive(Clone, Copy)]
-struct Interval {
-    b: [f64; 2],
-    value: [f64; 2],
-    slope: [f64; 2],
-    curvature: f64,
-    at_right: f64,
-}
+struct Interval([f64; 2], [f64; 2], [f64; 2], f64, f64);
 
 #[inline(always)]
 fn choose(condition: bool, yes: Interval, no: Interval) -> Interval {
     let pick = |yes: f64, no: f64| if condition { yes } else { no };
-    Interval {
-        b: [pick(yes.b[0], no.b[0]), pick(yes.b[1], no.b[1])],
-        value: [pick(yes.value[0], no.value[0]), pick(yes.value[1], no.value[1])],
-        slope: [pick(yes.slope[0], no.slope[0]), pick(yes.slope[1], no.slope[1])],
-        curvature: pick(yes.curvature, no.curvature),
-        at_right: pick(yes.at_right, no.at_right),
-    }
+    let both = |yes: [f64; 2], no: [f64; 2]| [pick(yes[0], no[0]), pick(yes[1], no[1])];
+    Interval(
+        both(yes.0, no.0),
+        both(yes.1, no.1),
+        both(yes.2, no.2),
+        pick(yes.3, no.3),
+        pick(yes.4, no.4),
+    )
 }
 
 /// The rational cubic of R. Delbourgo and J. A. Gregory (1985) at t, which goes from 0 to 1 over the
@@ -157,13 +152,7 @@ fn choose(condition: bool, yes: Interval, no: Interval) -> Interval {
 /// monotonicity and convexity require; the interpolation is linear if the parameter is NaN.
 #[inline(always)]
 fn rational_cubic(t: f64, interval: Interval) -> f64 {
-    let Interval {
-        b: [b0, b1],
-        value: [v0, v1],
-        slope: [d0, d1],
-        curvature,
-        at_right,
-    } = interval;
+    let Interval([b0, b1], [v0, v1], [d0, d1], curvature, at_right) = interval;
     let h = b1 - b0;
     let by_h = 1.0 / h;
     let slope = (v1 - v0) * by_h;
@@ -204,41 +193,23 @@ pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) ->
     let below = beta < b_c;
     let by_c = SQRT_TAU / bound;
     let by_edge = 1.0 / if below { low.vega } else { high.vega };
-    let lowest = Interval {
-        b: [0.0, low.b],
-        value: [0.0, low.value],
-        slope: [1.0, low.slope],
-        curvature: low.curvature,
-        at_right: 1.0,
-    };
-    let highest = Interval {
-        b: [high.b, bound],
-        value: [high.value, 0.0],
-        slope: [high.slope, -0.5],
-        curvature: high.curvature,
-        at_right: 0.0,
-    };
-    let lower = Interval {
-        b: [low.b, b_c],
-        value: [left, centre],
-        slope: [by_edge, by_c],
-        curvature: 0.0,
-        at_right: 1.0,
-    };
-    let upper = Interval {
-        b: [b_c, high.b],
-        value: [centre, right],
-        slope: [by_c, by_edge],
-        curvature: 0.0,
-        at_right: 0.0,
-    };
+    let lowest = Interval([0.0, low.b], [0.0, low.value], [1.0, low.slope], low.curvature, 1.0);
+    let highest = Interval(
+        [high.b, bound],
+        [high.value, 0.0],
+        [high.slope, -0.5],
+        high.curvature,
+        0.0,
+    );
+    let lower = Interval([low.b, b_c], [left, centre], [by_edge, by_c], 0.0, 1.0);
+    let upper = Interval([b_c, high.b], [centre, right], [by_c, by_edge], 0.0, 0.0);
     let (is_lowest, is_highest) = outer_zones(beta, borders, low.b, high.b);
     let interval = choose(
         below,
         choose(is_lowest, lowest, lower),
         choose(is_highest, highest, upper),
     );
-    let t = (beta - interval.b[0]) / (interval.b[1] - interval.b[0]);
+    let t = (beta - interval.0[0]) / (interval.0[1] - interval.0[0]);
     let y = rational_cubic(t, interval);
     // A parabola, in case rounding took the guess out of its interval.
     let parabola = if is_lowest {

@@ -20,7 +20,7 @@ pub(super) struct Terms {
 }
 
 /// The terms of the rows of one snapshot.
-pub(super) fn of_snapshot(
+pub(super) fn snapshot_terms(
     quotes: &Quotes<'_>,
     rows: Range<usize>,
     config: &ImpliedVolatilityConfig,
@@ -98,7 +98,7 @@ pub(super) fn of_snapshot(
         discount: f64::NAN,
     };
     carry.resize(groups.len(), unknown);
-    let of_rates = |i: usize, years: f64, rate: f64| {
+    let rates_carry = |i: usize, years: f64, rate: f64| {
         let rate = if years > 0.0 { rate } else { f64::NAN };
         let discount = exp(-rate * years);
         // The price of a future is its own forward.
@@ -134,7 +134,7 @@ pub(super) fn of_snapshot(
                             discount if discount > 0.0 => Some(-log(discount) / years),
                             _ => expiries[g].rate,
                         };
-                        let carry = of_rates(i, years, rate.unwrap_or(f64::NAN));
+                        let carry = rates_carry(i, years, rate.unwrap_or(f64::NAN));
                         last = Some((key, carry));
                         carry
                     }

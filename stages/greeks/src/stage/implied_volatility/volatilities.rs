@@ -3,7 +3,7 @@
 use super::config::ImpliedVolatilityConfig;
 use super::conventions::{Conventions, Styles};
 use super::quotes::Quotes;
-use super::terms::{Terms, of_snapshot};
+use super::terms::{Terms, snapshot_terms};
 use crate::numerics::american;
 use crate::numerics::american::grid::{Dividend, Grid};
 use crate::numerics::formula::Contract;
@@ -31,7 +31,7 @@ pub(super) fn add_volatility(
     let snapshots = table::runs(0..batch.num_rows(), |a, b| quotes.times[a] == quotes.times[b]);
     let terms: Vec<Terms> = snapshots
         .into_par_iter()
-        .flat_map_iter(|rows| of_snapshot(&quotes, rows, config, conventions, curves))
+        .flat_map_iter(|rows| snapshot_terms(&quotes, rows, config, conventions, curves))
         .collect();
     let values = |f: fn(&Terms) -> f64| terms.iter().map(f).collect::<Vec<f64>>();
     let (price, forward) = (values(|row| row.price), values(|row| row.forward));

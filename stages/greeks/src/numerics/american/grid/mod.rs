@@ -24,6 +24,7 @@ use super::reason::Reason;
 use crate::numerics::formula::{Contract, Greeks};
 use libm::sqrt;
 use march::march;
+pub(super) use stage::illinois;
 
 /// A cash dividend.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -288,32 +288,49 @@ impl Fit {
         first - self.excess - self.growth * ghost
     }
 
-    /// Finds the share d by the Illinois method.
+    /// Finds the share d.
     fn solve(&self) -> f64 {
-        let (mut low, mut high) = (0.0, 1.0);
-        let (mut at_low, mut at_high) = (self.miss(low), self.miss(high));
+        let (at_low, at_high) = (self.miss(0.0), self.miss(1.0));
         if at_low >= 0.0 {
             return 0.0;
         }
         let enough = 1e-12 * (self.inner.abs() + self.outer.abs());
-        let mut side = 0;
-        let mut d = 1.0;
-        for _ in 0..30 {
-            d = (low * at_high - high * at_low) / (at_high - at_low);
-            let miss = self.miss(d);
-            if miss.abs() <= enough {
-                break;
-            }
-            if miss < 0.0 {
-                (low, at_low) = (d, miss);
-                at_high *= if side < 0 { 0.5 } else { 1.0 };
-                side = -1;
-            } else {
-                (high, at_high) = (d, miss);
-                at_low *= if side > 0 { 0.5 } else { 1.0 };
-                side = 1;
-            }
-        }
-        d
+        illinois(
+            (0.0, at_low),
+            (1.0, at_high),
+            30,
+            |d| self.miss(d),
+            |_, miss| miss.abs() <= enough,
+        )
     }
+}
+
+/// Finds a root between two points with a negative and a positive value by the Illinois method: an end that
+/// stays has its value halved. `is_enough` is given the width of the bracket and the value.
+pub(in super::super) fn illinois(
+    (mut low, mut at_low): (f64, f64),
+    (mut high, mut at_high): (f64, f64),
+    steps: usize,
+    value: impl Fn(f64) -> f64,
+    is_enough: impl Fn(f64, f64) -> bool,
+) -> f64 {
+    let mut side = 0;
+    let mut next = high;
+    for _ in 0..steps {
+        next = (low * at_high - high * at_low) / (at_high - at_low);
+        let found = value(next);
+        if found < 0.0 {
+            (low, at_low) = (next, found);
+            at_high *= if side < 0 { 0.5 } else { 1.0 };
+            side = -1;
+        } else {
+            (high, at_high) = (next, found);
+            at_low *= if side > 0 { 0.5 } else { 1.0 };
+            side = 1;
+        }
+        if is_enough(high - low, found) {
+            break;
+        }
+    }
+    next
 }
