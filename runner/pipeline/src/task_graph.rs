@@ -2,7 +2,7 @@
 
 use petgraph::Direction::{Incoming, Outgoing};
 use petgraph::graph::{DiGraph, NodeIndex};
-use petgraph::visit::{Dfs, Reversed};
+use petgraph::visit::{Dfs, IntoNeighbors, Reversed};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,6 +12,23 @@ pub struct TaskGraph(DiGraph<(), ()>);
 
 fn node(index: usize) -> NodeIndex {
     NodeIndex::new(index)
+}
+
+/// The given stages and all that the edges of `graph`, which has the nodes of `nodes`, lead to.
+fn reached(
+    graph: impl IntoNeighbors<NodeId = NodeIndex>,
+    nodes: &DiGraph<(), ()>,
+    stages: impl IntoIterator<Item = usize>,
+) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut search = Dfs::empty(nodes);
+    for stage in stages {
+        search.move_to(node(stage));
+        while let Some(next) = search.next(graph) {
+            found.insert(next.index());
+        }
+    }
+    found
 }
 
 impl TaskGraph {
@@ -50,28 +67,12 @@ impl TaskGraph {
 
     /// The given stages and their transitive needs.
     pub fn upstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut found = BTreeSet::new();
-        let mut search = Dfs::empty(&self.0);
-        for stage in stages {
-            search.move_to(node(stage));
-            while let Some(next) = search.next(Reversed(&self.0)) {
-                found.insert(next.index());
-            }
-        }
-        found
+        reached(Reversed(&self.0), &self.0, stages)
     }
 
     /// The given stages and their transitive dependents.
     pub fn downstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
-        let mut found = BTreeSet::new();
-        let mut search = Dfs::empty(&self.0);
-        for stage in stages {
-            search.move_to(node(stage));
-            while let Some(next) = search.next(&self.0) {
-                found.insert(next.index());
-            }
-        }
-        found
+        reached(&self.0, &self.0, stages)
     }
 
     /// The topological order that is closest to the order of the indices: among ready stages, the lowest

@@ -68,43 +68,64 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), S
 pub(super) struct Own {
     /// The stage's directory.
     stage: OwnedFd,
-    /// The visible paths below directories of the program's own, which cover the prepared tree.
-    visible: Vec<(PathBuf, Shown)>,
+    /// The visible paths below directories of the program's own, which cover the prepared tree; links have no
+    /// mount.
+    visible: Vec<(PathBuf, Kind, Option<OwnedFd>)>,
 }
 
-/// A visible file or directory.
-enum Shown {
+/// The kind of a visible path; a link has its target.
+enum Kind {
     Link(PathBuf),
-    Dir(OwnedFd),
-    File(OwnedFd),
+    Dir,
+    File,
+}
+
+impl Kind {
+    /// The kind of a path of the host; `None` if the path does not exist.
+    fn of(path: &Path) -> Result<Option<Self>, String> {
+        let what = || format!("show `{}`", path.display());
+        let meta = match fs::symlink_metadata(path) {
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+            meta => meta.map_err(refused(what()))?,
+        };
+        Ok(Some(match meta.is_dir() {
+            true => Self::Dir,
+            false if meta.is_symlink() => Self::Link(fs::read_link(path).map_err(refused(what()))?),
+            false => Self::File,
+        }))
+    }
+
+    /// Creates the link, or the directory or file to mount on, with its parent directories.
+    fn make(&self, path: &Path) -> Result<(), String> {
+        let what = || format!("show `{}`", path.display());
+        path.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .map_err(refused(what()))?;
+        match self {
+            Self::Link(target) => match symlink(target, path) {
+                Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
+                made => made.map_err(refused(what())),
+            },
+            Self::Dir => make_dir(path),
+            Self::File => make_file(path),
+        }
+    }
 }
 
 impl Own {
     /// Creates the mounts of the program of `spec`.
     pub(crate) fn of(spec: &Spec) -> Result<Self, String> {
-        let mut own = Self {
-            stage: detached(&spec.stage, false, HARMLESS)?,
-            visible: Vec::new(),
-        };
+        let stage = detached(&spec.stage, false, HARMLESS)?;
+        let mut visible = Vec::new();
         for path in shown(&spec.surroundings).filter(|path| is_below_own(path)) {
-            let what = || format!("show `{}`", path.display());
-            let meta = match fs::symlink_metadata(path) {
-                Err(err) if err.kind() == ErrorKind::NotFound => continue,
-                meta => meta.map_err(refused(what()))?,
+            let Some(kind) = Kind::of(path)? else { continue };
+            let mount = match kind {
+                Kind::Link(_) => None,
+                Kind::Dir | Kind::File => Some(detached(path, true, HARMLESS | READ_ONLY)?),
             };
-            let shown = if meta.is_symlink() {
-                Shown::Link(fs::read_link(path).map_err(refused(what()))?)
-            } else {
-                let mount = detached(path, true, HARMLESS | READ_ONLY)?;
-                if meta.is_dir() {
-                    Shown::Dir(mount)
-                } else {
-                    Shown::File(mount)
-                }
-            };
-            own.visible.push((path.clone(), shown));
+            visible.push((path.clone(), kind, mount));
         }
-        Ok(own)
+        Ok(Self { stage, visible })
     }
 }
 
@@ -134,21 +155,9 @@ pub(super) fn complete(own: &Own) -> Result<(), String> {
     }
     bind(Path::new("/stage/tmp"), Path::new("/tmp"), HARMLESS)?;
     tmpfs(Path::new("/dev/shm"), c"mode=1777")?;
-    for (path, shown) in &own.visible {
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(refused(format!("show `{}`", path.display())))?;
-        }
-        match shown {
-            Shown::Link(target) => make_link(target, path)?,
-            Shown::Dir(mount) => {
-                make_dir(path)?;
-                attach(mount, path)?;
-            }
-            Shown::File(mount) => {
-                make_file(path)?;
-                attach(mount, path)?;
-            }
-        }
+    for (path, kind, mount) in &own.visible {
+        kind.make(path)?;
+        mount.as_ref().map_or(Ok(()), |mount| attach(mount, path))?;
     }
     processes()
 }
@@ -182,30 +191,13 @@ fn inside(path: &Path) -> PathBuf {
 /// if the path does not exist.
 fn show(path: &Path) -> Result<(), String> {
     let to = inside(path);
-    let what = || format!("show `{}`", path.display());
-    let meta = match fs::symlink_metadata(path) {
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(()),
-        meta => meta.map_err(refused(what()))?,
+    let Some(kind) = Kind::of(path)? else {
+        return Ok(());
     };
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(refused(what()))?;
-    }
-    if meta.is_symlink() {
-        let target = fs::read_link(path).map_err(refused(what()))?;
-        return make_link(&target, &to);
-    }
-    if meta.is_dir() {
-        make_dir(&to)?;
-    } else {
-        make_file(&to)?;
-    }
-    bind(path, &to, HARMLESS | READ_ONLY)
-}
-
-fn make_link(target: &Path, path: &Path) -> Result<(), String> {
-    match symlink(target, path) {
-        Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
-        made => made.map_err(refused(format!("show `{}`", path.display()))),
+    kind.make(&to)?;
+    match kind {
+        Kind::Link(_) => Ok(()),
+        Kind::Dir | Kind::File => bind(path, &to, HARMLESS | READ_ONLY),
     }
 }
 

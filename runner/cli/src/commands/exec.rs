@@ -26,7 +26,7 @@ use runner_report::{self as report, results_table};
 use runner_sandbox::peak_memory;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -269,23 +269,21 @@ fn execute(
         },
         &mut reporters,
     )?;
-    let verdict = match args.check {
-        Some(RunCheck::Lookahead) if outcome.summary.exit_code() == exit::DONE => {
-            let verdict = check::after_run(session, project, options, control)?;
-            let event = Stamped::now(Event::LookaheadChecked {
-                run: run.clone(),
-                verdict: check::stored(&verdict),
-            });
-            let mut reporters: Vec<&mut dyn Reporter> = vec![&mut writer];
-            reporters.extend(lines.as_mut().map(|lines| lines as &mut dyn Reporter));
-            for reporter in reporters {
-                reporter.report(&event);
-                reporter.flush();
-            }
-            Some(verdict)
+    let is_checked = args.check == Some(RunCheck::Lookahead) && outcome.summary.exit_code() == exit::DONE;
+    let check = || check::after_run(session, project, options, control);
+    let verdict = is_checked.then(check).transpose()?;
+    if let Some(verdict) = &verdict {
+        let event = Stamped::now(Event::LookaheadChecked {
+            run: run.clone(),
+            verdict: check::stored(verdict),
+        });
+        let mut reporters: Vec<&mut dyn Reporter> = vec![&mut writer];
+        reporters.extend(lines.as_mut().map(|lines| lines as &mut dyn Reporter));
+        for reporter in reporters {
+            reporter.report(&event);
+            reporter.flush();
         }
-        _ => None,
-    };
+    }
     writer.check()?;
     Ok(Executed {
         run: writer.finish(),
@@ -321,33 +319,19 @@ fn conclude(
     let judged = judged.map(|judged| project.pipeline.promote.as_ref().zip(judged));
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let store = project.store.with_fetch_limit(SHOWN);
-    let page = if args.report || verdict.is_some() {
-        report::write(&ended, runs, &store).map(Some)
-    } else if summary.count(StageStatus::Ran) > 0 {
-        let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
-        report::write_within(&ended, runs, &store, budget)
-    } else {
-        Ok(None)
-    };
-    if executed.damaged > 0 {
-        output::say(&format!(
-            "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner \
-            cache verify` checks the whole store; the disk or the memory may be failing",
-            text::count(executed.damaged, "file")
-        ));
-    }
+    let page = page(&ended, &summary, args.report || verdict.is_some(), runs, &store);
+    tell_damage(executed.damaged);
     let mut print = |text: &str| {
         let before = std::mem::replace(&mut printed, Ok(()));
         printed = before.and(output::print(text));
     };
     if shown.is_some() {
-        let mut tables = table(&ended, &summary) + &results_table(&ended, &store);
-        tables.extend(verdict.as_ref().map(check::page));
-        print(&tables);
-        registered.iter().for_each(|registered| print(&as_text(registered)));
-        for (promote, judged) in judged.iter().flatten() {
-            print(&verdict_text(promote, judged));
-        }
+        let mut results = table(&ended, &summary) + &results_table(&ended, &store);
+        results.extend(verdict.as_ref().map(check::page));
+        results.extend(registered.iter().map(|registered| as_text(registered)));
+        let judged = judged.iter().flatten();
+        results.extend(judged.map(|(promote, judged)| verdict_text(promote, judged)));
+        print(&results);
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
@@ -377,6 +361,33 @@ fn conclude(
     match all {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok((code, Some(ended))),
+    }
+}
+
+/// Writes the page of a run if it is asked for, or within a share of the run's time if a stage ran.
+fn page(
+    run: &Run,
+    summary: &Summary,
+    is_wanted: bool,
+    runs: &Path,
+    store: &Store,
+) -> Result<Option<PathBuf>, Failure> {
+    let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
+    match (is_wanted, summary.count(StageStatus::Ran)) {
+        (true, _) => report::write(run, runs, store).map(Some),
+        (false, 1..) => report::write_within(run, runs, store, budget),
+        (false, 0) => Ok(None),
+    }
+}
+
+/// Warns about damaged files of the store.
+fn tell_damage(damaged: usize) {
+    if damaged > 0 {
+        output::say(&format!(
+            "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner \
+            cache verify` checks the whole store; the disk or the memory may be failing",
+            text::count(damaged, "file")
+        ));
     }
 }
 

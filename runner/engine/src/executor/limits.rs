@@ -33,17 +33,6 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            cancel: CancelToken::default(),
-            kill: CancelToken::default(),
-            timeout: None,
-            grace: Duration::from_secs(10),
-        }
-    }
-}
-
 /// The error of an action that exceeded its time limit.
 pub(super) fn timed_out(limit: Duration) -> StageError {
     StageError::new(format!(

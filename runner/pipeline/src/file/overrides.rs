@@ -1,7 +1,7 @@
 //! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`; and profiles, which can set the same names.
 
 use crate::file::document::Document;
-use crate::stage::{Given, Setting, Strictness};
+use crate::stage::{Given, Setting};
 use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, steps, suggest};
 use serde_json::Value as Json;
 
@@ -153,7 +153,7 @@ impl Overrides<'_> {
         match self.find(name, at) {
             Some(Target::Param(index)) => {
                 let (key, old) = &mut self.document.params[index];
-                match given.read(spot, &old.value, Strictness::Exact) {
+                match given.read(spot, &old.value, true) {
                     Ok(new) if is_set => *old = new,
                     Ok(_) => {}
                     Err((message, hint)) => {

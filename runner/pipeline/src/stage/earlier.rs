@@ -10,7 +10,7 @@
 //! A pipeline does not depend on how runs are stored: the caller passes a function that finds artifacts.
 //! References are resolved when the pipeline is loaded.
 
-use crate::text::{Block, Problems, Spot, Text, Tree, Written};
+use crate::text::{Block, Problems, Text, Tree, Written};
 use cache::ArtifactDigest;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,17 +98,8 @@ pub(crate) struct Need<'t> {
     pub run: RunRef<'t>,
     /// The artifact: `STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.
     pub artifact: &'t str,
-    /// The replacement if there is no such artifact, given by `or`.
-    pub or: Option<Or<'t>>,
-}
-
-/// The replacement for an artifact that does not exist.
-#[derive(Clone, Copy)]
-pub(crate) enum Or<'t> {
-    /// Nothing: the input is not connected. Holds the position of `or`.
-    Nothing(Spot),
-    /// A stage of this pipeline.
-    Stage(&'t Tree),
+    /// `or`: the replacement if there is no such artifact, `none` or a stage of this pipeline.
+    pub or: Option<&'t Tree>,
 }
 
 /// The forms of references, for hints.
@@ -215,10 +206,7 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>, problems: &mut Problems) 
         return Some(Need { run, artifact, or });
     }
     let text = |key: &str| need.entry(key).and_then(|(_, value)| value.text());
-    let or = need.entry("or").map(|(_, or)| match or.text() {
-        Some("none") => Or::Nothing(or.spot),
-        _ => Or::Stage(or),
-    });
+    let or = need.entry("or").map(|(_, or)| or);
     if need.entry("policy").is_some() {
         Block::named("policy", "a need".to_owned()).read::<OfPolicy>(need, need, problems)?;
         return Some(registered(text("policy")?, or));

@@ -1,7 +1,7 @@
 //! Expansion of the `files:` of a `run:` stage.
 
-use crate::text::{Problems, Spot, TextOr, relative};
-use cache::{BlobDigest, RemoteFile};
+use crate::text::{Problems, Spot, TextOr, Tree, relative};
+use cache::RemoteFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::Source;
@@ -11,19 +11,8 @@ use std::path::{Path, PathBuf};
 /// The maximum number of files of a stage.
 const MOST: usize = 10_000;
 
-/// An entry of `files:`, with interpolations replaced.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(try_from = "PatternForm")]
-pub(crate) struct Pattern {
-    /// A file, a directory, a glob or a URL.
-    pub text: String,
-    /// The digest to which a URL is pinned.
-    pub pinned: Option<BlobDigest>,
-    /// The entry's position.
-    pub spot: Spot,
-}
-
-pub(crate) type PatternForm = TextOr<String, Remote>;
+/// An entry of `files:`, with interpolations replaced: a file, a directory, a glob or a URL.
+pub(crate) type Pattern = TextOr<String, Remote>;
 
 /// A file on a server.
 #[derive(Deserialize, JsonSchema)]
@@ -33,39 +22,43 @@ pub(crate) struct Remote {
     blake3: String,
 }
 
-impl TryFrom<PatternForm> for Pattern {
-    type Error = &'static str;
-
-    fn try_from(form: PatternForm) -> Result<Self, &'static str> {
-        const WRONG: &str = "a map is not a file in the pipeline's directory, nor one on a server\n";
-        let (text, pinned) = match form {
-            TextOr::Text(text) => (text, None),
-            TextOr::Map(Remote { url, blake3 }) => (url, Some(blake3.parse().map_err(|_| WRONG)?)),
-        };
-        let is_one = pinned.is_none() || text.contains("://");
-        let spot = Spot::default();
-        is_one.then_some(Self { text, pinned, spot }).ok_or(WRONG)
-    }
-}
-
 /// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a
-/// server is named by the last part of its URL.
-pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems) -> Vec<Source> {
+/// server is named by the last part of its URL. `entries` are the patterns as written.
+pub(crate) fn expand(
+    patterns: &[Pattern],
+    entries: &[Tree],
+    base: &Path,
+    problems: &mut Problems,
+) -> Vec<Source> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut remote: BTreeMap<String, Source> = BTreeMap::new();
-    for pattern in patterns {
-        match RemoteFile::parse(&pattern.text) {
+    for (pattern, &Tree { spot, .. }) in patterns.iter().zip(entries) {
+        let (text, pinned) = match pattern {
+            TextOr::Text(text) => (text, None),
+            TextOr::Map(Remote { url, blake3 }) => {
+                match blake3.parse().ok().filter(|_| url.contains("://")) {
+                    Some(digest) => (url, Some(digest)),
+                    None => {
+                        problems.add(
+                        spot,
+                        "a map is not a file in the pipeline's directory, nor one on a server",
+                        "name a file, a directory or a pattern (`scripts/*.py`), a URL, or `{ url: https://…, \
+                        blake3: HEX }`",
+                    );
+                        continue;
+                    }
+                }
+            }
+        };
+        match RemoteFile::parse(text) {
             Ok(None) => {}
             Ok(Some(file)) => {
-                let source = Source::remote(RemoteFile {
-                    pinned: pattern.pinned,
-                    ..file
-                });
+                let source = Source::remote(RemoteFile { pinned, ..file });
                 let known = remote.insert(source.name.clone(), source.clone());
                 if known.is_some_and(|known| known != source) {
                     let message = format!("two files on servers are named `{}`", source.name);
                     problems.add(
-                        pattern.spot,
+                        spot,
                         message,
                         "a program finds them by their names: give one in another stage",
                     );
@@ -73,17 +66,14 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
                 continue;
             }
             Err((reason, hint)) => {
-                problems.add(pattern.spot, reason.to_owned(), hint);
+                problems.add(spot, reason.to_owned(), hint);
                 continue;
             }
         }
-        let Some(name) = relative(&pattern.text) else {
+        let Some(name) = relative(&text) else {
             problems.add(
-                pattern.spot,
-                format!(
-                    "the string \"{}\" is not a file in the pipeline's directory",
-                    pattern.text
-                ),
+                spot,
+                format!("the string \"{}\" is not a file in the pipeline's directory", text),
                 "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, \
                 without `..`",
             );
@@ -103,17 +93,17 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
         };
         match failure {
             Some(message) => problems.add(
-                pattern.spot,
+                spot,
                 format!("cannot read `{name}`: {message}"),
                 format!("it is looked for in {}", base.display()),
             ),
             None if none && !is_pattern => problems.add(
-                pattern.spot,
+                spot,
                 format!("the directory `{name}` holds no files"),
                 "name the files that the command reads",
             ),
             None if none => problems.add(
-                pattern.spot,
+                spot,
                 format!("no file fits `{name}`"),
                 format!("it is looked for in {}", base.display()),
             ),
@@ -121,7 +111,7 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
         }
     }
     for name in remote.keys().filter(|name| found.contains_key(*name)) {
-        let spot = patterns.first().map_or_else(Spot::default, |pattern| pattern.spot);
+        let spot = entries.first().map_or_else(Spot::default, |entry| entry.spot);
         let message = format!("a file of the pipeline's directory and one on a server are named `{name}`");
         problems.add(spot, message, "rename the one in the directory");
     }

@@ -23,6 +23,6 @@ pub(crate) use interpolate::{Scope, fill, fill_command};
 pub(crate) use keys::{Common, KEYS, LIMITS, OF_KIND};
 pub(crate) use needs::{Collect, Connector, Face, Needs, Reference};
 pub(crate) use reference::parse_reference;
-pub(crate) use setting::{Given, Setting, Strictness};
+pub(crate) use setting::{Given, Setting};
 pub(crate) use tools::Finder;
 pub(crate) use written::{Job, Output, Program, Stage, USES};

@@ -1,6 +1,6 @@
 //! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
-use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Fixed, Or, RunRef, This};
+use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Fixed, Need, RunRef, This};
 use crate::stage::reference::{Select, parse_reference};
 use crate::stage::written::{Job, Output, Program, Stage};
 use crate::task_graph::TaskGraph;
@@ -87,15 +87,9 @@ pub(crate) struct Needs {
     pub sound: bool,
 }
 
-/// The result of resolving a need that refers to an earlier run or to a registered policy.
-enum Found<'t> {
-    /// The artifact.
-    Artifact(Earlier),
-    /// There is no artifact, as `or: none` allows.
-    Nothing,
-    /// There is no artifact, and `or` names this stage instead.
-    Instead(&'t Tree),
-}
+/// What a need that refers to an earlier run or to a registered policy stands for: the artifact, or the stage
+/// that `or` names in its place; neither for `or: none`.
+type Found<'t> = (Option<Earlier>, Option<&'t Tree>);
 
 /// The stages of a pipeline, and the earlier runs, that needs refer to.
 pub(crate) struct Connector<'a> {
@@ -166,10 +160,7 @@ impl<'a> Connector<'a> {
                 .filter_map(|item| self.earlier(item, port, problems))
                 .collect();
             sound &= found.len() == past.len();
-            let instead = found.iter().filter_map(|found| match found {
-                Found::Instead(tree) => Some(*tree),
-                Found::Artifact(_) | Found::Nothing => None,
-            });
+            let instead = found.iter().filter_map(|(_, instead)| *instead);
             let own: Vec<&Tree> = own.into_iter().chain(instead).collect();
             let references: Vec<Reference> = own
                 .iter()
@@ -182,10 +173,7 @@ impl<'a> Connector<'a> {
             if !past.is_empty() {
                 // Missing artifacts are passed on too: the empty port is then in the key, and the pipeline is
                 // read again each time.
-                let artifacts = found.into_iter().filter_map(|found| match found {
-                    Found::Artifact(earlier) => Some(earlier),
-                    Found::Nothing | Found::Instead(_) => None,
-                });
+                let artifacts = found.into_iter().filter_map(|(artifact, _)| artifact);
                 earlier.insert(key.name.clone(), artifacts.collect());
             }
         }
@@ -218,98 +206,86 @@ impl<'a> Connector<'a> {
             let message = format!("`{text}` is not a valid reference");
             return problems.fail(tree.spot, message, "`needs` cannot contain interpolations");
         }
-        let written = earlier::read(tree, this, problems)?;
-        let mut wrong_at = |spot: Spot, message: String, hint: &str| problems.fail(spot, message, hint);
-        let text = match written.run {
+        let Need { run, artifact, or } = earlier::read(tree, this, problems)?;
+        let mut wrong = |message: String, hint: &str| problems.fail(tree.spot, message, hint);
+        let text = match run {
             RunRef::Registered(policy) => policy,
-            _ => tree.text().unwrap_or(written.artifact),
+            _ => tree.text().unwrap_or(artifact),
         };
-        let (stage, select, output) = match parse_reference(written.artifact) {
-            _ if matches!(written.run, RunRef::Registered(_)) => ("", Select::default(), None),
+        let (stage, select, output) = match parse_reference(artifact) {
+            _ if matches!(run, RunRef::Registered(_)) => ("", Select::default(), None),
             Ok(parsed) if !parsed.0.is_empty() => parsed,
-            Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
-            Err(message) => return wrong_at(tree.spot, message, FORMS),
+            Ok(_) => return wrong(format!("`{text}` is not a valid reference"), FORMS),
+            Err(message) => return wrong(message, FORMS),
         };
         if select.all || !select.all_of.is_empty() {
-            return wrong_at(
-                tree.spot,
+            return wrong(
                 format!("`{text}` stands for several points"),
                 "of an earlier run, name one point; a list takes several references",
             );
         }
-        if let Some(Or::Nothing(spot)) = written.or {
-            let refused = match port {
-                None => Some("an input of a program cannot be none".to_owned()),
-                Some(port) if !port.optional => {
-                    Some(format!("the input `{}` is required: it cannot be none", port.name))
-                }
-                Some(_) => None,
+        if let Some(none) = or.filter(|or| or.text() == Some("none")) {
+            let message = match port {
+                None => "an input of a program cannot be none".to_owned(),
+                Some(port) => format!("the input `{}` is required: it cannot be none", port.name),
             };
-            if let Some(message) = refused {
-                return wrong_at(spot, message, "leave `or` out, or need a stage of this pipeline");
+            if port.is_none_or(|port| !port.optional) {
+                let hint = "leave `or` out, or need a stage of this pipeline";
+                return problems.fail(none.spot, message, hint);
             }
         }
         let Some(find) = self.find else {
-            return wrong_at(
-                tree.spot,
+            return wrong(
                 format!("`{text}` names an earlier run, but no run history is available"),
                 "name a stage of this pipeline",
             );
         };
-        let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name
-        && file.as_ref() == Some(&this.path()));
+        let is_own = matches!(&run, RunRef::LastOf { pipeline, file } if *pipeline == this.name
+            && file.as_ref() == Some(&this.path()));
         let reference = EarlierRef {
-            run: written.run,
+            run,
             stage,
             point: &select.picks,
             output,
             ty: port.map(|port| port.ty),
         };
-        match find(&reference) {
-            Err(err) => wrong_at(tree.spot, err.message, &err.hint),
+        match (find(&reference), &reference.run) {
+            (Err(err), _) => wrong(err.message, &err.hint),
             // A misspelt stage can never be found.
-            Ok(None) if is_own && !self.names.contains_key(stage) => {
+            (Ok(None), _) if is_own && !self.names.contains_key(stage) => {
                 let known: BTreeSet<&str> = self.names.keys().copied().collect();
-                wrong_at(
-                    tree.spot,
+                wrong(
                     format!("no run of this pipeline has a stage `{stage}`, nor has it one now"),
                     &suggest(stage, "stages", known),
                 )
             }
-            Ok(None) if written.or.is_some() => match written.or {
-                Some(Or::Stage(stage)) => Some(Found::Instead(stage)),
-                _ => Some(Found::Nothing),
-            },
-            Ok(None) if matches!(reference.run, RunRef::Registered(_)) => wrong_at(
-                tree.spot,
+            (Ok(None), _) if or.is_some() => Some((None, or.filter(|or| or.text() != Some("none")))),
+            (Ok(None), RunRef::Registered(_)) => wrong(
                 format!("no policy is registered as `{text}`"),
                 &format!(
-                    "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place of \
-                `none`, begins without one"
+                    "`runner policy list` lists them; `{{ policy: {text}, or: none }}`, or a stage in place \
+                    of `none`, begins without one"
                 ),
             ),
-            Ok(None) => {
-                let of = match &reference.run {
-                    RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
-                    _ => "this pipeline".to_owned(),
-                };
+            (Ok(None), run) => {
                 let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
-                let hint = match &reference.run {
-                    RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
+                let (whose, hint) = match run {
+                    RunRef::LastOf { pipeline, .. } => {
                         let need = format!("{{ pipeline: {pipeline}, stage: {stage}, or: none }}");
-                        format!("`{need}` begins without one; {by_id}")
+                        let hint = match port.is_some_and(|port| port.optional) {
+                            true => format!("`{need}` begins without one; {by_id}"),
+                            false => format!("run it first; {by_id}"),
+                        };
+                        (Some(pipeline).filter(|_| !is_own), hint)
                     }
-                    _ => format!("run it first; {by_id}"),
+                    _ => (None, format!("run it first; {by_id}")),
                 };
-                wrong_at(
-                    tree.spot,
-                    format!("no run of {of} has an output of `{stage}` that can be taken"),
-                    &hint,
-                )
+                let whose = whose.map_or("this pipeline".to_owned(), |name| format!("the pipeline `{name}`"));
+                let message = format!("no run of {whose} has an output of `{stage}` that can be taken");
+                wrong(message, &hint)
             }
-            Ok(Some(found)) => match port.filter(|port| !takes(port.ty, &found.ty)) {
-                Some(port) => wrong_at(
-                    tree.spot,
+            (Ok(Some(found)), _) => match port.filter(|port| !takes(port.ty, &found.ty)) {
+                Some(port) => wrong(
                     format!(
                         "the input `{}` takes `{}`, and `{}` is `{}`",
                         port.name,
@@ -319,7 +295,7 @@ impl<'a> Connector<'a> {
                     ),
                     "name another output or stage of that run",
                 ),
-                None => Some(Found::Artifact(found)),
+                None => Some((Some(found), None)),
             },
         }
     }

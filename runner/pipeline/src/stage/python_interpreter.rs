@@ -2,32 +2,28 @@
 //!
 //! No interpreter is started to plan a run.
 
-use crate::Tool;
+use crate::stage::command::{PythonCall, Tool};
 use crate::stage::tools::{Finder, Request, Wrong};
 use stages_core::python::{installed_packages, site_directories};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An interpreter: its tool, its name on the stage's PATH, its directories of packages, and their versions.
-pub(crate) struct Interpreter {
-    pub tool: Tool,
-    pub program: String,
-    pub sites: Vec<PathBuf>,
-    pub packages: BTreeMap<String, String>,
-}
-
 /// Finds the interpreter that `request` names, relative to `base`: a program on `PATH`, the path of a
-/// program, or the directory of a virtual environment.
-pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Result<Interpreter, Wrong> {
+/// program, or the directory of a virtual environment. Returns its tool, and completes the call of it.
+pub(crate) fn find(
+    request: &Request,
+    finder: &Finder<'_>,
+    base: &Path,
+    python: &mut PythonCall,
+) -> Result<Tool, Wrong> {
     let tool = finder.python(request, base)?;
-    let program = match tool.is_environment() {
+    python.program = match tool.is_environment() {
         true => "python".to_owned(),
         false => tool.link().to_owned(),
     };
-    let sites = sites(&tool);
-    let packages = installed_packages(&sites);
-    if !packages.contains_key("pyarrow") {
+    python.sites = sites(&tool);
+    python.packages = installed_packages(&python.sites);
+    if !python.packages.contains_key("pyarrow") {
         let name = &request.name;
         let install = match tool.is_environment() {
             true => format!("{}/bin/python -m pip install pyarrow", tool.path.display()),
@@ -42,12 +38,7 @@ pub(crate) fn find(request: &Request, finder: &Finder<'_>, base: &Path) -> Resul
             install,
         ));
     }
-    Ok(Interpreter {
-        tool,
-        program,
-        sites,
-        packages,
-    })
+    Ok(tool)
 }
 
 /// The package directories of an interpreter: those of its environment, and those of the installation if the

@@ -145,13 +145,10 @@ pub(crate) fn resolve(
         version: None,
         lock: read.lock,
     };
-    match finder.map(|finder| python_interpreter::find(&request, finder, base)) {
+    match finder.map(|finder| python_interpreter::find(&request, finder, base, &mut python)) {
         Some(Ok(found)) => {
-            python.program = found.program;
-            python.packages = found.packages;
-            python.sites = found.sites;
-            if !command.tools.iter().any(|tool| tool.name == found.tool.name) {
-                command.tools.push(found.tool);
+            if !command.tools.iter().any(|tool| tool.name == found.name) {
+                command.tools.push(found);
             }
             command.tools = in_order(std::mem::take(&mut command.tools));
         }

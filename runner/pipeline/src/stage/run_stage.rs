@@ -1,7 +1,7 @@
 //! Resolution of a `run:` stage at a point of its matrix.
 
 use crate::stage::command::{Command, Isolation, Shell, Tool};
-use crate::stage::files::{self, Pattern, PatternForm};
+use crate::stage::files::{self, Pattern};
 use crate::stage::interpolate::{Scope, fill, fill_command, is_secret};
 use crate::stage::tools::{Finder, Request, RequestForm, in_order};
 use crate::stage::written::{Output, Program, Stage};
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     outputs: IgnoredAny,
     /// Files that the command reads, of the pipeline's directory or by URL: part of its key. Patterns and
     /// directories are expanded.
-    #[schemars(with = "Option<Vec<PatternForm>>")]
+    #[schemars(with = "Option<Vec<Pattern>>")]
     files: Vec<Pattern>,
     #[schemars(skip)]
     env: IgnoredAny,
@@ -102,13 +102,10 @@ pub(crate) fn command(
     };
     let settings: Option<Settings> = stage.read("run", &READ, scope, problems);
     let is_sound = settings.is_some();
-    let mut settings = settings.unwrap_or_default();
+    let settings = settings.unwrap_or_default();
     let at = |key: &str| stage.settings.entry(key).map_or(&[][..], |(_, value)| value.items());
-    for (pattern, tree) in settings.files.iter_mut().zip(at("files")) {
-        pattern.spot = tree.spot;
-    }
     let files = match is_sound {
-        true => files::expand(&settings.files, base, problems),
+        true => files::expand(&settings.files, at("files"), base, problems),
         false => Vec::new(),
     };
     let types = program.outputs.iter();

@@ -105,32 +105,19 @@ impl Setting {
         };
         *target = self
             .value
-            .read(self.spot, &replaced, Strictness::Kind)
+            .read(self.spot, &replaced, false)
             .map_err(|(message, hint)| (self.spot, format!("`{}`: {message}", self.name.name), hint))?;
         Ok(())
     }
 }
 
-/// The check of the type of a value.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Strictness {
-    /// The value must have the type of the replaced value.
-    Exact,
-    /// The stage kind checks the type later.
-    Kind,
-}
-
 impl Given {
-    /// The value that replaces `old`, or an error message and a hint.
-    pub(crate) fn read(
-        &self,
-        spot: Spot,
-        old: &Value,
-        strictness: Strictness,
-    ) -> Result<Tree, (String, String)> {
+    /// The value that replaces `old`, or an error message and a hint. It must have the type of `old` if
+    /// `is_typed`; otherwise the stage kind checks the type later.
+    pub(crate) fn read(&self, spot: Spot, old: &Value, is_typed: bool) -> Result<Tree, (String, String)> {
         match self {
-            Self::Text(text) => typed(text, spot, old, strictness),
-            Self::Tree(tree) if strictness == Strictness::Kind => Ok(tree.clone()),
+            Self::Text(text) => typed(text, spot, old, is_typed),
+            Self::Tree(tree) if !is_typed => Ok(tree.clone()),
             // The value of an interpolation is unknown until it is resolved.
             Self::Tree(tree) if tree.text().is_some_and(|text| text.contains("${")) => Ok(tree.clone()),
             Self::Tree(tree) => fitting(tree.clone(), spot, old),
@@ -140,11 +127,11 @@ impl Given {
 
 /// Parses the text of a value that replaces `old`: a YAML scalar of the same type, or a list or map in
 /// brackets or braces.
-fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
+fn typed(text: &str, spot: Spot, old: &Value, is_typed: bool) -> Result<Tree, (String, String)> {
     let structured = text.starts_with(['[', '{']);
     let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));
     let is_text = matches!(old, Value::Scalar(Json::String(_)));
-    if is_text && !quoted && !(structured && strictness == Strictness::Kind) {
+    if is_text && !quoted && !(structured && !is_typed) {
         // A text needs no quotes, whatever its content.
         return Ok(Tree::scalar(spot, Json::String(text.to_owned())));
     }
@@ -155,9 +142,9 @@ fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<
     } else {
         Tree::scalar(spot, yaml::scalar(text.trim())?)
     };
-    match strictness {
-        Strictness::Kind => Ok(tree),
-        Strictness::Exact => fitting(tree, spot, old),
+    match is_typed {
+        true => fitting(tree, spot, old),
+        false => Ok(tree),
     }
 }
 

@@ -231,15 +231,6 @@ impl<'t> Builder<'t> {
     /// The text of a key, and whether it is written without quotes.
     fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
         let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-        // Fast path: most keys are plain words, which are their own text.
-        if let Event::Scalar(name, _, 0, None) = &event
-            && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
-            && depth < DEEPEST
-            && self.nodes < MOST
-        {
-            self.nodes += 1;
-            return Ok((name.to_string(), plain));
-        }
         // The text as written, so that the key `007` is kept as it is.
         let written = match &event {
             Event::Scalar(text, ..) => Some(text.to_string()),
