@@ -45,14 +45,8 @@ impl TaskGraph {
         Self(graph)
     }
 
-    /// The number of stages.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.0.node_count()
-    }
-
-    /// True if there are no stages.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// The stages that a stage needs.

@@ -1,7 +1,6 @@
 //! The isolation in force for a program.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The isolation in force for a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +32,5 @@ impl Isolated {
             Self::Container => "container",
             Self::None => "none",
         }
-    }
-}
-
-impl fmt::Display for Isolated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

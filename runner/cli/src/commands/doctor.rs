@@ -77,7 +77,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         Isolated::Landlock => format!("`run:` stages are limited by Landlock alone: {reason}"),
         _ => format!("`run:` stages are not isolated from this machine: {reason}"),
     });
-    add("isolation", isolated.to_string(), problem);
+    add("isolation", isolated.name().to_owned(), problem);
     // No problem: `resources: { memory: … }` then tells the scheduler alone.
     let limits = match probed.limits {
         Ok(group) => format!("memory and processes of `run:` stages, in {}", group.display()),

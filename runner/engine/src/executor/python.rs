@@ -146,12 +146,8 @@ impl<'a> Calling<'a> {
         });
         write("driver.py", DRIVER.as_bytes())?;
         write("request.json", request.to_string().as_bytes())?;
-        let program = &call.program;
-        let text = format!(
-            "exec {program} -B {} {}",
-            seen(&own.join("driver.py")),
-            seen(&own.join("request.json"))
-        );
+        let (driver, request) = (seen(&own.join("driver.py")), seen(&own.join("request.json")));
+        let text = format!("exec {} -B {driver} {request}", call.program);
         Ok(Self {
             run,
             call,
@@ -169,10 +165,9 @@ impl<'a> Calling<'a> {
         }
         let bytes = read_file(&dir.host("home/.runner/error"), dir, stop).ok()??;
         let Reported { message, hint } = serde_json::from_slice(&bytes).ok()?;
-        let error = StageError::new(message);
-        Some(match hint {
-            Some(hint) => error.hint(hint),
-            None => error,
+        Some(StageError {
+            hint,
+            ..StageError::new(message)
         })
     }
 

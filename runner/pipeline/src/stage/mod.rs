@@ -8,7 +8,6 @@ pub(crate) mod interpolate;
 pub(crate) mod keys;
 pub(crate) mod needs;
 pub(crate) mod output_types;
-pub(crate) mod python_interpreter;
 pub(crate) mod python_stage;
 pub(crate) mod reference;
 pub(crate) mod run_stage;

@@ -3,12 +3,10 @@
 //! The stage is a [`Command`] whose text the engine supplies: everything that applies to programs (isolation,
 //! limits, log, history) applies to it.
 
-use crate::stage::command::{Command, PythonCall};
+use crate::stage::command::{Command, PythonCall, Tool};
 use crate::stage::interpolate::Scope;
-use crate::stage::python_interpreter;
 use crate::stage::setting::Setting;
-use crate::stage::tools::in_order;
-use crate::stage::tools::{Finder, Request};
+use crate::stage::tools::{Finder, Request, Wrong, in_order};
 use crate::stage::written::Stage;
 use crate::text::{Problems, Spot, Text, Written, or_interpolation, relative};
 use schemars::JsonSchema;
@@ -16,9 +14,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 use stages_core::Source;
-use stages_core::python::imported;
+use stages_core::python::{imported, installed_packages, site_directories};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// The keys of a Python stage that `run:` stages do not have; the settings are read at each point.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -145,7 +144,7 @@ pub(crate) fn resolve(
         version: None,
         lock: read.lock,
     };
-    match finder.map(|finder| python_interpreter::find(&request, finder, base, &mut python)) {
+    match finder.map(|finder| find_interpreter(&request, finder, base, &mut python)) {
         Some(Ok(found)) => {
             if !command.tools.iter().any(|tool| tool.name == found.name) {
                 command.tools.push(found);
@@ -205,4 +204,57 @@ fn is_dotted(text: &str) -> bool {
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     !text.is_empty() && text.split('.').all(is_name)
+}
+
+/// Finds the interpreter that `request` names, relative to `base`: a program on `PATH`, the path of a
+/// program, or the directory of a virtual environment. Returns its tool, and completes the call of it.
+fn find_interpreter(
+    request: &Request,
+    finder: &Finder<'_>,
+    base: &Path,
+    python: &mut PythonCall,
+) -> Result<Tool, Wrong> {
+    let tool = finder.python(request, base)?;
+    python.program = match tool.is_environment() {
+        true => "python".to_owned(),
+        false => tool.link().to_owned(),
+    };
+    python.sites = sites(&tool);
+    python.packages = installed_packages(&python.sites);
+    if !python.packages.contains_key("pyarrow") {
+        let name = &request.name;
+        let install = match tool.is_environment() {
+            true => format!("{}/bin/python -m pip install pyarrow", tool.path.display()),
+            false => format!(
+                "create an environment beside the pipeline and name it: `python3 -m venv env`, `env/bin/pip \
+                install pyarrow`, `python: ./env`; or `{} -m pip install pyarrow`",
+                tool.path.display()
+            ),
+        };
+        return Err((
+            format!("the Python `{name}` has no package `pyarrow`, in which tables are handed over"),
+            install,
+        ));
+    }
+    Ok(tool)
+}
+
+/// The package directories of an interpreter: those of its environment, and those of the installation if the
+/// environment can import from it.
+fn sites(tool: &Tool) -> Vec<PathBuf> {
+    let mut prefixes = Vec::new();
+    if tool.is_environment() {
+        prefixes.push(tool.path.clone());
+    }
+    if !tool.is_environment() || tool.system_packages {
+        let program = match tool.is_environment() {
+            true => fs::canonicalize(tool.bin.join("python")).unwrap_or_default(),
+            false => tool.path.clone(),
+        };
+        if let Some(prefix) = program.parent().and_then(Path::parent) {
+            prefixes.push(prefix.to_owned());
+            prefixes.push(prefix.join("local"));
+        }
+    }
+    site_directories(&prefixes)
 }
