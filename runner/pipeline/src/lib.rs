@@ -2,10 +2,10 @@
 //!
 //! | folder | |
 //! | --- | --- |
-//! | `text/` | bytes to text, YAML to a tree of values with positions, typed values, errors with hints |
+//! | `text/` | bytes to text, YAML to a tree of values with positions, typed values, `block` (mistakes in them, with position and hint) |
 //! | `file/` | the file: `compose` (`include:`), `document` (keys and names), `overrides` (profiles and `--set`), the blocks beside the stages; `load`, which calls all steps; `resolved` writes a pipeline as one file |
 //! | `matrix/` | the axes of a stage, and the points that they expand to |
-//! | `stage/` | one stage: `reference` and `needs` (inputs, order), `interpolate` (`${…}`), `configure` (a stage kind's configuration), the programs of `run:` and Python stages |
+//! | `stage/` | one stage: `reference` and `needs` (inputs, order), `interpolate` (`${…}`), the programs of `run:` and Python stages |
 //! | `schedule/` | the block `schedule:` |
 //! | `describe/` | stage kinds and types as text, the schema of pipeline files, [`graph`] and [`svg`] |
 //!

@@ -179,6 +179,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         with: empty(spot),
         needs: Vec::new(),
         matrix: Vec::new(),
+        register: None,
         settings: empty(spot),
         doubtful: false,
     };
@@ -264,6 +265,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             }
             "env" => program.env = named(value, "variable", problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),
+            "register" => stage.register = Some(value),
             "resources" | "files" | "tools" if value.is_null() => {}
             _ => stage.settings.push(key, value),
         }

@@ -27,9 +27,7 @@ pub(crate) struct PromoteForm {
 
 /// Reads the `register:` of a stage into its node, which must produce exactly one policy.
 pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
-    let Some((_, tree)) = stage.settings.entry("register") else {
-        return;
-    };
+    let Some(tree) = &stage.register else { return };
     let read = Block::of("register").read(tree, tree, problems);
     node.register = read.map(|register| match register {
         TextOr::Map(register) => register,

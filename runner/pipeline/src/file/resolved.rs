@@ -105,6 +105,7 @@ impl Resolved<'_> {
             })),
             ("env", Job::Program(program)) => all(&program.env, problems),
             ("secrets", Job::Program(program)) => list(program.secrets.iter().map(|name| text(name))),
+            ("register", _) => fill(stage.register.as_ref()?, &self.scope, problems),
             _ => fill(&stage.settings.entry(key)?.1, &self.scope, problems),
         })
     }

@@ -36,9 +36,6 @@ pub(crate) struct Requests {
     pub memory: Option<Text<Size>>,
 }
 
-/// The keys of [`Common`] that are read at each point.
-pub(crate) const LIMITS: [&str; 3] = ["resources", "retries", "timeout"];
-
 /// The keys of a stage that has a kind.
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 

@@ -19,7 +19,7 @@ pub(crate) mod written;
 pub(crate) use command::Command;
 pub(crate) use earlier::{Earlier, OfPipeline, OfPolicy, This};
 pub(crate) use interpolate::{Scope, fill, fill_command};
-pub(crate) use keys::{Common, KEYS, LIMITS, OF_KIND};
+pub(crate) use keys::{Common, KEYS, OF_KIND};
 pub(crate) use needs::{Collect, Connector, Face, Needs, Reference};
 pub(crate) use reference::parse_reference;
 pub(crate) use setting::{Given, Setting};

@@ -42,9 +42,6 @@ pub(crate) struct Settings {
     seed: u64,
 }
 
-/// The keys of [`Settings`] that are read at each point.
-pub(crate) const READ: [&str; 5] = ["call", "path", "python", "lock", "seed"];
-
 /// The function to call, written as `MODULE:FUNCTION`.
 struct Call {
     call: String,
@@ -100,7 +97,7 @@ pub(crate) fn resolve(
         return;
     }
     let at = |key: &str| stage.settings.entry(key).map_or(stage.uses, |(_, value)| value.spot);
-    let Some(read) = stage.read::<Settings>("python", &READ, scope, problems) else {
+    let Some(read) = stage.read::<Settings>("python", scope, problems) else {
         return;
     };
     let Some(Text(Call { call, module })) = read.call else {

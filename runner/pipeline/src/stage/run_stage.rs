@@ -49,9 +49,6 @@ pub(crate) struct Settings {
     container: Option<Text<Image>>,
 }
 
-/// The keys of [`Settings`] that are read at each point.
-pub(crate) const READ: [&str; 7] = ["files", "tools", "network", "shell", "isolation", "log", "container"];
-
 /// The size of a log in bytes.
 struct LogSize(u64);
 
@@ -100,7 +97,7 @@ pub(crate) fn command(
         Some(run) => fill_command(run, scope, &stage.inputs(), &program.names(), problems),
         None => String::new(),
     };
-    let settings: Option<Settings> = stage.read("run", &READ, scope, problems);
+    let settings: Option<Settings> = stage.read("run", scope, problems);
     let is_sound = settings.is_some();
     let settings = settings.unwrap_or_default();
     let at = |key: &str| stage.settings.entry(key).map_or(&[][..], |(_, value)| value.items());

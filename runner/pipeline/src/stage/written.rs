@@ -2,7 +2,7 @@
 
 use crate::stage::interpolate::{Scope, fill};
 use crate::stage::setting::Setting;
-use crate::text::{Block, Key, Problems, Spot, Tree};
+use crate::text::{Block, Key, Problems, Spot, Tree, keys};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use stages_core::PortType;
@@ -20,6 +20,7 @@ pub(crate) struct Stage {
     pub with: Tree,
     pub needs: Vec<(Key, Tree)>,
     pub matrix: Vec<(Key, Tree)>,
+    pub register: Option<Tree>,
     /// The other keys: `resources`, `timeout` and the like; of a program also `files`, `call` and the like.
     pub settings: Tree,
     /// True if a key was rejected, so that a missing key may only be misspelt.
@@ -68,16 +69,15 @@ impl Stage {
         self.needs.iter().map(|(key, _)| key.name.as_str()).collect()
     }
 
-    /// Reads those of the settings that `keys` names; `None` if they have errors.
+    /// Reads those of the settings that are fields of `T`; `None` if they have errors.
     pub(crate) fn read<T: DeserializeOwned>(
         &self,
         block: &'static str,
-        keys: &[&str],
         scope: &Scope,
         problems: &mut Problems,
     ) -> Option<T> {
-        let entries = self.settings.entries().iter();
-        let own = entries.filter(|(key, _)| keys.contains(&key.name.as_str()));
+        let (known, entries) = (keys::<T>(), self.settings.entries().iter());
+        let own = entries.filter(|(key, _)| known.contains(&key.name.as_str()));
         let own = Tree::map(self.settings.spot, own.cloned().collect());
         Block::of(block).fill(&own, scope, problems)
     }

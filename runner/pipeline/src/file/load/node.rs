@@ -3,7 +3,7 @@
 use super::{Loader, Plan};
 use crate::file::registration;
 use crate::matrix::{Point, point};
-use crate::stage::{Common, Face, Job, LIMITS, Output, Stage, python_stage, run_stage};
+use crate::stage::{Common, Face, Job, Output, Stage, python_stage, run_stage};
 use crate::text::{Block, Size, Text, Tree, Whole, steps};
 use crate::{InputRef, Node, Resources, Work};
 use serde_json::Value as Json;
@@ -135,7 +135,7 @@ impl Loader<'_> {
     /// Sets the resources, the retries and the time limit of a node.
     fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
         let scope = self.values.at(point);
-        let limits = stage.read("stage", &LIMITS, &scope, &mut self.problems);
+        let limits = stage.read("stage", &scope, &mut self.problems);
         let Common {
             resources,
             retries,
