@@ -259,7 +259,7 @@ impl Bench {
         };
         let floor = best(5, || Ok(()), all)?;
         let isolated = probe().strongest();
-        for (name, time) in [isolated, Isolated::None].into_iter().zip(times) {
+        for (name, time) in [isolated, Isolated::None].map(Isolated::name).into_iter().zip(times) {
             self.add(
                 format!("exec, 100 trivial `run:` stages, nothing cached, isolation {name}"),
                 time,
