@@ -43,7 +43,7 @@ pub struct Schedule {
     /// The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or
     /// every day.
     #[serde(deserialize_with = "some_text")]
-    #[schemars(schema_with = "calendar_schema")]
+    #[schemars(schema_with = "calendar_schema", extend("default" = EVERY_DAY))]
     pub calendar: Option<CalendarName>,
     /// The date of the first night; by default, the latest that is due when the schedule is first run.
     #[schemars(with = "Option<String>")]
@@ -227,7 +227,7 @@ fn calendars() -> impl Iterator<Item = &'static str> {
 }
 
 fn calendar_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "enum": calendars().collect::<Vec<_>>(), "default": EVERY_DAY })
+    json_schema!({ "enum": calendars().collect::<Vec<_>>() })
 }
 
 impl Written for When {

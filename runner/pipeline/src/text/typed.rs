@@ -98,7 +98,7 @@ impl<'de, T: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for TextOr<
 /// The name of a stage, a policy or an alias.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(with = "String", extend("pattern" = "^[A-Za-z_][A-Za-z0-9_-]*$"), inline)]
+#[schemars(with = "String", extend("pattern" = "^[A-Za-z_][A-Za-z0-9_-]*$"), inline, description = "")]
 pub struct Name(pub String);
 
 impl TryFrom<String> for Name {
