@@ -2,8 +2,7 @@
 //! all become plain text with a header.
 
 use crate::frame::{self, Frame};
-use crate::header::{self, Names};
-use crate::header::{numeric, wanted};
+use crate::header::{self, JOINED, Names, numeric, wanted};
 use crate::unpack::{Format, Numbering, Packed, Part};
 use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, normal};
 use serde_json::Value;
@@ -13,9 +12,6 @@ use stages_table_file::text::{fields, first_line, separator, text_of};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-/// The prefix of the names of columns from a joined table.
-pub(crate) const JOINED: &str = "joined.";
 
 /// A file whose layout is to be recognised; a JSON document is parsed once for all layouts.
 pub(crate) struct Looked<'p> {

@@ -1,11 +1,13 @@
 //! Compares the columns of a layout with those of a file, and reports all that are missing.
 
-use crate::form::JOINED;
 use crate::frame;
 use datasets::layout::{Condition, Layout, Mapping, OTHERS, nearest_header, normal};
 use datasets::schema::{Type, VENDOR_GREEKS};
 use stages_core::StageError;
 use std::collections::BTreeSet;
+
+/// The prefix of the names of columns from a joined table.
+pub(crate) const JOINED: &str = "joined.";
 
 /// The normalised names in a header.
 pub(crate) struct Names<'h> {

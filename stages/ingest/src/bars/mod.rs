@@ -1,6 +1,7 @@
 //! `ingest/bars`: daily bars from files.
 
 mod clean;
+mod config;
 mod file_bars;
 mod partitions;
 mod rows;
@@ -8,7 +9,7 @@ mod stage;
 
 pub use clean::closes;
 pub(crate) use clean::{States, clean};
+pub use config::BarsConfig;
 pub use rows::reading;
 pub(crate) use rows::{Bar, parse, to_batch};
 pub use stage::Bars;
-pub use stage::BarsConfig;

@@ -3,9 +3,9 @@
 //! memo. No more than one period is held in memory.
 
 use super::clean::{States, clean};
+use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::rows::{Bar, to_batch};
-use super::stage::BarsConfig;
 use crate::cuts::{Tables, Unit, decode, encode, kept, units};
 use cache::BlobRef;
 use datasets::DateRange;

@@ -1,8 +1,8 @@
 //! The serialised state of an underlying at the end of a partition, against which the next partition is
 //! checked.
 
-use super::jumps::{Contract, Ladder};
-use super::seen::SeenOf;
+use super::ladder::{Contract, Ladder};
+use super::seen::{Seen, SeenOf};
 use super::snapshot_copy::{Prices, Row};
 use cache::{BlobDigest, BlobRef};
 use datasets::Date;
@@ -48,6 +48,22 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, 
         StageError::new("the stored state of a partition is damaged")
             .hint("run the stage again with `--force`")
     })
+}
+
+impl Seen {
+    /// Serialises the state at the end of a partition.
+    pub(crate) fn pack(&self) -> Result<Vec<u8>, StageError> {
+        let states = self.symbols.iter();
+        pack(&states.map(|(symbol, seen)| (symbol.clone(), encode(seen))).collect())
+    }
+
+    /// Decodes the output of [`Seen::pack`].
+    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
+        let states = unpack(bytes)?.into_iter();
+        Ok(Self {
+            symbols: states.map(|(symbol, _, seen)| (symbol, seen)).collect(),
+        })
+    }
 }
 
 /// The digest of a serialised state.

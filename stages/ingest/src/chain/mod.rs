@@ -14,6 +14,7 @@ mod file_terms;
 mod intraday;
 mod join;
 mod jumps;
+mod ladder;
 mod parity;
 mod parse;
 mod partition;

@@ -21,11 +21,10 @@
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
-use super::seen::Seen;
+use super::seen::{ParityState, Seen};
 use datasets::Date;
 use datasets::quality::Tally;
 use stages_numerics::statistics::{median, weighted_median};
-use std::collections::VecDeque;
 
 /// The number of pairs of call and put that are used at each expiry.
 pub(super) const PAIRS: usize = 9;
@@ -126,34 +125,6 @@ pub(super) fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<F
     out
 }
 
-/// The state from one snapshot to the next: the carries of the last [`MEMORY`] days, and the last price.
-#[derive(Default)]
-pub(super) struct State {
-    /// The annual carries, oldest first.
-    pub carries: VecDeque<f64>,
-    /// The last price of the underlying.
-    pub last: Option<f64>,
-    /// The day of the last snapshot, if it is in the same part of the chain, and the last price before that
-    /// day.
-    pub(super) day: Option<(i32, Option<f64>)>,
-    /// True if the last carry belongs to the day of the last snapshot.
-    pub(super) has_carry_of_day: bool,
-}
-
-impl State {
-    /// Advances to a snapshot on day `date`, and returns the last price before that day.
-    pub(super) fn begin(&mut self, date: i32) -> Option<f64> {
-        match self.day {
-            Some((day, before)) if day == date => before,
-            _ => {
-                self.day = Some((date, self.last));
-                self.has_carry_of_day = false;
-                self.last
-            }
-        }
-    }
-}
-
 /// Fills the column of the underlying's price. `limit` is the largest move in a day as a fraction (0.1 is 10
 /// %), 0 for no limit.
 pub(super) fn fill_underlying(
@@ -167,7 +138,7 @@ pub(super) fn fill_underlying(
         let forwards = forwards(chain, run.clone());
         let state = &mut seen.of(chain.name(chain.symbol[run.start])).parity;
         let before = state.begin(chain.date[run.start]);
-        let State { carries, last, .. } = state;
+        let ParityState { carries, last, .. } = state;
         if let Some(carry) = carry(&forwards) {
             // Each day keeps its latest carry only.
             if std::mem::replace(&mut state.has_carry_of_day, true) {

@@ -1,12 +1,9 @@
 //! The state of a chain's rules from one part to the next.
 
-use super::edge;
-use super::jumps::Ladder;
-use super::parity;
+use super::ladder::Ladder;
 use super::snapshot_copy::Prices;
 use datasets::Date;
-use stages_core::StageError;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 /// The state of all snapshots so far, against which later ones are checked. A chain may arrive in parts, each
 /// later than the one before.
@@ -32,7 +29,36 @@ pub(super) struct SeenOf {
     /// The contracts of the last snapshot that was kept.
     pub ladder: Option<Ladder>,
     /// The state of the underlying's prices from put-call parity.
-    pub parity: parity::State,
+    pub parity: ParityState,
+}
+
+/// The state of prices from put-call parity from one snapshot to the next: the carries of the last days, and
+/// the last price.
+#[derive(Default)]
+pub(super) struct ParityState {
+    /// The annual carries, oldest first.
+    pub carries: VecDeque<f64>,
+    /// The last price of the underlying.
+    pub last: Option<f64>,
+    /// The day of the last snapshot, if it is in the same part of the chain, and the last price before that
+    /// day.
+    pub(super) day: Option<(i32, Option<f64>)>,
+    /// True if the last carry belongs to the day of the last snapshot.
+    pub(super) has_carry_of_day: bool,
+}
+
+impl ParityState {
+    /// Advances to a snapshot on day `date`, and returns the last price before that day.
+    pub(super) fn begin(&mut self, date: i32) -> Option<f64> {
+        match self.day {
+            Some((day, before)) if day == date => before,
+            _ => {
+                self.day = Some((date, self.last));
+                self.has_carry_of_day = false;
+                self.last
+            }
+        }
+    }
 }
 
 impl Seen {
@@ -44,24 +70,6 @@ impl Seen {
             (symbol.clone(), std::mem::take(&mut seen.open))
         };
         self.symbols.iter_mut().map(of_symbol).collect()
-    }
-
-    /// Serialises the state at the end of a partition.
-    pub(crate) fn pack(&self) -> Result<Vec<u8>, StageError> {
-        let states = self.symbols.iter();
-        edge::pack(
-            &states
-                .map(|(symbol, seen)| (symbol.clone(), edge::encode(seen)))
-                .collect(),
-        )
-    }
-
-    /// Decodes the output of [`Seen::pack`].
-    pub(crate) fn unpack(bytes: &[u8]) -> Result<Self, StageError> {
-        let states = edge::unpack(bytes)?.into_iter();
-        Ok(Self {
-            symbols: states.map(|(symbol, _, seen)| (symbol, seen)).collect(),
-        })
     }
 
     pub(super) fn of(&mut self, symbol: &str) -> &mut SeenOf {

@@ -1,7 +1,7 @@
 //! Detection of copied snapshots, whose bids and asks all equal those of a snapshot of the previous day.
 
 use super::columns::{ASK, BID, Chain, LAST};
-use super::jumps::Contract;
+use super::ladder::Contract;
 use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;

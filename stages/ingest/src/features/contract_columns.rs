@@ -1,6 +1,5 @@
 //! The columns that identify the contract of a row of factors.
 
-use super::config::FeaturesConfig;
 use crate::finder::Finder;
 use crate::frame::Frame;
 use arrow_array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray};
@@ -119,7 +118,7 @@ impl Found {
     pub(super) fn read(
         &self,
         frame: &Frame,
-        config: &FeaturesConfig,
+        format: SymbolFormat,
         formats: &[String],
     ) -> Result<(Vec<Field>, Vec<ArrayRef>), StageError> {
         let rows = frame.rows();
@@ -127,10 +126,6 @@ impl Found {
         let mut roots: Vec<Option<String>> = vec![Some(String::new()); rows];
         match self {
             Self::Id(id) => {
-                let format = config
-                    .contract
-                    .as_ref()
-                    .map_or_else(SymbolFormat::default, |of| of.format);
                 frame.texts(id, |row, text| {
                     let contract = format.parse(text);
                     expiries[row] = contract.as_ref().map(|contract| contract.expiry.0);

@@ -114,7 +114,11 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))),
     ];
     if let Some(contract) = contract {
-        let (of_contract, columns) = contract.read(&frame, config, &formats)?;
+        let format = config
+            .contract
+            .as_ref()
+            .map_or_else(Default::default, |contract| contract.format);
+        let (of_contract, columns) = contract.read(&frame, format, &formats)?;
         fields.extend(of_contract);
         arrays.extend(columns);
     }
