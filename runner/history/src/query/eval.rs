@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// True if an expression holds for a run.
-pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
+pub(crate) fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
     match expr {
         Expr::All(parts) => parts.iter().all(|part| matches(part, subject)),
         Expr::Any(parts) => parts.iter().any(|part| matches(part, subject)),
@@ -35,13 +35,13 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
 
 impl Key {
     /// True if the key exists for every run.
-    pub fn is_fixed(&self) -> bool {
+    pub(crate) fn is_fixed(&self) -> bool {
         FIXED.iter().any(|(_, name)| *name == self.name)
     }
 }
 
 /// True if a run has a value for the key.
-pub fn has(key: &Key, subject: &Subject<'_>) -> bool {
+pub(crate) fn has(key: &Key, subject: &Subject<'_>) -> bool {
     !subject.values(&key.name).is_empty()
 }
 
@@ -127,7 +127,7 @@ fn with_value(left: &Value, op: Op, right: &Value) -> bool {
 pub struct Cell(Vec<Value>);
 
 /// The value of a key for a run.
-pub fn value(key: &Key, subject: &Subject<'_>) -> Cell {
+pub(crate) fn value(key: &Key, subject: &Subject<'_>) -> Cell {
     Cell(values(key, subject))
 }
 
@@ -171,7 +171,7 @@ impl Cell {
 
 /// The order of two cells: numbers before times, Booleans and texts; several numbers count as their mean;
 /// missing values last.
-pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
+pub(crate) fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     let rank = |cell: &Cell| match (cell.spread(), cell.0.first()) {
         (Some(_), _) => 0,
         (None, Some(Value::Time(_))) => 1,
@@ -194,7 +194,7 @@ pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
 const MOST_ASKED: usize = 50;
 
 /// The failure for a key that none of the runs has. `subjects` are sorted, the newest last.
-pub fn unknown(key: &Key, subjects: &[Subject<'_>]) -> Failure {
+pub(crate) fn unknown(key: &Key, subjects: &[Subject<'_>]) -> Failure {
     let asked = || subjects.iter().rev().take(MOST_ASKED);
     let failure = |what: String, wanted: &str, known: BTreeSet<String>, plural: &str| {
         Failure::usage(what).hint(suggest(wanted, plural, known.iter().map(String::as_str)))

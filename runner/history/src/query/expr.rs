@@ -4,33 +4,23 @@ use chrono::{DateTime, Utc};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expr {
-    /// Conjunction.
+pub(crate) enum Expr {
     All(Vec<Expr>),
-    /// Disjunction.
     Any(Vec<Expr>),
-    /// Negation.
     Not(Box<Expr>),
     /// Existence: the run has the key.
     Has(Key),
-    /// A comparison.
     Compare(Key, Op, Operand),
 }
 
 /// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// `<`
+pub(crate) enum Op {
     Less,
-    /// `<=`
     LessEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterEqual,
-    /// `==` or `=`
     Equal,
-    /// `!=`
     NotEqual,
     /// `~`
     Contains,
@@ -38,25 +28,21 @@ pub enum Op {
 
 /// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Operand {
-    /// A literal.
+pub(crate) enum Operand {
     Literal(Literal),
-    /// Another value of the run.
     Key(Key),
 }
 
 /// A literal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Literal {
-    /// The text without quotes.
+pub(crate) struct Literal {
     pub text: String,
-    /// The literal's meaning.
     pub meaning: Meaning,
 }
 
 /// The meaning of a literal.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// A number; a duration is converted to seconds.
     Number(f64),
     /// A span of time (a day, minute or second): start (included) and end (excluded).
@@ -70,41 +56,31 @@ pub enum Meaning {
 pub struct Key {
     /// The text as written.
     pub text: String,
-    /// The aggregate function.
-    pub fold: Option<Fold>,
-    /// The name.
-    pub name: Name,
+    pub(crate) fold: Option<Fold>,
+    pub(crate) name: Name,
 }
 
 /// An aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fold {
-    /// Mean.
+pub(crate) enum Fold {
     Mean,
-    /// Sample standard deviation.
+    /// The sample standard deviation.
     Sd,
-    /// Minimum.
     Min,
-    /// Maximum.
     Max,
-    /// Count.
     Count,
 }
 
 /// A name of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Name {
+pub(crate) enum Name {
     /// The run's id.
     Id,
-    /// The status.
     Status,
-    /// The pipeline's name.
     Pipeline,
     /// The run's name.
     Called,
-    /// The tags.
     Tag,
-    /// The keep mark.
     Kept,
     /// The start time.
     Started,
@@ -120,8 +96,7 @@ pub enum Name {
 
 /// A stage, or some of its matrix points.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StageName {
-    /// The stage's name.
+pub(crate) struct StageName {
     pub stage: String,
     /// The axes and values of the matrix point.
     pub point: Vec<(String, String)>,
@@ -129,10 +104,9 @@ pub struct StageName {
 
 /// A value of a stage.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub(crate) enum What {
     /// A field of the stage's configuration.
     With(String),
-    /// The status.
     Status,
     /// The stage's duration when it was computed, in seconds.
     Seconds,
@@ -156,7 +130,7 @@ pub(crate) const FIXED: [(&str, Name); 10] = [
 
 impl Expr {
     /// The keys of the expression.
-    pub fn keys(&self) -> Vec<&Key> {
+    pub(crate) fn keys(&self) -> Vec<&Key> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::keys).collect(),
             Self::Not(part) => part.keys(),

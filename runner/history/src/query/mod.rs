@@ -24,8 +24,10 @@ mod parse;
 mod subject;
 mod token;
 
-pub use eval::{Cell, has, matches, order, unknown, value};
-pub use expr::{Expr, Key};
-pub use parse::{expression, key, keys};
-pub use subject::{Subject, Summaries, Value};
-pub use token::ParseError;
+pub use eval::Cell;
+pub(crate) use eval::{has, matches, order, unknown, value};
+pub(crate) use expr::Expr;
+pub use expr::Key;
+pub(crate) use parse::{expression, key, keys};
+pub(crate) use subject::{Subject, Summaries};
+pub(crate) use token::ParseError;

@@ -19,7 +19,7 @@ const STATUSES: [&str; 5] = ["done", "failed", "interrupted", "running", "killed
 const DEEPEST: usize = 100;
 
 /// Parses an expression.
-pub fn expression(text: &str) -> Result<Expr, ParseError> {
+pub(crate) fn expression(text: &str) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(text)?;
     let expr = parser.any(0)?;
     parser.end()?;
@@ -27,7 +27,7 @@ pub fn expression(text: &str) -> Result<Expr, ParseError> {
 }
 
 /// Parses a key: a name, or an aggregate such as `mean(evaluate.sharpe)`.
-pub fn key(text: &str) -> Result<Key, ParseError> {
+pub(crate) fn key(text: &str) -> Result<Key, ParseError> {
     let mut parser = Parser::new(text)?;
     let key = parser.key()?;
     parser.end()?;
@@ -35,7 +35,7 @@ pub fn key(text: &str) -> Result<Key, ParseError> {
 }
 
 /// Parses keys separated by commas.
-pub fn keys(text: &str) -> Result<Vec<Key>, ParseError> {
+pub(crate) fn keys(text: &str) -> Result<Vec<Key>, ParseError> {
     let mut parser = Parser::new(text)?;
     let mut keys = vec![parser.key()?];
     while parser.take(&Token::Comma) {

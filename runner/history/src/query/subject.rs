@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// A value of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// A number.
     Number(f64),
     /// A Boolean.
@@ -37,7 +37,7 @@ impl Value {
     }
 
     /// The value as JSON.
-    pub fn to_json(&self) -> Json {
+    pub(crate) fn to_json(&self) -> Json {
         match self {
             Self::Number(number) => serde_json::json!(number),
             Self::Bool(value) => Json::Bool(*value),
@@ -47,7 +47,7 @@ impl Value {
     }
 
     /// The value as text.
-    pub fn spelled(&self) -> String {
+    pub(crate) fn spelled(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
             Self::Bool(value) => value.to_string(),
@@ -60,14 +60,14 @@ impl Value {
 type Summary = Rc<BTreeMap<String, f64>>;
 
 /// Summaries of metrics artifacts, each read once: many runs share them.
-pub struct Summaries<'a> {
+pub(crate) struct Summaries<'a> {
     store: &'a Store,
     read: RefCell<HashMap<ArtifactDigest, Option<Summary>>>,
 }
 
 impl<'a> Summaries<'a> {
     /// The summaries in a store.
-    pub fn new(store: &'a Store) -> Self {
+    pub(crate) fn new(store: &'a Store) -> Self {
         Self {
             store,
             read: RefCell::default(),
@@ -86,7 +86,7 @@ impl<'a> Summaries<'a> {
 }
 
 /// A run as the subject of queries. Expensive values are read on demand.
-pub struct Subject<'a> {
+pub(crate) struct Subject<'a> {
     /// The run, read without its metrics.
     pub run: &'a Run,
     /// The run's marks.
@@ -103,7 +103,7 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// The subject of `run`.
-    pub fn new(
+    pub(crate) fn new(
         run: &'a Run,
         marks: &'a Marks,
         runs: &'a Path,
@@ -121,7 +121,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The values of a name: none if the run has no such value, several for a matrix.
-    pub fn values(&self, name: &Name) -> Vec<Value> {
+    pub(crate) fn values(&self, name: &Name) -> Vec<Value> {
         let text = |text: &str| vec![Value::Text(text.to_owned())];
         match name {
             Name::Id => text(&self.run.id),

@@ -5,14 +5,11 @@ use std::fmt;
 
 /// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseError {
-    /// The expression.
+pub(crate) struct ParseError {
     pub text: String,
     /// The position in characters, from 0.
     pub at: usize,
-    /// The message.
     pub message: String,
-    /// The hint.
     pub hint: String,
 }
 
