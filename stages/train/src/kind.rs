@@ -7,7 +7,6 @@ use crate::erl::algorithm::Erl as ErlAlgorithm;
 use crate::erl::settings::{ErlConfig, ErlSettings, Inner};
 use crate::es::algorithm::Es as EsAlgorithm;
 use crate::es::settings::{EsConfig, EsSettings};
-use crate::evaluator::Opener;
 use crate::imitate::algorithm::Imitation;
 use crate::imitate::settings::{ImitateConfig, ImitationSettings};
 use crate::learner::Algorithm;
@@ -17,34 +16,11 @@ use crate::replay::off_policy::{FromReplay, OffPolicy};
 use crate::replay::settings::OffPolicySettings;
 use crate::sac::settings::SacConfig;
 use crate::settings::{Common, NOT_IN_KEY};
-use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS, TEACHER, Training};
+use crate::stage::{ENV, INIT, MANY_DEVICES, Means, OUTPUTS, TEACHER, TrainSettings, Training};
 use crate::td3::settings::Td3Config;
 use stages_core::{
     Context, Given, InputPort, Outputs, PlanContext, Planned, Ports, Share, StageError, StageKind,
 };
-use stages_policy::Policy;
-
-/// The checked settings of an algorithm.
-pub(crate) trait TrainSettings: Send + Sync {
-    /// The settings that every algorithm has.
-    fn common(&self) -> &Common;
-
-    /// True if the steps of a training depend on its length.
-    fn depends_on_total(&self) -> bool {
-        self.common().training.learning_rate.depends_on_total()
-    }
-
-    /// The algorithm at the start of a training.
-    fn algorithm<'a>(&'a self, means: &Means<'a>) -> Result<Box<dyn Algorithm + 'a>, StageError>;
-}
-
-/// Resources of algorithms that need more than their settings.
-pub(crate) struct Means<'a> {
-    /// Opens environments.
-    pub open: &'a Opener<'a>,
-    /// The policy to imitate.
-    pub teacher: Option<&'a Policy>,
-}
 
 impl TrainSettings for PpoSettings {
     fn common(&self) -> &Common {

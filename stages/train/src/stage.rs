@@ -1,7 +1,8 @@
 //! The common part of the stage kinds that train: ports, checkpoint keys, devices and artifacts.
 
 use crate::continuation::Origin;
-use crate::kind::{Means, TrainSettings};
+use crate::evaluator::Opener;
+use crate::learner::Algorithm;
 use crate::settings::{Common, Resume};
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
@@ -14,7 +15,7 @@ use stages_core::{
 };
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
-use stages_policy::{Device, Precision, policy};
+use stages_policy::{Device, Policy, Precision, policy};
 
 pub(crate) const ENV: InputPort =
     InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
@@ -37,6 +38,28 @@ pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || D
 } else {
     None
 };
+
+/// The checked settings of an algorithm.
+pub(crate) trait TrainSettings: Send + Sync {
+    /// The settings that every algorithm has.
+    fn common(&self) -> &Common;
+
+    /// True if the steps of a training depend on its length.
+    fn depends_on_total(&self) -> bool {
+        self.common().training.learning_rate.depends_on_total()
+    }
+
+    /// The algorithm at the start of a training.
+    fn algorithm<'a>(&'a self, means: &Means<'a>) -> Result<Box<dyn Algorithm + 'a>, StageError>;
+}
+
+/// Resources of algorithms that need more than their settings.
+pub(crate) struct Means<'a> {
+    /// Opens environments.
+    pub open: &'a Opener<'a>,
+    /// The policy to imitate.
+    pub teacher: Option<&'a Policy>,
+}
 
 /// A training of the stage kind `S`.
 pub(crate) struct Training<'a, S: StageKind> {

@@ -2,7 +2,7 @@
 //! steps move the values of the actions taken towards the reward plus the discounted greatest value of the
 //! next state by an older network. Double, duelling and prioritised variants are settings.
 
-use super::settings::DqnSettings;
+use super::settings::{Dqn, DqnSettings};
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
@@ -21,20 +21,6 @@ use stages_policy::{Mlp, MlpRun, MlpShape, q_values};
 
 /// The term added to the size of an error, so that every transition can be drawn again.
 const EPSILON: f64 = 1e-6;
-
-/// DQN. The train state's extra parameters are those of the target network, and after them, where replay is
-/// prioritised, the greatest priority so far and that of each row of the buffer.
-#[derive(Clone, Debug)]
-pub struct Dqn {
-    pub(crate) dueling: bool,
-    pub(crate) target_update_interval: u64,
-    /// The share of random actions at the start and at the end, and the share of the training in between.
-    pub(crate) exploration: (f64, f64),
-    pub(crate) exploration_fraction: f64,
-    pub(crate) double_q: bool,
-    /// Alpha and the first beta of prioritised replay.
-    pub(crate) priorities: Option<(f64, f64)>,
-}
 
 /// The networks, and buffers.
 pub(crate) struct Networks {

@@ -1,7 +1,6 @@
 //! The settings of `train/dqn`, named and set as stable-baselines3 2.9 does; those of prioritised replay as
 //! in stable-baselines 2.
 
-use super::algorithm::Dqn;
 use crate::checks::check;
 use crate::network::{Network, NetworkHead, problem};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
@@ -64,6 +63,20 @@ stages_core::flat_settings! {
         /// The network.
         pub policy_kwargs: DqnPolicy,
     }
+}
+
+/// DQN. The train state's extra parameters are those of the target network, and after them, where replay is
+/// prioritised, the greatest priority so far and that of each row of the buffer.
+#[derive(Clone, Debug)]
+pub struct Dqn {
+    pub(crate) dueling: bool,
+    pub(crate) target_update_interval: u64,
+    /// The share of random actions at the start and at the end, and the share of the training in between.
+    pub(crate) exploration: (f64, f64),
+    pub(crate) exploration_fraction: f64,
+    pub(crate) double_q: bool,
+    /// Alpha and the first beta of prioritised replay.
+    pub(crate) priorities: Option<(f64, f64)>,
 }
 
 /// The checked settings.

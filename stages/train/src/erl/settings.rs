@@ -4,11 +4,9 @@
 use crate::checks::{self, check, refuse_given};
 use crate::network::{Network, NetworkHead};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
-use crate::sac::algorithm::Sac;
-use crate::sac::settings::{EntCoef, SacPolicy, SacSettings};
+use crate::sac::settings::{EntCoef, Sac, SacPolicy, SacSettings};
 use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings};
-use crate::td3::algorithm::Td3;
-use crate::td3::settings::Td3Settings;
+use crate::td3::settings::{Td3, Td3Settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

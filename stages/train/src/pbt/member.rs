@@ -1,7 +1,7 @@
 //! The training of one member from one selection to the next.
 
 use crate::continuation::{Continuation, Origin};
-use crate::kind::{Means, TrainSettings};
+use crate::stage::{Means, TrainSettings};
 use crate::train_state::TrainState;
 use crate::trainer::{self, Job};
 use crate::validation::Validation;

@@ -2,8 +2,8 @@
 
 use super::search_space::Range;
 use super::trainer_kind::TrainerKind;
-use crate::kind::TrainSettings;
 use crate::settings::DeviceChoice;
+use crate::stage::TrainSettings;
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
 use stages_policy::Device;

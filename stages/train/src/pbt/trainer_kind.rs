@@ -1,6 +1,6 @@
 //! The stage kinds with which a population can train its members.
 
-use crate::kind::TrainSettings;
+use crate::stage::TrainSettings;
 use crate::{
     A2cConfig, DqnConfig, ErlConfig, EsConfig, PpoConfig, RecurrentPpoConfig, SacConfig, Td3Config,
     TransformerPpoConfig,

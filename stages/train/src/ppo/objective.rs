@@ -1,7 +1,7 @@
 //! The clipped objective of proximal policy optimisation (Schulman and others, 2017): the losses, and their
 //! derivatives with respect to the outputs of a network.
 
-use super::algorithm::{Surrogate, surrogate};
+use super::surrogate::{Surrogate, surrogate};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_policy::categorical::{Lanes, Softmax, num_outputs, store};

@@ -5,7 +5,7 @@
 
 use super::Replay;
 use super::networks::{Learned, follow, learn, shard_rows};
-use super::off_policy::{HasActor, Losses};
+use super::off_policy::{Losses, OffPolicy};
 use super::settings::OffPolicySettings;
 use super::shard::Rows;
 use crate::learner::Learner;
@@ -79,6 +79,20 @@ pub(crate) fn metrics<A>(
         ("losses/qf_values", losses.mean(losses.value / n_critics as f64)),
         ("losses/actor_loss", actor_loss),
     ]
+}
+
+/// An algorithm with an actor of continuous actions, beside which a population can act.
+pub(crate) trait HasActor: OffPolicy<Networks = ActorCriticLearner<Self::Buffers>> {
+    /// What the algorithm keeps besides actions.
+    type Buffers: Default + Send + Sync;
+
+    /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.
+    fn explore<'n>(
+        settings: &OffPolicySettings<Self>,
+        networks: &'n mut Self::Networks,
+        obs: &[f32],
+        random: &mut Random,
+    ) -> &'n [f32];
 }
 
 impl<S: Default + Send + Sync> ActorCriticLearner<S> {

@@ -2,7 +2,6 @@
 //! learn from batches of them in between.
 
 use super::Replay;
-use super::actor_critic::ActorCriticLearner;
 use super::settings::OffPolicySettings;
 use crate::learner::{Algorithm, DataFrom, Learner};
 use crate::metrics::Metric;
@@ -59,20 +58,6 @@ pub(crate) trait OffPolicy: Clone + Send + Sync + 'static {
 
     /// The metrics of a round.
     fn metrics(settings: &OffPolicySettings<Self>, losses: &Losses, learner: &Learner) -> Vec<Metric>;
-}
-
-/// An algorithm with an actor of continuous actions, beside which a population can act.
-pub(crate) trait HasActor: OffPolicy<Networks = ActorCriticLearner<Self::Buffers>> {
-    /// What the algorithm keeps besides actions.
-    type Buffers: Default + Send + Sync;
-
-    /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.
-    fn explore<'n>(
-        settings: &OffPolicySettings<Self>,
-        networks: &'n mut Self::Networks,
-        obs: &[f32],
-        random: &mut Random,
-    ) -> &'n [f32];
 }
 
 /// Sums over the samples of gradient steps.

@@ -2,13 +2,13 @@
 //! and after every few steps move the critics towards the soft value of a batch, the actor towards actions
 //! that the least of the critics values, and the weight of the entropy so that the entropy meets its target.
 
-use super::settings::SacSettings;
+use super::settings::{Sac, SacSettings};
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::replay::Replay;
-use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics, metrics};
+use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, HasActor, Shard, first_critics, metrics};
 use crate::replay::networks::{Learned, learn};
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
+use crate::replay::off_policy::{Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
@@ -19,18 +19,6 @@ use stages_policy::{Mlp, MlpRun, squashed};
 
 /// The name of the stream of the random numbers with which learning draws actions.
 const DRAW: u64 = u64::from_le_bytes(*b"draw\0\0\0\0");
-
-/// SAC. In the train state, the logarithm of the entropy's weight follows the critics' parameters.
-#[derive(Clone, Debug)]
-pub struct Sac {
-    /// The sizes of each critic's hidden layers, and the number of critics.
-    pub(crate) qf: Vec<usize>,
-    pub(crate) n_critics: usize,
-    /// The weight of the entropy at the start, and whether it is learned.
-    pub(crate) ent_coef: (f64, bool),
-    pub(crate) target_entropy: Option<f64>,
-    pub(crate) target_update_interval: u64,
-}
 
 /// The noise with which actions are drawn, and the logarithms of the actions' densities.
 #[derive(Default)]

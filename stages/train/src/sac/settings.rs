@@ -1,6 +1,5 @@
 //! The settings of `train/sac`, named and set as stable-baselines3 2.9 does.
 
-use super::algorithm::Sac;
 use crate::checks::check;
 use crate::network::{Network, NetworkHead, check_sizes, problem};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
@@ -112,6 +111,18 @@ stages_core::flat_settings! {
         /// The network.
         pub policy_kwargs: SacPolicy,
     }
+}
+
+/// SAC. In the train state, the logarithm of the entropy's weight follows the critics' parameters.
+#[derive(Clone, Debug)]
+pub struct Sac {
+    /// The sizes of each critic's hidden layers, and the number of critics.
+    pub(crate) qf: Vec<usize>,
+    pub(crate) n_critics: usize,
+    /// The weight of the entropy at the start, and whether it is learned.
+    pub(crate) ent_coef: (f64, bool),
+    pub(crate) target_entropy: Option<f64>,
+    pub(crate) target_update_interval: u64,
 }
 
 /// The checked settings.

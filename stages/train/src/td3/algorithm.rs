@@ -2,12 +2,12 @@
 //! with noise, keep transitions, move critics towards the least value of a smoothed target action, and, less
 //! often, the actor towards actions that the first critic values.
 
-use super::settings::Td3Settings;
+use super::settings::{Td3, Td3Settings};
 use crate::learner::Learner;
 use crate::metrics::Metric;
 use crate::replay::Replay;
-use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, Shard, first_critics, metrics};
-use crate::replay::off_policy::{HasActor, Losses, OffPolicy};
+use crate::replay::actor_critic::{ActorCritic, ActorCriticLearner, HasActor, Shard, first_critics, metrics};
+use crate::replay::off_policy::{Losses, OffPolicy};
 use crate::replay::shard::{add_grad_actions, put_actions};
 use crate::train_state::TrainState;
 use stages_core::StageError;
@@ -17,18 +17,6 @@ use stages_policy::Mlp;
 
 /// The name of the stream of the noise of target actions.
 const SMOOTH: u64 = u64::from_le_bytes(*b"smooth\0\0");
-
-/// TD3. In the train state's extra parameters, those of the target actor follow those of the target critics.
-#[derive(Clone, Debug)]
-pub struct Td3 {
-    /// The sizes of each critic's hidden layers, and the number of critics.
-    pub(crate) qf: Vec<usize>,
-    pub(crate) n_critics: usize,
-    pub(crate) action_noise: f64,
-    pub(crate) policy_delay: u64,
-    pub(crate) target_policy_noise: f64,
-    pub(crate) target_noise_clip: f64,
-}
 
 impl OffPolicy for Td3 {
     type Networks = ActorCriticLearner<()>;

@@ -1,6 +1,5 @@
 //! The settings of `train/td3`, named and set as stable-baselines3 2.9 does.
 
-use super::algorithm::Td3;
 use crate::checks::check;
 use crate::network::NetworkHead;
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
@@ -49,6 +48,18 @@ stages_core::flat_settings! {
         /// The network.
         pub policy_kwargs: Td3Policy,
     }
+}
+
+/// TD3. In the train state's extra parameters, those of the target actor follow those of the target critics.
+#[derive(Clone, Debug)]
+pub struct Td3 {
+    /// The sizes of each critic's hidden layers, and the number of critics.
+    pub(crate) qf: Vec<usize>,
+    pub(crate) n_critics: usize,
+    pub(crate) action_noise: f64,
+    pub(crate) policy_delay: u64,
+    pub(crate) target_policy_noise: f64,
+    pub(crate) target_noise_clip: f64,
 }
 
 /// The checked settings.

@@ -1,8 +1,8 @@
 //! PPO's clipped objective: its derivatives against candle's autodiff of the same loss, and against finite
 //! differences.
 
-use crate::ppo::algorithm::surrogate;
 use crate::ppo::objective::{Clipped, Coefficients, Losses};
+use crate::ppo::surrogate::surrogate;
 use candle_core::{Device, Result, Tensor, Var};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;

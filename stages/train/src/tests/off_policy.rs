@@ -263,7 +263,7 @@ fn a_round_allocates_nothing_per_step() {
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let model = stages_policy::model(&architecture, stages_policy::Precision::F32);
-    let mut sac = FromReplay::<crate::sac::algorithm::Sac>::new(&settings, settings.common.training.n_envs);
+    let mut sac = FromReplay::<crate::sac::settings::Sac>::new(&settings, settings.common.training.n_envs);
     let mut learner = Learner::trial(&mut sac, env, model).unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let counted = pool.install(|| {
@@ -334,12 +334,12 @@ fn networks_on_a_device_learn_as_those_of_the_fused_kernels() {
     // One shard on the CPU, too: each draws by itself.
     let one_shard = json!({ "batch_size": 30 });
     let sac: SacConfig = small(1000, &one_shard);
-    learns_alike::<crate::sac::algorithm::Sac>("Pendulum-v1", &sac.settings().unwrap());
+    learns_alike::<crate::sac::settings::Sac>("Pendulum-v1", &sac.settings().unwrap());
     let td3: Td3Config = small(1000, &one_shard);
-    learns_alike::<crate::td3::algorithm::Td3>("Pendulum-v1", &td3.settings().unwrap());
+    learns_alike::<crate::td3::settings::Td3>("Pendulum-v1", &td3.settings().unwrap());
     for with in [small_dqn(), json!({ "policy_kwargs": { "net_arch": [24, 16] } })] {
         let dqn: DqnConfig = small(1000, &with);
-        learns_alike::<crate::dqn::algorithm::Dqn>("CartPole-v1", &dqn.settings().unwrap());
+        learns_alike::<crate::dqn::settings::Dqn>("CartPole-v1", &dqn.settings().unwrap());
     }
 }
 
