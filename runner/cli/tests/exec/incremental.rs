@@ -374,14 +374,11 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
         .unwrap()
         .unwrap();
     let run = run.file_name().into_string().unwrap();
-    let warm = training()
-        .to_string()
-        .replace(
-            "needs: { env: env }",
-            &format!("needs: {{ env: env, init: {run}/train }}"),
-        )
-        .replace("name: training", "name: warm");
-    project.write("p.yaml", &warm);
+    let warm = |init: &str| {
+        let text = training().needs("init", init).to_string();
+        project.write("p.yaml", text.replace("name: training", "name: warm"));
+    };
+    warm(&format!("{run}/train"));
     let first = project.exec(&["--set", "seed=2"]);
     insta::assert_snapshot!(log(&first), @r"
     env: cached
@@ -389,10 +386,7 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
     ");
     // What it began with is part of the key: another policy is another action, the same one by another name
     // is not.
-    project.write(
-        "p.yaml",
-        warm.replace(&format!("{run}/train "), &format!("{run}/train.policy ")),
-    );
+    warm(&format!("{run}/train.policy"));
     insta::assert_snapshot!(log(&project.exec(&["--set", "seed=2"])), @r"
     env: cached
     train: cached
@@ -404,11 +398,8 @@ fn a_training_begins_with_the_policy_of_an_earlier_run() {
     assert_eq!(gc.code, 0, "{}", gc.stderr);
     let kept = project.exec(&["--set", "seed=2"]);
     assert_eq!(log(&kept), "env: cached\ntrain: cached");
-    project.write(
-        "p.yaml",
-        warm.replace(&format!("{run}/train"), "20000101T000000-none/train"),
-    );
+    warm("20000101T000000-none/train");
     let wrong = project.exec(&[]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("p.yaml:8:"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("p.yaml:16:"), "{}", wrong.stderr);
 }

@@ -7,19 +7,24 @@ use runner_testkit::{PipelineText, pipeline};
 use std::fmt::Write as _;
 use std::process::Stdio;
 
-/// Bars that a program writes, and a function of them.
-fn with_function() -> PipelineText {
+/// Bars that a program writes, and a function of them with these outputs.
+fn with_outputs(python: &str, outputs: &str) -> PipelineText {
     pipeline("python")
         .run("market", "cp bars.csv ${outputs.bars}")
         .set("files", "[bars.csv]")
         .output("bars", "{ path: out.csv, type: bars }")
         .uses("factors", "python")
         .set("call", "my_stages:make")
-        .set("python", "PYTHON")
+        .set("python", python)
         .needs("bars", "market")
         .with("window", 2)
         .set("seed", 7)
-        .output("factors", "features")
+        .set("outputs", outputs)
+}
+
+/// Bars that a program writes, and factors that a function computes of them.
+fn with_function(python: &str) -> PipelineText {
+    with_outputs(python, "{ factors: features }")
 }
 
 const MODULE: &str = "\
@@ -70,7 +75,7 @@ const DAYS: [&str; 6] = [
 ];
 
 fn project(python: &str, module: &str) -> Project {
-    let project = Project::new(with_function().to_string().replace("PYTHON", python));
+    let project = Project::new(with_function(python));
     project.write("my_stages.py", module);
     project.write("helpers/__init__.py", "");
     project.write("helpers/windows.py", HELPER);
@@ -232,11 +237,7 @@ fn what_hangs_is_ended_and_its_place_is_shown() {
         &python,
         "import time\ndef make(ctx, bars, window):\n    wait()\n\ndef wait():\n    time.sleep(600)\n",
     );
-    let pipeline = with_function()
-        .to_string()
-        .replace("PYTHON", &python)
-        .replace("    seed: 7\n", "    timeout: 3s\n");
-    project.write("p.yaml", &pipeline);
+    project.write("p.yaml", with_function(&python).set("timeout", "3s"));
     let text = project.exec(&[]).text();
     assert!(text.contains("time limit of 3"), "{text}");
     assert!(text.contains("in wait"), "{text}");
@@ -256,12 +257,8 @@ def make(ctx, bars, window):
     let project = project(&python, module);
     let flags = project.path("flags");
     std::fs::create_dir(&flags).unwrap();
-    let pipeline = with_function()
-        .to_string()
-        .replace("PYTHON", &python)
-        .replace("window: 2", &format!("window: {}", flags.display()))
-        .replace("    seed: 7\n", "    isolation: none\n");
-    project.write("p.yaml", &pipeline);
+    let text = with_function(&python).with("window", flags.display());
+    project.write("p.yaml", text.set("isolation", "none"));
     let running = project
         .command(&["exec", "p.yaml"])
         .stdout(Stdio::piped())
@@ -405,11 +402,8 @@ fn bytes_and_text_are_files() {
         "def make(ctx, bars, window):\n    ctx.outputs['blob'].write_bytes(bytes(3))\n    return \
         {'note': f'{bars.num_rows} rows'}\n",
     );
-    let pipeline = with_function().to_string().replace("PYTHON", &python).replace(
-        "{ factors: features }",
-        "{ note: { path: note.txt }, blob: { path: blob.bin } }",
-    );
-    project.write("p.yaml", &pipeline);
+    let outputs = "{ note: { path: note.txt }, blob: { path: blob.bin } }";
+    project.write("p.yaml", with_outputs(&python, outputs));
     ok(&project.exec(&[]));
     assert_eq!(project.output("factors.note"), "18 rows");
 }
@@ -618,11 +612,8 @@ fn files_of_any_codec_are_shown() {
         .map(|(form, codec)| format!("{form}_{codec}: {{ path: {codec}.{form} }}"));
     let texts = ["csv_none: { path: t.csv }", "csv_gz: { path: t.csv.gz }"].map(str::to_owned);
     let outputs: Vec<String> = outputs.chain(texts).collect();
-    let pipeline = with_function()
-        .to_string()
-        .replace("PYTHON", &python)
-        .replace("{ factors: features }", &format!("{{ {} }}", outputs.join(", ")));
-    project.write("p.yaml", &pipeline);
+    let outputs = format!("{{ {} }}", outputs.join(", "));
+    project.write("p.yaml", with_outputs(&python, &outputs));
     ok(&project.exec(&[]));
     for (form, codec) in names {
         let shown = project.run(&["show", "--json", &format!("latest/factors.{form}_{codec}")]);
@@ -655,11 +646,8 @@ pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], '
     return {'chain': chain, 'metrics': {'rows': len(bars), 'ratio': None}}
 ",
     );
-    let pipeline = with_function()
-        .to_string()
-        .replace("PYTHON", &python)
-        .replace("{ factors: features }", "{ chain: option_chain, metrics: metrics }");
-    project.write("p.yaml", &pipeline);
+    let outputs = "{ chain: option_chain, metrics: metrics }";
+    project.write("p.yaml", with_outputs(&python, outputs));
     ok(&project.exec(&[]));
     let show = |what: &str| -> serde_json::Value {
         let shown = project.run(&["show", "--json", what]);

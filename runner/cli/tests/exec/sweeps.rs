@@ -288,7 +288,7 @@ fn a_plan_is_run_as_it_was_shown_or_not_at_all() {
     refused("the configuration or an input of `a` changed");
     save();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
-    project.write("p.yaml", text.replace("  b: { run", "  d: { run"));
+    project.write("p.yaml", text.replace("  b:\n", "  d:\n"));
     refused("`b`");
     project.write("plan.json", "{}");
     refused("`plan.json` is not a plan");
