@@ -86,22 +86,21 @@ pub(crate) trait Market: Simulator {
     fn about(env: &PortfolioEnv<Self>) -> serde_json::Value;
     /// Names and values of the columns of an account.
     fn columns(env: &PortfolioEnv<Self>) -> Vec<Column<Self>>;
-    /// The columns of the trajectory that differ from market to market.
-    const TABLE: Table<Self>;
-}
-
-/// The columns of a trajectory beyond those of every market.
-pub(crate) struct Table<S: Market> {
     /// True if the trajectory has the actions.
-    pub actions: bool,
+    const HAS_ACTIONS: bool = false;
     /// True if the trajectory has the profits by cause.
-    pub profits: bool,
+    const HAS_PROFITS: bool = true;
     /// True if the trajectory has the level of the underlying, 1 at the start of an episode; in other
     /// markets, the accounts know its price.
-    pub levels: bool,
-    /// The names of the policy's weights, and their values after a step.
-    pub weights: fn(&PortfolioEnv<S>) -> Vec<String>,
-    pub weights_after: fn(&S::Record) -> &[f64],
+    const HAS_LEVELS: bool = true;
+    /// The names of the columns of the policy's weights.
+    fn weight_names(_env: &PortfolioEnv<Self>) -> Vec<String> {
+        Vec::new()
+    }
+    /// The policy's weights after a step.
+    fn weights_after(_record: &Self::Record) -> &[f64] {
+        &[]
+    }
 }
 
 /// An evaluation episode: its world and its snapshots.

@@ -55,14 +55,12 @@ pub(crate) struct Backtest<'a, S: Market> {
 pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let one: PortfolioEnv<S> = of.open(1)?;
     check_fits(of.policy.spec(), one.spec())?;
-    let (spans, strategies) = (Vec::new(), Vec::new());
     let mut all = Backtest {
+        spans: runs::spans::<S>(&of.open(one.evaluation_episodes())?),
+        strategies: Vec::new(),
         of,
         one,
-        spans,
-        strategies,
     };
-    all.spans = runs::spans::<S>(&of.open(all.one.evaluation_episodes())?);
     warn_of_few(of.context, all.spans.iter().map(|span| span.steps).sum());
     all.policy()?;
     S::compare(&mut all)?;

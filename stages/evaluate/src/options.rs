@@ -1,6 +1,6 @@
 //! Evaluation on `env/options`.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns};
+use crate::market::{Column, Layout, Market, Run, Statement, ledger_columns};
 use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
@@ -115,13 +115,8 @@ impl Market for OptionsSimulator {
         serde_json::json!({ "of": "options", "symbol": env.world(0), "capital": env.config().capital })
     }
 
-    const TABLE: Table<Self> = Table {
-        actions: true,
-        profits: true,
-        levels: false,
-        weights: |_| Vec::new(),
-        weights_after: |_| &[],
-    };
+    const HAS_ACTIONS: bool = true;
+    const HAS_LEVELS: bool = false;
 
     fn columns(_: &OptionsEnv) -> Vec<Column<Self>> {
         let costs: Column<Self> = ("costs", costs);

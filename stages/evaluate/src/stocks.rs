@@ -1,6 +1,6 @@
 //! Evaluation on `env/stocks`.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns, mean_of_steps};
+use crate::market::{Column, Layout, Market, Run, Statement, ledger_columns, mean_of_steps};
 use crate::market_backtest::{Backtest, Compared};
 use crate::oracle::Oracle;
 use crate::performance::{Returns, step_return};
@@ -201,16 +201,14 @@ impl Market for StocksSimulator {
         serde_json::json!({ "of": "stocks", "rules": rules, "symbols": symbols, "capital": capital })
     }
 
-    const TABLE: Table<Self> = Table {
-        actions: false,
-        profits: true,
-        levels: true,
-        weights: |env| {
-            let symbols = &env.spec().action_space.names()[..env.num_symbols()];
-            symbols.iter().map(|name| format!("weight.{name}")).collect()
-        },
-        weights_after: |record| &record.weights,
-    };
+    fn weight_names(env: &StocksEnv) -> Vec<String> {
+        let symbols = &env.spec().action_space.names()[..env.num_symbols()];
+        symbols.iter().map(|name| format!("weight.{name}")).collect()
+    }
+
+    fn weights_after(record: &Held) -> &[f64] {
+        &record.weights
+    }
 
     fn columns(env: &StocksEnv) -> Vec<Column<Self>> {
         let costs: Column<Self> = ("costs", Ledger::costs);

@@ -1,6 +1,6 @@
 //! Evaluation on `env/table`: with a price, like that over any market; with columns of rewards, by episodes.
 
-use crate::market::{Column, Layout, Market, Run, Statement, Table, ledger_columns, mean_of_steps};
+use crate::market::{Column, Layout, Market, Run, Statement, ledger_columns, mean_of_steps};
 use crate::market_backtest::{self, Backtest, Compared, Evaluation};
 use crate::table_episodes;
 use crate::table_rules::{Rule, choices};
@@ -74,19 +74,19 @@ impl Market for TableSimulator {
         serde_json::json!({ "of": "table", "actions": env.spec().action_space.names() })
     }
 
-    const TABLE: Table<Self> = Table {
-        actions: false,
-        profits: false,
-        levels: true,
-        weights: |env| match env.num_symbols() {
-            1 => vec!["position".to_owned()],
-            n => {
-                let symbols = &env.spec().action_space.names()[..n];
-                symbols.iter().map(|name| format!("position.{name}")).collect()
-            }
-        },
-        weights_after: |record| &record.0,
-    };
+    const HAS_PROFITS: bool = false;
+
+    fn weight_names(env: &TableEnv) -> Vec<String> {
+        let symbols = &env.spec().action_space.names()[..env.num_symbols()];
+        match symbols {
+            [_] => vec!["position".to_owned()],
+            symbols => symbols.iter().map(|name| format!("position.{name}")).collect(),
+        }
+    }
+
+    fn weights_after(record: &Positions) -> &[f64] {
+        &record.0
+    }
 
     fn columns(_: &TableEnv) -> Vec<Column<Self>> {
         ledger_columns!(Ledger: nav, costs, turnover, net, gross).to_vec()

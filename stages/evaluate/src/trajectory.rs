@@ -44,12 +44,12 @@ pub(crate) fn trajectory<S: Market>(
     }
     add("world", texts(&|_, run, _| Some(run.world.clone())), false);
     add("episode", floats(&|run, _| run.episode as f64), false);
-    if S::TABLE.actions {
+    if S::HAS_ACTIONS {
         let named = |run: &Run<S>, ledger: &S::Ledger| run.actions.get(S::statement(ledger).step).cloned();
         let action = texts(&|_, run, ledger| named(run, ledger).filter(|name| !name.is_empty()));
         add("action", action, true);
     }
-    if S::TABLE.levels {
+    if S::HAS_LEVELS {
         // As a walk-forward reads it.
         let levels = Float64Array::from_iter_values(runs().flat_map(|(_, run)| run.underlying_levels()));
         add("underlying", Arc::new(levels), false);
@@ -57,7 +57,7 @@ pub(crate) fn trajectory<S: Market>(
     for (name, of) in S::columns(env) {
         add(name, floats(&|_, ledger| of(ledger)), false);
     }
-    if S::TABLE.profits {
+    if S::HAS_PROFITS {
         let none = vec![0.0; S::PROFITS.len()];
         let profits: Vec<Vec<f64>> = runs()
             .flat_map(|(_, run)| std::iter::once(none.clone()).chain(run.profits()))
@@ -68,11 +68,11 @@ pub(crate) fn trajectory<S: Market>(
             add(&format!("profit_{name}"), Arc::new(values), false);
         }
     }
-    for (k, name) in (S::TABLE.weights)(env).iter().enumerate() {
+    for (k, name) in S::weight_names(env).iter().enumerate() {
         let weights: Float64Array = runs()
             .flat_map(|(strategy, run)| {
                 let shown = strategy.role == Role::Policy;
-                let after = run.records.iter().map(|record| (S::TABLE.weights_after)(record)[k]);
+                let after = run.records.iter().map(|record| S::weights_after(record)[k]);
                 std::iter::once(0.0)
                     .chain(after)
                     .map(move |weight| shown.then_some(weight))
