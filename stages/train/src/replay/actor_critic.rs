@@ -70,10 +70,10 @@ pub(crate) fn metrics<A>(
     n_critics: usize,
     losses: &Losses,
     learner: &Learner,
-) -> Vec<Metric> {
+) -> [Metric; 4] {
     let learning_rate = settings.common.learning_rate_at(learner.state.step);
     let actor_loss = (losses.actor_samples > 0.0).then(|| losses.actor / losses.actor_samples);
-    vec![
+    [
         ("charts/learning_rate", Some(learning_rate)),
         ("losses/qf_loss", losses.mean(losses.critic)),
         ("losses/qf_values", losses.mean(losses.value / n_critics as f64)),

@@ -99,12 +99,12 @@ impl OffPolicy for Sac {
 
     fn metrics(settings: &SacSettings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
         let log_alpha = learner.state.params.last().copied().unwrap_or_default();
-        let mut metrics = metrics(settings, settings.own.n_critics, losses, learner);
-        metrics.extend([
+        let shared = metrics(settings, settings.own.n_critics, losses, learner);
+        let own = [
             ("losses/entropy", losses.mean(-losses.log_prob)),
             ("losses/alpha", Some(libm::exp(f64::from(log_alpha)))),
-        ]);
-        metrics
+        ];
+        [&shared[..], &own].concat()
     }
 }
 

@@ -78,7 +78,7 @@ impl OffPolicy for Td3 {
     }
 
     fn metrics(settings: &Td3Settings, losses: &Losses, learner: &Learner) -> Vec<Metric> {
-        metrics(settings, settings.own.n_critics, losses, learner)
+        metrics(settings, settings.own.n_critics, losses, learner).to_vec()
     }
 }
 
