@@ -88,6 +88,15 @@ pub struct DateRange {
 }
 
 impl DateRange {
+    /// The days that both ranges have; it ends before it begins if there are none.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        Self {
+            from: self.from.max(other.from),
+            to: self.to.min(other.to),
+        }
+    }
+
     /// Returns whether `date` is in the range.
     pub fn contains(&self, date: Date) -> bool {
         self.from <= date && date <= self.to

@@ -16,16 +16,14 @@
 //!
 //! Outside its range a calendar knows weekends alone (and its rules, if it goes by rules);
 //! [`CalendarName::range`] says where it ends, and stages warn where data goes beyond.
-
-mod easter;
 mod holidays;
 mod name;
 mod rules;
 mod trading_days;
 mod us;
 
-pub use easter::good_friday;
 pub use name::CalendarName;
+pub use rules::good_friday;
 pub use trading_days::{
     closes_early, expiry_of, fits, friday_on_or_after, is_trading_day, local_hour, monthly_expiry,
     next_trading_day, previous_trading_day, third_friday,

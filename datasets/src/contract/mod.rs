@@ -14,7 +14,6 @@
 
 mod contracts;
 mod resolve;
-mod settlement;
 mod specifications;
 mod terms;
 mod words;
@@ -22,6 +21,5 @@ mod words;
 pub use contracts::Contracts;
 pub use resolve::{Assumption, Contradiction, Sources, resolve};
 pub use specifications::{can_be_carried, family_of, specification, usual};
-pub use terms::Facts;
-pub use terms::{ContractTerms, Terms, adjusted_root, is_adjusted, plain_root};
+pub use terms::{ContractTerms, Facts, Terms, adjusted_root, is_adjusted, plain_root};
 pub use words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};

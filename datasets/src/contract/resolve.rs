@@ -75,12 +75,12 @@ pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contra
         layout,
     } = sources;
     let config = config.of(root);
-    if let Some((term, of_file, of_config)) = file.contradictions(&config).into_iter().next() {
+    if let Some((term, file_value, config_value)) = file.contradictions(&config).into_iter().next() {
         return Err(Contradiction {
             term,
             root: root.to_owned(),
-            file: of_file,
-            config: of_config,
+            file: file_value,
+            config: config_value,
         });
     }
     let mut facts = Facts {

@@ -32,13 +32,14 @@ struct Group {
     symbols: Vec<&'static str>,
 }
 
-static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
-    let lines = include_str!("classes.txt").lines();
-    lines
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| Group::parse(line).unwrap_or_else(|| panic!("`{line}` is not a line of classes.txt")))
-        .collect()
-});
+static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| groups(include_str!("classes.txt")));
+static USUAL: LazyLock<Vec<Group>> = LazyLock::new(|| groups(include_str!("usual.txt")));
+
+fn groups(text: &'static str) -> Vec<Group> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let group = |line| Group::parse(line).unwrap_or_else(|| panic!("`{line}` is not a group of classes"));
+    lines.map(group).collect()
+}
 
 impl Group {
     fn parse(line: &'static str) -> Option<Self> {
@@ -55,6 +56,27 @@ impl Group {
             time: stated(next()?)?,
             symbols: words.collect(),
         })
+    }
+
+    /// The terms of classes that settle in the given session. Files of inverse options may quote prices in
+    /// either unit, which is not among them.
+    fn terms(&self, expires: Expires) -> Terms {
+        let session = self.calendar.session();
+        Terms {
+            underlying_kind: Some(self.kind),
+            exercise: Some(self.exercise),
+            settlement: Some(self.settlement),
+            expires: Some(expires),
+            settlement_time: self.time.or(session.map(|session| match expires {
+                Expires::Am => session.open,
+                Expires::Pm => session.close,
+            })),
+            multiplier: self.multiplier,
+            currency: Some(self.currency.to_owned()),
+            calendar: Some(self.calendar),
+            time_zone: session.map(|session| session.time_zone.to_owned()),
+            ..Terms::default()
+        }
     }
 }
 
@@ -124,117 +146,41 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
     } else {
         Expires::Pm
     };
-    let session = group.calendar.session();
-    Terms {
-        underlying_kind: Some(group.kind),
-        exercise: Some(group.exercise),
-        settlement: Some(group.settlement),
-        expires: Some(expires),
-        settlement_time: group.time.or(session.map(|session| match expires {
-            Expires::Am => session.open,
-            Expires::Pm => session.close,
-        })),
-        multiplier: if is_adjusted(root) { None } else { group.multiplier },
-        deliverable: None,
-        currency: Some(group.currency.to_owned()),
-        calendar: Some(group.calendar),
-        time_zone: session.map(|session| session.time_zone.to_owned()),
-        // Files of inverse options may quote prices in either unit.
-        quote_unit: None,
+    let mut terms = group.terms(expires);
+    if is_adjusted(root) {
+        terms.multiplier = None;
     }
+    terms
 }
 
 /// The usual terms of an exchange, which complete terms that no source states. `known` are the known terms:
 /// their calendar identifies the exchange, by default that of the United States.
 pub fn usual(known: &Terms) -> Terms {
-    let exchange = match known.calendar {
-        None | Some(CalendarName::Weekends | CalendarName::None) => CalendarName::Us,
-        Some(calendar) => calendar,
-    };
-    let (kind, exercise, settlement, multiplier, currency) = match exchange {
-        CalendarName::Sse => (
-            UnderlyingKind::Etf,
-            Exercise::European,
-            Settlement::Physical,
-            Some(10_000.0),
-            "CNY",
-        ),
-        // Lots are set for each underlying.
-        CalendarName::Nse => (
-            UnderlyingKind::Share,
-            Exercise::European,
-            Settlement::Physical,
-            None,
-            "INR",
-        ),
-        CalendarName::Hkex => (
-            UnderlyingKind::Share,
-            Exercise::American,
-            Settlement::Physical,
-            None,
-            "HKD",
-        ),
-        CalendarName::Eurex => (
-            UnderlyingKind::Share,
-            Exercise::American,
-            Settlement::Physical,
-            Some(100.0),
-            "EUR",
-        ),
-        CalendarName::Cme => (
-            UnderlyingKind::Future,
-            Exercise::American,
-            Settlement::Physical,
-            None,
-            "USD",
-        ),
-        CalendarName::Always => (
-            UnderlyingKind::Coin,
-            Exercise::European,
-            Settlement::Coin,
-            Some(1.0),
-            "USD",
-        ),
-        _ => (
-            UnderlyingKind::Share,
-            Exercise::American,
-            Settlement::Physical,
-            Some(100.0),
-            "USD",
-        ),
-    };
+    let of_exchange = |group: &&Group| Some(group.calendar) == known.calendar;
+    // The United States come first.
+    let usual = USUAL.iter().find(of_exchange).unwrap_or(&USUAL[0]);
     // An index can't be delivered, and an option that is settled in cash is rarely on a share.
     let kind = known.underlying_kind.unwrap_or(match known.settlement {
         Some(Settlement::Cash) => UnderlyingKind::Index,
-        _ => kind,
+        _ => usual.kind,
     });
     let settlement = known.settlement.unwrap_or(match kind {
         UnderlyingKind::Index => Settlement::Cash,
         UnderlyingKind::Coin => Settlement::Coin,
-        UnderlyingKind::Share | UnderlyingKind::Etf | UnderlyingKind::Future => settlement,
+        UnderlyingKind::Share | UnderlyingKind::Etf | UnderlyingKind::Future => usual.settlement,
     });
     let exercise = match kind {
         UnderlyingKind::Index | UnderlyingKind::Coin => Exercise::European,
-        _ => exercise,
+        _ => usual.exercise,
     };
     let expires = known.expires.unwrap_or(Expires::Pm);
-    let session = exchange.session();
     Terms {
         underlying_kind: Some(kind),
         exercise: Some(exercise),
         settlement: Some(settlement),
-        expires: Some(expires),
-        settlement_time: match (exchange, session) {
-            (CalendarName::Always, _) => TimeOfDay::new(8, 0),
-            (_, Some(session)) if expires == Expires::Am => Some(session.open),
-            (_, session) => session.map(|session| session.close),
-        },
-        multiplier,
-        deliverable: None,
-        currency: Some(currency.to_owned()),
         calendar: Some(CalendarName::Weekends),
-        time_zone: session.map(|session| session.time_zone.to_owned()),
         quote_unit: Some(QuoteUnit::Currency),
+        ..usual.terms(expires)
     }
 }
 

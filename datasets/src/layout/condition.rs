@@ -4,7 +4,7 @@
 //! are compared like header names; values are compared without surrounding blanks and ignoring case. Names
 //! and values that contain blanks, commas, brackets or quotes are written in single or double quotes.
 
-use super::normal::normal;
+use super::nearest::normal;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -37,9 +37,6 @@ impl Comparison {
 
 impl Condition {
     /// Parses a condition.
-    ///
-    /// # Errors
-    /// The first problem, with its position.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text };
         let mut all = Vec::new();

@@ -9,31 +9,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A table that files are read into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Table {
-    /// [`crate::schema::OPTION_CHAIN`].
-    Chain,
-    /// [`crate::schema::BARS`].
-    Bars,
-    /// [`crate::schema::RATES`].
-    Rates,
+crate::words! {
+    /// A table that files are read into.
+    Table {
+        /// [`crate::schema::OPTION_CHAIN`].
+        Chain = "chain",
+        /// [`crate::schema::BARS`].
+        Bars = "bars",
+        /// [`crate::schema::RATES`].
+        Rates = "rates",
+    }
 }
 
 impl Table {
-    /// Every table.
-    pub const ALL: [Self; 3] = [Self::Chain, Self::Bars, Self::Rates];
-
-    /// The name of the table, as layout files have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chain => "chain",
-            Self::Bars => "bars",
-            Self::Rates => "rates",
-        }
-    }
-
     /// The stage kind that reads it.
     pub const fn stage_kind(self) -> &'static str {
         match self {

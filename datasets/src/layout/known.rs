@@ -2,6 +2,7 @@
 
 use super::description::{Layout, Table};
 use super::file::LayoutFile;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Lists files as pairs of name and text.
@@ -40,20 +41,20 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     FILES.iter().filter_map(read).collect()
 });
 
-static LAYOUTS: LazyLock<[Vec<Layout>; 3]> = LazyLock::new(|| {
-    Table::ALL.map(|table| {
-        KNOWN
-            .iter()
-            .filter(|known| known.text.table == Some(table))
-            .filter_map(|known| known.text.layout(table).ok())
-            .collect()
-    })
+static LAYOUTS: LazyLock<BTreeMap<Table, Vec<Layout>>> = LazyLock::new(|| {
+    let layouts = |table: &Table| {
+        let texts = KNOWN.iter().filter(|known| known.text.table == Some(*table));
+        (
+            *table,
+            texts.filter_map(|known| known.text.layout(*table).ok()).collect(),
+        )
+    };
+    Table::ALL.iter().map(layouts).collect()
 });
 
 /// Every known layout of a table.
 pub fn known(table: Table) -> &'static [Layout] {
-    let at = Table::ALL.iter().position(|known| *known == table).unwrap_or_default();
-    &LAYOUTS[at]
+    &LAYOUTS[&table]
 }
 
 /// Former names of layouts, each with its current name.

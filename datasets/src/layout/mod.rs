@@ -8,29 +8,24 @@
 //! taken; a layout whose evidence is weak, or no better than another's, is not. If a file lacks a column that
 //! a known layout names, its values are missing, which is an error only if the table requires the column; a
 //! layout that a user describes requires every column.
-
-mod column;
 mod condition;
 mod contract_symbol;
 mod description;
 mod file;
 mod known;
 mod nearest;
-mod normal;
 mod pattern;
 mod recognise;
 mod resolve;
 
-pub use column::{ColumnSource, ColumnSources, Percent};
 pub use condition::{Comparison, Condition};
 pub use contract_symbol::{Contract, SymbolFormat};
 pub use description::{
     CalendarName, ContractSymbol, EPOCHS, Evidence, Exercise, Facts, Form, Join, JsonRows, Layout, MISSING,
     Mapping, OTHERS, Recognise, Table, Unit, YieldQuote,
 };
-pub use file::{LayoutFile, LayoutProblem};
+pub use file::{ColumnSource, ColumnSources, LayoutFile, LayoutProblem, Percent};
 pub use known::{find, known, text_of, yaml_of};
-pub use nearest::{nearest, nearest_header, suggestion};
-pub use normal::normal;
+pub use nearest::{nearest, nearest_header, normal, suggestion};
 pub use pattern::{Named, Pattern};
 pub use recognise::{Candidate, Recognised, Unrecognised, candidates, recognise};

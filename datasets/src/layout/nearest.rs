@@ -1,4 +1,4 @@
-//! The most similar of several names.
+//! Names: the form in which they are compared, and the most similar of several.
 
 use strsim::levenshtein;
 
@@ -41,6 +41,16 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) 
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Normalises a header name for comparison: removes surrounding blanks, quotes, brackets and `#`, and
+/// converts it to lower case.
+pub fn normal(name: &str) -> String {
+    let around = |c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c);
+    name.trim_matches(around)
+        .trim_start_matches('#')
+        .trim_matches(around)
+        .to_lowercase()
 }
 
 #[cfg(test)]

@@ -23,18 +23,8 @@ enum Piece {
     Text(String),
     /// Any text without a slash.
     Any,
-    Part(Part),
-}
-
-/// A named part of a pattern.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    /// The name of the part's column in our schema.
-    pub column: String,
-    /// The format of a date; empty for any other value.
-    pub format: String,
-    /// The divisor of a numeric value.
-    pub per: f64,
+    /// One of our columns, with an empty value.
+    Part(String, Named),
 }
 
 /// A value that a name states for one of our columns.
@@ -50,9 +40,6 @@ pub struct Named {
 
 impl Pattern {
     /// Reads a pattern.
-    ///
-    /// # Errors
-    /// The error for a brace that is not closed, or a part that is not in `known`.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -92,11 +79,8 @@ impl Pattern {
             if !known.contains(&column) {
                 return Err(format!("`{{{column}}}` in `{text}` is none of {}", known.join(", ")));
             }
-            pieces.push(Piece::Part(Part {
-                column: column.to_owned(),
-                format: format.to_owned(),
-                per,
-            }));
+            let (text, format) = (String::new(), format.to_owned());
+            pieces.push(Piece::Part(column.to_owned(), Named { text, format, per }));
         }
         Ok(Self {
             text: text.to_owned(),
@@ -107,7 +91,7 @@ impl Pattern {
     /// The columns that the pattern names.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Part(part) => Some(part.column.as_str()),
+            Piece::Part(column, _) => Some(column.as_str()),
             _ => None,
         })
     }
@@ -135,26 +119,12 @@ impl Pattern {
         };
         let mut found = Vec::new();
         fit(&self.pieces, text, &lower, 0, &mut found).then_some(())?;
-        let named = |(part, text): (&Part, &str)| {
-            let named = Named {
-                text: text.to_owned(),
-                format: part.format.clone(),
-                per: part.per,
-            };
-            (part.column.clone(), named)
-        };
-        Some(found.into_iter().map(named).collect())
+        Some(found.into_iter().collect())
     }
 }
 
 /// Matches pieces with a text from `at` on, trying the shortest values first.
-fn fit<'p, 't>(
-    pieces: &'p [Piece],
-    text: &'t str,
-    lower: &str,
-    at: usize,
-    found: &mut Vec<(&'p Part, &'t str)>,
-) -> bool {
+fn fit(pieces: &[Piece], text: &str, lower: &str, at: usize, found: &mut Vec<(String, Named)>) -> bool {
     let Some((piece, rest)) = pieces.split_first() else {
         return at == text.len();
     };
@@ -170,8 +140,14 @@ fn fit<'p, 't>(
         let value = &text[at..end];
         let depth = found.len();
         match piece {
-            Piece::Part(part) if !may_be(part, value) => continue,
-            Piece::Part(part) => found.push((part, value)),
+            Piece::Part(column, part) if !may_be(column, part, value) => continue,
+            Piece::Part(column, part) => found.push((
+                column.clone(),
+                Named {
+                    text: value.to_owned(),
+                    ..part.clone()
+                },
+            )),
             _ => {}
         }
         if lower.is_char_boundary(end) && fit(rest, text, lower, end, found) {
@@ -183,14 +159,14 @@ fn fit<'p, 't>(
 }
 
 /// Returns true if a text can be the value of a part.
-fn may_be(part: &Part, value: &str) -> bool {
+fn may_be(column: &str, part: &Named, value: &str) -> bool {
     if value.is_empty() {
         return false;
     }
     if !part.format.is_empty() {
         return is_date(value, &part.format);
     }
-    match part.column.as_str() {
+    match column {
         "strike" | "underlying" => value.parse::<f64>().is_ok_and(f64::is_finite),
         "date" | "expiry" => is_date(value, "%Y-%m-%d"),
         "call" => matches!(

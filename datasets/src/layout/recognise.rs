@@ -2,7 +2,7 @@
 
 use super::description::{Evidence, Form, Layout, Table};
 use super::known::known;
-use super::normal::normal;
+use super::nearest::normal;
 use super::pattern::fits;
 use std::cmp::Reverse;
 

@@ -1,10 +1,10 @@
 //! From the text of a layout to its description: defaults, checks, and the mappings of columns.
 
-use super::column::{ColumnSource, ColumnSources, Percent};
 use super::condition::Condition;
 use super::description::{
     CalendarName, EPOCHS, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote,
 };
+use super::file::{ColumnSource, ColumnSources, Percent};
 use super::file::{LayoutFile, LayoutProblem};
 use super::pattern::Pattern;
 use super::{known, suggestion};
@@ -28,9 +28,6 @@ fn texts(given: &[String], default: &[&str]) -> Vec<String> {
 
 impl LayoutFile {
     /// Builds the layout that a user describes for a table: every column that it names must be in the files.
-    ///
-    /// # Errors
-    /// The first invalid key.
     pub fn described(&self, table: Table) -> Result<Layout, LayoutProblem> {
         let mut layout = if self.like.is_empty() {
             self.layout(table)?
@@ -59,9 +56,6 @@ impl LayoutFile {
     }
 
     /// Builds the layout for a table.
-    ///
-    /// # Errors
-    /// The first invalid key.
     pub fn layout(&self, table: Table) -> Result<Layout, LayoutProblem> {
         if let Some(own) = self.table
             && own != table

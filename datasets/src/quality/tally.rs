@@ -1,9 +1,10 @@
 //! Counts violations, and builds the data-quality table from the counts.
 
 use super::example::Example;
-use super::rules::{Action, DATE_OUT_OF_RANGE, Remedy, Rule};
+use super::rules::{Action, DATE_OUT_OF_RANGE, Remedy, Rule, of};
 use crate::Date;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One line of the data-quality table.
@@ -36,23 +37,20 @@ const SAMPLE: usize = 3;
 #[derive(Clone, Debug)]
 pub struct Tally {
     rules: &'static [Rule],
-    counts: Vec<BTreeMap<Date, u64>>,
-    samples: Vec<Vec<Example>>,
-    /// The number of rows that break [`DATE_OUT_OF_RANGE`]: they have no date under which to count them.
-    out_of_range: u64,
+    found: Counted,
 }
 
-/// The violations in a part of a table, as [`Tally::counted`] returns and [`Tally::merge`] accepts them.
+/// The violations in a table or a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counted {
     /// The number of violations on each day, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    counts: BTreeMap<String, BTreeMap<Date, u64>>,
+    counts: BTreeMap<Cow<'static, str>, BTreeMap<Date, u64>>,
     /// The first few rows that break each rule, by rule.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    samples: BTreeMap<String, Vec<Example>>,
-    /// The number of rows that break [`DATE_OUT_OF_RANGE`].
+    samples: BTreeMap<Cow<'static, str>, Vec<Example>>,
+    /// The number of rows that break [`DATE_OUT_OF_RANGE`]: they have no date under which to count them.
     #[serde(skip_serializing_if = "is_none")]
     out_of_range: u64,
 }
@@ -64,38 +62,27 @@ fn is_none(rows: &u64) -> bool {
 impl Tally {
     /// Creates a tally of these rules, without any violations.
     pub fn new(rules: &'static [Rule]) -> Self {
-        Self {
-            rules,
-            counts: vec![BTreeMap::new(); rules.len()],
-            samples: vec![Vec::new(); rules.len()],
-            out_of_range: 0,
-        }
+        let found = Counted::default();
+        Self { rules, found }
     }
 
     /// The violations counted so far.
-    pub fn counted(&self) -> Counted {
-        let of = |i: usize| self.rules[i].name.to_owned();
-        let counts = self.counts.iter().enumerate().filter(|(_, days)| !days.is_empty());
-        let samples = self.samples.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-        Counted {
-            counts: counts.map(|(i, days)| (of(i), days.clone())).collect(),
-            samples: samples.map(|(i, rows)| (of(i), rows.clone())).collect(),
-            out_of_range: self.out_of_range,
-        }
+    pub fn counted(self) -> Counted {
+        self.found
     }
 
     /// Adds the violations of another part of the table. The first examples by symbol and date are kept, as
     /// if the whole table had been read in that order.
     pub fn merge(&mut self, part: Counted) {
-        self.out_of_range += part.out_of_range;
+        self.found.out_of_range += part.out_of_range;
         for (rule, days) in part.counts {
             for (date, rows) in days {
                 self.add(&rule, date, rows);
             }
         }
         for (rule, rows) in part.samples {
-            let Some(i) = self.index(&rule) else { continue };
-            let samples = &mut self.samples[i];
+            let Some(rule) = of(self.rules, &rule) else { continue };
+            let samples = self.found.samples.entry(rule.name.into()).or_default();
             samples.extend(rows);
             samples.sort_by(|a, b| (&a.symbol, a.date).cmp(&(&b.symbol, b.date)));
             samples.truncate(SAMPLE);
@@ -107,20 +94,21 @@ impl Tally {
         self.rules
     }
 
-    /// Counts a row that breaks [`DATE_OUT_OF_RANGE`].
-    pub fn add_out_of_range(&mut self) {
-        self.out_of_range += 1;
+    /// Counts rows that break [`DATE_OUT_OF_RANGE`].
+    pub fn add_out_of_range(&mut self, rows: u64) {
+        self.found.out_of_range += rows;
     }
 
     /// The number of rows that break [`DATE_OUT_OF_RANGE`].
     pub fn out_of_range(&self) -> u64 {
-        self.out_of_range
+        self.found.out_of_range
     }
 
     /// Counts `rows` rows of `date` that break the rule. A name that is not one of the rules is not counted.
     pub fn add(&mut self, rule: &str, date: Date, rows: u64) {
-        if let Some(i) = self.index(rule) {
-            *self.counts[i].entry(date).or_default() += rows;
+        if let Some(rule) = of(self.rules, rule) {
+            let days = self.found.counts.entry(rule.name.into()).or_default();
+            *days.entry(date).or_default() += rows;
         }
     }
 
@@ -131,56 +119,54 @@ impl Tally {
 
     /// Counts rows as [`Tally::add`] does, with `row` as an example of them.
     pub fn add_rows(&mut self, rule: &str, date: Date, rows: u64, row: impl FnOnce() -> Example) {
-        let Some(i) = self.index(rule) else { return };
-        *self.counts[i].entry(date).or_default() += rows;
-        if self.samples[i].len() < SAMPLE {
-            self.samples[i].push(row());
+        let Some(rule) = of(self.rules, rule) else { return };
+        self.add(rule.name, date, rows);
+        let samples = self.found.samples.entry(rule.name.into()).or_default();
+        if samples.len() < SAMPLE {
+            samples.push(row());
         }
     }
 
-    fn index(&self, rule: &str) -> Option<usize> {
-        self.rules.iter().position(|r| r.name == rule)
-    }
-
-    /// The number of rows that break each rule, and the days on which they do.
-    fn lines(&self) -> impl Iterator<Item = (usize, &'static Rule, u64, &BTreeMap<Date, u64>)> {
-        self.rules
-            .iter()
-            .zip(&self.counts)
-            .enumerate()
-            .map(|(i, (rule, days))| {
-                let rows = match rule.name {
-                    DATE_OUT_OF_RANGE => self.out_of_range,
-                    _ => days.values().sum(),
-                };
-                (i, rule, rows, days)
-            })
+    /// The rules, the number of rows that break each, and the days on which they do.
+    fn lines(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<&BTreeMap<Date, u64>>)> {
+        self.rules.iter().map(|rule| {
+            let days = self.found.counts.get(rule.name);
+            let rows = match rule.name {
+                DATE_OUT_OF_RANGE => self.found.out_of_range,
+                _ => days.map_or(0, |days| days.values().sum()),
+            };
+            (rule, rows, days)
+        })
     }
 
     /// The broken rules, each with the number of rows and the first day, if the rows have dates.
     pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<Date>)> {
         self.lines()
-            .filter(|(_, _, rows, _)| *rows > 0)
-            .map(|(_, rule, rows, days)| (rule, rows, days.keys().next().copied()))
+            .filter(|(_, rows, _)| *rows > 0)
+            .map(|(rule, rows, days)| (rule, rows, days.and_then(|days| days.keys().next().copied())))
     }
 
     /// The example rows of a rule.
     pub fn sample(&self, rule: &str) -> &[Example] {
-        self.index(rule).map_or(&[], |i| &self.samples[i])
+        self.found.samples.get(rule).map_or(&[], Vec::as_slice)
     }
 
     /// The data-quality table: a line for each rule, including rules that nothing breaks, except
     /// [`DATE_OUT_OF_RANGE`].
     pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
         self.lines()
-            .filter(|(_, rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
-            .map(|(i, rule, rows, days)| Finding {
+            .filter(|(rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
+            .map(|(rule, rows, days)| Finding {
                 rule: rule.name.to_owned(),
                 about: rule.about.to_owned(),
                 rows,
-                days: days.len() as u64,
-                examples: days.keys().copied().take(EXAMPLES).collect(),
-                sample: self.samples[i].clone(),
+                days: days.map_or(0, BTreeMap::len) as u64,
+                examples: days
+                    .iter()
+                    .flat_map(|days| days.keys().copied())
+                    .take(EXAMPLES)
+                    .collect(),
+                sample: self.sample(rule.name).to_vec(),
                 action: done(rule.remedy, action(rule)).to_owned(),
             })
             .collect()
@@ -278,7 +264,7 @@ mod tests {
                 .for_each(|row| count(&mut part, row));
             merged.merge(part.counted());
         }
-        assert_eq!(merged.counted(), whole.counted());
+        assert_eq!(merged.clone().counted(), whole.clone().counted());
         assert_eq!(
             merged.sample("crossed_quote"),
             [row("A", 0, 0.0), row("A", 0, 1.0), row("A", 1, 0.0)]
@@ -289,8 +275,7 @@ mod tests {
     fn rows_without_a_date_are_counted() {
         for rules in [CHAIN, BARS, RATES] {
             let mut tally = Tally::new(rules);
-            tally.add_out_of_range();
-            tally.add_out_of_range();
+            tally.add_out_of_range(2);
             let findings = tally.findings(|_| Action::Keep);
             let found = findings.iter().find(|f| f.rule == DATE_OUT_OF_RANGE).unwrap();
             assert_eq!((found.rows, found.days, &*found.action), (2, 0, "dropped"));

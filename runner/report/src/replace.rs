@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-/// Writes a file that is renamed into place: nobody reads half of it, and anything but a regular file there is
-/// replaced rather than waited for. Its directory is made if it is missing.
+/// Writes a file that is renamed into place: nobody reads half of it, and anything but a regular file there
+/// is replaced rather than waited for. Its directory is made if it is missing.
 ///
 /// # Errors
 /// If the file cannot be written.

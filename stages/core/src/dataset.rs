@@ -160,7 +160,9 @@ fn decode(text: &str) -> Option<String> {
 }
 
 /// The period of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
     /// A day: for big chains.
@@ -168,6 +170,7 @@ pub enum Period {
     /// A calendar month.
     Month,
     /// A calendar year: for bars and rates.
+    #[default]
     Year,
 }
 

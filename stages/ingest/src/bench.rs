@@ -1,4 +1,5 @@
-//! A benchmark of reading bars from CSV, compared with polars alone.
+//! Benchmarks of reading bars from CSV, compared with polars alone, and of `ingest/option_chain`: a synthetic
+//! chain in daily files, read without cached results and then with one day appended.
 
 use crate::bars;
 use crate::chain::{ChainConfig, OptionChain};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct BenchRow {
     /// The task.
     pub what: String,
@@ -98,9 +99,7 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         per_second: rows as f64 / seconds,
         megabytes: packed.bytes.len() as f64 / 1e6 / seconds,
         times_polars: Some(seconds / alone),
-        processor_seconds: None,
-        of_cold: None,
-        peak_megabytes: None,
+        ..BenchRow::default()
     };
     Ok(vec![
         row("bars from CSV, polars alone", alone),
@@ -151,8 +150,7 @@ impl SyntheticChain {
             }
             expiry = expiry.plus(1);
         }
-        let (mut of, mut right, mut strike_of) = (Vec::new(), Vec::new(), Vec::new());
-        let mut values: [Vec<f64>; 7] = Default::default();
+        let (mut contracts, mut values): (Vec<(i32, f64, bool)>, [Vec<f64>; 7]) = Default::default();
         for expiry in expiries {
             let years = f64::from(expiry.0 - date.0) / 365.0;
             for i in 0..strikes {
@@ -160,39 +158,34 @@ impl SyntheticChain {
                 for call in [true, false] {
                     let volatility = 0.2 + 0.1 * libm::log(strike / spot).abs();
                     let price = greeks(spot, spot, 1.0, volatility, years, strike, call).price;
-                    let ticks = [
-                        (price * 19.8).floor(),
-                        (price * 20.2).ceil() + 1.0,
-                        (price * 20.0).round(),
-                    ];
-                    let counts = [(random.uniform() * 900.0).floor(), (random.uniform() * 9000.0).floor()];
+                    let (bid, ask) = ((price * 19.8).floor(), (price * 20.2).ceil() + 1.0);
                     let row = [
-                        ticks[0] / 20.0,
-                        ticks[1] / 20.0,
-                        ticks[2] / 20.0,
-                        counts[0],
-                        counts[1],
+                        bid / 20.0,
+                        ask / 20.0,
+                        (price * 20.0).round() / 20.0,
+                        (random.uniform() * 900.0).floor(),
+                        (random.uniform() * 9000.0).floor(),
                         spot,
+                        volatility,
                     ];
-                    for (column, value) in values.iter_mut().zip(row.into_iter().chain([volatility])) {
-                        column.push(value);
-                    }
-                    of.push(expiry.0);
-                    right.push(call);
-                    strike_of.push(strike);
+                    values
+                        .iter_mut()
+                        .zip(row)
+                        .for_each(|(column, value)| column.push(value));
+                    contracts.push((expiry.0, strike, call));
                 }
             }
         }
-        let rows = of.len();
-        let mut values = values.into_iter();
+        let (rows, mut values) = (contracts.len(), values.into_iter());
         let columns = OPTION_CHAIN.iter().map(|column| -> ArrayRef {
+            let contracts = contracts.iter();
             match column.name {
                 "symbol" => Arc::new(StringArray::from(vec!["SPX"; rows])),
                 "root" => Arc::new(StringArray::from(vec!["SPXW"; rows])),
                 "date" => Arc::new(Date32Array::from(vec![date.0; rows])),
-                "expiry" => Arc::new(Date32Array::from(std::mem::take(&mut of))),
-                "strike" => Arc::new(Float64Array::from(std::mem::take(&mut strike_of))),
-                "call" => Arc::new(BooleanArray::from(std::mem::take(&mut right))),
+                "expiry" => Arc::new(Date32Array::from_iter_values(contracts.map(|contract| contract.0))),
+                "strike" => Arc::new(Float64Array::from_iter_values(contracts.map(|contract| contract.1))),
+                "call" => Arc::new(contracts.map(|contract| Some(contract.2)).collect::<BooleanArray>()),
                 _ => Arc::new(table::nullable_of(values.next().unwrap_or_default())),
             }
         });
@@ -252,7 +245,7 @@ struct Used {
 }
 
 /// The line of `/proc/self/FILE` that begins with `begin`.
-fn of_process(file: &str, begin: &str) -> Option<f64> {
+fn process_figure(file: &str, begin: &str) -> Option<f64> {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(begin))?;
     line.split_whitespace().next()?.parse().ok()
@@ -278,7 +271,7 @@ fn measured<T>(work: impl FnOnce() -> Result<T, StageError>) -> Result<(T, Used)
     let used = Used {
         processors: processor_seconds().zip(before).map(|(after, before)| after - before),
         clock: clock.elapsed().as_secs_f64(),
-        memory: of_process("status", "VmHWM:").map(|kilobytes| kilobytes / 1024.0),
+        memory: process_figure("status", "VmHWM:").map(|kilobytes| kilobytes / 1024.0),
     };
     Ok((result, used))
 }

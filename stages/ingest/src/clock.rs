@@ -1,9 +1,8 @@
 //! Parsing of times of day and instants in vendors' notations, to the microsecond.
 
 use crate::value::{shown, zone_of};
-use chrono::{DateTime, Datelike as _, NaiveDateTime, NaiveTime, SecondsFormat, Timelike as _, Utc};
+use chrono::{DateTime, NaiveDateTime, NaiveTime, SecondsFormat, Timelike as _, Utc};
 use chrono_tz::Tz;
-use datasets::Date;
 use datasets::layout::EPOCHS;
 
 /// The number of microseconds in a second.
@@ -101,10 +100,10 @@ impl<'a> Clocks<'a> {
             return *clock;
         }
         let clock = read(self);
-        let (last, of_last) = self.last.get_or_insert_default();
+        let (last, last_clock) = self.last.get_or_insert_default();
         last.clear();
         last.push_str(text);
-        *of_last = clock;
+        *last_clock = clock;
         clock
     }
 
@@ -191,18 +190,6 @@ fn clock(text: &str) -> Option<Clock> {
         local: hour * HOUR + minute * MINUTE + second * SECOND + fraction,
         instant: None,
     })
-}
-
-/// The date of an instant (microseconds UTC) in a time zone.
-pub(crate) fn day(zone: Tz, instant: i64) -> Option<Date> {
-    let local = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
-    Date::from_ymd(local.year(), local.month(), local.day())
-}
-
-/// The time of day of an instant (microseconds UTC) in a time zone, in microseconds after midnight.
-pub(crate) fn time_of_day(zone: Tz, instant: i64) -> Option<i64> {
-    let at = DateTime::from_timestamp_micros(instant)?.with_timezone(&zone);
-    Some(local(at.time()).local)
 }
 
 /// Formats a time of day (microseconds after midnight), to the second or as finely as it needs.
@@ -292,9 +279,7 @@ mod tests {
         // The first of the two hours that begin at one o'clock.
         assert_eq!(of("2024-11-03", 1).unwrap() - of("2024-11-03", 0).unwrap(), HOUR);
         assert_eq!(of("2024-11-03", 2).unwrap() - of("2024-11-03", 1).unwrap(), 2 * HOUR);
-        assert_eq!(
-            day(zone, of("2024-11-03", 23).unwrap()).unwrap().to_string(),
-            "2024-11-03"
-        );
+        let (day, _) = TimeZone::from(zone).local(of("2024-11-03", 23).unwrap());
+        assert_eq!(day.to_string(), "2024-11-03");
     }
 }

@@ -275,13 +275,13 @@ impl CutWriter {
 
     /// The part with exactly the columns of the first part, so that equal rows give equal bytes.
     fn aligned(&mut self, batch: &RecordBatch) -> Result<RecordBatch, StageError> {
-        let of_batch = batch.schema();
+        let batch_schema = batch.schema();
         let schema = self.schema.get_or_insert_with(|| {
-            let fields = of_batch.fields().iter();
+            let fields = batch_schema.fields().iter();
             let kept = fields.filter(|field| !self.left_out.contains(&field.name().as_str()));
             Arc::new(Schema::new(kept.cloned().collect::<Vec<_>>()))
         });
-        let mut names = of_batch.fields().iter().map(|field| field.name().as_str());
+        let mut names = batch_schema.fields().iter().map(|field| field.name().as_str());
         let unknown = names.find(|name| {
             let is_known = schema.column_with_name(name).is_some();
             !is_known && !self.left_out.contains(name) && !self.optional.contains(name)

@@ -13,6 +13,7 @@ use datasets::layout::{self, Layout, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{Context, Given, Memo, Share, Source, StageError, table};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -133,14 +134,14 @@ struct Head {
 
 /// The hex digest of all known layouts of a table.
 fn among(table: Table) -> &'static str {
-    static DIGESTS: LazyLock<[String; 3]> = LazyLock::new(|| {
-        Table::ALL.map(|table| {
-            BlobRef::of(canonical_json(&json!(layout::known(table))).as_bytes())
-                .blob
-                .to_hex()
-        })
+    static DIGESTS: LazyLock<BTreeMap<Table, String>> = LazyLock::new(|| {
+        let digest = |table: &Table| {
+            let text = canonical_json(&json!(layout::known(*table)));
+            (*table, BlobRef::of(text.as_bytes()).blob.to_hex())
+        };
+        Table::ALL.iter().map(digest).collect()
     });
-    &DIGESTS[Table::ALL.iter().position(|known| *known == table).unwrap_or_default()]
+    &DIGESTS[&table]
 }
 
 /// The digest of a file's bytes. An unchanged file is not read again.

@@ -24,12 +24,12 @@ const DEPTH: usize = 16;
 impl Paths {
     /// A single path or URL.
     pub fn one(text: impl Into<String>) -> Self {
-        Self(vec![Location::new(text)])
+        Self(vec![Location::Text(text.into())])
     }
 
     /// Returns whether no path is given.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Location::is_empty)
+        self.0.iter().all(|location| location.text().trim().is_empty())
     }
 
     /// The files found by [`Paths::find`]; none if no path is given.
@@ -219,16 +219,16 @@ datasets::as_forms! {
 pub fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
     StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }
-
 /// A local path, directory or glob, or a URL, which may be pinned to a digest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Location {
-    text: String,
-    blake3: Option<BlobDigest>,
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+enum Location {
+    Text(String),
+    Pinned(Pinned),
 }
 
 /// A pinned file, as it is written.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pinned {
     /// The URL: `https://…`, `http://…` or `s3://bucket/key`.
@@ -239,32 +239,24 @@ struct Pinned {
 }
 
 impl Location {
-    /// A location that is not pinned.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            blake3: None,
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Pinned(pinned) => &pinned.url,
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
-    }
-
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// The file on a server; `None` for a path.
-    pub(crate) fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
-        match RemoteFile::parse(&self.text) {
-            Ok(Some(file)) => Ok(Some(RemoteFile {
-                pinned: self.blake3,
-                ..file
-            })),
-            Ok(None) if self.blake3.is_some() => Err(ConfigProblem::new(
+    fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
+        let pinned = match self {
+            Self::Text(_) => None,
+            Self::Pinned(pinned) => Some(pinned.blake3),
+        };
+        match RemoteFile::parse(self.text()) {
+            Ok(Some(file)) => Ok(Some(RemoteFile { pinned, ..file })),
+            Ok(None) if pinned.is_some() => Err(ConfigProblem::new(
                 field,
-                format!("`{}` is not the URL of a file on a server", self.text),
+                format!("`{}` is not the URL of a file on a server", self.text()),
             )
             .hint(
                 "write `url: https://…` beside `blake3:`; the contents of local files are in the key anyway",
@@ -275,26 +267,13 @@ impl Location {
     }
 }
 
-impl Serialize for Location {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.blake3 {
-            None => serializer.serialize_str(&self.text),
-            Some(blake3) => Pinned {
-                url: self.text.clone(),
-                blake3,
-            }
-            .serialize(serializer),
-        }
-    }
-}
-
 datasets::as_forms! {
     Location, "a path, a URL, or `{ url: …, blake3: … }`";
     schema(generator) "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of its \
         bytes.":
         [{ "type": "string" }, generator.subschema_for::<Pinned>()];
-    text => |text: &str| Location::new(text);
-    map as Pinned => |Pinned { url, blake3 }| Location { text: url, blake3: Some(blake3) };
+    text => |text: &str| Location::Text(text.to_owned());
+    map as Pinned => Location::Pinned;
 }
 
 #[cfg(test)]
@@ -310,7 +289,7 @@ mod tests {
             std::fs::write(base.join(name), "x").unwrap();
         }
         let names = |paths: &[&str]| -> Result<Vec<String>, ConfigProblem> {
-            let paths = Paths(paths.iter().map(|path| Location::new(*path)).collect());
+            let paths = Paths(paths.iter().map(|path| Location::Text((*path).to_owned())).collect());
             Ok(paths
                 .find("path", base)?
                 .into_iter()

@@ -1,4 +1,4 @@
-//! Compares the columns of a layout with those of a file, and reports all that are missing.
+//! The columns of a file that a layout reads, and those that are missing.
 
 use crate::frame;
 use datasets::layout::{Condition, Layout, Mapping, OTHERS, nearest_header, normal};
@@ -91,7 +91,7 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
             if !seen.insert((mapping.ours.as_str(), mapping.tenor_years.map(f64::to_bits))) {
                 continue;
             }
-            let of_this: Vec<&Mapping> = mappings
+            let alternatives: Vec<&Mapping> = mappings
                 .iter()
                 .filter(|other| other.ours == mapping.ours && other.tenor_years == mapping.tenor_years)
                 .collect();
@@ -99,7 +99,7 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
                 Some(years) => format!("`{years}` years"),
                 None => format!("`{side}{}`", mapping.ours),
             };
-            match of_this.iter().find(|mapping| names.has(&mapping.theirs)) {
+            match alternatives.iter().find(|mapping| names.has(&mapping.theirs)) {
                 Some(found) => {
                     if let Some(other) = found.unit.column().filter(|other| !names.has(other)) {
                         lacking.push(names.lacks(&format!("the unit of {ours}"), &[other]));
@@ -109,10 +109,11 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
                     let is_required = layout.table.required().contains(&mapping.ours.as_str())
                         && !layout.gives(&mapping.ours)
                         && mapping.tenor_years.is_none();
-                    let is_wanted = layout.is_described && of_this.iter().all(|mapping| !mapping.optional);
+                    let is_wanted =
+                        layout.is_described && alternatives.iter().all(|mapping| !mapping.optional);
                     if is_required || is_wanted {
                         let theirs: Vec<&str> =
-                            of_this.iter().map(|mapping| mapping.theirs.as_str()).collect();
+                            alternatives.iter().map(|mapping| mapping.theirs.as_str()).collect();
                         lacking.push(names.lacks(&ours, &theirs));
                     }
                 }

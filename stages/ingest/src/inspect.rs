@@ -56,9 +56,8 @@ pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
         _ => packed,
     };
     let looked = Looked::new(&packed)?;
-    let tables: Vec<_> = Table::ALL
-        .into_iter()
-        .map(|table| {
+    let tables: Vec<_> = (Table::ALL.iter())
+        .map(|&table| {
             let candidates = layout::candidates(table, &packed.path, |form| looked.header(form));
             let found = layout::recognise(table, &packed.path, |form| looked.header(form));
             (table, candidates, found)

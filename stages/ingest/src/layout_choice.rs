@@ -50,7 +50,7 @@ fn problem_of(err: LayoutProblem) -> ConfigProblem {
 
 impl LayoutChoice {
     /// Interprets the text of `layout:`.
-    fn of_text(text: &str) -> Self {
+    fn from_text(text: &str) -> Self {
         let is_path = text.contains(['/', '\\']) || text.ends_with(".yaml") || text.ends_with(".yml");
         match text {
             "" | "auto" => Self::Auto,
@@ -202,9 +202,9 @@ impl Serialize for LayoutChoice {
 fn without(value: Value, default: &Value) -> Value {
     let Value::Object(map) = value else { return value };
     let other = |(name, value): (String, Value)| {
-        let of_default = default.get(&name);
-        (of_default != Some(&value)).then(|| {
-            let value = match of_default {
+        let base = default.get(&name);
+        (base != Some(&value)).then(|| {
+            let value = match base {
                 Some(default) => without(value, default),
                 None => value,
             };
@@ -219,6 +219,6 @@ datasets::as_forms! {
     schema(generator) "auto, the name of a layout, the path of a layout file, or the keys of one: { columns: { \
         ours: theirs } }.":
         [{ "type": "string" }, generator.subschema_for::<LayoutFile>()];
-    text => LayoutChoice::of_text;
+    text => LayoutChoice::from_text;
     map as LayoutFile => |file| LayoutChoice::Inline(Box::new(file));
 }

@@ -39,8 +39,7 @@ mod table_input;
 pub mod unpack;
 pub mod value;
 
-pub use bench::{BenchRow, bench};
-pub use bench::{SyntheticChain, bench_chain};
+pub use bench::{BenchRow, SyntheticChain, bench, bench_chain};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

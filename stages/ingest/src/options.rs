@@ -114,10 +114,10 @@ impl CalendarChoice {
     }
 
     /// The calendar for data on the given days.
-    pub fn resolve(self, of_layout: CalendarName, days: &BTreeSet<Date>) -> CalendarName {
+    pub fn resolve(self, layout_calendar: CalendarName, days: &BTreeSet<Date>) -> CalendarName {
         match self.name() {
             Some(name) => name,
-            None if fits(of_layout, days) => of_layout,
+            None if fits(layout_calendar, days) => layout_calendar,
             None => CalendarName::None,
         }
     }

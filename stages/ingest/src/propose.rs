@@ -13,7 +13,7 @@ pub struct Proposal {
     /// The kind of table.
     pub table: Table,
     /// For each mapped column: our name, the file's name, and the reason.
-    pub columns: Vec<(String, String, String)>,
+    pub columns: Vec<(String, String, &'static str)>,
     /// The column with the contract's symbol, and its format.
     pub contract_symbol: Option<(String, SymbolFormat)>,
     /// The format of dates, if other than `%Y-%m-%d`.
@@ -130,7 +130,7 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
     };
     let is_chain = symbol.is_some() || has("strike") || columns.iter().any(|column| column.is_side);
     let table = if is_chain { Table::Chain } else { Table::Bars };
-    let mut taken: BTreeMap<&str, (&Column<'_>, String)> = BTreeMap::new();
+    let mut taken: BTreeMap<&str, (&Column<'_>, &'static str)> = BTreeMap::new();
     let mut wanted: Vec<&str> = table.schema().iter().map(|column| column.name).collect();
     for ours in &wanted {
         let given_by_symbol = symbol.is_some() && SymbolFormat::COLUMNS.contains(ours);
@@ -142,7 +142,7 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
             .filter_map(|column| Some((column.rank(ours)?, column)))
             .min_by_key(|(rank, _)| *rank);
         if let Some((_, column)) = best.filter(|_| !given_by_symbol) {
-            taken.insert(ours, (column, "its name".to_owned()));
+            taken.insert(ours, (column, "its name"));
         }
     }
     by_value(&columns, table, symbol.is_some(), &mut taken);
@@ -159,14 +159,9 @@ pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Pr
         && table == Table::Chain
         && is_day
     {
-        taken.insert("time", (column, "its name".to_owned()));
-        wanted.insert(
-            wanted
-                .iter()
-                .position(|ours| *ours == "date")
-                .map_or(0, |date| date + 1),
-            "time",
-        );
+        taken.insert("time", (column, "its name"));
+        let date = wanted.iter().position(|ours| *ours == "date");
+        wanted.insert(date.map_or(0, |date| date + 1), "time");
     }
     finish(table, &wanted, symbol, json, &taken)
 }
@@ -176,9 +171,9 @@ fn by_value<'c>(
     columns: &'c [Column<'c>],
     table: Table,
     has_symbol: bool,
-    taken: &mut BTreeMap<&str, (&'c Column<'c>, String)>,
+    taken: &mut BTreeMap<&str, (&'c Column<'c>, &'static str)>,
 ) {
-    let free = |taken: &BTreeMap<&str, (&Column<'_>, String)>, column: &Column<'_>| {
+    let free = |taken: &BTreeMap<&str, (&Column<'_>, &'static str)>, column: &Column<'_>| {
         !taken.values().any(|(other, _)| other.name == column.name)
     };
     let mut dated: Vec<&Column<'_>> = columns
@@ -187,21 +182,21 @@ fn by_value<'c>(
         .collect();
     dated.sort_by_key(|column| column.dates.map(|(_, first, last)| (first, last)));
     if !taken.contains_key("date") && !dated.is_empty() {
-        taken.insert("date", (dated.remove(0), "the earliest dates".to_owned()));
+        taken.insert("date", (dated.remove(0), "the earliest dates"));
     }
     if table == Table::Chain
         && !has_symbol
         && !taken.contains_key("expiry")
         && let Some(column) = dated.pop()
     {
-        taken.insert("expiry", (column, "the latest dates".to_owned()));
+        taken.insert("expiry", (column, "the latest dates"));
     }
     if table == Table::Chain
         && !has_symbol
         && !taken.contains_key("call")
         && let Some(column) = columns.iter().find(|column| column.is_side && free(taken, column))
     {
-        taken.insert("call", (column, "its values are calls and puts".to_owned()));
+        taken.insert("call", (column, "its values are calls and puts"));
     }
 }
 
@@ -210,7 +205,7 @@ fn finish(
     wanted: &[&str],
     symbol: Option<(String, SymbolFormat)>,
     json: Option<&JsonRows>,
-    taken: &BTreeMap<&str, (&Column<'_>, String)>,
+    taken: &BTreeMap<&str, (&Column<'_>, &'static str)>,
 ) -> Proposal {
     let formats: Vec<&str> = ["date", "expiry"]
         .iter()
@@ -261,7 +256,7 @@ fn finish(
         .iter()
         .filter_map(|ours| {
             let (column, why) = taken.get(ours)?;
-            Some(((*ours).to_owned(), column.name.to_owned(), why.clone()))
+            Some(((*ours).to_owned(), column.name.to_owned(), *why))
         })
         .collect();
     let format = formats.first().copied().filter(|format| *format != "%Y-%m-%d");
@@ -317,7 +312,7 @@ impl Proposal {
         }
         out.push_str("        columns:\n");
         for (ours, theirs, why) in &self.columns {
-            let note = if why == "its name" {
+            let note = if *why == "its name" {
                 String::new()
             } else {
                 format!("  # by {why}")

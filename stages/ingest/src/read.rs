@@ -113,34 +113,26 @@ pub fn each<T: Send>(
         Ok(())
     };
     let (mut joined, mut waiting): (Vec<(Source, Layout)>, Vec<Source>) = Default::default();
-    for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
-        let tables: Vec<Result<_, StageError>> =
-            sources.par_iter().map(|source| read(source, None)).collect();
-        for (source, table) in sources.iter().zip(tables) {
-            match table? {
-                Read::Table(layout, why, table) => taken(*layout, why, table)?,
-                Read::Joined(layout) => joined.push((source.clone(), *layout)),
-                Read::Waits => waiting.push(source.clone()),
+    let mut pass = |sources: &[Source], lookup, joined: &mut Vec<_>, waiting: &mut Vec<_>| {
+        for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
+            let tables: Vec<Result<_, StageError>> =
+                sources.par_iter().map(|source| read(source, lookup)).collect();
+            for (source, table) in sources.iter().zip(tables) {
+                match table? {
+                    Read::Table(layout, why, table) => taken(*layout, why, table)?,
+                    Read::Joined(layout) => joined.push((source.clone(), *layout)),
+                    Read::Waits => waiting.push(source.clone()),
+                }
             }
         }
-    }
-    if waiting.is_empty() {
-        if let Some((source, layout)) = joined.first() {
-            return Err(alone(source, &layout.name));
-        }
-        return Ok(reasons);
-    }
-    let lookup = lookup(&joined)?;
-    for sources in waiting.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
-        let tables: Vec<Result<_, StageError>> = sources
-            .par_iter()
-            .map(|source| read(source, Some(lookup.as_ref())))
-            .collect();
-        for table in tables {
-            if let Read::Table(layout, why, table) = table? {
-                taken(*layout, why, table)?;
-            }
-        }
+        Ok::<(), StageError>(())
+    };
+    pass(sources, None, &mut joined, &mut waiting)?;
+    if !waiting.is_empty() {
+        let lookup = lookup(&joined)?;
+        pass(&waiting, Some(lookup.as_ref()), &mut Vec::new(), &mut Vec::new())?;
+    } else if let Some((source, layout)) = joined.first() {
+        return Err(alone(source, &layout.name));
     }
     Ok(reasons)
 }
@@ -173,27 +165,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
         Ok(bytes)
     };
     read().map_err(|err: std::io::Error| unreadable(path, &err))
-}
-
-/// Fails if the files' layouts disagree on the fact `fact`, which has one value for the whole table, unless
-/// the configuration sets it (`set`).
-pub fn agree<T: PartialEq>(
-    layouts: &[Layout],
-    what: &str,
-    set: bool,
-    fact: impl Fn(&Layout) -> T,
-) -> Result<(), StageError> {
-    let Some((first, rest)) = layouts.split_first().filter(|_| !set) else {
-        return Ok(());
-    };
-    match rest.iter().find(|layout| fact(layout) != fact(first)) {
-        None => Ok(()),
-        Some(other) => Err(StageError::new(format!(
-            "the files are of layouts `{}` and `{}`, whose {what} differ",
-            first.name, other.name
-        ))
-        .hint("read them in two stages")),
-    }
 }
 
 /// The error of a stage without a file to read.

@@ -81,7 +81,7 @@ impl StageKind for SimulatedMarket {
         context.progress(0, None, "checking");
         let checked: Vec<Checked> = partitions
             .par_iter()
-            .map(|of_world| check(of_world, context))
+            .map(|world_partitions| check(world_partitions, context))
             .collect::<Result<_, StageError>>()?;
         let mut tally = Tally::new(CHAIN);
         let mut rows = 0;
@@ -184,8 +184,8 @@ pub(crate) fn spelled<T: Serialize>(parameters: &T) -> Result<String, StageError
 /// The yields on all curves of the given days.
 pub(crate) fn rate_points(curves: impl Iterator<Item = (Date, Curve)>) -> Vec<rates::Point> {
     let points = |(date, curve): (Date, Curve)| {
-        let of_tenors = TENORS.iter().zip(curve.0);
-        of_tenors.map(move |(tenor, rate)| (date, *tenor, rate))
+        let by_tenor = TENORS.iter().zip(curve.0);
+        by_tenor.map(move |(tenor, rate)| (date, *tenor, rate))
     };
     curves.flat_map(points).collect()
 }
@@ -406,15 +406,15 @@ fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest,
 /// The column names of the output `hidden` after its keys: the variance, then the regimes and their
 /// probabilities.
 fn hidden_columns(config: &Parameters) -> Vec<String> {
-    let of_regimes = |what: &'static str| {
+    let regime_columns = |what: &'static str| {
         config
             .regime_names()
             .into_iter()
             .map(move |name| format!("{what}_{name}"))
     };
     std::iter::once("variance".to_owned())
-        .chain(of_regimes("regime"))
-        .chain(of_regimes("filtered"))
+        .chain(regime_columns("regime"))
+        .chain(regime_columns("filtered"))
         .collect()
 }
 

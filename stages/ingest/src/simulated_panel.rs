@@ -80,7 +80,10 @@ impl StageKind for SimulatedPanel {
                 .par_iter()
                 .map(|world| {
                     let parts = world.parts(k, &dates)?;
-                    parts.into_iter().map(|part| part.partition(world, context)).collect()
+                    parts
+                        .into_iter()
+                        .map(|part| part.partition(k, world, context))
+                        .collect()
                 })
                 .collect::<Result<_, StageError>>()?;
             let mut meta = json!({ "symbols": symbols });
@@ -134,7 +137,6 @@ struct World {
 /// A partition to be made: one table of a world in one year. Its contents depend on the parameters and on no
 /// later day.
 struct Part {
-    table: usize,
     key: PartitionKey,
     memo: Memo,
 }
@@ -175,15 +177,15 @@ impl World {
                 let parts: [&[u8]; 4] =
                     [TABLES[table].0.as_bytes(), spelled.as_bytes(), from.as_bytes(), &length];
                 let memo = Memo::new("ingest/simulated_panel v1", &parts, key.name());
-                Part { table, key, memo }
+                Part { key, memo }
             })
             .collect())
     }
 }
 
 impl Part {
-    fn partition(self, world: &World, context: &Context) -> Result<Partition, StageError> {
-        let Self { table, key, memo } = self;
+    fn partition(self, table: usize, world: &World, context: &Context) -> Result<Partition, StageError> {
+        let Self { key, memo } = self;
         let blob = context.memo(&memo, || {
             context.check_cancelled()?;
             let (stocks, range) = (&world.panel()?.stocks, key.range);
@@ -200,8 +202,8 @@ impl Part {
 
 fn rows(stocks: &[PanelStock], range: DateRange) -> impl Iterator<Item = (&str, &PanelBar)> {
     stocks.iter().flat_map(move |stock| {
-        let of_range = stock.bars.iter().filter(move |bar| range.contains(bar.date));
-        of_range.map(|bar| (stock.symbol.as_str(), bar))
+        let in_range = stock.bars.iter().filter(move |bar| range.contains(bar.date));
+        in_range.map(|bar| (stock.symbol.as_str(), bar))
     })
 }
 
@@ -219,8 +221,8 @@ fn bars_of(stocks: &[PanelStock], range: DateRange) -> Result<RecordBatch, Stage
 
 fn actions_of(stocks: &[PanelStock], range: DateRange) -> Result<RecordBatch, StageError> {
     let all = stocks.iter().flat_map(|stock| &stock.actions);
-    let of_range: Vec<CorporateAction> = all.filter(|action| range.contains(action.date)).cloned().collect();
-    corporate_actions::batch(&of_range)
+    let in_range: Vec<CorporateAction> = all.filter(|action| range.contains(action.date)).cloned().collect();
+    corporate_actions::batch(&in_range)
 }
 
 fn features_of(

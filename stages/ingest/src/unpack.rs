@@ -27,9 +27,7 @@ pub enum Numbering {
     /// By lines of a text; the number is that of the lines before the first line of [`Packed::bytes`], -1 if
     /// that line was added.
     Lines(isize),
-    /// By rows, starting at 1.
-    Rows,
-    /// By rows; the number is that of the rows before the first.
+    /// By rows, starting at 1; the number is that of the rows before the first.
     RowsAfter(usize),
 }
 
@@ -109,8 +107,8 @@ pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> P
     };
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let (format, numbering) = match kind(&bytes) {
-        Kind::Parquet => (Format::Parquet, Numbering::Rows),
-        Kind::Json => (Format::Json, Numbering::Rows),
+        Kind::Parquet => (Format::Parquet, Numbering::RowsAfter(0)),
+        Kind::Json => (Format::Json, Numbering::RowsAfter(0)),
         _ => (Format::Csv, Numbering::Lines(0)),
     };
     Packed {

@@ -109,10 +109,10 @@ impl<'a> Dates<'a> {
                     format!("`{}` is not a date as {}", shown(text), self.formats.join(" or "))
                 }
             })?;
-        let (last, of_last) = self.last.get_or_insert_default();
+        let (last, last_date) = self.last.get_or_insert_default();
         last.clear();
         last.push_str(text);
-        *of_last = date;
+        *last_date = date;
         Ok(date)
     }
 

@@ -12,8 +12,8 @@ const SEARCHED: usize = 200;
 /// The place of the rows in a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The path to a list of objects, or to a map from names to objects: names separated by dots; empty for the
-    /// document itself.
+    /// The path to a list of objects, or to a map from names to objects: names separated by dots; empty for
+    /// the document itself.
     pub rows: &'a str,
     /// The name of the column for the keys of a map; empty for a list.
     pub key: &'a str,

@@ -75,7 +75,7 @@ pub(crate) fn types(_: &[String], current: &str) -> Vec<CompletionCandidate> {
 
 /// Layouts of vendors' files.
 pub(crate) fn layouts(_: &[String], current: &str) -> Vec<CompletionCandidate> {
-    let all = Table::ALL.into_iter().flat_map(known);
+    let all = Table::ALL.iter().copied().flat_map(known);
     beginning(current, all.map(|layout| (layout.name.as_str(), None)))
 }
 

@@ -1,6 +1,6 @@
 //! Splits inferred from prices: they are proposed, and never applied by themselves.
 
-use crate::chain::{Chain, Rules, Seen};
+use crate::chain::{Chain, Rules, Seen, Styles};
 use crate::options::OnBadRows;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind, SplitRatio};
@@ -52,8 +52,7 @@ pub(super) fn in_chain(context: &Context, data: &DataSet) -> Result<Vec<Corporat
     let rules = Rules {
         bad: &bad,
         calendar: CalendarName::None,
-        is_morning: &|_| false,
-        is_american: &|_| false,
+        styles: &Styles::default(),
         quoted: true,
         counted: false,
         tick: 0.0,
@@ -63,7 +62,7 @@ pub(super) fn in_chain(context: &Context, data: &DataSet) -> Result<Vec<Corporat
     for partition in &data.partitions {
         context.check_cancelled()?;
         let mut chain = Chain::default();
-        chain.append(&partition.read(&context.store)?)?;
+        chain.append(&partition.read(&context.store)?, true)?;
         for (symbol, date, ratio) in rules.jumps(&chain, &mut seen, &mut tally) {
             found.push(split(&symbol, date, ratio));
         }

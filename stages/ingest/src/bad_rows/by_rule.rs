@@ -29,9 +29,9 @@ pub trait OfRule: Serialize + DeserializeOwned {
     /// The description of a setting that cannot be read, for messages.
     const EXPECTED: &'static str;
     /// Parses a word.
-    fn of_word<E: de::Error>(word: &str) -> Result<Self, E>;
+    fn from_word<E: de::Error>(word: &str) -> Result<Self, E>;
     /// Parses a number.
-    fn of_number<E: de::Error>(number: Unexpected<'_>) -> Result<Self, E> {
+    fn from_number<E: de::Error>(number: Unexpected<'_>) -> Result<Self, E> {
         Err(E::invalid_type(number, &Self::EXPECTED))
     }
     /// The schema of a value, and the description of the setting.
@@ -77,17 +77,17 @@ impl<'de, T: OfRule> de::Visitor<'de> for Visitor<T> {
         f.write_str(T::EXPECTED)
     }
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<ByRule<T>, E> {
-        T::of_number(Unexpected::Float(number)).map(ByRule::all)
+        T::from_number(Unexpected::Float(number)).map(ByRule::all)
     }
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<ByRule<T>, E> {
-        T::of_number(Unexpected::Unsigned(number)).map(ByRule::all)
+        T::from_number(Unexpected::Unsigned(number)).map(ByRule::all)
     }
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<ByRule<T>, E> {
-        T::of_number(Unexpected::Signed(number)).map(ByRule::all)
+        T::from_number(Unexpected::Signed(number)).map(ByRule::all)
     }
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ByRule<T>, E> {
         Ok(ByRule {
-            default: (text != BY_RULE).then(|| T::of_word(text)).transpose()?,
+            default: (text != BY_RULE).then(|| T::from_word(text)).transpose()?,
             rules: BTreeMap::new(),
         })
     }

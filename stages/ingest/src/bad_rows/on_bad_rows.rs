@@ -110,7 +110,7 @@ impl OfRule for Action {
     const EXPECTED: &'static str =
         "`by_rule`, `drop`, `keep`, `untradable`, `fail`, or a map from rules to these";
 
-    fn of_word<E: Error>(word: &str) -> Result<Self, E> {
+    fn from_word<E: Error>(word: &str) -> Result<Self, E> {
         Self::deserialize(StrDeserializer::new(word))
     }
 
@@ -156,13 +156,13 @@ impl OfRule for f64 {
     const NAME: &'static str = "MaxDropped";
     const EXPECTED: &'static str = "a share between 0 and 1, or a map from rules to shares";
 
-    fn of_word<E: Error>(word: &str) -> Result<Self, E> {
+    fn from_word<E: Error>(word: &str) -> Result<Self, E> {
         Err(E::custom(format!(
             "`{word}` is not a share: write a number between 0 and 1"
         )))
     }
 
-    fn of_number<E: Error>(number: Unexpected<'_>) -> Result<Self, E> {
+    fn from_number<E: Error>(number: Unexpected<'_>) -> Result<Self, E> {
         match number {
             Unexpected::Float(share) => Ok(share),
             Unexpected::Unsigned(share) => Ok(share as Self),

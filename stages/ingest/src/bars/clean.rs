@@ -80,9 +80,9 @@ pub(crate) fn clean(
         same
     });
     let mut keep = Vec::with_capacity(bars.len());
-    for of_symbol in bars.chunk_by_mut(|a, b| a.symbol == b.symbol) {
-        let last = states.entry(of_symbol[0].symbol.to_string()).or_default();
-        keep.extend(of_symbol.iter_mut().map(|bar| last.keeps(bar, bad, calendar, tally)));
+    for symbol_bars in bars.chunk_by_mut(|a, b| a.symbol == b.symbol) {
+        let last = states.entry(symbol_bars[0].symbol.to_string()).or_default();
+        keep.extend(symbol_bars.iter_mut().map(|bar| last.keeps(bar, bad, calendar, tally)));
     }
     let mut keep = keep.into_iter();
     bars.retain(|_| keep.next().unwrap_or(true));
@@ -253,7 +253,7 @@ mod tests {
                     }
                     left.sort_by(|a, b| (&a.symbol, a.date).cmp(&(&b.symbol, b.date)));
                     assert_eq!(of(&left), of(&whole), "{calendar:?}, {days} days");
-                    assert_eq!(merged.counted(), tally.counted(), "{calendar:?}, {days} days");
+                    assert_eq!(merged.counted(), tally.clone().counted(), "{calendar:?}, {days} days");
                 }
                 let found: Vec<&str> = tally.broken().map(|(rule, ..)| rule.name).collect();
                 for rule in [

@@ -104,10 +104,7 @@ impl Facts<'_> {
 
     /// The memo of a period, keyed by its rows, its initial state and all facts that its result depends on.
     fn memo(&self, unit: &Unit<'_, FileBars>, state: Option<BlobRef>) -> Memo {
-        let dates = self.wanted.dates.map(|dates| DateRange {
-            from: dates.from.max(unit.range.from),
-            to: dates.to.min(unit.range.to),
-        });
+        let dates = self.wanted.dates.map(|dates| dates.intersection(unit.range));
         let facts = json!({
             "range": unit.range,
             "dates": dates.filter(|dates| *dates != unit.range),
@@ -152,7 +149,7 @@ impl Facts<'_> {
         done.rows = bars.len() as u64;
         done.symbols = bars
             .chunk_by(|a, b| a.symbol == b.symbol)
-            .map(|of_symbol| of_symbol[0].symbol.to_string())
+            .map(|symbol_bars| symbol_bars[0].symbol.to_string())
             .collect();
         let batch = to_batch(&bars)?;
         drop(bars);

@@ -5,7 +5,7 @@ use crate::form::{Opened, open};
 use crate::header::{needed, source_of, wanted};
 use crate::layout_choice::Chosen;
 use crate::unpack::Packed;
-use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use datasets::Date;
 use datasets::layout::{Layout, Mapping, OTHERS, Table, normal};
 use datasets::schema;
@@ -43,9 +43,9 @@ pub(crate) fn parse(
     let Opened {
         place, frame, given, ..
     } = &opened;
-    let of_name = given.get("symbol").map(|named| named.text.to_uppercase());
-    let symbol = match (around.symbol, of_name.as_deref()) {
-        ("", Some(of_name)) => of_name,
+    let name_symbol = given.get("symbol").map(|named| named.text.to_uppercase());
+    let symbol = match (around.symbol, name_symbol.as_deref()) {
+        ("", Some(name_symbol)) => name_symbol,
         (given, _) => given,
     };
     let date = &needed(layout, frame, place, "date")?.theirs;
@@ -74,7 +74,7 @@ pub(crate) fn parse(
     let names = symbols
         .iter()
         .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
-    batch(names, &dates, values)
+    batch(names, dates.into_iter(), values, false)
 }
 
 /// Reads a wide table with a column of closes for each symbol. An empty cell means no bar.
@@ -107,7 +107,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
     let missing = vec![f64::NAN; values.len()];
     let mut columns = vec![missing; FLOATS.len()];
     columns[CLOSE] = values;
-    batch(symbols.into_iter(), &days, columns)
+    batch(symbols.into_iter(), days.into_iter(), columns, false)
 }
 
 /// The symbols of the rows, each with the length of its run of consecutive rows.
@@ -129,7 +129,7 @@ fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String,
     }
     let name = match (given, &*layout.facts.symbol) {
         ("", "") if layout.facts.symbol_from_file_name => opened.stem.as_str(),
-        ("", of_layout) => of_layout,
+        ("", layout_symbol) => layout_symbol,
         (given, _) => given,
     };
     if name.is_empty() {
@@ -139,26 +139,27 @@ fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String,
     Ok(vec![(name.to_owned(), frame.rows())])
 }
 
-/// A table of bars in which closes may be missing: the input of the rules.
+/// A table of bars; closes may be missing in the input of the rules, and not in the schema.
 fn batch<'a>(
     symbols: impl Iterator<Item = &'a str>,
-    dates: &[Date],
-    values: Vec<Vec<f64>>,
+    dates: impl Iterator<Item = Date>,
+    values: impl IntoIterator<Item = Vec<f64>>,
+    has_closes: bool,
 ) -> Result<RecordBatch, StageError> {
-    let mut fields = Vec::new();
-    let mut columns: Vec<ArrayRef> = Vec::new();
-    for column in schema::BARS {
-        let mut field = table::field(column);
-        field.set_nullable(!matches!(column.name, "symbol" | "date"));
-        fields.push(field);
-    }
-    columns.push(Arc::new(StringArray::from_iter_values(symbols)));
-    columns.push(Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))));
+    let field = |column: &schema::Column| {
+        let is_key = matches!(column.name, "symbol" | "date");
+        table::field(column).with_nullable(column.nullable || !has_closes && !is_key)
+    };
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(symbols)),
+        Arc::new(Date32Array::from_iter_values(dates.map(|date| date.0))),
+    ];
     columns.extend(
         values
             .into_iter()
             .map(|values| -> ArrayRef { Arc::new(table::nullable_of(values)) }),
     );
+    let fields: Vec<_> = schema::BARS.iter().map(field).collect();
     Ok(RecordBatch::try_new(
         Arc::new(arrow_schema::Schema::new(fields)),
         columns,
@@ -197,22 +198,9 @@ pub(super) fn collect(
 
 /// Converts bars to a table in the schema, which requires every close.
 pub(crate) fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
-    let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
-    let columns = schema::BARS
-        .iter()
-        .map(|c| -> ArrayRef {
-            match c.name {
-                "symbol" => Arc::new(StringArray::from_iter_values(bars.iter().map(|bar| &*bar.symbol))),
-                "date" => Arc::new(bars.iter().map(|bar| Some(bar.date.0)).collect::<Date32Array>()),
-                "close" => Arc::new(Float64Array::from(column(CLOSE))),
-                name => {
-                    let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
-                    Arc::new(table::nullable(&column(i)))
-                }
-            }
-        })
-        .collect();
-    Ok(RecordBatch::try_new(table::schema(schema::BARS), columns)?)
+    let symbols = bars.iter().map(|bar| &*bar.symbol);
+    let columns = (0..FLOATS.len()).map(|i| bars.iter().map(|bar| bar.values[i]).collect());
+    batch(symbols, bars.iter().map(|bar| bar.date), columns, true)
 }
 
 /// The settings for reading files of bars as whole tables.

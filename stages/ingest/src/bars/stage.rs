@@ -78,9 +78,14 @@ impl StageKind for Bars {
         )?;
         let facts = layouts.first().map(|layout| layout.facts.clone());
         let facts = facts.ok_or_else(|| read::no_file(config.until))?;
-        read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
-            l.facts.currency.clone()
-        })?;
+        let differs = |layout: &&Layout| layout.facts.currency != facts.currency;
+        if let Some(other) = layouts.iter().find(differs).filter(|_| config.currency.is_empty()) {
+            return Err(StageError::new(format!(
+                "the files are of layouts `{}` and `{}`, whose currencies differ",
+                layouts[0].name, other.name
+            ))
+            .hint("read them in two stages"));
+        }
         let names: BTreeSet<&str> = layouts.iter().map(|layout| &*layout.name).collect();
         let wanted = Wanted {
             symbols: &config.symbols,
@@ -91,7 +96,7 @@ impl StageKind for Bars {
         for file in &files {
             // A row without a date may have been appended after `until`.
             if config.until.is_none() {
-                (0..file.out_of_range(&wanted)).for_each(|_| tally.add_out_of_range());
+                tally.add_out_of_range(file.out_of_range(&wanted));
             }
             days.extend(file.days(context, &wanted)?);
         }

@@ -24,10 +24,11 @@ pub(super) struct Classes {
 }
 
 /// The terms that the layouts of all files state together.
-pub(super) fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
-    let Some((first, rest)) = layouts.split_first() else {
-        return Err(StageError::new("there is no file to read"));
-    };
+pub(super) fn terms_of_all(
+    first: &Layout,
+    rest: &[Layout],
+    config: &ContractTerms,
+) -> Result<ContractTerms, StageError> {
     let terms = first.contract.clone();
     let set = config.all().stated();
     for other in rest {
@@ -75,7 +76,7 @@ pub(super) fn settle(
         kinds.sort_by_cached_key(|terms| (terms.contradictions(&standard).len(), terms.stated()));
         let mut base = Terms::default();
         let mut others: Vec<(String, Terms)> = Vec::new();
-        let mut of_kinds: Vec<(Terms, String)> = Vec::new();
+        let mut kind_classes: Vec<(Terms, String)> = Vec::new();
         for terms in kinds {
             let differs = terms.contradictions(&base);
             let class = if differs.is_empty() {
@@ -87,14 +88,14 @@ pub(super) fn settle(
                 others.push((class.clone(), terms.clone()));
                 class
             };
-            of_kinds.push((terms, class));
+            kind_classes.push((terms, class));
         }
         for (class, terms) in others {
             let terms = terms.or(&base);
             stated.insert((symbol.clone(), class), terms);
         }
         stated.insert((symbol.clone(), root.clone()), base);
-        classes.insert((symbol, root), of_kinds);
+        classes.insert((symbol, root), kind_classes);
     }
     (classes, stated)
 }

@@ -187,9 +187,9 @@ impl Chain {
 
     /// Copies the implied volatility beside the vendor's Greeks, if there are any.
     pub fn keep_vendor_volatility(&mut self) {
-        let of_vendor = &mut self.stated[PRICING_TERMS.len()..][..VENDOR_GREEKS.len()];
-        if of_vendor[0].is_none() && of_vendor.iter().any(Option::is_some) {
-            of_vendor[0] = Some(self.values[VOLATILITY].clone());
+        let vendor_columns = &mut self.stated[PRICING_TERMS.len()..][..VENDOR_GREEKS.len()];
+        if vendor_columns[0].is_none() && vendor_columns.iter().any(Option::is_some) {
+            vendor_columns[0] = Some(self.values[VOLATILITY].clone());
         }
     }
 
@@ -204,13 +204,8 @@ impl Chain {
         }
     }
 
-    /// Appends the rows of a table.
-    pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
-        self.append_with(batch, true)
-    }
-
     /// Appends the rows of a table, with their times of day if `with_times`.
-    pub fn append_with(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
+    pub fn append(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
         if !self.tradable.is_empty() {
             self.tradable.resize(self.len() + batch.num_rows(), true);
         }

@@ -121,8 +121,8 @@ impl ChainConfig {
         let mut terms = ContractTerms::from(short.or(&self.contract.all()));
         terms.roots.clone_from(&self.contract.roots);
         for root in self.morning_settled.iter().flatten() {
-            let of_root = terms.roots.entry(root.clone()).or_default();
-            match of_root.expires {
+            let root_terms = terms.roots.entry(root.clone()).or_default();
+            match root_terms.expires {
                 Some(Expires::Pm) => {
                     return Err(ConfigProblem::new(
                         format!("contract.roots.{root}.expires"),
@@ -130,7 +130,7 @@ impl ChainConfig {
                     )
                     .hint("leave one of the two out"));
                 }
-                _ => of_root.expires = Some(Expires::Am),
+                _ => root_terms.expires = Some(Expires::Am),
             }
         }
         Ok(terms)

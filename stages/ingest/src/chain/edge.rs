@@ -1,35 +1,31 @@
 //! The serialised state of an underlying at the end of a partition, against which the next partition is
-//! checked.
+//! checked. It consists of lists of numbers, each after its count, in little-endian order; what may be missing
+//! is a list of one or none. Rows are written column by column, which compresses best.
 
 use super::ladder::{Contract, Ladder};
 use super::seen::{Seen, SeenOf};
 use super::snapshot_copy::{Prices, Row};
+use crate::cuts;
+use bytemuck::Pod;
 use cache::{BlobDigest, BlobRef};
 use datasets::Date;
 use flate2::Compression;
-use flate2::read::DeflateDecoder;
-use flate2::write::DeflateEncoder;
+use flate2::read::{DeflateDecoder, DeflateEncoder};
 use stages_core::StageError;
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
-/// Serialises and compresses the states of several underlyings, with the digest of each.
+/// Compresses the serialised states of several underlyings.
 pub(super) fn pack(states: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, StageError> {
-    let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
-    let mut write = |bytes: &[u8]| {
-        packed.write_all(&(bytes.len() as u64).to_le_bytes())?;
-        packed.write_all(bytes)
-    };
-    let mut written = || -> std::io::Result<()> {
-        for (symbol, state) in states {
-            write(symbol.as_bytes())?;
-            write(state)?;
-        }
-        Ok(())
-    };
-    written()
-        .and_then(|()| packed.finish())
-        .map_err(|err| StageError::new(format!("the state of a partition cannot be written: {err}")))
+    let (mut all, mut packed) = (Vec::new(), Vec::new());
+    for (symbol, state) in states {
+        put(&mut all, symbol.bytes());
+        put(&mut all, state.iter().copied());
+    }
+    DeflateEncoder::new(&all[..], Compression::fast())
+        .read_to_end(&mut packed)
+        .map_err(|err| StageError::new(format!("the state of a partition cannot be written: {err}")))?;
+    Ok(packed)
 }
 
 /// Decodes the output of [`pack`]: symbol, digest and state of each underlying.
@@ -39,8 +35,12 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, 
         DeflateDecoder::new(bytes).read_to_end(&mut all).ok()?;
         let (mut bytes, mut states) = (all.as_slice(), Vec::new());
         while !bytes.is_empty() {
-            let (symbol, state) = <(String, Vec<u8>)>::take(&mut bytes)?;
-            states.push((symbol, digest(&state), decode(&state)?));
+            let (symbol, state) = (take(&mut bytes)?, take::<u8>(&mut bytes)?);
+            states.push((
+                String::from_utf8(symbol).ok()?,
+                digest(&state),
+                decode(&mut &state[..])?,
+            ));
         }
         Some(states)
     };
@@ -51,10 +51,15 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<(String, BlobDigest, SeenOf)>, 
 }
 
 impl Seen {
-    /// Serialises the state at the end of a partition.
+    /// Serialises the state of each underlying.
+    pub(super) fn states(&self) -> Result<BTreeMap<String, Vec<u8>>, StageError> {
+        let state = |(symbol, seen): (&String, &SeenOf)| Ok((symbol.clone(), encode(seen)?));
+        self.symbols.iter().map(state).collect()
+    }
+
+    /// Serialises and compresses the state at the end of a partition.
     pub(crate) fn pack(&self) -> Result<Vec<u8>, StageError> {
-        let states = self.symbols.iter();
-        pack(&states.map(|(symbol, seen)| (symbol.clone(), encode(seen))).collect())
+        pack(&self.states()?)
     }
 
     /// Decodes the output of [`Seen::pack`].
@@ -72,190 +77,106 @@ pub(super) fn digest(state: &[u8]) -> BlobDigest {
 }
 
 /// Serialises a state, without the days that have snapshots.
-pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
+pub(super) fn encode(seen: &SeenOf) -> Result<Vec<u8>, StageError> {
     let mut out = Vec::new();
-    (seen.underlying, seen.parity.last).put(&mut out);
-    seen.parity.carries.iter().copied().collect::<Vec<f64>>().put(&mut out);
-    seen.prices.put(&mut out);
-    let rows = seen.prices.as_ref().map_or(&[][..], |prices| &prices.rows);
-    seen.ladder.is_some().put(&mut out);
-    if let Some(ladder) = &seen.ladder {
-        (ladder.date.0, ladder.underlying).put(&mut out);
-        // Most contracts of the ladder also have prices, and for those a flag is enough.
-        let mut unpriced = vec![true; ladder.contracts.len()];
-        for row in rows {
-            let at = ladder.contracts.binary_search(&row.contract());
-            at.is_ok().put(&mut out);
-            if let Ok(at) = at {
-                unpriced[at] = false;
-            }
-        }
-        let rest = ladder.contracts.iter().zip(unpriced).filter(|(_, unpriced)| *unpriced);
-        rest.map(|(contract, _)| *contract)
-            .collect::<Vec<Contract>>()
-            .put(&mut out);
-    }
-    let mut traded: Vec<Contract> = seen.traded.iter().copied().collect();
-    traded.sort_unstable();
-    traded.put(&mut out);
-    seen.opening.is_some().put(&mut out);
-    if let Some((underlying, prices)) = &seen.opening {
-        underlying.put(&mut out);
-        prices.put(&mut out);
-    }
-    out
+    put(&mut out, seen.underlying);
+    put(&mut out, seen.parity.last);
+    put(&mut out, seen.parity.carries.iter().copied());
+    put_prices(&mut out, seen.prices.as_ref())?;
+    put(&mut out, seen.opening.iter().map(|(underlying, _)| *underlying));
+    put_prices(&mut out, seen.opening.as_ref().map(|(_, prices)| prices))?;
+    put(&mut out, seen.ladder.iter().map(|ladder| ladder.date.0));
+    put(&mut out, seen.ladder.iter().map(|ladder| ladder.underlying));
+    put_contracts(&mut out, seen.ladder.iter().flat_map(|ladder| &ladder.contracts));
+    put_contracts(&mut out, seen.traded.iter());
+    Ok(out)
 }
 
-fn decode(mut bytes: &[u8]) -> Option<SeenOf> {
-    let bytes = &mut bytes;
-    let mut seen = SeenOf::default();
-    (seen.underlying, seen.parity.last) = Item::take(bytes)?;
-    seen.parity.carries = Vec::take(bytes)?.into();
-    seen.prices = Item::take(bytes)?;
-    if bool::take(bytes)? {
-        let (date, underlying) = Item::take(bytes)?;
-        let mut contracts: Vec<Contract> = Vec::new();
-        for row in seen.prices.iter().flat_map(|prices| &prices.rows) {
-            if bool::take(bytes)? {
-                contracts.push(row.contract());
-            }
-        }
-        contracts.extend(Vec::<Contract>::take(bytes)?);
-        contracts.sort_unstable();
-        contracts.dedup();
-        seen.ladder = Some(Ladder {
-            date: Date(date),
-            underlying,
-            contracts,
-        });
-    }
-    seen.traded = Vec::take(bytes)?.into_iter().collect();
-    if bool::take(bytes)? {
-        seen.opening = Some((f64::take(bytes)?, Prices::take(bytes)?));
-    }
+fn decode(bytes: &mut &[u8]) -> Option<SeenOf> {
+    let mut seen = SeenOf {
+        underlying: take(bytes)?.pop(),
+        ..SeenOf::default()
+    };
+    seen.parity.last = take(bytes)?.pop();
+    seen.parity.carries = take(bytes)?.into();
+    seen.prices = take_prices(bytes)?;
+    let underlying = take(bytes)?.pop();
+    seen.opening = underlying.zip(take_prices(bytes)?);
+    let date = take(bytes)?.pop();
+    let ladder = date.zip(take(bytes)?.pop());
+    let contracts = take_contracts(bytes)?;
+    seen.ladder = ladder.map(|(date, underlying)| Ladder {
+        date: Date(date),
+        underlying,
+        contracts,
+    });
+    seen.traded = take_contracts(bytes)?.into_iter().collect();
     Some(seen)
 }
 
-/// A value in a serialised state: numbers in little-endian order, lists after their length, optional values
-/// after a flag.
-trait Item: Sized {
-    fn put(&self, out: &mut Vec<u8>);
-    /// Reads the value from the front of `bytes`; `None` if they are too short.
-    fn take(bytes: &mut &[u8]) -> Option<Self>;
+/// Writes numbers after their count.
+fn put<T: Pod>(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = T>) {
+    let numbers: Vec<T> = numbers.into_iter().collect();
+    out.extend((numbers.len() as u64).to_le_bytes());
+    out.extend(bytemuck::cast_slice::<T, u8>(&numbers));
 }
 
-macro_rules! numbers {
-    ($($ty:ty)*) => {
-        $(impl Item for $ty {
-            fn put(&self, out: &mut Vec<u8>) {
-                out.extend(self.to_le_bytes());
-            }
-            fn take(bytes: &mut &[u8]) -> Option<Self> {
-                let (taken, rest) = bytes.split_first_chunk()?;
-                *bytes = rest;
-                Some(Self::from_le_bytes(*taken))
-            }
-        })*
-    };
-}
-numbers!(u8 i32 u32 u64 f64);
-
-impl Item for bool {
-    fn put(&self, out: &mut Vec<u8>) {
-        u8::from(*self).put(out);
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        Some(u8::take(bytes)? != 0)
-    }
+/// Reads numbers from the front of `bytes`; `None` if they are too short.
+fn take<T: Pod>(bytes: &mut &[u8]) -> Option<Vec<T>> {
+    let (count, rest) = bytes.split_first_chunk()?;
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+    let (numbers, rest) = rest.split_at_checked(count.checked_mul(size_of::<T>())?)?;
+    *bytes = rest;
+    Some(bytemuck::pod_collect_to_vec(numbers))
 }
 
-impl<T: Item> Item for Vec<T> {
-    fn put(&self, out: &mut Vec<u8>) {
-        (self.len() as u64).put(out);
-        self.iter().for_each(|item| item.put(out));
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        (0..u64::take(bytes)?).map(|_| T::take(bytes)).collect()
-    }
+fn put_contracts<'c>(out: &mut Vec<u8>, contracts: impl Iterator<Item = &'c Contract> + Clone) {
+    put(out, contracts.clone().map(|contract| contract.0));
+    put(out, contracts.clone().map(|contract| contract.1));
+    put(out, contracts.map(|contract| u8::from(contract.2)));
 }
 
-impl Item for String {
-    fn put(&self, out: &mut Vec<u8>) {
-        (self.len() as u64).put(out);
-        out.extend(self.as_bytes());
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        Self::from_utf8(Vec::take(bytes)?).ok()
-    }
+fn take_contracts(bytes: &mut &[u8]) -> Option<Vec<Contract>> {
+    let (expiries, strikes, calls) = (take(bytes)?, take(bytes)?, take::<u8>(bytes)?);
+    let terms = expiries.into_iter().zip(strikes).zip(calls);
+    Some(
+        terms
+            .map(|((expiry, strike), call)| (expiry, strike, call != 0))
+            .collect(),
+    )
 }
 
-impl<T: Item + Default> Item for Option<T> {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.is_some().put(out);
-        match self {
-            Some(item) => item.put(out),
-            None => T::default().put(out),
-        }
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        let is_some = bool::take(bytes)?;
-        let item = T::take(bytes)?;
-        Some(is_some.then_some(item))
-    }
+fn put_prices(out: &mut Vec<u8>, prices: Option<&Prices>) -> Result<(), StageError> {
+    let roots = prices.map(|prices| cuts::encode(&prices.roots)).transpose()?;
+    put(out, roots.unwrap_or_default());
+    let rows = || prices.iter().flat_map(|prices| &prices.rows);
+    put(out, rows().map(|row| row.expiry));
+    put(out, rows().map(|row| row.root));
+    put(out, rows().map(|row| row.strike));
+    put(out, rows().map(|row| u8::from(row.call)));
+    put(out, rows().map(|row| row.prices[0]));
+    put(out, rows().map(|row| row.prices[1]));
+    Ok(())
 }
 
-impl<A: Item, B: Item> Item for (A, B) {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.0.put(out);
-        self.1.put(out);
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        Some((A::take(bytes)?, B::take(bytes)?))
-    }
-}
-
-impl Item for Contract {
-    fn put(&self, out: &mut Vec<u8>) {
-        ((self.0, self.1), self.2).put(out);
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        let ((expiry, strike), call) = Item::take(bytes)?;
-        Some((expiry, strike, call))
-    }
-}
-
-impl Item for Prices {
-    /// The rows are written column by column, which compresses best.
-    fn put(&self, out: &mut Vec<u8>) {
-        let rows = &self.rows;
-        self.roots.put(out);
-        (rows.len() as u64).put(out);
-        rows.iter().for_each(|row| row.expiry.put(out));
-        rows.iter().for_each(|row| row.root.put(out));
-        rows.iter().for_each(|row| row.strike.put(out));
-        rows.iter().for_each(|row| row.call.put(out));
-        rows.iter().for_each(|row| row.prices[0].put(out));
-        rows.iter().for_each(|row| row.prices[1].put(out));
-    }
-    fn take(bytes: &mut &[u8]) -> Option<Self> {
-        fn column<T: Item>(bytes: &mut &[u8], rows: &mut [Row], set: fn(&mut Row, T)) -> Option<()> {
-            for row in rows {
-                set(row, T::take(bytes)?);
-            }
-            Some(())
-        }
-        let roots = Vec::take(bytes)?;
-        // Every row takes some bytes, which bounds the plausible count.
-        let count = usize::try_from(u64::take(bytes)?)
-            .ok()
-            .filter(|count| *count <= bytes.len())?;
-        let mut rows = vec![Row::default(); count];
-        column(bytes, &mut rows, |row, expiry| row.expiry = expiry)?;
-        column(bytes, &mut rows, |row, root| row.root = root)?;
-        column(bytes, &mut rows, |row, strike| row.strike = strike)?;
-        column(bytes, &mut rows, |row, call| row.call = call)?;
-        column(bytes, &mut rows, |row, price| row.prices[0] = price)?;
-        column(bytes, &mut rows, |row, price| row.prices[1] = price)?;
-        Some(Self { roots, rows })
+fn take_prices(bytes: &mut &[u8]) -> Option<Option<Prices>> {
+    let (roots, expiries, classes) = (take::<u8>(bytes)?, take(bytes)?, take(bytes)?);
+    let (strikes, calls) = (take(bytes)?, take::<u8>(bytes)?);
+    let prices = take(bytes)?.into_iter().zip(take(bytes)?);
+    let rows = expiries.into_iter().zip(classes).zip(strikes).zip(calls).zip(prices);
+    let rows = rows.map(|((((expiry, root), strike), call), (first, second))| Row {
+        expiry,
+        root,
+        strike,
+        call: call != 0,
+        prices: [first, second],
+    });
+    let rows: Vec<Row> = rows.collect();
+    match roots.is_empty() {
+        true => Some(None),
+        false => Some(Some(Prices {
+            roots: cuts::decode(&roots).ok()?,
+            rows,
+        })),
     }
 }

@@ -181,22 +181,22 @@ impl Writer {
                 continue;
             }
             kept.push(i as u32);
-            let of_row = match (&terms, kind) {
+            let row_kind = match (&terms, kind) {
                 (None, Some(kind)) if self.found.kinds[kind as usize].root == roots.value(i) => kind,
                 (terms, _) => {
                     let terms = terms.as_ref().map(|terms| terms.row(i)).transpose()?;
                     self.kind(roots.value(i), terms.unwrap_or_default())
                 }
             };
-            kind = terms.is_none().then_some(of_row);
+            kind = terms.is_none().then_some(row_kind);
             let columns = values.iter().filter(|(_, values)| values.is_valid(i));
             let columns = columns.fold(0, |bits, (column, _)| bits | columns::bit(*column));
             let of = &mut self.found.days[at];
             of.rows += 1;
             of.several |= self.times[at] != exact;
             of.columns |= columns;
-            if !of.kinds.contains(&of_row) {
-                of.kinds.push(of_row);
+            if !of.kinds.contains(&row_kind) {
+                of.kinds.push(row_kind);
             }
         }
         Ok(kept)

@@ -1,7 +1,7 @@
 //! The contract terms that the rows of a file state, passed from the file to the chain in columns of
 //! [`datasets::schema::CONTRACT_TERMS`] after the chain's own columns in the file's table.
 
-use crate::clock::{self, Clock, Clocks};
+use crate::clock::{Clock, Clocks};
 use crate::frame::Frame;
 use crate::header::source_of;
 use crate::value::{OUT_OF_RANGE, zone_of};
@@ -114,21 +114,19 @@ fn move_to_exchange(
             .map(|zone| zone.unwrap_or(Tz::UTC))
             .map_err(StageError::new)
     };
-    let (of_file, exchange) = (zone(&layout.zone)?, zone(exchange)?);
+    let (file_zone, exchange) = (zone(&layout.zone)?, zone(exchange)?);
     for (clock, day) in clocks.iter_mut().zip(&mut days) {
         let Some(clock) = clock.as_mut().filter(|_| *day != OUT_OF_RANGE) else {
             continue;
         };
-        let of_local = || {
-            TimeZone::from(of_file)
+        let from_local = || {
+            TimeZone::from(file_zone)
                 .at(*day, clock.local)
                 .filter(|_| !layout.zone.is_empty())
         };
-        let instant = clock.instant.or_else(of_local);
-        if let Some(instant) = instant
-            && let (Some(date), Some(local)) =
-                (clock::day(exchange, instant), clock::time_of_day(exchange, instant))
-        {
+        let instant = clock.instant.or_else(from_local);
+        if let Some(instant) = instant {
+            let (date, local) = TimeZone::from(exchange).local(instant);
             *day = date;
             *clock = Clock {
                 local,

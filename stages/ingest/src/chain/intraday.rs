@@ -178,7 +178,8 @@ impl Zones {
             if last.replace((instant, date, zone)) == Some((instant, date, zone)) {
                 continue;
             }
-            if let Some(day) = clock::day(zone, instant).filter(|day| *day != date) {
+            let (day, _) = TimeZone::from(zone).local(instant);
+            if day != date {
                 return Err(StageError::new(format!(
                     "the snapshot of {} is on {day} in {zone}, and its rows are of {date}",
                     clock::instant_text(instant)

@@ -12,13 +12,13 @@ pub(super) fn partial_rows(chain: &mut Chain, partial: &[bool]) -> Vec<bool> {
     let mut rows: Vec<usize> = (0..chain.len()).filter(|row| partial[*row]).collect();
     // Sorted by values too, so that the order of files does not matter.
     rows.sort_unstable_by(|a, b| order(chain, *a, *b).then_with(|| values(chain, *a, *b)));
-    let of_keys: Vec<&[usize]> = rows.chunk_by(|a, b| order(chain, *a, *b).is_eq()).collect();
-    for of_key in of_keys {
-        for (place, into) in of_key.iter().enumerate() {
+    let keys: Vec<&[usize]> = rows.chunk_by(|a, b| order(chain, *a, *b).is_eq()).collect();
+    for key_rows in keys {
+        for (place, into) in key_rows.iter().enumerate() {
             if is_joined[*into] {
                 continue;
             }
-            for from in &of_key[place + 1..] {
+            for from in &key_rows[place + 1..] {
                 if !is_joined[*from]
                     && columns(chain).all(|column| column[*into].is_nan() || column[*from].is_nan())
                 {

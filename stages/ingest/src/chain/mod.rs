@@ -34,6 +34,6 @@ pub use config::{ChainConfig, UnderlyingChoice};
 pub use intraday::Snapshot;
 pub(crate) use parse::parse;
 pub use quotes::{FromLast, Quotes};
-pub(crate) use rules::Rules;
+pub(crate) use rules::{Rules, Styles};
 pub(crate) use seen::Seen;
 pub use stage::OptionChain;

@@ -45,8 +45,8 @@ pub(crate) fn parse(
     }
     let mut sides = Vec::new();
     for (side, call) in [(&layout.call, true), (&layout.put, false)] {
-        let (of_side, listed) = rows.chain(side, Some(call))?;
-        sides.push(filter_record_batch(&complete(&of_side)?, &BooleanArray::from(listed))?);
+        let (sided, listed) = rows.chain(side, Some(call))?;
+        sides.push(filter_record_batch(&complete(&sided)?, &BooleanArray::from(listed))?);
     }
     Ok(concat_batches(&sides[0].schema(), &sides)?)
 }
@@ -108,7 +108,7 @@ impl Rows<'_> {
             *column = match self.find(side, ours) {
                 Some(mapping) => {
                     let numbers = frame.numbers(mapping)?;
-                    if side.iter().any(|of_side| of_side.ours == ours) {
+                    if side.iter().any(|sided| sided.ours == ours) {
                         listed
                             .iter_mut()
                             .zip(&numbers)
@@ -215,11 +215,11 @@ impl Rows<'_> {
 
     /// Sets the underlyings, and the classes where nothing else names them.
     fn symbols(&self, chain: &mut Chain, side: &[Mapping]) -> Result<(), StageError> {
-        let of_name = self.given.get("symbol").map(|named| named.text.to_uppercase());
+        let name_symbol = self.given.get("symbol").map(|named| named.text.to_uppercase());
         let given = [
             self.symbol,
             &*self.layout.facts.symbol,
-            of_name.as_deref().unwrap_or_default(),
+            name_symbol.as_deref().unwrap_or_default(),
         ];
         let given = given.into_iter().find(|name| !name.is_empty());
         if let Some(mapping) = self.find(side, "symbol") {

@@ -10,7 +10,7 @@ use super::join;
 use super::parity::fill_underlying;
 use super::quotes::Quotes;
 use super::result::{Done, Found, Underlying};
-use super::rules::Rules;
+use super::rules::{Rules, Styles};
 use super::seen::Seen;
 use super::snapshots_a_day;
 use crate::cuts::{encode, kept};
@@ -18,7 +18,7 @@ use crate::value::zone_of;
 use cache::{BlobDigest, canonical_json};
 use chrono_tz::Tz;
 use datasets::calendar::CalendarName;
-use datasets::contract::{Contracts, Exercise, Expires, QuoteUnit};
+use datasets::contract::{Contracts, QuoteUnit};
 use datasets::corporate_action::CorporateAction;
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, DateRange};
@@ -55,30 +55,6 @@ pub(super) struct Facts<'a> {
     pub found: Found,
 }
 
-/// The contract styles that the rules depend on.
-pub(super) struct Styles {
-    /// The roots with an AM-settled class.
-    morning: BTreeSet<String>,
-    /// The symbols with a class of American exercise.
-    american: BTreeSet<String>,
-}
-
-impl Styles {
-    /// Collects the styles of contracts.
-    pub(super) fn of(contracts: &Contracts) -> Self {
-        let morning = contracts
-            .iter()
-            .filter(|(_, facts)| facts.terms.expires == Some(Expires::Am));
-        let american = contracts
-            .iter()
-            .filter(|(_, facts)| facts.terms.exercise == Some(Exercise::American));
-        Self {
-            morning: morning.map(|(root, _)| root.to_owned()).collect(),
-            american: american.map(|(_, facts)| facts.symbol.clone()).collect(),
-        }
-    }
-}
-
 /// The set of all columns of [`datasets::schema::stated`].
 pub(super) const STATED: Columns = !0 << FLOATS.len();
 
@@ -101,32 +77,14 @@ pub(super) struct Unit<'a> {
     pub kinds: Vec<(&'a str, &'a Kind)>,
 }
 
-/// The rows of a partition, read and sorted.
-pub(super) struct Prepared {
+/// A partition that is read and sorted, or made, and not yet stored.
+pub(super) struct Part {
     chain: Chain,
     tally: Tally,
-    /// The number of rows left out because they belong to other snapshots.
-    other_snapshots: u64,
-    /// The number of rows whose values were joined into others.
-    joined: u64,
-    /// The number of rows whose files do not state a time.
-    timeless: u64,
-    columns: Columns,
-}
-
-/// A partition that is made but not yet stored.
-pub(super) struct Made {
-    chain: Chain,
-    done: Done,
+    /// The result as far as it is known.
+    pub(super) done: Done,
     /// The serialised state of each underlying at the end of the partition.
     states: BTreeMap<String, Vec<u8>>,
-}
-
-impl Made {
-    /// The digests of the states of the underlyings at the end of the partition.
-    pub(super) fn states(&self) -> &BTreeMap<String, BlobDigest> {
-        &self.done.states
-    }
 }
 
 impl Facts<'_> {
@@ -158,7 +116,7 @@ impl Facts<'_> {
             .iter()
             .map(|(symbol, kind)| (symbol, kind, self.class(symbol, kind)))
             .collect();
-        let of_class = |is: &dyn Fn(&str, &str) -> bool| {
+        let classes_where = |is: &dyn Fn(&str, &str) -> bool| {
             let of = classes.iter().map(|(symbol, _, class)| (**symbol, *class));
             of.filter(|(symbol, class)| is(symbol, class)).collect::<BTreeSet<_>>()
         };
@@ -175,14 +133,14 @@ impl Facts<'_> {
                 .collect(),
             Underlying::Quoted | Underlying::Parity => Vec::new(),
         };
+        let dates = config.dates.map(|dates| dates.intersection(unit.range));
         let facts = json!({
             "range": unit.range,
             "only": unit.only,
             "period": self.period,
             "symbols": config.symbols,
             // Date ranges that contain the whole partition give the same key.
-            "dates": config.dates.map(|dates| intersection(dates,
-                unit.range)).filter(|dates| *dates != unit.range),
+            "dates": dates.filter(|dates| *dates != unit.range),
             "snapshot": config.snapshot,
             "on_bad_rows": config.on_bad_rows,
             "quotes": config.quotes,
@@ -192,9 +150,9 @@ impl Facts<'_> {
             "tick": self.tick,
             "limit": self.limit,
             "classes": classes,
-            "morning": of_class(&|_, class| self.is_morning(class)),
-            "american": of_class(&|symbol, _| self.is_american(symbol)),
-            "coin": of_class(&|symbol, class| self.is_in_coin(symbol, class)),
+            "morning": classes_where(&|_, class| self.styles.morning.contains(class)),
+            "american": classes_where(&|symbol, _| self.styles.american.contains(symbol)),
+            "coin": classes_where(&|symbol, class| self.is_in_coin(symbol, class)),
             "actions": actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>(),
             "closes": closes,
             "zones": self.found.intraday.then(|| self.zones(&classes)),
@@ -202,7 +160,7 @@ impl Facts<'_> {
         });
         let label = format!("{}_{}", unit.range.from, unit.range.to);
         Memo::new(
-            "ingest/option_chain partition v2",
+            "ingest/option_chain partition v3",
             &[&rows, canonical_json(&facts).as_bytes()],
             label,
         )
@@ -223,14 +181,6 @@ impl Facts<'_> {
         class.map_or(&*kind.root, |(_, class)| class)
     }
 
-    fn is_morning(&self, root: &str) -> bool {
-        self.styles.morning.contains(root)
-    }
-
-    fn is_american(&self, symbol: &str) -> bool {
-        self.styles.american.contains(symbol)
-    }
-
     fn is_in_coin(&self, symbol: &str, class: &str) -> bool {
         let facts = self.contracts.of(symbol, class);
         facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
@@ -238,31 +188,33 @@ impl Facts<'_> {
 
     /// The close of the underlying on a date, from the files of the underlying.
     fn close(&self, symbol: &str, date: Date) -> f64 {
-        let of_symbol = self.closes.get(symbol).or_else(|| {
+        let symbol_closes = self.closes.get(symbol).or_else(|| {
             // With one underlying and one series of bars, the two belong together even if their symbols
             // differ.
             let is_one = self.closes.len() == 1 && self.found.one_symbol;
             self.closes.values().next().filter(|_| is_one)
         });
-        of_symbol.and_then(|days| days.get(&date)).copied().unwrap_or(f64::NAN)
+        symbol_closes
+            .and_then(|days| days.get(&date))
+            .copied()
+            .unwrap_or(f64::NAN)
     }
 
-    /// Calls `take` with the rules of the chain.
-    fn with_rules<T>(&self, take: impl FnOnce(&Rules<'_>) -> T) -> T {
-        take(&Rules {
+    /// The rules of the chain.
+    fn rules(&self) -> Rules<'_> {
+        Rules {
             bad: &self.config.on_bad_rows,
             calendar: self.calendar,
-            is_morning: &|root| self.is_morning(root),
-            is_american: &|symbol| self.is_american(symbol),
+            styles: &self.styles,
             quoted: self.found.quoted,
             counted: self.found.counted,
             tick: self.tick,
             actions: self.actions,
-        })
+        }
     }
 
     /// Reads the rows of a partition and sorts them.
-    pub(super) fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
+    pub(super) fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Part, StageError> {
         let mut chain = Chain::default();
         let config = self.config;
         let is_wanted = |symbol: &str| {
@@ -275,7 +227,7 @@ impl Facts<'_> {
             let zone = zone.or((!file.zone.is_empty()).then_some(Tz::UTC));
             file.cuts.read(&context.store, cuts, |batch| {
                 let before = chain.len();
-                chain.append_with(&batch, file.has_times)?;
+                chain.append(&batch, file.has_times)?;
                 match zone {
                     Some(zone) if self.found.intraday => {
                         intraday::localise(&mut chain, before.., |_, _| zone)
@@ -316,31 +268,32 @@ impl Facts<'_> {
         }
         chain.time.clear();
         chain.complete(self.found.stated);
-        let columns = chain.columns();
-        let mut tally = Tally::new(CHAIN);
-        self.with_rules(|rules| rules.prepare(&mut chain, &mut tally));
-        Ok(Prepared {
+        let mut part = Part {
+            done: Done {
+                other_snapshots,
+                joined,
+                timeless,
+                columns: [chain.columns(), 0, 0],
+                ..Done::default()
+            },
             chain,
-            tally,
-            other_snapshots,
-            joined,
-            timeless,
-            columns,
-        })
+            tally: Tally::new(CHAIN),
+            states: BTreeMap::new(),
+        };
+        self.rules().prepare(&mut part.chain, &mut part.tally);
+        Ok(part)
     }
 
     /// Applies the rules to the rows of a partition, starting from the state `seen`.
-    pub(super) fn make(&self, unit: &Unit<'_>, prepared: Prepared, seen: &mut Seen) -> Made {
-        let Prepared {
+    pub(super) fn make(&self, unit: &Unit<'_>, part: Part, seen: &mut Seen) -> Result<Part, StageError> {
+        let Part {
             mut chain,
             mut tally,
-            other_snapshots,
-            joined,
-            timeless,
-            columns,
-        } = prepared;
+            done,
+            ..
+        } = part;
         let several = self.found.intraday && intraday::has_several(&chain);
-        self.with_rules(|rules| rules.check_rows(&mut chain, seen, &mut tally));
+        self.rules().check_rows(&mut chain, seen, &mut tally);
         let cleaned = chain.columns();
         let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
         let symbols = symbols.into_iter().map(|id| chain.name(id).to_owned()).collect();
@@ -361,7 +314,7 @@ impl Facts<'_> {
         if let Quotes::FromLast(from_last) = &self.config.quotes {
             from_last.fill(&mut chain);
         }
-        self.with_rules(|rules| rules.check_prices(&mut chain, seen, &mut tally));
+        self.rules().check_prices(&mut chain, seen, &mut tally);
 
         let snapshots = chain.snapshots();
         let (snapshots_of_days, times) = match self.found.intraday {
@@ -369,11 +322,7 @@ impl Facts<'_> {
             false => Default::default(),
         };
         let open = seen.end_partition(unit.range.to);
-        let states: BTreeMap<String, Vec<u8>> = seen
-            .symbols
-            .iter()
-            .map(|(symbol, seen)| (symbol.clone(), edge::encode(seen)))
-            .collect();
+        let states = seen.states()?;
         let done = Done {
             states: states
                 .iter()
@@ -387,31 +336,34 @@ impl Facts<'_> {
                 as u64,
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
             snapshots: snapshots.len() as u64,
-            other_snapshots,
-            joined,
             several,
-            timeless,
             snapshots_of_days,
             times,
-            columns: [columns, cleaned, chain.columns()],
+            columns: [done.columns[0], cleaned, chain.columns()],
             symbols,
             classes: (chain.pairs().into_iter())
                 .map(|(symbol, root)| (chain.name(symbol).to_owned(), chain.name(root).to_owned()))
                 .collect(),
             open,
-            tally: tally.counted(),
-            ..Done::default()
+            tally: tally.clone().counted(),
+            ..done
         };
-        Made { chain, done, states }
+        Ok(Part {
+            chain,
+            tally,
+            done,
+            states,
+        })
     }
 
     /// Stores a partition and its memo.
-    pub(super) fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
-        let Made {
+    pub(super) fn store(&self, context: &Context, memo: &Memo, part: Part) -> Result<Done, StageError> {
+        let Part {
             chain,
             mut done,
             states,
-        } = made;
+            ..
+        } = part;
         context.compute_memo(memo, || {
             let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
             let tables = dataset::partition_rows(&context.store, chain.len(), self.period, of, |rows| {
@@ -431,10 +383,3 @@ impl Facts<'_> {
 
 /// The set of quote columns.
 pub(super) const QUOTES: Columns = bit(BID) | bit(ASK);
-
-fn intersection(a: DateRange, b: DateRange) -> DateRange {
-    DateRange {
-        from: a.from.max(b.from),
-        to: a.to.min(b.to),
-    }
-}

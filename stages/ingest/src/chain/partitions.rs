@@ -3,7 +3,7 @@
 //! partitions are read and written in parallel, and no more than these are held in memory.
 
 use super::edge;
-use super::partition::{Facts, Made, Prepared, Unit};
+use super::partition::{Facts, Part, Unit};
 use super::result::Done;
 use super::seen::{Seen, SeenOf};
 use crate::cuts::decode;
@@ -95,8 +95,8 @@ impl Facts<'_> {
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
         // Three groups of partitions proceed in parallel: those made but not yet stored, those prepared, and
         // those being read.
-        let mut made: Vec<(Memo, Made)> = Vec::new();
-        let mut prepared: Vec<Result<Prepared, StageError>> = Vec::new();
+        let mut made: Vec<(Memo, Part)> = Vec::new();
+        let mut prepared: Vec<Result<Part, StageError>> = Vec::new();
         // After a partition that changed, the next one has probably changed too.
         let mut width = 1;
         while all.len() < units.len() {
@@ -119,7 +119,7 @@ impl Facts<'_> {
             let now = batch(at, prepared.len());
             let ahead = if width > 1 { width } else { 0 };
             let (rows, before) = (std::mem::take(&mut prepared), std::mem::take(&mut made));
-            let (of_now, (next, stored)) = rayon::join(
+            let (current, (next, stored)) = rayon::join(
                 || self.make_all(context, now, rows, states),
                 || {
                     rayon::join(
@@ -129,7 +129,7 @@ impl Facts<'_> {
                 },
             );
             all.extend(stored?);
-            made = of_now?;
+            made = current?;
             if made.len() == now.len() {
                 prepared = next;
             }
@@ -150,7 +150,7 @@ impl Facts<'_> {
         Ok(done.is_complete(context, memo)?.then_some(done))
     }
 
-    fn prepare_all(&self, context: &Context, units: &[Unit<'_>]) -> Vec<Result<Prepared, StageError>> {
+    fn prepare_all(&self, context: &Context, units: &[Unit<'_>]) -> Vec<Result<Part, StageError>> {
         units.par_iter().map(|unit| self.prepare(context, unit)).collect()
     }
 
@@ -159,10 +159,10 @@ impl Facts<'_> {
         &self,
         context: &Context,
         units: &[Unit<'_>],
-        prepared: Vec<Result<Prepared, StageError>>,
+        prepared: Vec<Result<Part, StageError>>,
         states: &mut States,
-    ) -> Result<Vec<(Memo, Made)>, StageError> {
-        let mut made: Vec<(Memo, Made)> = Vec::with_capacity(units.len());
+    ) -> Result<Vec<(Memo, Part)>, StageError> {
+        let mut made: Vec<(Memo, Part)> = Vec::with_capacity(units.len());
         for (unit, prepared) in units.iter().zip(prepared) {
             let memo = self.memo(unit, &states.digests(unit));
             if !context.fresh
@@ -172,14 +172,14 @@ impl Facts<'_> {
                 break;
             }
             let mut seen = states.take(&context.store, unit)?;
-            let partition = self.make(unit, prepared?, &mut seen);
-            states.put(seen, partition.states());
+            let partition = self.make(unit, prepared?, &mut seen)?;
+            states.put(seen, &partition.done.states);
             made.push((memo, partition));
         }
         Ok(made)
     }
 
-    fn store_all(&self, context: &Context, made: Vec<(Memo, Made)>) -> Result<Vec<Done>, StageError> {
+    fn store_all(&self, context: &Context, made: Vec<(Memo, Part)>) -> Result<Vec<Done>, StageError> {
         let stored: Vec<Result<Done, StageError>> = made
             .into_par_iter()
             .map(|(memo, made)| self.store(context, &memo, made))

@@ -23,12 +23,12 @@ const MISPRICED_TICKS: f64 = 5.0;
 const LEAST_DAYS: i32 = 2;
 
 impl Rules<'_> {
-    /// Applies the rules that need the price of the underlying to a part of the chain, which [`Rules::clean`]
-    /// has cleaned.
+    /// Applies the rules that need the price of the underlying to a part of the chain, which
+    /// [`Rules::check_rows`] has checked.
     pub(crate) fn check_prices(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         for run in chain.snapshots() {
-            let american = (self.is_american)(chain.name(chain.symbol[run.start]));
+            let american = self.styles.american.contains(chain.name(chain.symbol[run.start]));
             let mut start = run.start;
             while start < run.end {
                 let expiry = chain.expiry[start];

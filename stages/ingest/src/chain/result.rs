@@ -31,8 +31,8 @@ pub(super) struct Found {
     pub intraday: bool,
 }
 
-fn is_zero(columns: &Columns) -> bool {
-    *columns == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// The origin of the underlying's price, as named in the metadata.
@@ -71,7 +71,7 @@ pub(super) struct Done {
     /// The number of rows left out because they belong to other snapshots of the day.
     pub other_snapshots: u64,
     /// The number of rows whose values were joined into others.
-    #[serde(default, skip_serializing_if = "no_rows")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub joined: u64,
     /// True if a contract has several snapshots on a day.
     pub several: bool,
@@ -93,10 +93,6 @@ pub(super) struct Done {
     pub open: BTreeMap<String, BTreeSet<Date>>,
     /// The violations of rules.
     pub tally: Counted,
-}
-
-fn no_rows(rows: &u64) -> bool {
-    *rows == 0
 }
 
 impl Done {

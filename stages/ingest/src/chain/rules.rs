@@ -7,10 +7,37 @@ use super::snapshot_copy::Prices;
 use crate::options::OnBadRows;
 use datasets::Date;
 use datasets::calendar::is_trading_day;
+use datasets::contract::{Contracts, Exercise, Expires};
 use datasets::corporate_action::CorporateAction;
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILITY, Tally};
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+/// The contract styles that the rules depend on.
+#[derive(Default)]
+pub(crate) struct Styles {
+    /// The roots with an AM-settled class.
+    pub(super) morning: BTreeSet<String>,
+    /// The symbols with a class of American exercise.
+    pub(super) american: BTreeSet<String>,
+}
+
+impl Styles {
+    /// Collects the styles of contracts.
+    pub(super) fn of(contracts: &Contracts) -> Self {
+        let morning = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.expires == Some(Expires::Am));
+        let american = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.exercise == Some(Exercise::American));
+        Self {
+            morning: morning.map(|(root, _)| root.to_owned()).collect(),
+            american: american.map(|(_, facts)| facts.symbol.clone()).collect(),
+        }
+    }
+}
 
 /// The rules for chains, with their settings.
 pub(crate) struct Rules<'a> {
@@ -18,10 +45,8 @@ pub(crate) struct Rules<'a> {
     pub bad: &'a OnBadRows,
     /// The exchange's calendar.
     pub calendar: CalendarName,
-    /// Tells whether a class is AM-settled.
-    pub is_morning: &'a dyn Fn(&str) -> bool,
-    /// Tells whether contracts on an underlying have American exercise.
-    pub is_american: &'a dyn Fn(&str) -> bool,
+    /// The styles of the contracts.
+    pub styles: &'a Styles,
     /// True if the files have quotes; otherwise they have last prices alone.
     pub quoted: bool,
     /// True if the files have volume or open interest.
@@ -79,16 +104,8 @@ impl Rules<'_> {
         self.action(rule) != Action::Keep
     }
 
-    /// Sorts a chain, or the next part of one, removes duplicate keys, and applies the rules that do not need
-    /// the price of the underlying.
-    pub(crate) fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
-        self.prepare(chain, tally);
-        self.check_rows(chain, seen, tally);
-    }
-
-    /// The first steps of [`Rules::clean`], which need no earlier part: sorts the rows and removes duplicate
-    /// keys.
-    pub(super) fn prepare(&self, chain: &mut Chain, tally: &mut Tally) {
+    /// The first steps, which need no earlier part of the chain: sorts the rows and removes duplicate keys.
+    pub(crate) fn prepare(&self, chain: &mut Chain, tally: &mut Tally) {
         if chain.expiry.iter().any(|expiry| Date(*expiry).is_weekend()) {
             // Sorted first, so that the examples do not depend on how rows are spread over files.
             chain.sort();
@@ -98,8 +115,8 @@ impl Rules<'_> {
         drop_duplicates(chain, tally);
     }
 
-    /// The steps of [`Rules::clean`] that follow [`Rules::prepare`].
-    pub(super) fn check_rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
+    /// Applies the rules that do not need the price of the underlying to prepared rows.
+    pub(crate) fn check_rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         self.days(chain, seen, tally, &mut applied);
         self.rows(chain, seen, tally, &mut applied);
@@ -168,7 +185,12 @@ impl Rules<'_> {
 
     /// Applies the rules for single rows.
     fn rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
-        let morning: Vec<bool> = chain.names.texts.iter().map(|root| (self.is_morning)(root)).collect();
+        let morning: Vec<bool> = chain
+            .names
+            .texts
+            .iter()
+            .map(|root| self.styles.morning.contains(root))
+            .collect();
         let mend_counts = self.repairs("negative_count");
         let mend_placeholder = self.repairs("placeholder_volatility");
         let mend_implausible = self.repairs("implausible_volatility");

@@ -1,9 +1,9 @@
 //! The state of a chain's rules from one part to the next.
 
-use super::ladder::Ladder;
+use super::ladder::{Contract, Ladder};
 use super::snapshot_copy::Prices;
 use datasets::Date;
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The state of all snapshots so far, against which later ones are checked. A chain may arrive in parts, each
 /// later than the one before.
@@ -25,7 +25,7 @@ pub(super) struct SeenOf {
     /// day.
     pub opening: Option<(f64, Prices)>,
     /// The contracts with volume or open interest so far.
-    pub traded: HashSet<(i32, u64, bool)>,
+    pub traded: BTreeSet<Contract>,
     /// The contracts of the last snapshot that was kept.
     pub ladder: Option<Ladder>,
     /// The state of the underlying's prices from put-call parity.
@@ -65,11 +65,11 @@ impl Seen {
     /// Ends a partition whose last possible date is `last`: forgets contracts that cannot occur in later
     /// partitions, and returns the trading days with a snapshot by symbol, which are removed from the state.
     pub(crate) fn end_partition(&mut self, last: Date) -> BTreeMap<String, BTreeSet<Date>> {
-        let of_symbol = |(symbol, seen): (&String, &mut SeenOf)| {
+        let closed = |(symbol, seen): (&String, &mut SeenOf)| {
             seen.traded.retain(|contract| contract.0 > last.0);
             (symbol.clone(), std::mem::take(&mut seen.open))
         };
-        self.symbols.iter_mut().map(of_symbol).collect()
+        self.symbols.iter_mut().map(closed).collect()
     }
 
     pub(super) fn of(&mut self, symbol: &str) -> &mut SeenOf {

@@ -1,7 +1,6 @@
 //! Detection of copied snapshots, whose bids and asks all equal those of a snapshot of the previous day.
 
 use super::columns::{ASK, BID, Chain, LAST};
-use super::ladder::Contract;
 use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -15,20 +14,13 @@ pub(super) struct Prices {
 }
 
 /// A contract and its prices.
-#[derive(Clone, Default)]
 pub(super) struct Row {
     pub expiry: i32,
     pub root: u32,
     pub strike: f64,
     pub call: bool,
-    /// The bits of bid and ask, or of the last price.
-    pub prices: [u64; 2],
-}
-
-impl Row {
-    pub(super) fn contract(&self) -> Contract {
-        (self.expiry, self.strike.to_bits(), self.call)
-    }
+    /// Bid and ask, or the last price and NaN.
+    pub prices: [f64; 2],
 }
 
 impl Prices {
@@ -56,7 +48,7 @@ impl Prices {
                 root: root as u32,
                 strike: chain.strike[i],
                 call: chain.call[i],
-                prices: prices.map(f64::to_bits),
+                prices,
             });
         }
         Self {
@@ -79,7 +71,7 @@ impl Prices {
             }
             let Some(then) = before.rows.get(at) else { break };
             if before.compare(then, self, row) == Ordering::Equal {
-                if then.prices != row.prices {
+                if then.prices.map(f64::to_bits) != row.prices.map(f64::to_bits) {
                     return false;
                 }
                 shared += 1;

@@ -5,9 +5,9 @@ use super::columns::Chain;
 use super::file_rows::FileRows;
 use super::intraday::Zones;
 use super::result::{Done, Found, SnapshotsOfDays, Underlying};
-use crate::clock::{self, time_text};
-use datasets::Date;
+use crate::clock::time_text;
 use datasets::contract::{Contracts, Origin};
+use datasets::{Date, TimeZone};
 use serde_json::{Value, json};
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,12 +19,11 @@ pub(super) fn count(chain: &Chain, zones: &Zones) -> (SnapshotsOfDays, Option<(i
     let mut times: Option<(i64, i64)> = None;
     for day in chain.days() {
         let first = day[0].start;
-        let of_symbol = counts.entry(chain.name(chain.symbol[first]).to_owned()).or_default();
-        of_symbol.insert(Date(chain.date[first]), day.len() as u64);
+        let symbol_counts = counts.entry(chain.name(chain.symbol[first]).to_owned()).or_default();
+        symbol_counts.insert(Date(chain.date[first]), day.len() as u64);
         for row in [first, day[day.len() - 1].start] {
-            if let Some(time) = clock::time_of_day(zones.zone(chain, row), chain.instant[row]) {
-                times = Some(times.map_or((time, time), |(from, to)| (from.min(time), to.max(time))));
-            }
+            let (_, time) = TimeZone::from(zones.zone(chain, row)).local(chain.instant[row]);
+            times = Some(times.map_or((time, time), |(from, to)| (from.min(time), to.max(time))));
         }
     }
     (counts, times)
@@ -61,14 +60,14 @@ fn zone(contracts: &Contracts, files: &[FileRows]) -> (BTreeSet<String>, Option<
         if file.zone.is_empty() {
             for facts in contracts.classes.values() {
                 zones.insert(facts.terms.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()));
-                let of_class = facts.origin.get("time_zone").copied().unwrap_or(Origin::Assumed);
+                let class_origin = facts.origin.get("time_zone").copied().unwrap_or(Origin::Assumed);
                 // The files' time zone need not be the exchange's.
-                let of_class = if of_class == Origin::Specification {
+                let class_origin = if class_origin == Origin::Specification {
                     Origin::Assumed
                 } else {
-                    of_class
+                    class_origin
                 };
-                origin = origin.max(Some(of_class));
+                origin = origin.max(Some(class_origin));
             }
         } else {
             zones.insert(file.zone.clone());

@@ -1,16 +1,17 @@
 //! The stage `ingest/option_chain`.
 
 use super::classes::Classes;
-use super::columns::{Columns, LAST, UNDERLYING, bit, numbers};
+use super::columns::{Columns, LAST, OPEN_INTEREST, UNDERLYING, VOLUME, bit, numbers};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::file_rows::{Day, FileRows};
 use super::intraday::Snapshot;
-use super::partition::{Closes, Facts, QUOTES, STATED, Styles};
+use super::partition::{Closes, Facts, QUOTES, STATED};
 use super::partitions::States;
 use super::quotes::Quotes;
 use super::result::{Done, Found, Underlying};
+use super::rules::Styles;
 use super::snapshots_a_day;
-use super::whole::{COUNTS, Whole};
+use super::whole::Whole;
 use super::{classes, parse};
 use crate::bars;
 use crate::file_memo::{File, Reading};
@@ -140,12 +141,10 @@ impl StageKind for OptionChain {
             });
             Ok(true)
         })?;
-        if layouts.is_empty() {
-            return Err(read::no_file(config.until));
-        }
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
+        let first = layouts.first().ok_or_else(|| read::no_file(config.until))?;
         let terms = config.terms()?;
-        let layout = classes::terms_of_all(&layouts, &terms)?;
+        let layout = classes::terms_of_all(first, &layouts[1..], &terms)?;
         let whole = Whole::new(config, &files);
         let mut counted = Tally::new(CHAIN);
         whole.count(&mut counted);
@@ -161,8 +160,6 @@ impl StageKind for OptionChain {
         context.check_cancelled()?;
         context.progress(0, None, "checking");
 
-        let facts = layouts.first().map(|layout| layout.facts.clone());
-        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let (class_of, stated) = classes::settle(whole.kinds(), &terms, &layout);
         let Classes {
             mut contracts,
@@ -183,6 +180,7 @@ impl StageKind for OptionChain {
             true => Closes::new(),
             false => bars::closes(context, &underlying, config.until)?,
         };
+        let (columns, one_symbol) = whole.columns();
         let facts = Facts {
             config,
             period: Period::Month,
@@ -191,13 +189,19 @@ impl StageKind for OptionChain {
             styles: Styles::of(&contracts),
             calendar,
             tick,
-            limit: facts.daily_limit,
+            limit: first.facts.daily_limit,
             actions: &corporate,
             closes: &closes,
             has_times: whole.has_times(),
-            found: found(config, !underlying.is_empty(), whole.found())?,
+            found: found(
+                config,
+                !underlying.is_empty(),
+                [columns; 2],
+                one_symbol,
+                whole.is_intraday(),
+            )?,
         };
-        let Complete { units, found: facts } = complete(facts, &whole, !underlying.is_empty(), context)?;
+        let (units, facts) = complete(facts, &whole, !underlying.is_empty(), context)?;
         let sum = |of: fn(&Done) -> u64| units.iter().map(|(_, done)| of(done)).sum::<u64>();
         let rows = sum(|done| done.rows);
         let other_snapshots = sum(|done| done.other_snapshots);
@@ -294,9 +298,9 @@ impl StageKind for OptionChain {
         let (chosen, sources) = config.layout.open(Table::Chain, &files.sources)?;
         let (sources, underlying) = split(&sources);
         let mut share = reading(config, &chosen).share(given, &sources)?;
-        let of_bars = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
-        share.cached += of_bars.cached;
-        share.total += of_bars.total;
+        let bars_share = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
+        share.cached += bars_share.cached;
+        share.total += bars_share.total;
         Ok(Some(share))
     }
 }
@@ -328,23 +332,17 @@ fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
         .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
 }
 
-/// All partitions of a chain, with the facts that they were made by.
-struct Complete {
-    units: Vec<(DateRange, Done)>,
-    found: Found,
-}
-
 /// The maximum number of attempts to make the partitions, if they contradict the facts taken from the files.
 const ATTEMPTS: usize = 4;
 
-/// Makes all partitions. Facts taken from the files may not hold for the rows that are kept, in which case
-/// the partitions are made again.
+/// Makes all partitions, and returns the facts by which they are made. Facts taken from the files may not
+/// hold for the rows that are kept, in which case the partitions are made again.
 fn complete(
     mut facts: Facts<'_>,
     whole: &Whole<'_>,
     has_bars: bool,
     context: &Context,
-) -> Result<Complete, StageError> {
+) -> Result<(Vec<(DateRange, Done)>, Found), StageError> {
     for attempt in 1.. {
         facts.period = period(&mut facts, whole, context)?;
         let units = whole.units(facts.period);
@@ -353,54 +351,42 @@ fn complete(
             .iter()
             .fold([0; 2], |bits, done| std::array::from_fn(|i| bits[i] | done.columns[i]));
         let symbols: BTreeSet<&String> = done.iter().flat_map(|done| &done.symbols).collect();
-        let shown = found(
-            facts.config,
-            has_bars,
-            (
-                [
-                    columns[0] & QUOTES != 0,
-                    columns[0] & COUNTS != 0,
-                    columns[1] & bit(UNDERLYING) != 0,
-                    symbols.len() == 1,
-                    facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several),
-                ],
-                columns[0] & STATED,
-            ),
-        )?;
+        let intraday = facts.config.snapshot == Some(Snapshot::All) || done.iter().any(|done| done.several);
+        let shown = found(facts.config, has_bars, columns, symbols.len() == 1, intraday)?;
         if shown == facts.found || attempt == ATTEMPTS {
             let ranges = units.iter().map(|unit| unit.range);
-            return Ok(Complete {
-                units: ranges.zip(done).collect(),
-                found: facts.found,
-            });
+            return Ok((ranges.zip(done).collect(), facts.found));
         }
         facts.found = shown;
     }
     Err(StageError::new("the partitions of the chain cannot be made"))
 }
 
-/// Derives the facts of a chain from what its rows contain: quotes, counts, prices of the underlying, a
-/// single symbol, several snapshots a day.
+/// Derives the facts of a chain from the columns with values in its rows, as read and after faulty rows were
+/// dropped, whether these are of one symbol, and whether a contract has several snapshots a day.
 fn found(
     config: &ChainConfig,
     has_bars: bool,
-    ([quoted, counted, priced, one_symbol, intraday], stated): ([bool; 5], Columns),
+    [read, kept]: [Columns; 2],
+    one_symbol: bool,
+    intraday: bool,
 ) -> Result<Found, StageError> {
+    let quoted = read & QUOTES != 0;
     StageError::new("the files have quotes of their own")
         .hint("leave `quotes` out")
         .when(quoted && matches!(config.quotes, Quotes::FromLast(_)))?;
     Ok(Found {
         quoted,
-        counted,
+        counted: read & (bit(VOLUME) | bit(OPEN_INTEREST)) != 0,
         underlying: match config.underlying {
             UnderlyingChoice::Quoted => Underlying::Quoted,
-            UnderlyingChoice::Auto if !has_bars && priced => Underlying::Quoted,
+            UnderlyingChoice::Auto if !has_bars && kept & bit(UNDERLYING) != 0 => Underlying::Quoted,
             UnderlyingChoice::Auto | UnderlyingChoice::File if has_bars => Underlying::File,
             _ => Underlying::Parity,
         },
         // Only the bars of the underlying depend on it.
         one_symbol: one_symbol && has_bars,
-        stated,
+        stated: read & STATED,
         intraday,
     })
 }

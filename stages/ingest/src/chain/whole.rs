@@ -1,10 +1,10 @@
 //! The facts of a whole chain that follow from the summaries of its files.
 
-use super::columns::{Columns, OPEN_INTEREST, UNDERLYING, VOLUME, bit};
+use super::columns::Columns;
 use super::config::ChainConfig;
 use super::file_rows::{Day, FileRows, Kind};
 use super::intraday::{Snapshot, minutes, none_at};
-use super::partition::{QUOTES, STATED, Unit};
+use super::partition::Unit;
 use datasets::contract::Terms;
 use datasets::quality::Tally;
 use datasets::{Date, DateRange};
@@ -67,10 +67,10 @@ impl<'a> Whole<'a> {
             None => {
                 let mut times: BTreeMap<(&str, Date), i32> = BTreeMap::new();
                 self.days().any(|(file, day)| {
-                    let of_day = times
+                    let first_time = times
                         .entry((&file.symbols[day.symbol as usize], day.date))
                         .or_insert(day.time);
-                    day.several || *of_day != day.time
+                    day.several || *first_time != day.time
                 })
             }
         }
@@ -88,7 +88,7 @@ impl<'a> Whole<'a> {
         for file in self.files.iter().filter(|_| !dated_alone) {
             for (symbol, rows) in &file.out_of_range {
                 if self.is_wanted(&file.symbols[*symbol as usize]) {
-                    (0..*rows).for_each(|_| tally.add_out_of_range());
+                    tally.add_out_of_range(*rows);
                 }
             }
         }
@@ -139,23 +139,13 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Whether the wanted rows have quotes, whether they have volume or open interest, whether they have
-    /// prices of the underlying, whether they are of a single symbol, and whether the chain is by instant;
-    /// and the stated columns with values.
-    pub(super) fn found(&self) -> ([bool; 5], Columns) {
+    /// The columns with values in the chosen rows, and whether the rows are of a single symbol.
+    pub(super) fn columns(&self) -> (Columns, bool) {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
-        let symbols: BTreeSet<&str> = self
+        let symbols = self
             .chosen_days()
-            .map(|(file, day)| &*file.symbols[day.symbol as usize])
-            .collect();
-        let shown = [
-            columns & QUOTES != 0,
-            columns & COUNTS != 0,
-            columns & bit(UNDERLYING) != 0,
-            symbols.len() == 1,
-            self.is_intraday(),
-        ];
-        (shown, columns & STATED)
+            .map(|(file, day)| &*file.symbols[day.symbol as usize]);
+        (columns, symbols.collect::<BTreeSet<&str>>().len() == 1)
     }
 
     /// The largest number of rows of one symbol and day, summed over all files.
@@ -233,9 +223,6 @@ impl<'a> Whole<'a> {
         }
     }
 }
-
-/// The set of columns that count trades or open contracts.
-pub(super) const COUNTS: Columns = bit(VOLUME) | bit(OPEN_INTEREST);
 
 impl<'a> Unit<'a> {
     fn new(range: DateRange, only: Option<&'a str>) -> Self {

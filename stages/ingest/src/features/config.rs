@@ -159,8 +159,11 @@ impl FeaturesConfig {
 
     /// Returns whether `name` is a key column of the feature tables.
     pub(super) fn is_key(&self, name: &str) -> bool {
-        let of_contract = schema::CONTRACT.iter().filter(|_| self.contract.is_some());
-        let mut keys = schema::FEATURES.iter().chain([&schema::SNAPSHOT]).chain(of_contract);
+        let contract_columns = schema::CONTRACT.iter().filter(|_| self.contract.is_some());
+        let mut keys = schema::FEATURES
+            .iter()
+            .chain([&schema::SNAPSHOT])
+            .chain(contract_columns);
         keys.any(|column| column.name == name)
     }
 }

@@ -8,7 +8,7 @@ use datasets::Date;
 use datasets::calendar::{CalendarName, is_trading_day, next_trading_day};
 use datasets::schema::FEATURES;
 use rayon::prelude::*;
-use stages_core::dataset::{DataSet, PartitionKey, symbol_rows};
+use stages_core::dataset::{DataSet, Partition, PartitionKey, symbol_rows};
 use stages_core::{Context, StageError, table};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,16 +34,7 @@ impl Days {
         StageError::new("the bars have several times a day")
             .hint("connect daily bars")
             .when(bars.is_intraday(&context.store)?)?;
-        let parts = bars
-            .partitions
-            .par_iter()
-            .map(|partition| {
-                let blob = context.store.blob(partition.blob.blob)?;
-                let keys = in_order(&table::columns_from_parquet(blob, &["symbol", "date"])?)?;
-                Ok((Some(partition.key.clone()), keys))
-            })
-            .collect::<Result<_, StageError>>()?;
-        Ok(Self { what: "bars", parts })
+        Self::of_data(context, bars, "bars")
     }
 
     /// The snapshots of a chain.
@@ -54,26 +45,25 @@ impl Days {
         )
         .hint("write `lag: 1`")
         .when(!is_lagged && chain.is_intraday(&context.store)?)?;
-        let parts = chain
+        Self::of_data(context, chain, "chain")
+    }
+
+    fn of_data(context: &Context, data: &DataSet, what: &'static str) -> Result<Self, StageError> {
+        let part = |partition: &Partition| {
+            let blob = context.store.blob(partition.blob.blob)?;
+            let keys = in_order(&table::columns_from_parquet(blob, &["symbol", "date", "snapshot"])?)?;
+            let (symbols, times) = (table::texts(&keys, "symbol")?, table::snapshot_times(&keys)?);
+            let key = |row: u32| (symbols.value(row as usize), times[row as usize]);
+            let rows = 0..keys.num_rows() as u32;
+            let first: UInt32Array = rows.filter(|&row| row == 0 || key(row) != key(row - 1)).collect();
+            Ok((Some(partition.key.clone()), take_record_batch(&keys, &first)?))
+        };
+        let parts = data
             .partitions
             .par_iter()
-            .map(|partition| {
-                let blob = context.store.blob(partition.blob.blob)?;
-                let keys = in_order(&table::columns_from_parquet(blob, &["symbol", "date", "snapshot"])?)?;
-                let (symbols, times) = (table::texts(&keys, "symbol")?, table::snapshot_times(&keys)?);
-                let is_first = |row: &usize| {
-                    *row == 0
-                        || times[*row] != times[row - 1]
-                        || symbols.value(*row) != symbols.value(row - 1)
-                };
-                let first: UInt32Array = (0..keys.num_rows())
-                    .filter(is_first)
-                    .map(|row| Some(row as u32))
-                    .collect();
-                Ok((Some(partition.key.clone()), take_record_batch(&keys, &first)?))
-            })
+            .map(part)
             .collect::<Result<_, StageError>>()?;
-        Ok(Self { what: "chain", parts })
+        Ok(Self { what, parts })
     }
 
     /// The trading days of a calendar, for each symbol from its first row to the day on which the last row of
@@ -121,17 +111,17 @@ impl Days {
         let mut places = Vec::with_capacity(self.parts.len());
         for (_, keys) in &self.parts {
             let dates = table::dates(keys, "date")?;
-            let mut of_part = Vec::with_capacity(keys.num_rows());
+            let mut part_places = Vec::with_capacity(keys.num_rows());
             for (symbol, rows) in symbol_rows(keys)? {
-                let of_symbol = days.entry(symbol).or_default();
+                let symbol_days = days.entry(symbol).or_default();
                 for date in &dates[rows] {
-                    if of_symbol.last() != Some(date) {
-                        of_symbol.push(*date);
+                    if symbol_days.last() != Some(date) {
+                        symbol_days.push(*date);
                     }
-                    of_part.push(of_symbol.len() - 1);
+                    part_places.push(symbol_days.len() - 1);
                 }
             }
-            places.push(of_part);
+            places.push(part_places);
         }
         Ok(BySymbol { days, places })
     }

@@ -58,7 +58,7 @@ impl Factors {
         let mut rows: BTreeMap<Series, Vec<(Date, usize)>> = BTreeMap::new();
         for (row, date) in dates.into_iter().enumerate() {
             if date == OUT_OF_RANGE {
-                tally.add_out_of_range();
+                tally.add_out_of_range(1);
                 continue;
             }
             let symbol = symbols.is_valid(row).then(|| symbols.value(row));
@@ -108,29 +108,29 @@ impl Factors {
                 .when(is_mixed)?;
         }
         let mut left = 0;
-        for (series, of_symbol) in &mut rows {
-            of_symbol.sort_by_key(|(date, _)| *date);
-            let mut kept: Vec<(Date, usize)> = Vec::with_capacity(of_symbol.len());
-            for of_day in of_symbol.chunk_by(|a, b| a.0 == b.0) {
-                let (date, first) = of_day[0];
+        for (series, symbol_rows) in &mut rows {
+            symbol_rows.sort_by_key(|(date, _)| *date);
+            let mut kept: Vec<(Date, usize)> = Vec::with_capacity(symbol_rows.len());
+            for day_rows in symbol_rows.chunk_by(|a, b| a.0 == b.0) {
+                let (date, first) = day_rows[0];
                 let differs = |row: usize| {
                     values
                         .iter()
                         .any(|values| values[row].to_bits() != values[first].to_bits())
                 };
-                match of_day.iter().any(|(_, row)| differs(*row)) {
-                    true => tally.add_rows("contradiction", date, of_day.len() as u64, || Example {
+                match day_rows.iter().any(|(_, row)| differs(*row)) {
+                    true => tally.add_rows("contradiction", date, day_rows.len() as u64, || Example {
                         symbol: Some(series.to_string()).filter(|_| *series != Series::default()),
                         date: Some(date).filter(|_| !config.undated),
                         ..Example::default()
                     }),
                     false => kept.push((date, first)),
                 }
-                left += usize::from(kept.last().is_some_and(|last| last.0 == date)) * of_day.len();
+                left += usize::from(kept.last().is_some_and(|last| last.0 == date)) * day_rows.len();
             }
-            *of_symbol = kept;
+            *symbol_rows = kept;
         }
-        rows.retain(|_, of_symbol| !of_symbol.is_empty());
+        rows.retain(|_, symbol_rows| !symbol_rows.is_empty());
         if bad.of(config.rules(), "contradiction") == Action::Fail
             && let Some((_, _, Some(date))) = tally.broken().find(|(rule, ..)| rule.name == "contradiction")
         {
@@ -179,8 +179,8 @@ impl Factors {
 
     /// The rows of a symbol or, if there are none, of the whole market.
     fn of(&self, symbol: &str) -> &[(Date, usize)] {
-        let of_symbol = self.rows.get(&Series::of_symbol(symbol));
-        of_symbol
+        let symbol_rows = self.rows.get(&Series::of_symbol(symbol));
+        symbol_rows
             .or_else(|| self.rows.get(&Series::default()))
             .map_or(&[], Vec::as_slice)
     }

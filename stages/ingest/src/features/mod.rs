@@ -10,7 +10,6 @@ mod rows;
 mod series;
 mod stage;
 
-pub use config::FactorColumns;
-pub use config::FeaturesConfig;
+pub use config::{FactorColumns, FeaturesConfig};
 pub use contract_columns::ContractColumns;
 pub use stage::Features;

@@ -33,10 +33,10 @@ impl Columns {
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
         let contract = contract.and_then(|columns| Found::of(columns, &mut finder));
-        let of_contract: Vec<String> = contract.iter().flat_map(Found::names).cloned().collect();
+        let contract_keys: Vec<String> = contract.iter().flat_map(Found::names).cloned().collect();
         let date = finder.key("date", &config.date, &DATES);
         let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
-        let symbol = symbol.filter(|symbol| !of_contract.contains(symbol));
+        let symbol = symbol.filter(|symbol| !contract_keys.contains(symbol));
         if config.date.is_empty() && date.is_none() && !config.undated {
             finder.missing.push(format!("dates ({})", DATES.join(", ")));
         }
@@ -48,7 +48,7 @@ impl Columns {
             ))
             .hint("leave `undated` out"));
         }
-        let keys: Vec<String> = date.iter().chain(&symbol).chain(&of_contract).cloned().collect();
+        let keys: Vec<String> = date.iter().chain(&symbol).chain(&contract_keys).cloned().collect();
         let named = &config.columns.0;
         let theirs = finder.others(named.iter().map(|column| &column.theirs), &keys);
         finder.check("`date`, `symbol` and `columns`")?;
@@ -118,8 +118,8 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
             .contract
             .as_ref()
             .map_or_else(Default::default, |contract| contract.format);
-        let (of_contract, columns) = contract.read(&frame, format, &formats)?;
-        fields.extend(of_contract);
+        let (contract_keys, columns) = contract.read(&frame, format, &formats)?;
+        fields.extend(contract_keys);
         arrays.extend(columns);
     }
     for factor in &columns.factors {

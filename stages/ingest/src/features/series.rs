@@ -1,7 +1,6 @@
 //! The series that a row of factors belongs to: a symbol, a contract, or the whole market.
 
 use arrow_array::cast::AsArray as _;
-use arrow_array::types::Float64Type;
 use arrow_array::{Array as _, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use stages_core::{StageError, table};
 use std::fmt;
@@ -72,15 +71,13 @@ pub(super) struct Contracts<'a> {
 impl<'a> Contracts<'a> {
     /// Finds the contract columns of a table.
     pub(super) fn of(batch: &'a RecordBatch) -> Result<Self, StageError> {
-        let named = |name: &str| {
-            let column = batch.column_by_name(name);
-            column.ok_or_else(|| StageError::new(format!("the table has no column `{name}`")))
-        };
-        let other = || StageError::new("the columns of contracts are of other types");
+        let expiries = batch
+            .column_by_name("expiry")
+            .and_then(|expiries| expiries.as_primitive_opt());
         Ok(Self {
-            expiries: named("expiry")?.as_primitive_opt().ok_or_else(other)?,
+            expiries: expiries.ok_or_else(|| StageError::new("the table has no column `expiry` of days"))?,
             roots: table::texts(batch, "root")?,
-            strikes: named("strike")?.as_primitive_opt::<Float64Type>().ok_or_else(other)?,
+            strikes: table::floats(batch, "strike")?,
             calls: table::bools(batch, "call")?,
         })
     }

@@ -58,8 +58,8 @@ impl StageKind for Features {
             let factors = Columns::of(first, config)?.factors.into_iter();
             Ok(factors.map(|factor| factor.ours).collect())
         })?;
-        let of_contract = schema::CONTRACT.iter().filter(|_| config.contract.is_some());
-        let keys = schema::FEATURES.iter().chain(of_contract);
+        let contract_columns = schema::CONTRACT.iter().filter(|_| config.contract.is_some());
+        let keys = schema::FEATURES.iter().chain(contract_columns);
         let keys = keys.map(|column| column.name.to_owned());
         let provided = match names {
             Some(names) => Provided::columns(PortType::Features, keys.chain(names)),

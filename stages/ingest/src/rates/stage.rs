@@ -111,7 +111,7 @@ impl StageKind for Rates {
             let rates = table::floats(batch, "rate")?;
             for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
                 if date == OUT_OF_RANGE && config.until.is_none() {
-                    tally.add_out_of_range();
+                    tally.add_out_of_range(1);
                 } else if date != OUT_OF_RANGE && wanted.is_none_or(|dates| dates.contains(date)) {
                     points.push((date, tenors.value(i), rates.value(i)));
                 }

@@ -2,7 +2,7 @@
 //! the previous one, so a longer market continues where a shorter one ended.
 
 use super::{CALENDAR, keep};
-use crate::chain::{Chain, Rules, Seen};
+use crate::chain::{Chain, Rules, Seen, Styles};
 use crate::missing_days::count_missing_days;
 use cache::BlobRef;
 use datasets::Date;
@@ -88,14 +88,14 @@ fn memos(partitions: &[Partition]) -> Vec<Memo> {
         .collect();
     let of = |(i, partition): (usize, &Partition)| {
         let label = format!("{} quality", partition.key.name());
-        Memo::new("ingest/simulated_market check v2", &digests[..=i], label)
+        Memo::new("ingest/simulated_market check v3", &digests[..=i], label)
     };
     partitions.iter().enumerate().map(of).collect()
 }
 
 fn chain(partition: &Partition, context: &Context) -> Result<Chain, StageError> {
     let mut chain = Chain::default();
-    chain.append(&partition.read(&context.store)?)?;
+    chain.append(&partition.read(&context.store)?, true)?;
     Ok(chain)
 }
 
@@ -104,15 +104,15 @@ fn check_part(mut chain: Chain, partition: &Partition, seen: &mut Seen) -> Part 
     let rules = Rules {
         bad: &bad,
         calendar: CALENDAR,
-        is_morning: &|_| false,
-        is_american: &|_| false,
+        styles: &Styles::default(),
         quoted: true,
         counted: true,
         tick: 0.0,
         actions: &[],
     };
     let (rows, mut tally) = (chain.len(), Tally::new(CHAIN));
-    rules.clean(&mut chain, seen, &mut tally);
+    rules.prepare(&mut chain, &mut tally);
+    rules.check_rows(&mut chain, seen, &mut tally);
     rules.check_prices(&mut chain, seen, &mut tally);
     Part {
         rows,

@@ -10,7 +10,7 @@ use stages_core::dataset::Period;
 use std::collections::BTreeSet;
 
 /// Files of rows, each of an instant and, where there are several, of a symbol.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableConfig {
     /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz`,
@@ -36,21 +36,6 @@ pub struct TableConfig {
     pub until: Option<Date>,
     /// The period of a partition: what is computed again when one of its rows changes.
     pub partition: Period,
-}
-
-impl Default for TableConfig {
-    fn default() -> Self {
-        Self {
-            path: Paths::default(),
-            instant: String::new(),
-            symbol: String::new(),
-            columns: Vec::new(),
-            instant_format: String::new(),
-            zone: String::new(),
-            until: None,
-            partition: Period::Year,
-        }
-    }
 }
 
 impl TableConfig {

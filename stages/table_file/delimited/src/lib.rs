@@ -47,7 +47,8 @@ pub fn read(
     let read = |schema: Option<Schema>| {
         CsvReadOptions::default()
             .with_has_header(true)
-            // Other columns are read as text, so that the caller names the place of a value that is unreadable.
+            // Other columns are read as text, so that the caller names the place of a value that is
+            // unreadable.
             .with_infer_schema_length(Some(0))
             .with_schema_overwrite(schema.map(Arc::new))
             .with_projection(Some(Arc::new(wanted.to_vec())))
@@ -113,8 +114,8 @@ fn to_arrow(frame: &DataFrame) -> Result<Vec<Vec<ArrayRef>>, Error> {
                 let buffers: Vec<Buffer> =
                     buffers.map(|buffer| Bytes::from_owner(buffer.clone()).into()).collect();
                 let nulls = part.validity().map(nulls);
-                // SAFETY: polars has Arrow's views, of strings that it has checked to be UTF-8. (Checking them again
-                // takes a tenth of the time of reading.)
+                // SAFETY: polars has Arrow's views, of strings that it has checked to be UTF-8. (Checking
+                // them again takes a tenth of the time of reading.)
                 #[expect(unsafe_code, reason = "arrays of another crate, of the same format")]
                 let texts = unsafe { StringViewArray::new_unchecked(views.into(), buffers.into(), nulls) };
                 chunks.push(Arc::new(texts));

@@ -22,7 +22,7 @@ pub(crate) struct LayoutsArgs {
 }
 
 pub(crate) fn layouts(session: &Session, args: &LayoutsArgs) -> Result<(), Failure> {
-    let all = || Table::ALL.into_iter().flat_map(known);
+    let all = || Table::ALL.iter().copied().flat_map(known);
     if let Some(name) = &args.name {
         let Some(yaml) = yaml_of(name) else {
             let near = nearest(name, all().map(|layout| layout.name.as_str()));
@@ -50,7 +50,7 @@ pub(crate) fn layouts(session: &Session, args: &LayoutsArgs) -> Result<(), Failu
     }
     let width = all().map(|layout| layout.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for table in Table::ALL {
+    for &table in Table::ALL {
         let _ = writeln!(out, "{} ({})", table.name(), table.stage_kind());
         for layout in known(table) {
             let _ = writeln!(out, "  {:width$}  {}", layout.name, layout.about);

@@ -131,8 +131,7 @@ impl Looked {
         if let Some(name) = named {
             let table = match args.table {
                 Some(table) => table.into(),
-                None => Table::ALL
-                    .into_iter()
+                None => (Table::ALL.iter().copied())
                     .find(|table| datasets::layout::find(*table, name).is_some())
                     .unwrap_or(Table::Chain),
             };
