@@ -1,6 +1,6 @@
 //! The serialised state of an underlying at the end of a partition, against which the next partition is
-//! checked. It consists of lists of numbers, each after its count, in little-endian order; what may be missing
-//! is a list of one or none. Rows are written column by column, which compresses best.
+//! checked. It consists of lists of numbers, each after its count, in little-endian order; what may be
+//! missing is a list of one or none. Rows are written column by column, which compresses best.
 
 use super::ladder::{Contract, Ladder};
 use super::seen::{Seen, SeenOf};
