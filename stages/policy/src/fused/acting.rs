@@ -4,7 +4,7 @@ use super::network::Network;
 use super::shard::Shard;
 use super::tower::Tower;
 use crate::categorical::{Softmax, log_softmax_rows, sample_rows};
-use crate::model::{Observed, run_all};
+use crate::model::Observed;
 
 /// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
@@ -28,7 +28,10 @@ pub(super) enum Request<'a> {
     Actions(&'a [f64], &'a mut [u32], &'a mut [f32]),
 }
 
-/// Rows of a step, with the outputs requested for them.
+/// The sizes D, A, K and S.
+type Sizes = (usize, usize, usize, usize);
+
+/// A range of rows of a step, with the outputs requested for them.
 pub(super) struct Rows<'a> {
     pub input: Observed<'a>,
     pub states: &'a mut [f32],
@@ -36,57 +39,95 @@ pub(super) struct Rows<'a> {
     pub request: Request<'a>,
 }
 
+impl<'a> Rows<'a> {
+    fn split(self, n: usize, (d, a, k, s): Sizes) -> (Self, Self) {
+        let (obs, mask, start) = (
+            self.input.obs.split_at(n * d),
+            self.input.mask.split_at(n * a),
+            self.input.episode_start.split_at(n),
+        );
+        let states = self.states.split_at_mut(n * s);
+        let value = self.value.split_at_mut(n);
+        let request = match self.request {
+            Request::LogProb(rows) => {
+                let rows = rows.split_at_mut(n * a);
+                (Request::LogProb(rows.0), Request::LogProb(rows.1))
+            }
+            Request::Mean(rows) => {
+                let rows = rows.split_at_mut(n * a);
+                (Request::Mean(rows.0), Request::Mean(rows.1))
+            }
+            Request::Actions(uniform, actions, log_prob) => {
+                let (uniform, actions, log_prob) = (
+                    uniform.split_at(n * k),
+                    actions.split_at_mut(n * k),
+                    log_prob.split_at_mut(n),
+                );
+                (
+                    Request::Actions(uniform.0, actions.0, log_prob.0),
+                    Request::Actions(uniform.1, actions.1, log_prob.1),
+                )
+            }
+        };
+        let part = |obs, mask, start| Observed::new(obs, mask, start);
+        (
+            Rows {
+                input: part(obs.0, mask.0, start.0),
+                states: states.0,
+                value: value.0,
+                request: request.0,
+            },
+            Rows {
+                input: part(obs.1, mask.1, start.1),
+                states: states.1,
+                value: value.1,
+                request: request.1,
+            },
+        )
+    }
+}
+
 /// A forward pass over one step of all rows.
 pub(super) fn forward(network: &Network, towers: &[Tower], actors: &mut Vec<Actor>, rows: Rows) {
     let architecture = network.architecture;
     let head = &architecture.head;
     let (d, a, s) = (architecture.obs_dim, head.num_outputs(), architecture.state_len());
-    let Rows {
-        input,
-        mut states,
-        value,
-        request,
-    } = rows;
-    let batch = input.episode_start.len();
+    let batch = rows.input.episode_start.len();
     assert!(
-        input.obs.len() == batch * d
-            && input.mask.len() == batch * a
-            && states.len() == batch * s
-            && value.len() == batch,
+        rows.input.obs.len() == batch * d
+            && rows.input.mask.len() == batch * a
+            && rows.states.len() == batch * s
+            && rows.value.len() == batch,
         "shapes of a step"
     );
-    let k = head.num_components();
-    let requests: Vec<Request> = match request {
-        Request::LogProb(rows) => rows.chunks_mut(ROWS * a).map(Request::LogProb).collect(),
-        Request::Mean(rows) => rows.chunks_mut(ROWS * a).map(Request::Mean).collect(),
-        Request::Actions(uniform, actions, log_prob) => uniform
-            .chunks(ROWS * k)
-            .zip(actions.chunks_mut(ROWS * k))
-            .zip(log_prob.chunks_mut(ROWS))
-            .map(|((uniform, actions), log_prob)| Request::Actions(uniform, actions, log_prob))
-            .collect(),
-    };
-    if actors.len() < requests.len() {
-        actors.resize_with(requests.len(), Actor::default);
+    let tasks = batch.div_ceil(ROWS);
+    if tasks == 0 {
+        return;
     }
-    let inputs = input
-        .obs
-        .chunks(ROWS * d)
-        .zip(input.mask.chunks(ROWS * a))
-        .zip(input.episode_start.chunks(ROWS));
-    let mut tasks: Vec<(&mut Actor, Rows)> = Vec::with_capacity(requests.len());
-    for (((actor, request), value), ((obs, mask), episode_start)) in
-        actors.iter_mut().zip(requests).zip(value.chunks_mut(ROWS)).zip(inputs)
-    {
-        let rows = Rows {
-            input: Observed::new(obs, mask, episode_start),
-            states: states.split_off_mut(..value.len() * s).unwrap_or_default(),
-            value,
-            request,
-        };
-        tasks.push((actor, rows));
+    if actors.len() < tasks {
+        actors.resize_with(tasks, Actor::default);
     }
-    run_all(tasks, |(actor, rows)| actor.take(network, towers, rows));
+    each(
+        network,
+        towers,
+        &mut actors[..tasks],
+        rows,
+        (d, a, head.num_components(), s),
+    );
+}
+
+fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: Sizes) {
+    if let [actor] = actors {
+        actor.take(network, towers, rows);
+        return;
+    }
+    let half = actors.len() / 2;
+    let (head, tail) = actors.split_at_mut(half);
+    let (first, rest) = rows.split(half * ROWS, sizes);
+    rayon::join(
+        || each(network, towers, head, first, sizes),
+        || each(network, towers, tail, rest, sizes),
+    );
 }
 
 impl Actor {
