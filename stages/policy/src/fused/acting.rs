@@ -69,16 +69,15 @@ impl<'a> Rows<'a> {
                 )
             }
         };
-        let part = |obs, mask, start| Observed::new(obs, mask, start);
         (
             Rows {
-                input: part(obs.0, mask.0, start.0),
+                input: Observed::new(obs.0, mask.0, start.0),
                 states: states.0,
                 value: value.0,
                 request: request.0,
             },
             Rows {
-                input: part(obs.1, mask.1, start.1),
+                input: Observed::new(obs.1, mask.1, start.1),
                 states: states.1,
                 value: value.1,
                 request: request.1,
