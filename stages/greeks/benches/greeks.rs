@@ -13,8 +13,9 @@ fn greeks(criterion: &mut Criterion) {
     let book = Book::new(OPTIONS);
     let mut group = criterion.benchmark_group("greeks");
     for case in cases(&book) {
-        group.throughput(Throughput::Elements(case.options as u64));
-        group.bench_function(&case.name, |bencher| bencher.iter(|| case.run()));
+        let options = case.options(1);
+        group.throughput(Throughput::Elements(options as u64));
+        group.bench_function(&case.name, |bencher| bencher.iter(|| case.run(options)));
     }
     group.finish();
 }

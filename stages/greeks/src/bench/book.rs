@@ -7,7 +7,7 @@ use stages_numerics::random::Random;
 /// Simulated options, as a list and as columns.
 pub struct Book {
     pub(super) list: Vec<Contract>,
-    columns: [Vec<f64>; 6],
+    pub(super) columns: [Vec<f64>; 6],
     call: Vec<bool>,
 }
 

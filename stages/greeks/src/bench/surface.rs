@@ -1,6 +1,6 @@
 //! The speed of fitting implied volatility surfaces.
 
-use super::cases::Case;
+use super::case::Case;
 use crate::numerics::formula::{Contract, black_76};
 use crate::numerics::surface::{Quote, Surface};
 use stages_numerics::random::Random;
@@ -39,7 +39,7 @@ pub(super) fn fit<'a>() -> Case<'a> {
         })
         .collect();
     let name = format!("surface of {EXPIRIES} expiries of {QUOTES} quotes");
-    Case::new(name, EXPIRIES * QUOTES, move || {
+    Case::new(name, EXPIRIES * QUOTES, move |_| {
         black_box(Surface::fit(&book, 6));
     })
 }

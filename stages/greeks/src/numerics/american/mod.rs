@@ -1,6 +1,6 @@
 //! American options by spectral collocation, after L. B. G. Andersen, M. Lake and D. Offengenden, "High
-//! performance American option pricing", Journal of Computational Finance 20 (2016),
-//! (tested against a lattice).
+//! performance American option pricing", Journal of Computational Finance 20 (2016);
+//! tested against a lattice.
 //!
 //! The value is the European one plus an integral along the exercise boundary (Kim 1990). The boundary solves
 //! a nonlinear integral equation (system B of the paper), collocated at Chebyshev nodes of `sqrt(tau)` in
