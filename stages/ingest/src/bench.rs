@@ -150,7 +150,8 @@ impl SyntheticChain {
             }
             expiry = expiry.plus(1);
         }
-        let (mut contracts, mut values): (Vec<(i32, f64, bool)>, [Vec<f64>; 7]) = Default::default();
+        let mut contracts: Vec<(i32, f64, bool)> = Vec::new();
+        let mut values: [Vec<f64>; 7] = Default::default();
         for expiry in expiries {
             let years = f64::from(expiry.0 - date.0) / 365.0;
             for i in 0..strikes {

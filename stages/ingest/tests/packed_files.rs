@@ -1,5 +1,7 @@
 //! Every format of tables, packed in every way, gives the same rows.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};

@@ -25,7 +25,10 @@ pub fn json(comparison: &Comparison) -> Value {
         json!({
             "group": i + 1,
             "runs": distinct(comparison.members(group).map(|point| point.run.as_str())),
-            "points": comparison.members(group).map(|point| point_json(comparison, point)).collect::<Vec<_>>(),
+            "points": comparison
+                .members(group)
+                .map(|point| point_json(comparison, point))
+                .collect::<Vec<_>>(),
             "metrics": comparison.metrics.iter().map(metric).collect::<Map<_, _>>(),
         })
     };

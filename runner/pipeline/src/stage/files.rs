@@ -70,7 +70,7 @@ pub(crate) fn expand(
                 continue;
             }
         }
-        let Some(name) = relative(&text) else {
+        let Some(name) = relative(text) else {
             problems.add(
                 spot,
                 format!("the string \"{}\" is not a file in the pipeline's directory", text),

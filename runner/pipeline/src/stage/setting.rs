@@ -131,7 +131,7 @@ fn typed(text: &str, spot: Spot, old: &Value, is_typed: bool) -> Result<Tree, (S
     let structured = text.starts_with(['[', '{']);
     let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));
     let is_text = matches!(old, Value::Scalar(Json::String(_)));
-    if is_text && !quoted && !(structured && !is_typed) {
+    if is_text && !quoted && (is_typed || !structured) {
         // A text needs no quotes, whatever its content.
         return Ok(Tree::scalar(spot, Json::String(text.to_owned())));
     }

@@ -38,8 +38,8 @@ impl SoftRewardConfig {
     }
 }
 
-/// The score of an entity as the answer to a query on a graph of `predicates` relations, whose inverses follow
-/// them; `None` where the relation has no facts in the graph.
+/// The score of an entity as the answer to a query on a graph of `predicates` relations, whose inverses
+/// follow them; `None` where the relation has no facts in the graph.
 pub fn embedding_score(
     embedding: &Embedding,
     predicates: u32,
