@@ -22,6 +22,12 @@ pub(crate) struct Remote {
     blake3: String,
 }
 
+/// The place of an item of a list. A list that is one `${params.X}` in the file has the one place.
+pub(super) fn spot_of(items: &[Tree], index: usize) -> Spot {
+    let item = items.get(index).or(items.first());
+    item.map_or_else(Spot::default, |item| item.spot)
+}
+
 /// Expands globs and directories in `patterns` to files, sorted by name, without duplicates. A file on a
 /// server is named by the last part of its URL. `entries` are the patterns as written.
 pub(crate) fn expand(
@@ -32,7 +38,8 @@ pub(crate) fn expand(
 ) -> Vec<Source> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut remote: BTreeMap<String, Source> = BTreeMap::new();
-    for (pattern, &Tree { spot, .. }) in patterns.iter().zip(entries) {
+    for (i, pattern) in patterns.iter().enumerate() {
+        let spot = spot_of(entries, i);
         let (text, pinned) = match pattern {
             TextOr::Text(text) => (text, None),
             TextOr::Map(Remote { url, blake3 }) => {
@@ -111,7 +118,7 @@ pub(crate) fn expand(
         }
     }
     for name in remote.keys().filter(|name| found.contains_key(*name)) {
-        let spot = entries.first().map_or_else(Spot::default, |entry| entry.spot);
+        let spot = spot_of(entries, 0);
         let message = format!("a file of the pipeline's directory and one on a server are named `{name}`");
         problems.add(spot, message, "rename the one in the directory");
     }

@@ -131,11 +131,12 @@ pub(crate) fn command(
         return command;
     }
     let mut tools: Vec<Tool> = Vec::new();
-    for (request, tree) in settings.tools.iter().zip(at("tools")) {
+    for (i, request) in settings.tools.iter().enumerate() {
+        let spot = files::spot_of(at("tools"), i);
         let tool = match finder.map(|finder| finder.find(request, base)) {
             Some(Ok(tool)) => tool,
             Some(Err((message, hint))) => {
-                problems.add(tree.spot, message, hint);
+                problems.add(spot, message, hint);
                 continue;
             }
             None => continue,
@@ -146,7 +147,7 @@ pub(crate) fn command(
         };
         if tools.iter().any(same) {
             let message = format!("there are two tools `{}`", tool.link());
-            problems.add(tree.spot, message, "remove one of them");
+            problems.add(spot, message, "remove one of them");
         }
         tools.push(tool);
     }

@@ -163,7 +163,10 @@ impl Block {
         let (spot, message, hint) = match (&problem.mistake, &self.with) {
             (Mistake::UnknownKey { name: key, known }, _) => {
                 let spot = place.value.entry(key).map_or(place.value.spot, |(key, _)| key.spot);
-                let hint = suggest(key, "keys", known.iter().copied());
+                let hint = match &self.with {
+                    Some(with) if known.is_empty() => format!("`{}` takes no configuration here", with.kind),
+                    _ => suggest(key, "keys", known.iter().copied()),
+                };
                 (spot, format!("unknown key `{key}` in {map}"), Some(hint))
             }
             (Mistake::MissingKey(key), with) => {

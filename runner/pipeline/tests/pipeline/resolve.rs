@@ -264,6 +264,21 @@ fn files_are_looked_for_beside_the_pipeline() {
     assert_eq!(names, ["lib/a.py", "lib/c.txt", "lib/deep/b.py", "plot.py"]);
     assert!(command.files.iter().all(|source| source.path.is_file()));
 
+    // A list that is one parameter is the same list.
+    let list = "[lib/*.py, plot.py, lib]";
+    let parameter = text
+        .replace(list, "\"${params.files}\"")
+        .replace("stages:", &format!("params: {{ files: {list} }}\nstages:"));
+    write("p.yaml", &parameter);
+    let filled = load(&file, &options(&[])).unwrap_or_else(|errors| panic!("{errors}"));
+    let Work::Command(filled) = &filled.nodes[0].work else {
+        panic!("x is a command");
+    };
+    assert_eq!(filled.files, command.files);
+    write("p.yaml", &parameter.replace("plot.py", "plott.py, nothing*"));
+    let errors = load(&file, &options(&[])).map(|_| ()).unwrap_err();
+    assert_eq!(errors.0.len(), 2, "{errors}");
+
     write("p.yaml", &text.replace("plot.py", "plott.py, nothing*"));
     let errors = load(&file, &options(&[])).map(|_| ()).unwrap_err();
     assert_eq!(errors.0.len(), 2, "{errors}");
