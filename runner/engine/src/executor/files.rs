@@ -39,7 +39,8 @@ pub(super) fn read_pieces(
     mut put: impl FnMut(&[u8]) -> Result<(), StageError>,
 ) -> Result<(), StageError> {
     let length = file.metadata().map_or(0, |meta| meta.len());
-    // The piece holds one byte more than a small file, so that the end of the file is found in the first read.
+    // The piece holds one byte more than a small file, so that the end of the file is found in the first
+    // read.
     let mut piece =
         vec![0; usize::try_from(length).map_or(PIECE, |length| length.saturating_add(1).min(PIECE))];
     loop {

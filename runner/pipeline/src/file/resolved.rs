@@ -34,7 +34,7 @@ pub(crate) struct Resolved<'a> {
     pub bases: &'a BTreeMap<String, Arc<Path>>,
 }
 
-/// The keys of a stage in the order of the file.
+/// The keys of a stage in the order of the file; others follow them.
 const KEYS: &str = "uses run needs matrix call with path python lock seed files outputs env secrets tools shell \
     isolation network log container resources retries timeout register";
 
@@ -61,7 +61,9 @@ impl Resolved<'_> {
     }
 
     fn stage(&self, stage: &Stage, problems: &mut Problems) -> Vec<(Key, Tree)> {
-        let entries = KEYS.split_whitespace();
+        let others = stage.settings.entries().iter().map(|(key, _)| key.name.as_str());
+        let others = others.filter(|key| KEYS.split_whitespace().all(|known| known != *key));
+        let entries = KEYS.split_whitespace().chain(others);
         let entries = entries.filter_map(|key| Some((Key::from(key), self.value(stage, key, problems)?)));
         entries.filter(|(_, value)| !value.is_empty()).collect()
     }
