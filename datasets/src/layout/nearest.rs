@@ -1,12 +1,12 @@
 //! Names: the form in which they are compared, and the most similar of several.
 
-use strsim::levenshtein;
+use strsim::osa_distance;
 
 /// The name most similar to `wanted`, if any is similar at all.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
-        .map(|name| (levenshtein(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .map(|name| (osa_distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
         .min()
         .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(1))
         .map(|(_, name)| name)

@@ -130,6 +130,8 @@ fn brief(runs: &Path, file: &EventFile) -> Option<Run> {
         && brief.version == file.version
     {
         let mut run = Run {
+            // The directory may have another name than when the brief was written.
+            id: file.id.clone(),
             dir: runs.join(&file.id),
             ..brief.run
         };

@@ -227,3 +227,12 @@ fn names_are_those_of_runs_that_are_there() {
     fs::remove_dir_all(runs.join(id(7))).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), None);
 }
+
+#[test]
+fn a_copied_run_has_the_name_of_its_directory() {
+    let (_dir, runs) = history(3);
+    list(&runs).unwrap();
+    fs::rename(runs.join(id(1)), runs.join(id(9))).unwrap();
+    let found: Vec<String> = list(&runs).unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(found, [id(0), id(2), id(9)]);
+}

@@ -78,7 +78,10 @@ fn unwritable(path: &Path, err: std::io::Error) -> Failure {
 }
 
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    replace(path, content).map_err(|err| unwritable(path, err))
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder
+        .and_then(|()| replace(path, content))
+        .map_err(|err| unwritable(path, err))
 }
 
 /// Removes the curves below `dir` that are not among `kept`, and directories that become empty.

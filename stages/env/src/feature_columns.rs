@@ -51,7 +51,7 @@ pub(crate) fn check_gaps(
     [before, place]: [&str; 2],
     what: impl Fn() -> String,
 ) -> Result<(), StageError> {
-    if all < FEW_SNAPSHOTS || gaps as f64 <= most * all as f64 {
+    if all < FEW_SNAPSHOTS || gaps as f64 / all as f64 <= most {
         return Ok(());
     }
     let (what, share, most) = (what(), 100.0 * gaps as f64 / all as f64, 100.0 * most);

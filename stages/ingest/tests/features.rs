@@ -63,6 +63,19 @@ fn check(bench: &Bench, with: Value) -> Result<BTreeMap<String, Provided>, Confi
 }
 
 #[test]
+fn a_key_of_digits_is_a_text_where_it_is_a_factor_too() {
+    let bench = Bench::new();
+    bench.file("f.csv", "date,tic,value\n20190528,ABC,1.5\n20190530,ABC,2.5\n");
+    let columns = json!({ "day": "date", "value": "value" });
+    let (artifact, _) = features(
+        &bench,
+        json!({ "path": "f.csv", "date_format": "%Y%m%d", "columns": columns }),
+    );
+    let shown = text(&bench.table(&artifact));
+    assert!(shown.contains("ABC 2019-05-29 20190528 1.5\n"), "{shown}");
+}
+
+#[test]
 fn rows_are_shown_from_the_day_after_theirs() {
     let bench = Bench::new();
     bench.file("f.csv", FACTORS);

@@ -112,6 +112,7 @@ impl Network {
             _ => true,
         };
         if !head.fits(&env.action_space) || !(bounded || head.has_critic()) {
+            stages_env::refuse_candidates(env)?;
             let wanted = if head.is_continuous() {
                 "continuous actions with finite bounds"
             } else {

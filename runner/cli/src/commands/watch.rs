@@ -5,7 +5,7 @@ use crate::output;
 use crate::session::Session;
 use clap::Args;
 use runner_engine::{Failure, RunStatus, StageStatus, text};
-use runner_history::{self as history, Run};
+use runner_history::{self as history, Run, THEN};
 use runner_report::LiveRun;
 use runner_report::reporter::{StageProgress, short};
 use serde_json::{Map, Value, json};
@@ -83,13 +83,17 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
 fn head(live: &LiveRun) -> (&str, f64, usize) {
     let of = |run: &'_ Run| live.seconds_since(run.started);
     let run = live.run();
-    run.map_or(("", 0.0, 0), |run| (run.pipeline.as_str(), of(run), run.stages.len()))
+    run.map_or(("", 0.0, 0), |run| {
+        let stages = run.stages.iter().filter(|stage| stage.of.id != THEN).count();
+        (run.pipeline.as_str(), of(run), stages)
+    })
 }
 
-/// The number of stages that ended, by status.
+/// The number of stages that ended, by status, without the decision that follows a run.
 fn ended(live: &LiveRun) -> BTreeMap<StageStatus, usize> {
     let mut counts = BTreeMap::new();
     let stages = live.run().into_iter().flat_map(|run| &run.stages);
+    let stages = stages.filter(|stage| stage.of.id != THEN);
     for status in stages.filter_map(|stage| stage.status) {
         *counts.entry(status).or_default() += 1;
     }

@@ -63,7 +63,6 @@ stages:
     let meta = project.home().join("runs").join(&id).join("pipeline.json");
     let text = std::fs::read_to_string(&meta).unwrap();
     std::fs::write(&meta, text.replace("\"good\"", &format!("\"good{evil}\""))).unwrap();
-    std::fs::remove_dir_all(project.home().join("index")).unwrap();
     let stage = format!("{id}/good{EVIL}");
     for args in [
         &["runs"][..],

@@ -180,7 +180,7 @@ fn one(kept: &Kept, format: (&'static str, &str, &str), chance: &mut Chance) -> 
     let mut outcome = SAME;
     if matches!(
         name,
-        "events of a run" | "resolved pipeline of a run" | "marks" | "index over runs"
+        "events of a run" | "resolved pipeline of a run" | "marks" | "brief of a run"
     ) {
         for (args, said) in &kept.said {
             let ended = lab.run_within(LONGEST, args);

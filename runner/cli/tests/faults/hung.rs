@@ -65,7 +65,6 @@ const PLACES: [&str; 13] = [
     "home/locks",
     "home/tmp",
     "home/runs",
-    "home/index",
     "home/config.yaml",
     "home/unflushed",
     "home/damaged",

@@ -84,17 +84,15 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
     let columns = Columns::of(packed, config)?;
     let contract = columns.contract.as_ref();
     let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
-    let is_number = |name: &str| {
-        is_factor(name)
-            || contract
-                .and_then(Found::numeric)
-                .is_some_and(|strike| normal(strike) == name)
-    };
-    let is_wanted = |name: &str| {
+    let strike = contract.and_then(Found::numeric).map(|strike| normal(strike));
+    let is_key = |name: &str| {
         let keys = [columns.date.as_ref(), columns.symbol.as_ref()].into_iter().flatten();
         let mut keys = keys.chain(contract.iter().flat_map(|found| found.names()));
-        is_factor(name) || keys.any(|key| normal(key) == name)
+        keys.any(|key| normal(key) == name)
     };
+    // A symbol or a date of digits is a text, also where it is a factor, too.
+    let is_number = |name: &str| strike.as_deref() == Some(name) || is_factor(name) && !is_key(name);
+    let is_wanted = |name: &str| is_factor(name) || is_key(name);
     let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
     let formats = formats_or_iso(&config.date_format);
     let dates = match &columns.date {

@@ -63,11 +63,14 @@ pub(super) struct Parsed {
 /// Reads a file into a table.
 pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
-    let is_number = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
-    let is_wanted = |name: &str| {
+    let is_key = |name: &str| {
         let key = [Some(&columns.instant), columns.symbol.as_ref()];
-        is_number(name) || key.into_iter().flatten().any(|key| normal(key) == name)
+        key.into_iter().flatten().any(|key| normal(key) == name)
     };
+    let is_listed = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
+    // A symbol or a date of digits is a text, also where it is a column of numbers, too.
+    let is_number = |name: &str| is_listed(name) && !is_key(name);
+    let is_wanted = |name: &str| is_listed(name) || is_key(name);
     let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
     let formats = config.formats();
     let dates = frame.dates(&columns.instant, &formats, &config.zone)?;

@@ -59,6 +59,7 @@ impl Algorithm for Es<'_> {
     }
 
     fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+        stages_env::refuse_candidates(spec)?;
         let architecture = self.settings.common.network.architecture(spec)?;
         let n = searched_len(&architecture).map_err(StageError::new)?;
         StageError::new(format!(

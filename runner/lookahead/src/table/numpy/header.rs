@@ -68,21 +68,31 @@ enum Descr {
     Fields(Vec<(String, String)>),
 }
 
-/// A dictionary of Python as JSON: of its literals, NumPy writes these alone.
+/// A dictionary of Python as JSON: of its literals, NumPy writes texts, tuples, lists, numbers and truth
+/// values.
 fn json(header: &str) -> String {
-    let mut text = header.trim().to_owned();
-    for (python, json) in [
-        ("'", "\""),
-        ("(", "["),
-        (")", "]"),
-        ("False", "false"),
-        ("True", "true"),
-        (", }", "}"),
-        (",]", "]"),
-    ] {
-        text = text.replace(python, json);
+    let mut json = String::new();
+    let mut rest = header.trim();
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\'' | '"' => {
+                let (text, after) = rest.split_once(c).unwrap_or((rest, ""));
+                json += &serde_json::Value::from(text).to_string();
+                rest = after;
+            }
+            'T' | 'F' => json.push(c.to_ascii_lowercase()),
+            '(' => json.push('['),
+            // A comma may follow the last item.
+            ')' | ']' | '}' => {
+                json.truncate(json.trim_end_matches(',').len());
+                json.push(if c == '}' { '}' } else { ']' });
+            }
+            c if c.is_whitespace() => {}
+            c => json.push(c),
+        }
     }
-    text
+    json
 }
 
 /// Splits a file into its header and its data.
@@ -106,7 +116,7 @@ pub(super) fn split(file: &[u8]) -> Result<(Header, &[u8]), String> {
 }
 
 impl Header {
-    fn parse(header: &str) -> Result<Self, String> {
+    pub(super) fn parse(header: &str) -> Result<Self, String> {
         let bad = || format!("has a header that cannot be read: {}", header.trim());
         let read: Dictionary = serde_json::from_str(&json(header)).map_err(|_| bad())?;
         let named = match read.descr {

@@ -254,6 +254,13 @@ mod tests {
         record.extend(2.0f32.to_le_bytes());
         let header = shape("[('date', '<M8[D]'), ('x', '<f4')]", "False", "1,");
         assert_eq!(shown(&header, &record), "2024-01-31T00:00:00 2.0");
+        let header = shape("[('True (x),', '<M8[D]'), (\"a'b\", '<f4')]", "False", "1, ");
+        assert_eq!(shown(&header, &record), "2024-01-31T00:00:00 2.0");
+        let parsed = Header::parse(&header).unwrap();
+        assert_eq!(
+            parsed.fields.iter().map(|field| field.0.as_str()).collect::<Vec<_>>(),
+            ["True (x),", "a'b"]
+        );
         assert_eq!(
             shown(&shape("'|O'", "False", "1,"), &[]),
             "holds Python objects, which cannot be read"
