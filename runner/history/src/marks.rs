@@ -8,6 +8,7 @@ pub use new_run::{begin, check};
 use super::document;
 use super::model::Run;
 use super::reader::{folders, has_events};
+use cache::shared;
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -120,7 +121,23 @@ pub fn readable(runs: &Path, id: &str, warn: &mut dyn FnMut(&str)) -> Marks {
 
 /// Finds the id of the run with the name `name`.
 pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
-    Ok(AllMarks::read(runs)?.named(name).map(ToOwned::to_owned))
+    let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
+    Ok(names(runs)?.remove(name).filter(is_called))
+}
+
+/// The file of all names, `HOME/index/names.json`, which [`edit`] maintains: a new name is compared with
+/// those of thousands of runs without opening them.
+fn names_path(runs: &Path) -> PathBuf {
+    runs.with_file_name("index").join("names.json")
+}
+
+/// The ids of the runs, by name. Without the names file, all runs are read.
+fn names(runs: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    if let Ok(Some(names)) = document::read(&names_path(runs), "") {
+        return Ok(names);
+    }
+    let all = AllMarks::read(runs)?.of.into_iter();
+    Ok(all.filter_map(|(id, marks)| Some((marks.name?, id))).collect())
 }
 
 fn path(runs: &Path, id: &str) -> PathBuf {
@@ -146,10 +163,26 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     }
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
+    let mut renamed = match marks.name == before.name {
+        true => None,
+        false => Some(names(runs)?),
+    };
+    if renamed.is_some() {
+        // Removed before the marks are written: if the process is killed after this, names are read from the
+        // runs.
+        let _ = std::fs::remove_file(names_path(runs));
+    }
     document::write(&path, &marks).map_err(|err| {
         Failure::caused(format!("cannot write `{}`", path.display()), &err)
             .hint("free some disk space, make the directory writable, or move away what has the file's place")
     })?;
+    if let Some(names) = &mut renamed {
+        names.retain(|_, of| *of != id);
+        names.extend(marks.name.clone().map(|name| (name, id.to_owned())));
+        let path = names_path(runs);
+        let _ = path.parent().map_or(Ok(()), shared::create_dir_all);
+        let _ = document::write(&path, names);
+    }
     Ok(marks)
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use runner_engine::RunStatus;
-use runner_history::{Run, list, load, marks, survey};
+use runner_history::{AllMarks, Run, list, load, marks, survey};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -219,10 +219,14 @@ fn many_write_at_once() {
 }
 
 #[test]
-fn names_are_those_of_runs_that_are_there() {
+fn names_are_found_without_a_look_at_other_runs() {
     let (_dir, runs) = history(20);
     marks::edit(&runs, &id(7), |marks| marks.name = Some("best".to_owned())).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(7)));
+    // Behind the back of this program: it would be seen, were the other runs looked at.
+    fs::write(runs.join(id(8)).join("marks.json"), r#"{"name":"hidden"}"#).unwrap();
+    assert_eq!(marks::named(&runs, "hidden").unwrap(), None);
+    assert_eq!(AllMarks::read(&runs).unwrap().named("hidden"), Some(id(8).as_str()));
     // A run that is gone has no name.
     fs::remove_dir_all(runs.join(id(7))).unwrap();
     assert_eq!(marks::named(&runs, "best").unwrap(), None);

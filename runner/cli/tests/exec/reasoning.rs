@@ -234,7 +234,7 @@ fn ranks_beat_random_walks_with_intervals_over_seeds() {
     with("candidates: [nobody]");
     let ended = project.exec(&[]);
     assert!(
-        ended.error("evaluate").contains("`nobody` is no entity"),
+        ended.error("evaluate").contains("`nobody` is not an entity"),
         "{}",
         ended.text()
     );

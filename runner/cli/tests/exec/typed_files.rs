@@ -255,14 +255,15 @@ fn a_policy_of_a_program_acts() {
     }
 }
 
-fn env() -> PipelineText {
+/// An environment that a program copies and changes, and a training on it.
+fn env(change: &str) -> PipelineText {
     pipeline("env")
         .uses("made", "env/lookup")
         .with("rows", 300)
         .with("features", 4)
         .run(
             "own",
-            "cp -r ${needs.env} ${outputs.env}\nchmod -R u+w ${outputs.env}\nCHANGE",
+            &format!("cp -r ${{needs.env}} ${{outputs.env}}\nchmod -R u+w ${{outputs.env}}\n{change}"),
         )
         .needs("env", "made")
         .output("env", "{ path: env, type: env }")
@@ -280,8 +281,7 @@ fn env() -> PipelineText {
 /// The files of an environment, changed and brought back.
 #[test]
 fn an_environment_of_a_program_is_trained_on() {
-    let pipeline = |change: &str| env().to_string().replace("CHANGE", change);
-    let project = Project::new(pipeline(
+    let project = Project::new(env(
         "echo lookup > ${outputs.env}/family; cp ${outputs.env}/test.arrow ${outputs.env}/train.arrow",
     ));
     let ended = project.exec(&[]);
@@ -303,7 +303,7 @@ fn an_environment_of_a_program_is_trained_on() {
             "`train.arrow` of the environment",
         ),
     ] {
-        project.write("p.yaml", pipeline(change));
+        project.write("p.yaml", env(change));
         let refused = project.exec(&["own"]);
         let wanted = format!("the output `env` is not of the type `env`: {wanted}");
         assert!(refused.error("own").starts_with(&wanted), "{}", refused.error("own"));
