@@ -78,7 +78,7 @@ fn unwritable(path: &Path, err: std::io::Error) -> Failure {
 }
 
 fn write(path: &Path, content: &str) -> Result<(), Failure> {
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
     folder
         .and_then(|()| replace(path, content))
         .map_err(|err| unwritable(path, err))

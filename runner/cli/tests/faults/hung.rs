@@ -55,7 +55,7 @@ const OBSTACLES: [Obstacle; 5] = [
 const SOURCES: [&str; 5] = ["p.yaml", "seed.txt", "data", "data/a.csv", "data/b.csv"];
 
 /// Directories and files of a home.
-const PLACES: [&str; 13] = [
+const PLACES: [&str; 12] = [
     "home/blobs",
     "home/actions",
     "home/memos",
