@@ -3,14 +3,16 @@
 use super::builder::Builder;
 use super::document;
 use super::{ResolvedPipeline, ResolvedStage, Run};
+use cache::parallel::locked;
 use cache::{checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fs::{DirEntry, File, TryLockError};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::UNIX_EPOCH;
 
 /// The names of the run directories, oldest first. The directories are not opened: a directory without an
@@ -89,8 +91,25 @@ fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String
     (read.into_iter().flatten().collect(), broken)
 }
 
+/// The stages as resolved, by their text in a brief: many runs have the same.
+type Stages = Mutex<HashMap<String, Arc<[Arc<ResolvedStage>]>>>;
+
 fn briefs(runs: &Path, files: &[EventFile]) -> Vec<Option<Run>> {
-    files.par_iter().map(|file| brief(runs, file)).collect()
+    let stages = Stages::default();
+    files.par_iter().map(|file| brief(runs, file, &stages)).collect()
+}
+
+fn resolved(stages: &Stages, text: String) -> Option<Arc<[Arc<ResolvedStage>]>> {
+    let mut stages = locked(stages);
+    if let Some(known) = stages.get(&text) {
+        return Some(known.clone());
+    }
+    let read: Vec<Arc<ResolvedStage>> = serde_json::from_str::<Vec<ResolvedStage>>(&text)
+        .ok()?
+        .into_iter()
+        .map(Arc::new)
+        .collect();
+    Some(stages.entry(text).or_insert(read.into()).clone())
 }
 
 /// The event log of a run on disk.
@@ -116,18 +135,20 @@ impl EventFile {
 
 /// `brief.json`: a run without its metrics, as an event log of this size and time has it.
 #[derive(Serialize, Deserialize)]
-struct Brief<R, S> {
+struct Brief<R> {
     version: (u64, i64),
     run: R,
-    stages: Vec<S>,
+    /// The stages as resolved, a list in JSON.
+    stages: String,
 }
 
 /// Reads a run without metrics, which are most of its event log, from its `brief.json`, or else from its
 /// events; `None` when it is unreadable.
-fn brief(runs: &Path, file: &EventFile) -> Option<Run> {
+fn brief(runs: &Path, file: &EventFile, stages: &Stages) -> Option<Run> {
     let path = runs.join(&file.id).join("brief.json");
-    if let Ok(Some(brief)) = document::read::<Brief<Run, ResolvedStage>>(&path, "")
+    if let Ok(Some(brief)) = document::read::<Brief<Run>>(&path, "")
         && brief.version == file.version
+        && let Some(stages) = resolved(stages, brief.stages)
     {
         let mut run = Run {
             // The directory may have another name than when the brief was written.
@@ -135,17 +156,18 @@ fn brief(runs: &Path, file: &EventFile) -> Option<Run> {
             dir: runs.join(&file.id),
             ..brief.run
         };
-        for (stage, of) in run.stages.iter_mut().zip(brief.stages) {
-            stage.of = Arc::new(of);
+        for (stage, of) in run.stages.iter_mut().zip(stages.iter()) {
+            stage.of = of.clone();
         }
         return Some(run);
     }
     let run = read(runs, &file.id, false).ok().flatten()?;
     if run.status != RunStatus::Running && run.damaged == 0 {
+        let stages: Vec<&ResolvedStage> = run.stages.iter().map(|stage| &*stage.of).collect();
         let brief = Brief {
             version: file.version,
             run: &run,
-            stages: run.stages.iter().map(|stage| &*stage.of).collect(),
+            stages: serde_json::to_string(&stages).unwrap_or_default(),
         };
         // Without it, the events are read again the next time.
         let _ = document::write_new(&path, &brief);
