@@ -1,8 +1,8 @@
 //! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] that a stage runs in, the
 //! events that it emits, and the tables passed between stages ([`dataset`]).
 //!
-//! What reads the store or a table fails when an artifact or a column that it needs is missing, damaged or of
-//! another type; other errors are documented where they occur.
+//! Functions that read the store or a table fail when an artifact or a column that they need is missing,
+//! damaged or of another type; other errors are documented where they occur.
 
 pub mod context;
 pub mod contracts;

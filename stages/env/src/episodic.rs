@@ -28,7 +28,7 @@ pub trait Episodic: Send + Sync {
     type Input: Copy + Send + Sync + Into<Self::Action>;
     /// The type of an action that a step takes.
     type Action;
-    /// What remains of an episode after its end.
+    /// The part of an episode that remains after its end.
     type Final: Copy + Default + Send;
     /// The count of steps at the start of an episode.
     const FIRST: u32 = 0;

@@ -76,7 +76,7 @@ fn line(event: &Event, store: &Store) -> String {
     }
 }
 
-/// What a stage said.
+/// The line of a stage's event.
 fn said(stage: &str, event: &StageEvent) -> String {
     match event {
         StageEvent::Log { line } => format!("{stage} | {line}"),

@@ -87,7 +87,7 @@ pub(crate) struct Needs {
     pub sound: bool,
 }
 
-/// What a need that refers to an earlier run or to a registered policy stands for: the artifact, or the stage
+/// The source of a need that refers to an earlier run or to a registered policy: the artifact, or the stage
 /// that `or` names in its place; neither for `or: none`.
 type Found<'t> = (Option<Earlier>, Option<&'t Tree>);
 

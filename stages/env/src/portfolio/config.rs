@@ -30,10 +30,10 @@ macro_rules! market_config {
                 pub validation: Option<$crate::worlds::HeldOut> = None,
                 $(#[$fraction_meta])*
                 pub test_fraction: f64 = 0.25,
-                #[doc = concat!("Training ", $unit, " within this many calendar days before the first test ")]
+                #[doc = concat!("Training ", $unit, " within this many calendar days before the first test")]
                 /// or validation day are dropped.
                 pub purge: u32 = 10,
-                #[doc = concat!("Training ", $unit, " within this many calendar days after the last test ")]
+                #[doc = concat!("Training ", $unit, " within this many calendar days after the last test")]
                 /// or validation day are dropped.
                 pub embargo: u32 = 10,
                 #[doc = concat!("Steps, from ", $step, " to ", $step, ", in a training episode: a number,")]

@@ -1,4 +1,4 @@
-//! How programs end: their shells, their families, and the limit of their memory.
+//! The end of programs: their shells, their families, and the limit of their memory.
 
 use super::{Mode, exec, info, isolation};
 use crate::{Lab, program};

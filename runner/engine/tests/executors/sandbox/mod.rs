@@ -77,7 +77,7 @@ fn isolation(ran: &Ran) -> (&str, bool, Option<u64>) {
     found.unwrap()
 }
 
-/// What the record of the stage `a` says of its run.
+/// An entry of the record of the stage `a`.
 fn info(lab: &Lab, ran: &Ran, name: &str) -> serde_json::Value {
     let record = lab.store().recorded(ran.key("a")).unwrap().unwrap();
     record.info[name].clone()

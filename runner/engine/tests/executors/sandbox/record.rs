@@ -1,4 +1,4 @@
-//! What is reported and recorded of a program.
+//! Reports and records of programs.
 
 use super::{Mode, exec, info, isolation};
 use crate::{Lab, program};
