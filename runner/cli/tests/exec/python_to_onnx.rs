@@ -12,6 +12,7 @@ fn nightly() -> PipelineText {
         .set("call", "factors:make")
         .set("python", "PYTHON")
         .needs("rows", "rows")
+        .output("table", "table")
         .uses("env", "env/table")
         .needs("table", "factors")
         .with("price", "close")
