@@ -18,11 +18,13 @@
 //! [`CalendarName::range`] says where it ends, and stages warn where data goes beyond.
 mod holidays;
 mod name;
+mod periods;
 mod rules;
 mod trading_days;
 mod us;
 
 pub use name::CalendarName;
+pub use periods::DaysAYear;
 pub use rules::good_friday;
 pub use trading_days::{
     closes_early, expiry_of, fits, friday_on_or_after, is_trading_day, local_hour, monthly_expiry,

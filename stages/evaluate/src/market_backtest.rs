@@ -11,6 +11,7 @@ use crate::policy_input::check_fits;
 use crate::runs::{self, run_all, run_policy};
 use crate::trajectory::trajectory;
 use cache::Artifact;
+use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
 use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
 use stages_policy::Policy;
@@ -64,14 +65,17 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     warn_of_few(of.context, all.spans.iter().map(|span| span.steps).sum());
     all.policy()?;
     S::compare(&mut all)?;
+    let periods = all.one.periods_a_year(&of.artifact.meta);
     let known = Known {
-        periods: Periods::between(&all.one.test_dates(0)),
+        periods: Periods::from(&periods),
         regimes: S::regimes(&all.one),
     };
     let metrics = measures::measure(of.config, &all.strategies, &known);
     all.strategies.retain(|strategy| strategy.role != Role::Ablation);
     let trajectory = trajectory(&all.strategies, &all.one)?;
-    output::store(of.context, metrics, &trajectory, S::about(&all.one))
+    let mut about = S::about(&all.one);
+    about[PERIODS_A_YEAR] = serde_json::json!(periods);
+    output::store(of.context, metrics, &trajectory, about)
 }
 
 impl<S: Market> Backtest<'_, S> {

@@ -73,6 +73,7 @@ pub(crate) fn measure<S: Market>(
         "steps",
         runs.iter().map(|run| run.statements.len() - 1).sum::<usize>() as f64,
     );
+    metrics.add("periods_a_year", known.periods.per_year);
     metrics.add("worlds", panel.worlds() as f64);
     metrics.add("holding_period", holding);
     metrics.add("bootstrap_block", block);

@@ -2,11 +2,8 @@
 //! definitions are those on which empyrical and the literature agree; each item gives its formula, and
 //! docs/evaluation.md the source.
 
-use datasets::Date;
+use stages_core::PeriodsAYear;
 use stages_numerics::fields;
-
-/// Trading days per year, by which figures are annualised.
-pub(crate) const DAYS_PER_YEAR: f64 = 252.0;
 
 /// The fewest returns from which figures are annualised: with fewer, an annual figure is a guess.
 pub(crate) const LEAST_OBSERVATIONS: usize = 60;
@@ -21,28 +18,18 @@ pub(crate) struct Periods {
     pub(crate) per_year: f64,
 }
 
-impl Periods {
-    /// One period per trading day.
-    pub(crate) const DAILY: Self = Self {
-        per_year: DAYS_PER_YEAR,
-    };
-
-    /// The periods between consecutive snapshots on these dates. A date has as many periods as snapshots, and
-    /// the weekdays from one date to the next (the median) count for 1/252 of a year each: 252 a year for
-    /// daily snapshots, 50.4 for weekly ones, 630 where days have two and three snapshots in turn.
-    pub(crate) fn between(dates: &[Date]) -> Self {
-        let mut days = dates.to_vec();
-        days.dedup();
-        let mut gaps: Vec<i32> = days
-            .windows(2)
-            .map(|pair| weekdays(pair[1]) - weekdays(pair[0]))
-            .collect();
-        gaps.sort_unstable();
-        let gap = gaps.get(gaps.len() / 2).map_or(1, |&gap| gap.max(1));
+impl From<&PeriodsAYear> for Periods {
+    fn from(periods: &PeriodsAYear) -> Self {
         Self {
-            per_year: DAYS_PER_YEAR * dates.len() as f64 / days.len().max(1) as f64 / f64::from(gap),
+            per_year: periods.value,
         }
     }
+}
+
+impl Periods {
+    /// One period per trading day of an exchange.
+    #[cfg(test)]
+    pub(crate) const DAILY: Self = Self { per_year: 252.0 };
 
     /// The factor that annualises a sum over `count` periods; NaN for fewer than [`LEAST_OBSERVATIONS`].
     pub(crate) fn annual(self, count: usize) -> f64 {
@@ -52,12 +39,6 @@ impl Periods {
             self.per_year
         }
     }
-}
-
-/// The number of weekdays from 1969-12-29, a Monday, to a date.
-fn weekdays(date: Date) -> i32 {
-    let days = date.0 + 3;
-    5 * days.div_euclid(7) + days.rem_euclid(7).min(5)
 }
 
 /// The returns of a run, and the returns of cash and of the underlying in the same periods.
@@ -438,19 +419,6 @@ pub(crate) mod tests {
         assert!(few.sharpe.is_nan() && few.total_return.is_finite());
         let many = Performance::of(&vec![without_interest(&a[..20]); 3], Periods::DAILY);
         assert!(many.sharpe.is_finite());
-    }
-
-    #[test]
-    fn periods_follow_the_spacing_of_snapshots() {
-        let dates = |days: &[i32]| days.iter().map(|&day| Date(day)).collect::<Vec<_>>();
-        // 1970-01-01 is a Thursday; a holiday is on the second Wednesday.
-        let daily = dates(&[0, 1, 4, 5, 7, 8, 11, 12]);
-        assert_eq!(Periods::between(&daily), Periods::DAILY);
-        let weekly: Vec<Date> = (0..60).map(|week| Date(1 + 7 * week)).collect();
-        assert_eq!(Periods::between(&weekly).per_year, 252.0 / 5.0);
-        let two_a_day: Vec<Date> = daily.iter().flat_map(|&day| [day, day]).collect();
-        assert_eq!(Periods::between(&two_a_day).per_year, 504.0);
-        assert_eq!(Periods::between(&[]).per_year, 0.0);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The table of the accounts of all strategies, step by step.
 
 use crate::market::{Market, Role, Run, Strategy};
+use crate::performance::Periods;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
-use stages_core::{StageError, table};
+use datasets::SnapshotTime;
+use stages_core::{PeriodsAYear, StageError, table};
 use stages_env::{PortfolioEnv, Simulator};
 use std::sync::Arc;
 
@@ -90,6 +92,12 @@ pub(crate) fn optional<'a, T>(
     read: fn(&'a RecordBatch, &str) -> Result<T, StageError>,
 ) -> Result<Option<T>, StageError> {
     rows.column_by_name(name).map(|_| read(rows, name)).transpose()
+}
+
+/// The periods a year of a backtest's trajectory: stated in its metadata, or else by the times of a run.
+pub(crate) fn periods(artifact: &Artifact, times: &[SnapshotTime]) -> Periods {
+    let found = || PeriodsAYear::new(None, times.iter().map(|time| time.date), times);
+    Periods::from(&PeriodsAYear::stated(&artifact.meta).unwrap_or_else(found))
 }
 
 /// The table of a backtest's trajectory.

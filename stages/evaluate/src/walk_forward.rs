@@ -6,9 +6,10 @@ mod measure;
 
 use crate::output;
 use fold_runs::{FoldRuns, joined};
+use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
-    StageError, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned, PortType,
+    Ports, StageError, StageKind,
 };
 
 stages_core::settings! {
@@ -29,7 +30,7 @@ pub struct WalkForward;
 impl StageKind for WalkForward {
     type Config = WalkForwardConfig;
     const NAME: &'static str = "evaluate/walk_forward";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
@@ -54,14 +55,17 @@ impl StageKind for WalkForward {
     }
 
     fn run(&self, config: &WalkForwardConfig, context: &Context) -> Result<Outputs, StageError> {
-        let folds: Vec<FoldRuns> = context
-            .list("trajectory")
+        let backtests = context.list("trajectory");
+        let stated = backtests
+            .first()
+            .and_then(|first| PeriodsAYear::stated(&first.artifact.meta));
+        let folds: Vec<FoldRuns> = backtests
             .iter()
             .map(|input| FoldRuns::read(&context.store, &input.artifact))
             .collect::<Result<_, _>>()?;
         let (folds, strategies) = joined(folds)?;
-        let metrics = measure::measure(config, &folds, &strategies)?;
-        let about = serde_json::json!({ "of": "walk_forward", "folds": folds });
+        let (metrics, periods) = measure::measure(config, &folds, &strategies, stated)?;
+        let about = serde_json::json!({ "of": "walk_forward", "folds": folds, PERIODS_A_YEAR: periods });
         output::store(context, metrics, &fold_runs::table(&folds, &strategies)?, about)
     }
 }

@@ -21,7 +21,7 @@ use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
-    StageError, StageKind,
+    StageError, StageKind, periods,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,7 +34,7 @@ pub struct Options;
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &["features"];
     const ABOUT: &'static str =
         "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";
@@ -186,13 +186,17 @@ impl StageKind for Options {
         for (symbol, listed) in symbols.iter().zip(&listings) {
             contracts.insert(symbol.clone(), serde_json::json!(listed.contracts));
         }
-        let meta = serde_json::json!({
+        let mut meta = serde_json::json!({
             "family": FAMILY,
             "format": 4,
             "worlds": symbols,
             "multiplier": listings[0].multiplier,
             "contracts": contracts,
         });
+        let mut chains = worlds.iter().flat_map(|world| &world.names);
+        if let Some(calendar) = chains.find_map(|name| periods::calendar(&name.chain.meta)) {
+            meta["calendar"] = serde_json::json!(calendar);
+        }
         env_artifact::store(context, meta, built)
     }
 

@@ -14,9 +14,8 @@ use crate::saved_state::{StateReader, StateWriter};
 use crate::spec::EnvSpec;
 use crate::split::Splits;
 use cache::{Artifact, Store};
-use datasets::Date;
 use serde::Deserialize;
-use stages_core::StageError;
+use stages_core::{PeriodsAYear, StageError, periods};
 
 /// B environments of a market.
 pub struct PortfolioEnv<S: Simulator> {
@@ -256,11 +255,14 @@ impl<S: Simulator> PortfolioEnv<S> {
         range.last - range.first + self.common().steps_beyond
     }
 
-    /// The dates of the snapshots of the evaluation episode of environment `i`.
-    pub fn test_dates(&self, i: usize) -> Vec<Date> {
-        let range = self.course.evaluated(i);
-        let times = &self.common().times[range.first..=range.last];
-        times.iter().map(|time| time.date).collect()
+    /// The periods a year between the snapshots of the first evaluation episode, in a market with the
+    /// calendar that the artifact's metadata states; where it states none, the dates of the world tell.
+    pub fn periods_a_year(&self, meta: &serde_json::Value) -> PeriodsAYear {
+        let Common { worlds, times, .. } = self.common();
+        let range = self.course.evaluated(0);
+        let world = &times[worlds.snapshots(worlds.of(range.first))];
+        let dates = world.iter().map(|time| time.date);
+        PeriodsAYear::new(periods::calendar(meta), dates, &times[range.first..=range.last])
     }
 }
 

@@ -6,6 +6,7 @@ use super::inputs::panels;
 use crate::env_artifact::{self, is_key};
 use stages_core::{
     ConfigProblem, Context, InputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
+    periods,
 };
 
 /// The `family` in the artifact's meta.
@@ -17,7 +18,7 @@ pub struct Stocks;
 impl StageKind for Stocks {
     type Config = StocksConfig;
     const NAME: &'static str = "env/stocks";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str =
         "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
@@ -98,6 +99,9 @@ impl StageKind for Stocks {
             "rules": config.rules,
             "worlds": worlds,
         });
+        if let Some(calendar) = periods::calendar(&context.input("bars")?.artifact.meta) {
+            meta["calendar"] = serde_json::json!(calendar);
+        }
         if config.rules == Rules::Finrl {
             meta["note"] = "FinRL's rules, for comparison with published results only".into();
         }

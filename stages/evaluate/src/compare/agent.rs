@@ -80,7 +80,7 @@ impl Agent {
         let (policy, cash) = (of(POLICY), of(RISK_FREE));
         let mut agent = Self {
             episodes: Vec::new(),
-            periods: Periods::DAILY,
+            periods: trajectory::periods(artifact, cash.first().map_or(&[][..], |run| &times[run.clone()])),
         };
         for run in &policy {
             let episode = episodes.value(run.start);
@@ -90,10 +90,6 @@ impl Agent {
                 )
                 .hint("backtest with the default `baselines`"));
             };
-            if agent.episodes.is_empty() {
-                let dates: Vec<_> = times[cash.clone()].iter().map(|time| time.date).collect();
-                agent.periods = Periods::between(&dates);
-            }
             let free = returns(cash);
             let of = Returns::of_account(returns(run), &free, &free);
             let costs_of = |step: usize| match &costs {

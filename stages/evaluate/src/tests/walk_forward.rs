@@ -38,7 +38,9 @@ fn fold(workplace: &Workplace, first: i32, baselines: &[(&str, f64)]) -> Input {
     all.push(("underlying", Arc::new(Float64Array::from(underlying)), false));
     all.push(("nav", Arc::new(Float64Array::from(navs)), false));
     let rows = RecordBatch::try_from_iter_with_nullable(all).unwrap();
-    let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Trajectory.name(), json!({}));
+    // The days are every day's: a backtest states what else they do not tell.
+    let about = json!({ "periods_a_year": { "value": 252.0, "origin": "calendar us" } });
+    let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Trajectory.name(), about);
     builder
         .bytes("trajectory.parquet", &table::to_parquet(&rows).unwrap())
         .unwrap();

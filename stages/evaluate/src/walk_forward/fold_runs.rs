@@ -46,9 +46,9 @@ impl Run {
         self.underlying.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
     }
 
-    /// The dates of the snapshots.
-    pub(super) fn dates(&self) -> Vec<Date> {
-        self.times.iter().map(|time| time.date).collect()
+    /// The times of the snapshots.
+    pub(super) fn times(&self) -> &[SnapshotTime] {
+        &self.times
     }
 
     fn ends(&self) -> (SnapshotTime, SnapshotTime) {

@@ -7,7 +7,7 @@ use crate::bootstrap;
 use crate::output::Metrics;
 use crate::panel::Estimate;
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation, sharpe};
-use stages_core::StageError;
+use stages_core::{PeriodsAYear, StageError};
 
 /// The baseline whose returns are the risk-free ones.
 const RISK_FREE: &str = "cash";
@@ -25,12 +25,14 @@ fn returns(runs: &[Run], cash: &[Run]) -> Returns {
 }
 
 /// The policy's measures under their plain names, those of a baseline under `baseline/NAME/`, the policy's
-/// excess over a baseline as `versus/NAME/excess_return`, and those of each fold under `fold/DATE/`.
+/// excess over a baseline as `versus/NAME/excess_return`, and those of each fold under `fold/DATE/`; and the
+/// periods a year, those that are stated or else by the dates.
 pub(super) fn measure(
     config: &WalkForwardConfig,
     folds: &[Fold],
     strategies: &[Strategy],
-) -> Result<Metrics, StageError> {
+    stated: Option<PeriodsAYear>,
+) -> Result<(Metrics, PeriodsAYear), StageError> {
     let named = |name: &str| strategies.iter().find(|strategy| strategy.name == name);
     let missing = |what: &str| {
         StageError::new(format!("the backtests of the folds have no {what}"))
@@ -44,7 +46,11 @@ pub(super) fn measure(
         let paths = strategy.paths.iter();
         paths.map(|runs| returns(runs, cash)).collect()
     };
-    let periods = periods(cash);
+    let of_year = stated.unwrap_or_else(|| {
+        let times: Vec<_> = cash.iter().flat_map(Run::times).copied().collect();
+        PeriodsAYear::new(None, times.iter().map(|time| time.date), &times)
+    });
+    let periods = Periods::from(&of_year);
     let ours = whole(policy);
     let mut metrics = Metrics::default();
     for strategy in strategies {
@@ -86,7 +92,8 @@ pub(super) fn measure(
     }
     metrics.add("folds", folds.len() as f64);
     metrics.add("steps", ours[0].account.len() as f64);
-    Ok(metrics)
+    metrics.add("periods_a_year", periods.per_year);
+    Ok((metrics, of_year))
 }
 
 fn prefix(strategy: &Strategy) -> String {
@@ -94,12 +101,6 @@ fn prefix(strategy: &Strategy) -> String {
         "policy" => String::new(),
         name => format!("baseline/{name}/"),
     }
-}
-
-/// The periods of the returns.
-fn periods(runs: &[Run]) -> Periods {
-    let dates: Vec<_> = runs.iter().flat_map(Run::dates).collect();
-    Periods::between(&dates)
 }
 
 /// A statistic with its 95 % interval, by the stationary bootstrap.

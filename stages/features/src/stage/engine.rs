@@ -9,9 +9,13 @@ use cache::{ArtifactDigest, BlobRef};
 use datasets::schema::FEATURES;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stages_core::dataset::{self, Partition, PartitionKey, Symbols};
-use stages_core::{ConfigProblem, Context, Given, Memo, PortType, Provided, Share, StageError, table};
+use stages_core::dataset::{self, DataSet, Partition, PartitionKey, Symbols};
+use stages_core::{
+    ConfigProblem, Context, Given, Memo, PeriodsAYear, PortType, Provided, Share, StageError, table,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -308,7 +312,7 @@ fn assemble<R>(
 }
 
 /// The key of a feature: its version and its settings.
-pub(super) fn key(version: &str, settings: &impl serde::Serialize) -> Result<String, StageError> {
+pub(super) fn key(version: &str, settings: &impl Serialize) -> Result<String, StageError> {
     let settings = serde_json::to_value(settings).map_err(|err| StageError::new(err.to_string()))?;
     Ok(format!("{version} {}", cache::canonical_json(&settings)))
 }
@@ -324,11 +328,47 @@ pub(super) fn check_window(
     ConfigProblem::new(field, message).when(!(least..=10_000).contains(&window))
 }
 
-/// Refuses an impossible number of trading days in a year.
-pub(super) fn check_days_a_year(days: f64) -> Result<(), ConfigProblem> {
-    let message = format!("{days} is not a number of trading days a year");
-    let problem = ConfigProblem::new("days_a_year", message).hint("252 is usual");
-    problem.when(!(days > 0.0 && days <= 366.0))
+/// The trading days a year by which the variance of a day is annualised: `auto` or a number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DaysAYear {
+    /// `auto`: those of the data, by its calendar and its dates.
+    Auto(Auto),
+    /// So many.
+    Days(f64),
+}
+
+/// The word `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auto {
+    /// Those of the data.
+    Auto,
+}
+
+impl DaysAYear {
+    /// The default.
+    pub(super) const AUTO: Self = Self::Auto(Auto::Auto);
+
+    /// Refuses an impossible number.
+    pub(super) fn check(self) -> Result<(), ConfigProblem> {
+        let Self::Days(days) = self else { return Ok(()) };
+        let message = format!("{days} is not a number of trading days a year");
+        let problem = ConfigProblem::new("days_a_year", message)
+            .hint("leave it out for that of the data's calendar; 252 is usual");
+        problem.when(!(days > 0.0 && days <= 366.0))
+    }
+
+    /// The number, for the data at a port.
+    pub(super) fn resolve(self, given: &Given<'_>, port: &str) -> Result<f64, StageError> {
+        match self {
+            Self::Days(days) => Ok(days),
+            Self::Auto(_) => {
+                let set = DataSet::open(given.input(port)?)?;
+                Ok(PeriodsAYear::of_set(&set, given.store)?.value)
+            }
+        }
+    }
 }
 
 /// Refuses features with the same name.

@@ -14,6 +14,7 @@ mod values;
 mod volatility;
 
 pub use cross_section::{CrossSection, CrossSectionConfig};
+pub use engine::DaysAYear;
 pub use options_surface::{OptionsSurface, OptionsSurfaceConfig};
 pub use price::Price;
 pub use technical::{Technical, TechnicalConfig};

@@ -1,6 +1,6 @@
 //! The stage `features/options_surface`.
 
-use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
+use super::engine::{self, Contents, DaysAYear, Named, OnceRows, Series, SourcePartition};
 use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
@@ -34,15 +34,16 @@ stages_core::settings! {
         /// price, and the days before that of a row count: whether more snapshots follow on a day is not
         /// known on it.
         pub realised_window: usize = 21,
-        /// Trading days a year, by which realised variance is annualised.
-        pub days_a_year: f64 = 252.0,
+        /// Trading days a year, by which realised variance is annualised; `auto`: those of the chain, by its
+        /// calendar and days: 252, 365 of a market that never closes.
+        pub days_a_year: DaysAYear = DaysAYear::AUTO,
         /// Expiries nearer than this many days are omitted: their quotes are not informative.
         pub least_days: u32 = 5,
     }
 }
 
 impl OptionsSurfaceConfig {
-    fn features(&self) -> Vec<Surface> {
+    fn features(&self, days_a_year: f64) -> Vec<Surface> {
         let mut features: Vec<Surface> = Vec::new();
         features.extend(self.atm_iv.iter().map(|&days| Surface::AtTheMoney { days }));
         features.extend(self.skew.iter().map(|&days| Surface::Skew { days }));
@@ -57,7 +58,7 @@ impl OptionsSurfaceConfig {
                 .map(|&days| Surface::VarianceRiskPremium {
                     days,
                     window: self.realised_window,
-                    days_a_year: self.days_a_year,
+                    days_a_year,
                 }),
         );
         features
@@ -71,7 +72,7 @@ pub struct OptionsSurface;
 impl StageKind for OptionsSurface {
     type Config = OptionsSurfaceConfig;
     const NAME: &'static str = "features/options_surface";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "implied volatility at the money by maturity, skew, term slope and variance risk premium of a chain";
     const PORTS: Ports = Ports {
@@ -114,8 +115,8 @@ impl StageKind for OptionsSurface {
             .hint("give one between 0 and 0.5, such as 0.25")
             .when(!(config.skew_delta > 0.0 && config.skew_delta < 0.5))?;
         engine::check_window("realised_window".to_owned(), config.realised_window, 1, "days")?;
-        engine::check_days_a_year(config.days_a_year)?;
-        let features = config.features();
+        config.days_a_year.check()?;
+        let features = config.features(1.0);
         ConfigProblem::new("", "no feature is named")
             .hint("write `atm_iv: [30]`")
             .when(features.is_empty())?;
@@ -203,7 +204,7 @@ impl StageKind for OptionsSurface {
                 rows,
             }])
         };
-        let features = config.features();
+        let features = config.features(config.days_a_year.resolve(&context.given(), "chain")?);
         let names: Vec<String> = features.iter().flat_map(Feature::columns).collect();
         let digest = engine::run(context, &named(&features)?, &partitions, engine::meta(&names), load)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
@@ -216,7 +217,8 @@ impl StageKind for OptionsSurface {
             let source = smiles.map(|blob| source(&chain, blob)).transpose()?;
             partitions.push((chain.key, source));
         }
-        engine::share(given, &named(&config.features())?, &partitions).map(Some)
+        let features = config.features(config.days_a_year.resolve(given, "chain")?);
+        engine::share(given, &named(&features)?, &partitions).map(Some)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The stage `features/volatility`.
 
 use super::bars::{BARS_IN, check_features, named, run_over_bars, share_over_bars};
-use super::engine;
+use super::engine::{self, DaysAYear};
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::realised::{Estimator, Realised};
 use stages_core::{
@@ -22,22 +22,23 @@ stages_core::settings! {
         ],
         /// The windows, in bars; each estimator is computed over each.
         pub windows: Vec<usize> = vec![20],
-        /// Trading days a year, by which the variance of a day is annualised.
-        pub days_a_year: f64 = 252.0,
+        /// Trading days a year, by which the variance of a day is annualised; `auto`: those of the bars, by
+        /// their calendar and dates: 252, 365 of a market that never closes, 52 of weekly bars.
+        pub days_a_year: DaysAYear = DaysAYear::AUTO,
         /// The price used as the close.
         pub price: Price = Price::Close,
     }
 }
 
 impl VolatilityConfig {
-    fn features(&self) -> Vec<Realised> {
+    fn features(&self, days_a_year: f64) -> Vec<Realised> {
         self.estimators
             .iter()
             .flat_map(|&estimator| {
                 self.windows.iter().map(move |&window| Realised {
                     estimator,
                     window,
-                    days_a_year: self.days_a_year,
+                    days_a_year,
                 })
             })
             .collect()
@@ -52,7 +53,7 @@ pub struct Volatility;
 impl StageKind for Volatility {
     type Config = VolatilityConfig;
     const NAME: &'static str = "features/volatility";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],
@@ -70,17 +71,19 @@ impl StageKind for Volatility {
         for (i, &window) in config.windows.iter().enumerate() {
             engine::check_window(format!("windows[{i}]"), window, 2, "bars")?;
         }
-        engine::check_days_a_year(config.days_a_year)?;
-        let features = config.features();
+        config.days_a_year.check()?;
+        let features = config.features(1.0);
         check_features("estimators", &features, config.windows.len(), plan, config.price)
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        run_over_bars(context, &named(KEY, &config.features(), key)?, config.price)
+        let days = config.days_a_year.resolve(&context.given(), BARS_IN.name)?;
+        run_over_bars(context, &named(KEY, &config.features(days), key)?, config.price)
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        share_over_bars(given, &named(KEY, &config.features(), key)?, config.price).map(Some)
+        let days = config.days_a_year.resolve(given, BARS_IN.name)?;
+        share_over_bars(given, &named(KEY, &config.features(days), key)?, config.price).map(Some)
     }
 }
 

@@ -10,13 +10,15 @@ use crate::options::{Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin, columns};
 use datasets::Date;
+use datasets::calendar::is_trading_day;
 use datasets::layout::{Layout, Table};
 use datasets::quality::{BARS, Tally};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
+use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided,
-    Share, Source, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned, PortType, Ports,
+    Provided, Share, Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,7 +29,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -124,12 +126,14 @@ impl StageKind for Bars {
         StageError::new("no row is left: the files hold none of these symbols and dates")
             .hint("see `symbols`, `dates` and `on_bad_rows`")
             .when(rows == 0)?;
+        let open = days.iter().copied().filter(|day| is_trading_day(calendar, *day));
         let meta = json!({
             "symbols": symbols,
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
             "layout": names,
             "recognised": reasons,
             "calendar": calendar,
+            PERIODS_A_YEAR: PeriodsAYear::of_dates(Some(calendar), open),
             "rows_read": rows_read,
             "rows": rows,
             "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),

@@ -27,9 +27,10 @@ use datasets::{Date, DateRange, schema};
 use serde_json::{Value, json};
 use stages_core::corporate_actions;
 use stages_core::dataset::{self, Partition, Period};
+use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
-    Provided, Share, Source, StageError, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned,
+    PortType, Ports, Provided, Share, Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -43,7 +44,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -260,6 +261,8 @@ impl StageKind for OptionChain {
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
         meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
+        let open: BTreeSet<Date> = open.into_values().flatten().collect();
+        meta[PERIODS_A_YEAR] = json!(PeriodsAYear::of_dates(Some(calendar), open));
         meta["underlying"] = json!(facts.underlying);
         meta["quotes"] = match &config.quotes {
             Quotes::AsGiven => json!("as_given"),
