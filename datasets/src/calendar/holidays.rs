@@ -1,74 +1,122 @@
-//! Tables of holidays, for exchanges that close by announcement rather than by rule.
+//! Tables of days: of exchanges that close by announcement rather than by rule, and of closures outside any
+//! rule.
 
 use crate::Date;
+use crate::contract::TimeOfDay;
 use std::sync::LazyLock;
 
-/// The days on which an exchange departs from the rule that it is open from Monday to Friday.
+/// The days on which an exchange departs from the rule that it is open from Monday to Friday, all day.
 ///
-/// The text of a table has a line for each year, `YEAR MONTH-DAY …`, in order: weekdays without trading,
-/// followed after `+` by weekend days with trading. `#` begins a comment.
+/// The text of a table has a line for each year, `YEAR MONTH-DAY …`, in order of days: a day of the week
+/// without trading; after `+` one of the weekend with trading; after `<` a half day, with the time of its
+/// close after `@` where that is not the exchange's usual one. `sun-thu` after the year: the week of that
+/// year is from Sunday to Thursday. `#` begins a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Holidays {
     /// The first and the last year of the table.
     pub years: (i32, i32),
-    /// Weekdays without trading, in order.
+    /// Days from Monday to Friday without trading, in order.
     closed: Vec<Date>,
-    /// Weekend days with trading, in order.
+    /// Saturdays and Sundays with trading, in order.
     open: Vec<Date>,
+    /// Half days, in order, with the close where it is stated.
+    half_days: Vec<(Date, Option<TimeOfDay>)>,
 }
 
-pub(super) static SSE: LazyLock<Holidays> =
-    LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/sse.txt")));
-pub(super) static NSE: LazyLock<Holidays> =
-    LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/nse.txt")));
-pub(super) static HKEX: LazyLock<Holidays> =
-    LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/hkex.txt")));
-
-/// The days on which the exchanges of the United States were closed outside any rule.
+/// The days on which the exchanges of the United States were closed outside any rule, and their half days.
 pub(super) static US_CLOSURES: LazyLock<Holidays> =
     LazyLock::new(|| Holidays::embedded(include_str!("../../calendars/us_closures.txt")));
 
+const FRIDAY: u32 = 4;
+const SUNDAY: u32 = 6;
+
 impl Holidays {
     /// Parses a table embedded in the program.
-    fn embedded(text: &str) -> Self {
+    pub(super) fn embedded(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|line| panic!("`{line}` is not a line of a table of holidays"))
     }
 
     /// Parses the text of a table; the error is the first invalid line.
     fn parse(text: &str) -> Result<Self, &str> {
-        let (mut years, mut closed, mut open) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut closed, mut open, mut half_days) = (Vec::new(), Vec::new(), Vec::new());
+        let mut years: Vec<i32> = Vec::new();
         for line in text.lines() {
-            let mut words = line.split('#').next().unwrap_or("").split_whitespace();
+            let mut words = line.split('#').next().unwrap_or("").split_whitespace().peekable();
             let Some(year) = words.next() else { continue };
             years.push(year.parse().map_err(|_| line)?);
+            let begins_on_sunday = words.next_if_eq(&"sun-thu").is_some();
+            let mut exceptions: Vec<Date> = Vec::new();
             for word in words {
-                let day = word.trim_start_matches('+');
+                let (day, time) = match word.trim_start_matches(['+', '<']).split_once('@') {
+                    Some((day, time)) => (day, Some(time.parse().map_err(|_| line)?)),
+                    None => (word.trim_start_matches(['+', '<']), None),
+                };
                 let date: Date = format!("{year}-{day}").parse().map_err(|_| line)?;
-                let list = if word == day { &mut closed } else { &mut open };
-                if list.last().is_some_and(|last| *last >= date) || date.is_weekend() == (word == day) {
+                let list_end = match word.as_bytes().first() {
+                    Some(b'<') => {
+                        let last = half_days.last().map(|(last, _)| *last);
+                        half_days.push((date, time));
+                        last
+                    }
+                    sign => {
+                        let of_weekend = match begins_on_sunday {
+                            true => (FRIDAY..SUNDAY).contains(&date.weekday()),
+                            false => date.is_weekend(),
+                        };
+                        if time.is_some() || (sign == Some(&b'+')) != of_weekend {
+                            return Err(line);
+                        }
+                        exceptions.push(date);
+                        exceptions.len().checked_sub(2).map(|last| exceptions[last])
+                    }
+                };
+                if list_end.is_some_and(|last| last >= date) {
                     return Err(line);
                 }
-                list.push(date);
             }
+            if begins_on_sunday {
+                let day = |month, day| Date::from_ymd(years[years.len() - 1], month, day).unwrap_or_default();
+                let turned = (day(1, 1).0..=day(12, 31).0).map(Date);
+                let turned = turned.filter(|day| matches!(day.weekday(), FRIDAY | SUNDAY));
+                for day in turned {
+                    match exceptions.binary_search(&day) {
+                        Ok(found) => drop(exceptions.remove(found)),
+                        Err(place) => exceptions.insert(place, day),
+                    }
+                }
+            }
+            let (weekend, week) = exceptions.into_iter().partition::<Vec<_>, _>(|day| day.is_weekend());
+            open.extend(weekend);
+            closed.extend(week);
         }
         match (years.first(), years.last()) {
             (Some(first), Some(last)) => Ok(Self {
                 years: (*first, *last),
                 closed,
                 open,
+                half_days,
             }),
             _ => Err(""),
         }
     }
 
-    /// Returns true if the exchange is closed on a weekday; false in years that the table does not cover.
-    pub(super) fn contains(&self, date: Date) -> bool {
+    /// Returns whether there is trading on a day; from Monday to Friday in years beyond the table.
+    pub(super) fn is_open(&self, date: Date) -> bool {
+        match date.is_weekend() {
+            true => self.open.binary_search(&date).is_ok(),
+            false => !self.is_closed(date),
+        }
+    }
+
+    /// Returns true if a day from Monday to Friday has no trading.
+    pub(super) fn is_closed(&self, date: Date) -> bool {
         self.closed.binary_search(&date).is_ok()
     }
 
-    /// Returns true if there is trading on a weekend day.
-    pub(super) fn has_special_session(&self, date: Date) -> bool {
-        self.open.binary_search(&date).is_ok()
+    /// The half day of a date: the stated close, or `None` for the usual one.
+    pub(super) fn half_day(&self, date: Date) -> Option<Option<TimeOfDay>> {
+        let place = self.half_days.binary_search_by_key(&date, |(day, _)| *day).ok()?;
+        Some(self.half_days[place].1)
     }
 }
 
@@ -87,24 +135,20 @@ mod tests {
 
     #[test]
     fn the_tables_are_parsed() {
-        for text in [
-            include_str!("../../calendars/sse.txt"),
-            include_str!("../../calendars/nse.txt"),
-            include_str!("../../calendars/hkex.txt"),
-            include_str!("../../calendars/us_closures.txt"),
-        ] {
-            Holidays::parse(text).unwrap();
+        for exchange in CalendarName::all() {
+            assert!(exchange.range().is_none_or(|(first, last)| first < last), "{exchange}");
         }
-        assert_eq!(
-            (SSE.years, NSE.years, HKEX.years),
-            ((2015, 2026), (2015, 2025), (2015, 2026))
-        );
+        let ranges = [CalendarName::Sse, CalendarName::Nse, CalendarName::Hkex].map(CalendarName::range);
+        assert_eq!(ranges, [(1991, 2026), (1997, 2026), (1990, 2027)].map(Some));
         for wrong in [
             "2019 13-01",
             "x 01-01",
             "2019 01-02 01-01",
             "2019 01-05",
             "2019 +01-04",
+            "2019 01-04@12:00",
+            "2019 <01-04@25:00",
+            "2019 sun-thu 01-04",
             "",
         ] {
             assert_eq!(Holidays::parse(wrong), Err(wrong));

@@ -29,7 +29,7 @@ impl DaysAYear {
         }
         let all: usize = counts.iter().sum();
         let [.., saturdays, sundays] = counts;
-        let never_closes = match calendar {
+        let never_closes = match calendar.map(CalendarName::base) {
             Some(CalendarName::Always) => all < LEAST_DATES || saturdays + sundays > 0,
             Some(calendar) if calendar.knows_holidays() => false,
             _ => 14 * saturdays.min(sundays) >= all.max(1),

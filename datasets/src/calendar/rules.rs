@@ -99,8 +99,8 @@ mod tests {
         };
         assert_eq!(read("24/7"), Ok(CalendarName::Always));
         assert_eq!(read("nyse"), Ok(CalendarName::Us));
-        for name in CalendarName::ALL {
-            assert_eq!(read(name.name()), Ok(*name));
+        for name in CalendarName::all() {
+            assert_eq!(read(name.name()), Ok(name));
         }
     }
 }

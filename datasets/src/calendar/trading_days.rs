@@ -1,8 +1,9 @@
 //! Trading days of a calendar, and days of expiry.
 
-use super::holidays::{HKEX, NSE, SSE};
+use super::name::time;
 use super::{CalendarName, rules, us};
 use crate::Date;
+use crate::contract::TimeOfDay;
 use std::collections::BTreeSet;
 
 const FRIDAY: u32 = 4;
@@ -11,16 +12,16 @@ const FRIDAY: u32 = 4;
 pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     match calendar {
         CalendarName::None | CalendarName::Always => true,
-        // The exchange has special sessions on Saturdays and Sundays.
-        CalendarName::Nse if date.is_weekend() => NSE.has_special_session(date),
+        CalendarName::Changed(changes) => {
+            let is_open = changes.open.contains(&date) || is_trading_day(changes.base, date);
+            is_open && !changes.closed.contains(&date)
+        }
+        _ if let Some(listed) = calendar.listed() => listed.days().is_open(date),
         _ if date.is_weekend() => false,
-        CalendarName::Weekends => true,
         CalendarName::Us | CalendarName::Cboe => !us::is_us_holiday(date),
         CalendarName::Cme => !us::is_holiday_by_rule(date),
         CalendarName::Eurex => !rules::is_eurex_holiday(date),
-        CalendarName::Sse => !SSE.contains(date),
-        CalendarName::Nse => !NSE.contains(date),
-        CalendarName::Hkex => !HKEX.contains(date),
+        _ => true,
     }
 }
 
@@ -31,21 +32,36 @@ pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     closed < 20 || closed * 20 <= days.len()
 }
 
-/// Returns whether the exchange closes three hours early on `date`. Only the calendars of the United States'
-/// stock and options exchanges have a list of such days.
-pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
-    matches!(calendar, CalendarName::Us | CalendarName::Cboe)
-        && is_trading_day(calendar, date)
-        && us::closes_early(date)
+/// The usual close of the half days of a calendar, local time; `None` where it has none.
+pub fn usual_half_day(calendar: CalendarName) -> Option<TimeOfDay> {
+    match calendar.base() {
+        CalendarName::Us | CalendarName::Cboe => Some(time(13, 0)),
+        other => other.listed()?.half_day(),
+    }
 }
 
-/// The hour on `date` at which an event of the exchange's regular day occurs: three hours earlier for an
-/// afternoon hour of a day on which the exchange closes early.
+/// The close of a half day, local time; `None` on every other day, and of calendars that list no half days:
+/// those of the United States' stock and options exchanges and of exchanges with a table do.
+pub fn early_close(calendar: CalendarName, date: Date) -> Option<TimeOfDay> {
+    let base = calendar.base();
+    let half_day = match calendar {
+        CalendarName::Changed(changes) if changes.early.contains(&date) => Some(None),
+        _ => match base {
+            CalendarName::Us | CalendarName::Cboe => us::half_day(date),
+            _ => base.listed()?.days().half_day(date),
+        },
+    };
+    let close = half_day?.or_else(|| usual_half_day(base))?;
+    is_trading_day(calendar, date).then_some(close)
+}
+
+/// The hour on `date` at which an event of the exchange's regular day occurs: on a half day, an hour after
+/// its close is as much earlier as that close is.
 pub fn local_hour(calendar: CalendarName, date: Date, hour: f64) -> f64 {
-    if hour > 13.0 && closes_early(calendar, date) {
-        hour - 3.0
-    } else {
-        hour
+    let closes = early_close(calendar, date).zip(calendar.session());
+    match closes.map(|(early, session)| (early.hours(), session.close.hours())) {
+        Some((early, close)) if hour > early => hour - (close - early),
+        _ => hour,
     }
 }
 
@@ -79,7 +95,7 @@ pub fn third_friday(year: i32, month: u32) -> Date {
 pub fn expiry_of(calendar: CalendarName, listed: Date) -> Date {
     if is_trading_day(calendar, listed) {
         listed
-    } else if calendar == CalendarName::Sse {
+    } else if calendar.base() == CalendarName::Sse {
         next_trading_day(calendar, listed)
     } else {
         previous_trading_day(calendar, listed)

@@ -4,6 +4,7 @@ use super::good_friday;
 use super::holidays::US_CLOSURES;
 use super::rules::{nth_weekday, observed};
 use crate::Date;
+use crate::contract::TimeOfDay;
 
 const FRIDAY: u32 = 4;
 const THURSDAY: u32 = 3;
@@ -11,7 +12,7 @@ const MONDAY: u32 = 0;
 
 /// Returns whether the United States exchanges are closed on this weekday.
 pub fn is_us_holiday(date: Date) -> bool {
-    is_holiday_by_rule(date) || US_CLOSURES.contains(date)
+    is_holiday_by_rule(date) || US_CLOSURES.is_closed(date)
 }
 
 /// Returns true if a weekday is a holiday by rule.
@@ -37,10 +38,15 @@ pub(super) fn is_holiday_by_rule(date: Date) -> bool {
     by_rule || date == good_friday(year)
 }
 
-/// True if the stock exchanges close three hours early on a trading day, at 13:00 instead of 16:00: before
-/// Independence Day, after Thanksgiving and before Christmas (NYSE Rule 7.2 and its yearly announcements,
-/// from 1993 on).
-pub(super) fn closes_early(date: Date) -> bool {
+/// The half day of a date: its close where that is not 13:00. Half days are those before Independence Day,
+/// after Thanksgiving and before Christmas (NYSE Rule 7.2 and its yearly announcements, from 1993 on), and
+/// those without a rule.
+pub(super) fn half_day(date: Date) -> Option<Option<TimeOfDay>> {
+    let is_by_rule = is_half_day_by_rule(date).then_some(None);
+    is_by_rule.or_else(|| US_CLOSURES.half_day(date))
+}
+
+fn is_half_day_by_rule(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     let weekday = date.weekday();
     match (month, day) {
@@ -141,8 +147,11 @@ mod tests {
 
     #[test]
     fn early_closes() {
-        let early = |text| closes_early(CalendarName::Us, date(text));
+        let early = |text| early_close(CalendarName::Us, date(text)).is_some();
         for day in [
+            "1997-12-26",
+            "1999-12-31",
+            "2003-12-26",
             "2008-07-03",
             "2002-07-05",
             "2018-07-03",
@@ -168,7 +177,7 @@ mod tests {
         ] {
             assert!(!early(day), "{day}");
         }
-        assert!(!closes_early(CalendarName::Weekends, date("2019-12-24")));
+        assert_eq!(early_close(CalendarName::Weekends, date("2019-12-24")), None);
     }
 
     #[test]

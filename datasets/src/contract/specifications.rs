@@ -132,7 +132,7 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
     else {
         return Terms::default();
     };
-    let holds = match calendar {
+    let holds = match calendar.map(CalendarName::base) {
         Some(CalendarName::Cboe) => group.calendar == CalendarName::Us,
         Some(CalendarName::Weekends | CalendarName::None) | None => group.is_unique,
         Some(stated) => group.calendar == stated,
@@ -156,7 +156,7 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
 /// The usual terms of an exchange, which complete terms that no source states. `known` are the known terms:
 /// their calendar identifies the exchange, by default that of the United States.
 pub fn usual(known: &Terms) -> Terms {
-    let of_exchange = |group: &&Group| Some(group.calendar) == known.calendar;
+    let of_exchange = |group: &&Group| Some(group.calendar) == known.calendar.map(CalendarName::base);
     // The United States come first.
     let usual = USUAL.iter().find(of_exchange).unwrap_or(&USUAL[0]);
     // An index can't be delivered, and an option that is settled in cash is rarely on a share.

@@ -29,7 +29,7 @@ impl MissingDays {
     /// Counts the missing days before `day`, the next day with data, and the longer runs of them. Where
     /// holidays are unknown, only runs longer than any holiday season are counted.
     pub(crate) fn next(&mut self, symbol: &str, calendar: CalendarName, day: Date, tally: &mut Tally) {
-        if calendar == CalendarName::None {
+        if calendar.base() == CalendarName::None {
             return;
         }
         let after = self.last.map_or(day, |last| last.plus(1));
@@ -37,7 +37,7 @@ impl MissingDays {
         for expected in (after.0..=day.0).map(Date) {
             // Special weekend sessions are not days on which data is expected.
             if !is_trading_day(calendar, expected)
-                || expected.is_weekend() && calendar != CalendarName::Always
+                || expected.is_weekend() && calendar.base() != CalendarName::Always
             {
                 continue;
             }

@@ -220,10 +220,7 @@ pub struct Scheduled {
 
 /// The codes and the names of all calendars.
 fn calendars() -> impl Iterator<Item = &'static str> {
-    let codes = CalendarName::CODES.iter().map(|(code, _)| *code);
-    codes
-        .chain(CalendarName::ALL.iter().map(|calendar| calendar.name()))
-        .chain([EVERY_DAY])
+    CalendarName::codes().chain([EVERY_DAY])
 }
 
 fn calendar_schema(_: &mut SchemaGenerator) -> Schema {

@@ -44,7 +44,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
         }
     }
     let calendar = schedule.calendar();
-    let has_close = calendar.session().is_some() && calendar != CalendarName::Always;
+    let has_close = calendar.session().is_some() && calendar.base() != CalendarName::Always;
     if matches!(schedule.at, Some(When::AfterClose(_))) && !has_close {
         problems.add(
             at("at").value.spot,

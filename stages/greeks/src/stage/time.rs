@@ -57,7 +57,7 @@ const BEFORE_SETTLEMENT: f64 = 0.25;
 
 /// Returns whether two calendars have the same days.
 fn same_days(a: CalendarName, b: CalendarName) -> bool {
-    let us = |calendar| matches!(calendar, CalendarName::Us | CalendarName::Cboe);
+    let us = |calendar: CalendarName| matches!(calendar.base(), CalendarName::Us | CalendarName::Cboe);
     a == b || us(a) && us(b)
 }
 

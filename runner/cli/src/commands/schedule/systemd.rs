@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::unit::Call;
-use datasets::calendar::CalendarName;
+use datasets::calendar::{CalendarName, usual_half_day};
 use runner_pipeline::When;
 use std::time::Duration;
 
@@ -69,8 +69,8 @@ fn after_close(calendar: CalendarName, after: Duration) -> Vec<String> {
         return Vec::new();
     };
     let usual = (session.close.hours() * 60.0).round() as u64;
-    let has_half_days = matches!(calendar, CalendarName::Us | CalendarName::Cboe);
-    let closes = has_half_days.then(|| usual - 180).into_iter().chain([usual]);
+    let half_day = usual_half_day(calendar).map(|close| (close.hours() * 60.0).round() as u64);
+    let closes = half_day.into_iter().chain([usual]);
     let times = closes.map(|close| {
         let seconds = (close * 60 + after.as_secs()) % 86_400;
         let (minutes, seconds) = (seconds / 60, seconds % 60);
