@@ -246,6 +246,10 @@ pub struct Facts {
     pub calendar_is_assumed: bool,
     /// The quotation of yields.
     pub yields: YieldQuote,
+    /// True where a setting says whether yields are percent.
+    // What is read of a file does not depend on it, so that no memo has it in its key.
+    #[serde(skip)]
+    pub percent_is_stated: bool,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.
     pub daily_limit: f64,
 }

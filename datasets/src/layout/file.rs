@@ -57,7 +57,8 @@ pub struct LayoutFile {
     pub put_values: Vec<String>,
     /// Values that stand for a missing one, beside the empty one, `null`, `NaN`, `NA`, `-` and `.`.
     pub missing: Vec<String>,
-    /// Our columns that are in percent in the files; for rates true or false, true by default.
+    /// Our columns that are in percent in the files; for rates true or false, true by default, with a warning
+    /// where no rate reaches 1 %.
     pub percent: Option<Percent>,
     /// The rows that are read, such as `instrument = OPT`: comparisons with `=`, `!=`, `in (A, B)`, joined by
     /// `and`; names and values with blanks in quotes.

@@ -125,6 +125,7 @@ impl LayoutFile {
                 calendar: self.contract.calendar.unwrap_or(CalendarName::Weekends),
                 calendar_is_assumed: self.contract.calendar.is_none(),
                 yields: self.quote.unwrap_or(YieldQuote::ParSemiannual),
+                percent_is_stated: self.percent.is_some() || self.columns.values().any(states_unit),
                 daily_limit: self.daily_limit.unwrap_or(0.0),
             },
             contract: self.contract.clone(),
@@ -299,6 +300,12 @@ fn known_columns(table: Table) -> Vec<&'static str> {
         }
         Table::Bars => table.schema().iter().map(|column| column.name).collect(),
     }
+}
+
+/// Returns whether a source states the unit of its numbers.
+fn states_unit(sources: &ColumnSources) -> bool {
+    let mut sources = sources.0.iter();
+    sources.any(|source| source.times.is_some() || source.per.is_some())
 }
 
 fn tenor(ours: &str) -> Option<f64> {

@@ -174,6 +174,8 @@ pub const RATES: &[Rule] = rules! {
     zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %: it \
         stands for none";
     implausible_rate: Row, "a rate below -10 % or above 50 %";
+    unit_change: Note => Fail, "the rates of all maturities are a hundredth, or a hundred times, those of the \
+        day before: decimals among percent (counted in days)";
 };
 
 /// The rules of a user's own factors.

@@ -14,7 +14,7 @@ use datasets::quality::Rule;
 /// The unit in which violations of a rule are counted.
 fn unit(rule: &Rule) -> &'static str {
     match rule.name {
-        "missing_day" | "hole" | "strike_jump" | "price_jump" => "days",
+        "missing_day" | "hole" | "strike_jump" | "price_jump" | "unit_change" => "days",
         _ => "rows",
     }
 }

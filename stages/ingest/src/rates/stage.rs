@@ -1,5 +1,6 @@
 //! The stage `ingest/rates`.
 
+use super::percent::Percent;
 use super::zero::zero_rates;
 use crate::file_memo::{Around, Reading};
 use crate::files::Paths;
@@ -64,7 +65,7 @@ pub(crate) struct Rates;
 impl StageKind for Rates {
     type Config = RatesConfig;
     const NAME: &'static str = "ingest/rates";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -106,7 +107,9 @@ impl StageKind for Rates {
         let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
         let mut points = Vec::new();
         let mut tally = Tally::new(RATES);
-        for (_, batch) in &files {
+        let mut percent = Percent::default();
+        for (layout, batch) in &files {
+            let first = points.len();
             let tenors = table::floats(batch, "tenor_years")?;
             let rates = table::floats(batch, "rate")?;
             for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
@@ -116,6 +119,10 @@ impl StageKind for Rates {
                     points.push((date, tenors.value(i), rates.value(i)));
                 }
             }
+            percent.add(layout, &points[first..]);
+        }
+        for (message, hint) in percent.doubts() {
+            context.warn(message, Some(&hint));
         }
         let rows_read = points.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
@@ -132,7 +139,7 @@ impl StageKind for Rates {
         };
         treatment.apply(context, &tally, rows_read, points.len() as u64)?;
         StageError::new("no rate is left on these dates")
-            .hint("see `dates` and `on_bad_rows`")
+            .hint("see `dates` and `on_bad_rows`; where 5.25 is 5.25 %, `percent` of the layout is true")
             .when(points.is_empty())?;
         for day in points.chunk_by_mut(|a, b| a.0 == b.0) {
             let yields: Vec<_> = day.iter().map(|(_, tenor, rate)| (*tenor, *rate)).collect();
@@ -145,6 +152,7 @@ impl StageKind for Rates {
             "layout": layouts,
             "recognised": reasons,
             "quoted_as": facts.yields,
+            "unit": percent.fact(),
             "calendar": calendar,
             "rows_read": rows_read,
             "rows": points.len(),
@@ -254,8 +262,39 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
         }
         at += day.len();
     }
+    for (before, day) in days_in_pairs(points) {
+        if is_other_unit(before, day) {
+            tally.add_row("unit_change", day[0].0, || example(&day[0]));
+        }
+    }
     let mut keep = keep.into_iter();
     points.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// Each day with the one before it.
+fn days_in_pairs(points: &[Point]) -> impl Iterator<Item = (&[Point], &[Point])> {
+    let days = || points.chunk_by(|a, b| a.0 == b.0);
+    days().zip(days().skip(1))
+}
+
+/// Returns whether all yields of a day are about a hundredth, or a hundred times, those of the last day with
+/// yields, at most 45 days before. Yields near 0 move by such factors by themselves.
+fn is_other_unit(before: &[Point], day: &[Point]) -> bool {
+    let (mut compared, mut larger) = (0, 0);
+    for (_, tenor, rate) in day.iter().filter(|point| point.2 != 0.0) {
+        let Some((.., earlier)) = before.iter().find(|point| point.1 == *tenor && point.2 != 0.0) else {
+            continue;
+        };
+        let ratio = rate / earlier;
+        if !(75.0..=130.0).contains(&ratio.max(1.0 / ratio))
+            || rate.abs().max(earlier.abs()) < NEAR_ZERO_YIELD
+        {
+            return false;
+        }
+        compared += 1;
+        larger += usize::from(ratio > 1.0);
+    }
+    compared > 0 && (larger == 0 || larger == compared) && day[0].0.0 - before[0].0.0 <= 45
 }
 
 /// Returns whether a yield of zero at `tenor` stands for a missing value: the yield at the nearest maturity
