@@ -1,8 +1,9 @@
 //! The conditions of `where:`: a small language of comparisons.
 //!
 //! Examples: `instrument = OPT`, `type != FUT and segment in (FO, CD)`, `"Expiry Date" = "2024-07-25"`. Names
-//! are compared like header names; values are compared without surrounding blanks and ignoring case. Names
-//! and values that contain blanks, commas, brackets or quotes are written in single or double quotes.
+//! are compared like header names; values are compared without surrounding blanks and ignoring case, and `*`
+//! in a value of the condition is any text. Names and values that contain blanks,
+//! commas, brackets or quotes are written in single or double quotes.
 
 use super::nearest::normal;
 use serde::{Serialize, Serializer};
@@ -31,8 +32,24 @@ impl Comparison {
     /// Returns true if a value of the column satisfies the comparison.
     pub fn holds(&self, value: &str) -> bool {
         let value = value.trim();
-        self.values.iter().any(|known| known.eq_ignore_ascii_case(value)) == self.wanted
+        let is =
+            |known: &String| known.eq_ignore_ascii_case(value) || known.contains('*') && like(known, value);
+        self.values.iter().any(is) == self.wanted
     }
+}
+
+/// Returns true if a value has the parts of a pattern between its `*`, ignoring case.
+fn like(pattern: &str, value: &str) -> bool {
+    let (pattern, value) = (pattern.to_ascii_lowercase(), value.to_ascii_lowercase());
+    let (first, rest) = pattern.split_once('*').unwrap_or((&pattern, ""));
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(inner) = value.strip_prefix(first).and_then(|value| value.strip_suffix(last)) else {
+        return false;
+    };
+    let mut parts = middle.split('*');
+    parts
+        .try_fold(inner, |value, part| Some(&value[value.find(part)? + part.len()..]))
+        .is_some()
 }
 
 impl Condition {
@@ -202,6 +219,17 @@ mod tests {
                 ("c", false, "1".to_owned())
             ]
         );
+        let options = Condition::parse("name in (BTC-*-C, *-p, *x*y*)").unwrap();
+        for (name, wanted) in [
+            ("BTC-28MAR25-90000-C", true),
+            ("eth-28MAR25-90000-P", true),
+            ("BTC-C", false),
+            ("aXbYc", true),
+            ("yx", false),
+            ("", false),
+        ] {
+            assert_eq!(options.all[0].holds(name), wanted, "{name}");
+        }
         assert!(condition.all[0].holds(" sto ") && !condition.all[0].holds("STF"));
         assert!(condition.all[1].holds("") && !condition.all[1].holds("x x"));
         assert_eq!(condition.columns().nth(1).as_deref(), Some("opt tp"));

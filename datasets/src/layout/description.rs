@@ -120,6 +120,10 @@ pub struct Recognise {
     /// Patterns of the names of files (`*_eod_*`), in any case. A file name that fits decides between layouts
     /// of one header.
     pub files: Vec<String>,
+    /// Patterns of the fields of the first row, for files without a header: `#` is a digit, `*` any text, `|`
+    /// stands between alternatives, and any other character is itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub row: Vec<String>,
     /// The strength of the header as evidence: `strong`, or `weak` where other tables may well have the same
     /// names; then one of `files` must fit, too.
     pub evidence: Evidence,
@@ -143,8 +147,12 @@ pub struct Form {
     pub skip_lines: usize,
     /// Patterns for the lines before the header, from which values of our columns are taken.
     pub preamble: Vec<Pattern>,
-    /// The names of the columns of files that have no header.
+    /// The names of the columns of files that have no header; a first line of these names is the header. In a
+    /// JSON document, the names of the values of rows that are lists.
     pub header: Vec<String>,
+    /// Patterns of lines after the last row, which are no rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub footer: Vec<Pattern>,
     /// If set, the second column of a name is called `name#2`, and so on.
     pub number_repeated: bool,
     /// The place of the rows in a JSON document.
@@ -155,12 +163,16 @@ pub struct Form {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JsonRows {
-    /// The path to a list of objects, or to a map from names to objects: names separated by dots
-    /// (`data.options`); empty for the document itself. Nested fields of a row are columns with dotted names
-    /// (`greeks.delta`), fields outside the rows have `$.` before them (`$.data.close`).
+    /// The path to a list of objects, or to a map from names to objects: names, and places in lists from 0,
+    /// separated by dots (`data.options`); empty for the document itself. Nested fields of a row are columns
+    /// with dotted names (`greeks.delta`), fields outside the rows have `$.` before them (`$.data.close`).
     pub rows: String,
     /// The name of the column for the keys of a map.
     pub key: String,
+    /// If true, `rows` is an object with a list for each column: `{ "t": [1, 2], "c": [10.5, 10.6] }`. Nested
+    /// lists have dotted names (`indicators.quote.0.close`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub columns: bool,
 }
 
 /// A second table, whose columns are joined to every row of the first under names with `joined.` before them.
@@ -193,6 +205,9 @@ pub struct Mapping {
     pub theirs: String,
     /// The conversion of its numbers.
     pub unit: Unit,
+    /// True where the sign of its numbers is a mark, and no part of the value.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub absolute: bool,
     /// Hours that are added to times of day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plus_hours: Option<f64>,

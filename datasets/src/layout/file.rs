@@ -61,7 +61,8 @@ pub struct LayoutFile {
     /// where no rate reaches 1 %.
     pub percent: Option<Percent>,
     /// The rows that are read, such as `instrument = OPT`: comparisons with `=`, `!=`, `in (A, B)`, joined by
-    /// `and`; names and values with blanks in quotes.
+    /// `and`; names and values with blanks in quotes; `*` in a value is any text (`code in (*.SH, *.SZ)`).
+    /// Other rows are left out and counted.
     #[serde(rename = "where")]
     pub condition: String,
     /// Patterns of file names with named parts: `{symbol}_{date:%Y%m%d}.csv`. Parts are our columns; `*` is
@@ -72,8 +73,11 @@ pub struct LayoutFile {
     pub skip_lines: usize,
     /// Patterns with named parts, as in `paths`, of the lines before the header.
     pub preamble: Vec<String>,
-    /// The names of the columns, for files without a header.
+    /// The names of the columns, for files without a header, and for rows of a JSON document that are lists.
     pub header: Vec<String>,
+    /// Patterns of lines after the last row, which are left out: `["Downloaded from *"]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub footer: Vec<String>,
     /// If true, the second column of a name is called `name#2`, and so on; otherwise a wanted name may be
     /// there once only.
     pub number_repeated: bool,
@@ -139,7 +143,7 @@ impl LayoutFile {
         merge(&mut self.put, &base.put);
         fill! {
             table about source contract_symbol zone call_values put_values missing percent condition paths
-            skip_lines preamble header number_repeated json join partial quote symbol
+            skip_lines preamble header footer number_repeated json join partial quote symbol
             symbol_from_file_name daily_limit
         }
         self.contract = std::mem::take(&mut self.contract).over(&base.contract);
@@ -172,6 +176,10 @@ pub struct ColumnSource {
     /// The column that its numbers are divided by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub divided_by: String,
+    /// If true, the sign of its numbers is a mark and not read: CRSP's price of -10.5 is the mean of bid and
+    /// ask, 10.5.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub absolute: bool,
     /// Hours that are added to its times: the length of bars, where the file states their beginning. Of
     /// `time` alone.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,24 +1,32 @@
 //! Recognises the layout of a file, and explains why.
 
-use super::description::{Evidence, Form, Layout, Table};
+use super::condition::Condition;
+use super::contract_symbol::SymbolFormat;
+use super::description::{Evidence, Form, Layout, Mapping, OTHERS, Table};
 use super::known::known;
-use super::nearest::normal;
+use super::nearest::{nearest_header, normal};
 use super::pattern::fits;
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 /// A layout, and how well a file fits it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The layout.
     pub layout: &'static Layout,
-    /// The names of [`super::Recognise::headers`] that the file has.
-    pub found: Vec<String>,
+    /// The names of [`super::Recognise::headers`], or the fields of [`super::Recognise::row`], that the file
+    /// has.
+    pub found: Vec<&'static str>,
     /// The names of [`super::Recognise::headers`] that the file lacks.
-    pub lacks: Vec<String>,
+    pub lacks: Vec<&'static str>,
     /// True if the file's name fits one of [`super::Recognise::files`].
     pub name_fits: bool,
     /// True if the file can have this layout.
     pub fits: bool,
+    /// The columns of ours that the file cannot fill and its table requires, where few names are lacking.
+    pub unfilled: Vec<&'static str>,
+    /// True if the table can be made without the names that are lacking.
+    is_complete: bool,
     /// For layouts without a header, the length of the longest pattern that the file's name fits: a longer
     /// pattern is more specific.
     specific: usize,
@@ -43,13 +51,30 @@ pub struct Unrecognised {
 }
 
 impl Candidate {
-    /// The number of header names found that identify the layout.
+    /// The number of names, or fields of the first row, that identify the layout.
     pub fn score(&self) -> usize {
         self.found.len()
     }
 
+    /// The share of its names that the file has, in thousandths.
+    fn share(&self) -> usize {
+        let of = self.found.len() + self.lacks.len();
+        (self.found.len() * 1000).checked_div(of).unwrap_or(0)
+    }
+
     fn is_certain(&self) -> bool {
         self.fits && (self.name_fits || self.layout.recognise.evidence == Evidence::Strong)
+    }
+
+    /// True if the file has most of the names of the layout, and lacks none without which there is no table.
+    fn nearly_fits(&self) -> bool {
+        self.is_near() && self.share() >= 750 && self.is_complete
+    }
+
+    /// True if the file is likely one of the layout with columns renamed or removed.
+    fn is_near(&self) -> bool {
+        let is_strong = self.layout.recognise.evidence == Evidence::Strong;
+        is_strong && !self.lacks.is_empty() && self.score() >= 4 && self.share() >= 600
     }
 
     /// The reason why the layout fits or does not fit.
@@ -57,15 +82,15 @@ impl Candidate {
         let of = self.found.len() + self.lacks.len();
         let names = &self.layout.recognise.files;
         if !self.lacks.is_empty() {
-            let lacks: Vec<_> = self.lacks.iter().map(|name| format!("`{name}`")).collect();
             return format!(
                 "the header has {} of its {of} names and lacks {}",
                 self.found.len(),
-                lacks.join(", ")
+                listed(&self.lacks)
             );
         }
-        let by_header = match of {
-            0 => "its files have no header".to_owned(),
+        let by_header = match (of, self.layout.recognise.row.is_empty()) {
+            (0, _) => "its files have no header".to_owned(),
+            (_, false) => "its files have no header, and the first row is like those of it".to_owned(),
             _ => format!("the header has all {of} names that it is recognised by"),
         };
         match (self.fits, self.name_fits, self.layout.recognise.evidence) {
@@ -80,57 +105,191 @@ impl Candidate {
     }
 }
 
+/// Names in quotes, separated by commas.
+fn listed(names: &[&str]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// The header of a file as read in one form.
+struct Header {
+    names: Vec<String>,
+    normal: HashSet<String>,
+}
+
+impl Header {
+    fn has(&self, name: &str) -> bool {
+        name.split('|').any(|name| self.normal.contains(name))
+    }
+
+    /// True if the file has a column of a layout, or several for all others.
+    fn has_column(&self, theirs: &str) -> bool {
+        self.normal.contains(&normal(theirs)) || theirs == OTHERS && self.names.len() > 1
+    }
+
+    /// True if the file has the names that its layout gives to files without a header.
+    fn is_of(&self, form: &Form) -> bool {
+        !form.header.is_empty()
+            && self.names.len() == form.header.len()
+            && self
+                .names
+                .iter()
+                .zip(&form.header)
+                .all(|(name, of)| normal(name) == normal(of))
+    }
+
+    /// The columns of ours that a table of the layout cannot do without, and that the file cannot fill.
+    fn unfilled(&self, layout: &Layout) -> Vec<&'static str> {
+        let is_symbol_there = layout
+            .contract_symbol
+            .as_ref()
+            .is_some_and(|symbol| self.has_column(&symbol.column));
+        let gives =
+            |ours: &str| match layout.contract_symbol.is_some() && SymbolFormat::COLUMNS.contains(&ours) {
+                true => is_symbol_there || layout.values.contains_key(ours),
+                false => layout.gives(ours),
+            };
+        let lacks = |ours: &str, mappings: &[Mapping]| {
+            let mut sources = mappings.iter().filter(|mapping| mapping.ours == ours).peekable();
+            sources.peek().is_some() && !sources.any(|mapping| self.has_column(&mapping.theirs))
+        };
+        // A known layout without a column for quotes has others that give them.
+        let quotes: &[&str] = match layout.table {
+            Table::Chain => &["bid", "ask", "last", "underlying", "time"],
+            Table::Bars | Table::Rates => &[],
+        };
+        let is_unfilled = |ours: &str| {
+            let sides = [&layout.columns, &layout.call, &layout.put];
+            let is_lacking = sides.into_iter().any(|mappings| lacks(ours, mappings));
+            let is_mapped = layout.mappings().any(|mapping| mapping.ours == ours);
+            !gives(ours) && (is_lacking || !is_mapped && !quotes.contains(&ours))
+        };
+        let columns = layout.table.required().iter().chain(quotes).copied();
+        columns.filter(|ours| is_unfilled(ours)).collect()
+    }
+
+    /// True if the file has the columns that decide which rows are read.
+    fn has_condition(&self, layout: &Layout) -> bool {
+        let mut columns = layout.condition.iter().flat_map(Condition::columns);
+        columns.all(|column| self.normal.contains(&column))
+    }
+}
+
+/// True if a field of a row has the form of a pattern, in which `#` is a digit, `*` any text, and `|` stands
+/// between alternatives.
+fn is_like(pattern: &str, field: &str) -> bool {
+    if let Some((one, others)) = pattern.split_once('|') {
+        return is_like(one, field) || is_like(others, field);
+    }
+    let same = |(wanted, found): (char, char)| match wanted {
+        '#' => found.is_ascii_digit(),
+        _ => wanted == found,
+    };
+    pattern == "*" || {
+        let count = field.chars().count();
+        pattern.chars().count() == count && pattern.chars().zip(field.chars()).all(same)
+    }
+}
+
 /// The fit of a file with each layout of a table, the best first. `path` is the file's name, relative to the
 /// source's root, with the name of its entry in an archive; `header` gives the names in the file's header as
-/// read in a given form, and `None` if the file cannot have that form.
+/// read in a given form (the fields of the first row, for files without a header), and `None` if the file
+/// cannot have that form.
 pub fn candidates(
     table: Table,
     path: &str,
     mut header: impl FnMut(&Form) -> Option<Vec<String>>,
 ) -> Vec<Candidate> {
+    // Most layouts share a form, so that the header is read a few times alone.
+    let mut headers: Vec<(&Form, Option<Header>)> = Vec::new();
     let mut all = Vec::new();
     for layout in known(table) {
         let recognise = &layout.recognise;
-        if recognise.headers.is_empty() && recognise.files.is_empty() {
+        if recognise.headers.is_empty() && recognise.files.is_empty() && recognise.row.is_empty() {
             continue;
         }
-        let Some(names) = header(&layout.form) else { continue };
-        let fitting = recognise.files.iter().filter(|pattern| fits(pattern, path));
-        let longest = fitting.map(String::len).max();
+        let at = headers
+            .iter()
+            .position(|(form, _)| *form == &layout.form)
+            .unwrap_or_else(|| {
+                let names = header(&layout.form).map(|names| Header {
+                    normal: names.iter().map(|name| normal(name)).collect(),
+                    names,
+                });
+                headers.push((&layout.form, names));
+                headers.len() - 1
+            });
+        let Some(header) = &headers[at].1 else { continue };
+        let longest = recognise
+            .files
+            .iter()
+            .filter(|pattern| fits(pattern, path))
+            .map(String::len)
+            .max();
         let name_fits = longest.is_some();
-        let specific = longest.filter(|_| recognise.headers.is_empty()).unwrap_or(0);
-        let names: Vec<String> = names.iter().map(|name| normal(name)).collect();
-        let has = |wanted: &str| names.iter().any(|name| *name == normal(wanted));
-        let (found, lacks): (Vec<String>, Vec<String>) = recognise
+        let (mut found, mut lacks): (Vec<&str>, Vec<&str>) = recognise
             .headers
             .iter()
-            .cloned()
-            .partition(|wanted| wanted.split('|').any(&has));
-        let is_useful = !layout.form.header.is_empty()
-            || layout
-                .mappings()
-                .any(|mapping| !matches!(&*mapping.ours, "date" | "symbol") && has(&mapping.theirs));
-        // Without header names, only the form and the file's name are evidence.
-        let fits = match recognise.headers.is_empty() {
-            true => name_fits && names.len() == layout.form.header.len(),
-            false => lacks.is_empty() && is_useful,
+            .map(String::as_str)
+            .partition(|wanted| header.has(wanted));
+        let fits = if header.is_of(&layout.form) {
+            (found, lacks) = (layout.form.header.iter().map(String::as_str).collect(), Vec::new());
+            true
+        } else if !recognise.row.is_empty() {
+            found = recognise
+                .row
+                .iter()
+                .map(String::as_str)
+                .filter(|pattern| *pattern != "*")
+                .collect();
+            let fields = header
+                .names
+                .iter()
+                .map(|field| field.trim_matches(|c: char| c == '"' || c.is_whitespace()));
+            header.names.len() == recognise.row.len()
+                && recognise
+                    .row
+                    .iter()
+                    .zip(fields)
+                    .all(|(pattern, field)| is_like(pattern, field))
+        } else if recognise.headers.is_empty() {
+            // Only the form and the file's name are evidence.
+            name_fits && header.names.len() == layout.form.header.len()
+        } else {
+            lacks.is_empty()
+                && (!layout.form.header.is_empty()
+                    || layout.mappings().any(|mapping| {
+                        !matches!(&*mapping.ours, "date" | "symbol") && header.has_column(&mapping.theirs)
+                    }))
         };
-        all.push(Candidate {
+        if !fits && !recognise.row.is_empty() {
+            continue;
+        }
+        let mut candidate = Candidate {
             layout,
             found,
             lacks,
             name_fits,
             fits,
-            specific,
-        });
+            unfilled: Vec::new(),
+            is_complete: false,
+            specific: longest.filter(|_| recognise.headers.is_empty()).unwrap_or(0),
+        };
+        if candidate.is_near() {
+            candidate.unfilled = header.unfilled(layout);
+            candidate.is_complete = candidate.unfilled.is_empty() && header.has_condition(layout);
+        }
+        all.push(candidate);
     }
     all.sort_by_key(|candidate| {
-        let of = candidate.found.len() + candidate.lacks.len();
-        let share = (candidate.found.len() * 1000).checked_div(of).unwrap_or(0);
         Reverse((
             candidate.is_certain(),
             candidate.fits,
-            if candidate.fits { candidate.score() } else { share },
+            if candidate.fits {
+                candidate.score()
+            } else {
+                candidate.share()
+            },
             candidate.name_fits,
             candidate.specific,
         ))
@@ -138,20 +297,30 @@ pub fn candidates(
     all
 }
 
-/// Finds the layout of a file among the known layouts of a table; see [`candidates`] for the arguments.
+/// Finds the layout of a file among the known layouts of a table; see [`candidates`] for the arguments. Where
+/// none fits, a file that lacks only columns without which the table can be made is one of the layout that it
+/// is nearest to.
 ///
 /// # Errors
 /// When no layout fits, the evidence is weak, or two layouts fit equally well.
 pub fn recognise(
     table: Table,
     path: &str,
-    header: impl FnMut(&Form) -> Option<Vec<String>>,
+    mut header: impl FnMut(&Form) -> Option<Vec<String>>,
 ) -> Result<Recognised, Unrecognised> {
-    let all = candidates(table, path, header);
-    let mut certain = all.iter().filter(|candidate| candidate.is_certain());
+    let all = candidates(table, path, &mut header);
+    let is_any = all.iter().any(|candidate| candidate.fits);
+    let best = |candidate: &&Candidate| match is_any {
+        true => candidate.is_certain(),
+        false => candidate.nearly_fits(),
+    };
+    let mut certain = all.iter().filter(best);
     let (first, second) = (certain.next(), certain.next());
     let name = |candidate: &Candidate| format!("`{}`", candidate.layout.name);
-    let rank = |candidate: &Candidate| (candidate.score(), candidate.name_fits, candidate.specific);
+    let rank = |candidate: &Candidate| {
+        let share = if is_any { 0 } else { candidate.share() };
+        (candidate.score(), share, candidate.name_fits, candidate.specific)
+    };
     match (first, second) {
         (Some(first), Some(second)) if rank(first) == rank(second) => Err(Unrecognised {
             message: format!("two layouts fit equally well: {} and {}", name(first), name(second)),
@@ -167,9 +336,10 @@ pub fn recognise(
                 .map_or_else(String::new, |other| {
                     format!("; next is {}: {}", name(other), other.reason())
                 });
+            let without = if is_any { "" } else { ", without which it can be read" };
             Ok(Recognised {
                 layout: first.layout,
-                why: format!("{}{other}", first.reason()),
+                why: format!("{}{without}{other}", first.reason()),
             })
         }
         (None, _) => {
@@ -187,14 +357,20 @@ pub fn recognise(
                 Some(_) => "no layout fits for certain".to_owned(),
                 None => "no layout is known with this header".to_owned(),
             };
-            let decide = match weak {
-                Some(weak) => format!(
+            let lacking = near.first().filter(|candidate| !candidate.unfilled.is_empty());
+            let decide = match (weak, lacking) {
+                (Some(weak), _) => format!(
                     "say it with `layout: {}` if it is that; if not, describe the columns with `layout: \
                     {{ columns: {{ date: … }} }}`",
                     weak.layout.name
                 ),
-                None => "say which column is which with `layout: { columns: { date: … } }`; `runner data \
-                    inspect` proposes it"
+                (None, Some(lacking)) => format!(
+                    "if it is that, name the columns for {}: `{}`",
+                    listed(&lacking.unfilled),
+                    completed(lacking, &header(&lacking.layout.form).unwrap_or_default())
+                ),
+                (None, None) => "say which column is which with `layout: { columns: { date: … } }`; `runner \
+                    data inspect` proposes it"
                     .to_owned(),
             };
             Err(Unrecognised {
@@ -206,6 +382,33 @@ pub fn recognise(
             })
         }
     }
+}
+
+/// The setting that completes a layout, of which a file lacks columns, with the likeliest of the file's other
+/// columns.
+fn completed(candidate: &Candidate, header: &[String]) -> String {
+    let layout = candidate.layout;
+    let is_mapped = |name: &&String| layout.mappings().any(|mapping| normal(&mapping.theirs) == normal(name));
+    let free: Vec<String> = header.iter().filter(|name| !is_mapped(name)).cloned().collect();
+    let columns: Vec<String> = candidate
+        .unfilled
+        .iter()
+        .map(|ours| {
+            let mut theirs = layout
+                .sources(ours)
+                .map(|mapping| mapping.theirs.as_str())
+                .chain([*ours]);
+            let near = theirs.find_map(|theirs| nearest_header(theirs, &free));
+            let only = || free.first().filter(|_| free.len() == 1).map(|name| name.trim());
+            let name = near.or_else(only).map_or("…".to_owned(), |name| format!("\"{name}\""));
+            format!("{ours}: {name}")
+        })
+        .collect();
+    format!(
+        "layout: {{ like: {}, columns: {{ {} }} }}",
+        layout.name,
+        columns.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -113,6 +113,7 @@ impl LayoutFile {
                 skip_lines: self.skip_lines,
                 preamble: patterns("preamble", &self.preamble)?,
                 header: self.header.clone(),
+                footer: patterns("footer", &self.footer)?,
                 number_repeated: self.number_repeated,
                 json: self.json.clone(),
             },
@@ -203,6 +204,7 @@ impl LayoutFile {
                         ours: if tenor.is_some() { "rate" } else { ours.as_str() }.to_owned(),
                         theirs: source.column.clone(),
                         unit: unit(&place, source, in_percent)?,
+                        absolute: source.absolute,
                         plus_hours: match source.plus_hours {
                             Some(hours) if ours != crate::schema::TIME_OF_DAY.name || !hours.is_finite() => {
                                 return Err(problem(

@@ -8,13 +8,14 @@ use arrow_array::{ArrayRef, RecordBatch, UInt32Array, new_null_array};
 use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::take::take_record_batch;
 use cache::{BlobDigest, BlobRef, BlobWriter, Store};
+use datasets::layout::Layout;
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{Context, Memo, StageError, table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,13 +29,52 @@ pub struct Cuts {
     pub blob: BlobRef,
     /// The cuts, in order.
     pub list: Vec<Cut>,
+    /// The number of rows of the file that its layout leaves out (`where`).
+    pub left_out: u64,
 }
 
 impl Default for Cuts {
     fn default() -> Self {
-        let (blob, list) = (BlobRef::of(&[]), Vec::new());
-        Self { blob, list }
+        Self {
+            blob: BlobRef::of(&[]),
+            list: Vec::new(),
+            left_out: 0,
+        }
     }
+}
+
+/// The entry of a table's metadata with the number of rows that its layout leaves out.
+const LEFT_OUT: &str = "left_out";
+
+/// A file's table with the number of rows that its layout leaves out.
+pub fn with_left_out(batch: RecordBatch, rows: usize) -> Result<RecordBatch, StageError> {
+    if rows == 0 {
+        return Ok(batch);
+    }
+    let metadata: HashMap<String, String> = [(LEFT_OUT.to_owned(), rows.to_string())].into();
+    let schema = Schema::clone(&batch.schema()).with_metadata(metadata);
+    Ok(RecordBatch::try_new(Arc::new(schema), batch.columns().to_vec())?)
+}
+
+/// Says how many rows the layouts of a stage's files leave out, and returns it for the metadata.
+pub fn say_left_out<'c>(context: &Context, layouts: &[Layout], cuts: impl Iterator<Item = &'c Cuts>) -> u64 {
+    let rows = cuts.map(|cuts| cuts.left_out).sum();
+    if rows > 0 {
+        let conditions: BTreeSet<String> = layouts
+            .iter()
+            .filter_map(|layout| {
+                Some(format!(
+                    "`where: {}` of layout `{}`",
+                    layout.condition.as_ref()?,
+                    layout.name
+                ))
+            })
+            .collect();
+        let conditions = conditions.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("{rows} rows of the files are left out by {conditions}");
+        context.warn(message, None);
+    }
+    rows
 }
 
 /// A cut: rows of a file on neighbouring days.
@@ -203,6 +243,7 @@ pub struct CutWriter {
     left_out: &'static [&'static str],
     optional: &'static [&'static str],
     list: Vec<Cut>,
+    rows_left_out: u64,
 }
 
 impl CutWriter {
@@ -221,6 +262,7 @@ impl CutWriter {
             left_out,
             optional,
             list: Vec::new(),
+            rows_left_out: 0,
         })
     }
 
@@ -231,6 +273,12 @@ impl CutWriter {
 
     /// Adds the given rows of a part of the file's table, all of which have a date.
     pub fn add(&mut self, batch: &RecordBatch, mut rows: Vec<u32>) -> Result<(), StageError> {
+        let left_out = batch
+            .schema_ref()
+            .metadata()
+            .get(LEFT_OUT)
+            .and_then(|rows| rows.parse::<u64>().ok());
+        self.rows_left_out += left_out.unwrap_or(0);
         let batch = self.aligned(batch)?;
         let dates = table::dates(&batch, "date")?;
         rows.sort_by_key(|row| dates[*row as usize]);
@@ -305,6 +353,7 @@ impl CutWriter {
         Ok(Cuts {
             blob: self.writer.finish()?,
             list: self.list,
+            left_out: self.rows_left_out,
         })
     }
 }

@@ -4,7 +4,7 @@
 use crate::frame::{self, Frame};
 use crate::header::{self, JOINED, Names, numeric, wanted};
 use crate::unpack::{Format, Numbering, Packed, Part};
-use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, normal};
+use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, Pattern, normal};
 use serde_json::Value;
 use stages_core::StageError;
 use stages_table_file::json;
@@ -35,7 +35,7 @@ impl<'p> Looked<'p> {
     /// The column names that the file has if read in this form; `None` if it cannot have the form.
     pub(crate) fn header(&self, form: &Form) -> Option<Vec<String>> {
         match (self.packed.format, &form.json) {
-            (Format::Json, Some(rows)) => json::names(self.document.as_ref()?, place(rows)),
+            (Format::Json, Some(_)) => json::names(self.document.as_ref()?, place(form)?),
             (Format::Json, None) | (_, Some(_)) => None,
             (Format::Parquet, None) => match form.header.is_empty() && form.skip_lines == 0 {
                 true => frame::header(self.packed).ok(),
@@ -44,10 +44,11 @@ impl<'p> Looked<'p> {
             (Format::Csv, None) if !form.header.is_empty() => {
                 let names = frame::header(self.packed).ok()?;
                 // A first line that begins with a digit is data.
-                names
+                let is_data = names
                     .first()?
-                    .starts_with(|c: char| c.is_ascii_digit())
-                    .then_some(names)
+                    .trim_start_matches('"')
+                    .starts_with(|c: char| c.is_ascii_digit());
+                (is_data || has_names(&names, form)).then_some(names)
             }
             (Format::Csv, None) => {
                 let text = text_of(&self.packed.bytes);
@@ -98,23 +99,57 @@ fn document(packed: &Packed) -> Result<Value, StageError> {
     })
 }
 
-fn place(form: &JsonRows) -> json::Place<'_> {
-    let (rows, key) = (&form.rows, &form.key);
-    json::Place { rows, key }
+/// The place of the rows in a JSON document.
+fn place(form: &Form) -> Option<json::Place<'_>> {
+    let JsonRows { rows, key, columns } = form.json.as_ref()?;
+    Some(json::Place {
+        rows,
+        key,
+        columns: *columns,
+        names: &form.header,
+    })
+}
+
+/// Returns whether a first line has the names of a form for files without a header.
+fn has_names(names: &[String], form: &Form) -> bool {
+    let same = |(a, b): (&String, &String)| normal(a) == normal(b);
+    names.len() == form.header.len() && names.iter().zip(&form.header).all(same)
+}
+
+/// A text without the lines at its end that fit a pattern of `footer`, or are empty.
+fn without_footer<'t>(text: &'t [u8], footer: &[Pattern]) -> &'t [u8] {
+    let mut rest = text;
+    loop {
+        let trimmed = rest.trim_ascii_end();
+        let start = memchr::memrchr(b'\n', trimmed).map_or(0, |at| at + 1);
+        let line = String::from_utf8_lossy(&trimmed[start..]);
+        let line = line.trim_matches(|c: char| c == '"' || c == ',' || c.is_whitespace());
+        match start > 0 && footer.iter().any(|pattern| pattern.find(line).is_some()) {
+            true => rest = &rest[..start],
+            false => return rest,
+        }
+    }
 }
 
 /// The rows of a JSON document as columns of text.
-pub(crate) fn json_part(packed: &Packed, form: &JsonRows) -> Result<Part, StageError> {
-    let table = json::table(&document(packed)?, place(form)).ok_or_else(|| {
-        let place = match form.rows.as_str() {
-            "" => "the document",
-            rows => rows,
-        };
-        StageError::new(format!("`{}`: `{place}` is not a list of objects", packed.place)).hint(
-            "`json: { rows: data.options }` of the layout says where the rows are; `key` names the \
+pub(crate) fn json_part(packed: &Packed, form: &Form) -> Result<Part, StageError> {
+    let document = document(packed)?;
+    let table = place(form)
+        .and_then(|place| json::table(&document, place))
+        .ok_or_else(|| {
+            let place = match form.json.as_ref().map_or("", |json| &json.rows) {
+                "" => "the document",
+                rows => rows,
+            };
+            let wanted = match form.header.len() {
+                0 => "a list of objects".to_owned(),
+                names => format!("a list of lists of {names} values"),
+            };
+            StageError::new(format!("`{}`: `{place}` is not {wanted}", packed.place)).hint(
+                "`json: { rows: data.options }` of the layout says where the rows are; `key` names the \
                 keys of a map",
-        )
-    })?;
+            )
+        })?;
     let batch = table?;
     Ok(Part {
         header: batch
@@ -243,25 +278,38 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
     {
         add(found);
     }
+    let cut: Cow<'p, Packed> = match (packed.format, form.footer.is_empty()) {
+        (Format::Csv, false) => Cow::Owned(Packed {
+            bytes: packed.bytes.slice_ref(without_footer(&packed.bytes, &form.footer)),
+            ..packed.clone()
+        }),
+        _ => Cow::Borrowed(packed),
+    };
+    let packed: &Packed = &cut;
     let with = |bytes: Vec<u8>, numbering| Packed {
         bytes: bytes.into(),
         format: Format::Csv,
         numbering,
         ..packed.clone()
     };
-    let packed = match (packed.format, &form.json) {
-        (Format::Json, Some(json)) => Cow::Owned(Packed {
-            part: Some(Arc::new(json_part(packed, json)?)),
+    let table = match (packed.format, &form.json) {
+        (Format::Json, Some(_)) => Some(Packed {
+            part: Some(Arc::new(json_part(packed, form)?)),
             ..packed.clone()
         }),
-        (Format::Csv, None) if !form.header.is_empty() => {
+        (Format::Csv, None)
+            if !form.header.is_empty()
+                && !frame::header(packed).is_ok_and(|names| has_names(&names, form)) =>
+        {
             let quoted = |name: &String| match name.contains([',', '"', '\n', '\r', ';', '\t', '|']) {
                 true => format!("\"{}\"", name.replace('"', "'").replace(['\n', '\r'], " ")),
                 false => name.clone(),
             };
-            let header = form.header.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+            let separator = separator(&String::from_utf8_lossy(first_line(text_of(&packed.bytes))));
+            let between = char::from(separator).to_string();
+            let header = form.header.iter().map(quoted).collect::<Vec<_>>().join(&between) + "\n";
             let bytes = [header.as_bytes(), text_of(&packed.bytes)].concat();
-            Cow::Owned(with(bytes, Numbering::Lines(-1)))
+            Some(with(bytes, Numbering::Lines(-1)))
         }
         (Format::Csv, None) if form.skip_lines > 0 || form.number_repeated => {
             let text = text_of(&packed.bytes);
@@ -285,10 +333,11 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
                 }
                 None => bytes.extend_from_slice(rest),
             }
-            Cow::Owned(with(bytes, Numbering::Lines(before as isize)))
+            Some(with(bytes, Numbering::Lines(before as isize)))
         }
-        _ => Cow::Borrowed(packed),
+        _ => None,
     };
+    let packed = table.map_or(cut, Cow::Owned);
     Ok(Prepared { packed, given })
 }
 

@@ -1,7 +1,7 @@
 //! The columns of a file that a layout reads, and those that are missing.
 
 use crate::frame;
-use datasets::layout::{Condition, Layout, Mapping, OTHERS, nearest_header, normal};
+use datasets::layout::{self, Condition, Layout, Mapping, OTHERS, nearest_header, normal};
 use datasets::schema::{Type, VENDOR_GREEKS};
 use stages_core::StageError;
 use std::collections::BTreeSet;
@@ -35,6 +35,11 @@ impl<'h> Names<'h> {
         self.normal.contains(&name) || self.before_join && name.starts_with(JOINED)
     }
 
+    /// Returns whether the header has the column of a mapping, and that of its unit.
+    fn fills(&self, mapping: &Mapping) -> bool {
+        self.has(&mapping.theirs) && mapping.unit.column().is_none_or(|column| self.has(column))
+    }
+
     fn lacks(&self, what: &str, theirs: &[&str]) -> String {
         let names: Vec<_> = theirs.iter().map(|name| format!("`{name}`")).collect();
         let near = theirs.iter().find_map(|name| nearest_header(name, self.header));
@@ -49,7 +54,7 @@ impl<'h> Names<'h> {
 pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
     let by_column = layout
         .mappings()
-        .filter(|mapping| names.has(&mapping.theirs))
+        .filter(|mapping| names.fills(mapping))
         .map(|mapping| mapping.ours.clone());
     let mut all: BTreeSet<String> = by_column.collect();
     for column in layout.table.columns() {
@@ -72,6 +77,7 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
 /// columns without which the table cannot be made, and every column named in a layout that a user describes.
 pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(), StageError> {
     let mut lacking: Vec<String> = Vec::new();
+    let mut required: Vec<&str> = Vec::new();
     let symbol = layout.contract_symbol.as_ref();
     if let Some(symbol) = symbol
         && !names.has(&symbol.column)
@@ -99,19 +105,21 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
                 Some(years) => format!("`{years}` years"),
                 None => format!("`{side}{}`", mapping.ours),
             };
+            let is_required = layout.table.required().contains(&mapping.ours.as_str())
+                && !layout.gives(&mapping.ours)
+                && mapping.tenor_years.is_none();
+            let is_wanted = layout.is_described && alternatives.iter().all(|mapping| !mapping.optional);
             match alternatives.iter().find(|mapping| names.has(&mapping.theirs)) {
+                // What a known layout converts by a column that is not there is missing, too.
                 Some(found) => {
-                    if let Some(other) = found.unit.column().filter(|other| !names.has(other)) {
+                    let other = found.unit.column().filter(|other| !names.has(other));
+                    if let Some(other) = other.filter(|_| is_required || layout.is_described) {
                         lacking.push(names.lacks(&format!("the unit of {ours}"), &[other]));
                     }
                 }
                 None => {
-                    let is_required = layout.table.required().contains(&mapping.ours.as_str())
-                        && !layout.gives(&mapping.ours)
-                        && mapping.tenor_years.is_none();
-                    let is_wanted =
-                        layout.is_described && alternatives.iter().all(|mapping| !mapping.optional);
                     if is_required || is_wanted {
+                        required.push(mapping.ours.as_str());
                         let theirs: Vec<&str> =
                             alternatives.iter().map(|mapping| mapping.theirs.as_str()).collect();
                         lacking.push(names.lacks(&ours, &theirs));
@@ -120,7 +128,7 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
             }
         }
     }
-    let is_rates = layout.table == datasets::layout::Table::Rates;
+    let is_rates = layout.table == layout::Table::Rates;
     if is_rates && lacking.is_empty() && !layout.sources("rate").any(|mapping| names.has(&mapping.theirs)) {
         lacking.push("any of its rates".to_owned());
     }
@@ -131,20 +139,34 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
         1 => "a column".to_owned(),
         n => format!("{n} columns"),
     };
+    let like = match layout::find(layout.table, &layout.name) {
+        Some(known) if !layout.is_described => format!("like: {}, ", known.name),
+        _ => String::new(),
+    };
     Err(StageError::new(format!(
         "`{place}` lacks {count} of layout `{}`: {}",
         layout.name,
         lacking.join(", ")
     ))
     .hint(format!(
-        "its header is {}; `layout: {{ columns: … }}` says which column is which",
-        crate::value::shown_list(names.header)
+        "its header is {}; `layout: {{ {like}columns: {{ {}: … }} }}` says which column is which",
+        crate::value::shown_list(names.header),
+        if required.is_empty() {
+            "date".to_owned()
+        } else {
+            required.join(": …, ")
+        },
     )))
 }
 
 /// The first column that the layout lists for our column `ours` and that the file has.
 pub(crate) fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) -> Option<&'a Mapping> {
-    layout.sources(ours).find(|mapping| frame.has(&mapping.theirs))
+    layout.sources(ours).find(|mapping| is_there(mapping, frame))
+}
+
+/// Returns whether a file has the column of a mapping, and that of its unit.
+pub(crate) fn is_there(mapping: &Mapping, frame: &frame::Frame) -> bool {
+    frame.has(&mapping.theirs) && mapping.unit.column().is_none_or(|column| frame.has(column))
 }
 
 /// The first column that the layout lists for our required column `ours` and that the file has.

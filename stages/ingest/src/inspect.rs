@@ -88,7 +88,7 @@ fn plain_form(looked: &Looked<'_>) -> Option<Form> {
     let json = |rows: &str| Form {
         json: Some(JsonRows {
             rows: rows.to_owned(),
-            key: String::new(),
+            ..JsonRows::default()
         }),
         ..Form::default()
     };

@@ -1,7 +1,9 @@
 //! Conversion of vendors' bars to our columns.
 
+use crate::cuts::with_left_out;
 use crate::file_memo::{Around, Reading};
 use crate::form::{Opened, open};
+use crate::frame::Frame;
 use crate::header::{needed, source_of, wanted};
 use crate::layout_choice::Chosen;
 use crate::unpack::Packed;
@@ -49,9 +51,10 @@ pub(crate) fn parse(
         (given, _) => given,
     };
     let date = &needed(layout, frame, place, "date")?.theirs;
+    let zone = zone_of_days(frame, date, layout)?;
     // In parallel; the error returned is the one that sequential reading would meet first.
     let (dates, (symbols, values)) = rayon::join(
-        || frame.dates(date, &layout.dates, &layout.zone),
+        || frame.dates(date, &layout.dates, zone),
         || {
             rayon::join(
                 || symbols(&opened, layout, symbol),
@@ -74,7 +77,28 @@ pub(crate) fn parse(
     let names = symbols
         .iter()
         .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
-    batch(names, dates.into_iter(), values, false)
+    with_left_out(batch(names, dates.into_iter(), values, false)?, frame.left_out())
+}
+
+/// The time zone in which epochs have their day: the layout's or, where all are midnights of UTC as those of
+/// daily bars of a market without hours are, UTC.
+fn zone_of_days<'l>(frame: &Frame, date: &str, layout: &'l Layout) -> Result<&'l str, StageError> {
+    let day = layout.dates.iter().find_map(|format| match format.as_str() {
+        "epoch_s" => Some(86_400),
+        "epoch_ms" => Some(86_400_000),
+        "epoch_us" => Some(86_400_000_000),
+        "epoch_ns" => Some(86_400_000_000_000_i64),
+        _ => None,
+    });
+    let Some(day) = day.filter(|_| !matches!(layout.zone.as_str(), "" | "UTC")) else {
+        return Ok(&layout.zone);
+    };
+    let mut all_midnight = true;
+    frame.texts(date, |_, text| {
+        all_midnight &= text.parse::<i64>().is_ok_and(|time| time % day == 0);
+        Ok(())
+    })?;
+    Ok(if all_midnight { "UTC" } else { &layout.zone })
 }
 
 /// Reads a wide table with a column of closes for each symbol. An empty cell means no bar.
@@ -86,17 +110,22 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
     let (mut symbols, mut days, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for name in opened.header.iter().filter(|name| !named.contains(&normal(name))) {
         let symbol = name.trim();
+        let mapping = Mapping {
+            theirs: name.clone(),
+            ..closes.clone()
+        };
+        let numbers = frame.numbers(&mapping)?;
+        // A separator at the end of all lines makes a column without a name.
+        if symbol.is_empty() && numbers.iter().all(|number| number.is_nan()) {
+            continue;
+        }
         if symbol.is_empty() {
             return Err(StageError::new(format!(
                 "`{place}` has a column without a name, which is not a symbol"
             ))
             .hint("remove it from the file, or name its column of dates in `columns: { date: … }`"));
         }
-        let mapping = Mapping {
-            theirs: name.clone(),
-            ..closes.clone()
-        };
-        for (date, close) in dates.iter().zip(frame.numbers(&mapping)?) {
+        for (date, close) in dates.iter().zip(numbers) {
             if !close.is_nan() {
                 symbols.push(symbol);
                 days.push(*date);
@@ -206,7 +235,7 @@ pub(crate) fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
 /// The settings for reading files of bars as whole tables.
 pub fn reading<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
-        memo: "ingest/bars file v4",
+        memo: "ingest/bars file v5",
         table: Table::Bars,
         chosen,
         symbol,

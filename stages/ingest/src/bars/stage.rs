@@ -4,6 +4,7 @@ use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::partitions::Facts;
 use super::rows::reading;
+use crate::cuts::say_left_out;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
 use crate::options::{Treatment, check_dates, dates_until};
@@ -110,6 +111,7 @@ impl StageKind for Bars {
             period: config.partition.resolve(0, Period::Year),
         };
         let periods = partitions.partitions(context, &files)?;
+        let left_out = say_left_out(context, &layouts, files.iter().map(AsRef::as_ref));
         let rows: u64 = periods.iter().map(|done| done.rows).sum();
         let rows_read = periods.iter().map(|done| done.rows_read).sum::<u64>() + tally.out_of_range();
         let (mut symbols, mut partitions) = (BTreeSet::new(), Vec::new());
@@ -127,7 +129,7 @@ impl StageKind for Bars {
             .hint("see `symbols`, `dates` and `on_bad_rows`")
             .when(rows == 0)?;
         let open = days.iter().copied().filter(|day| is_trading_day(calendar, *day));
-        let meta = json!({
+        let mut meta = json!({
             "symbols": symbols,
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
             "layout": names,
@@ -138,6 +140,9 @@ impl StageKind for Bars {
             "rows": rows,
             "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
         });
+        if left_out > 0 {
+            meta["rows_left_out"] = json!(left_out);
+        }
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }
@@ -154,7 +159,7 @@ impl StageKind for Bars {
 /// The settings for reading files of bars partition by partition.
 fn by_partition<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
-        memo: "ingest/bars file by partition v1",
+        memo: "ingest/bars file by partition v2",
         ..reading(chosen, symbol)
     }
 }

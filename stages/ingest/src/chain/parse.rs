@@ -2,9 +2,11 @@
 
 use super::columns::{Chain, FLOATS};
 use super::file_terms;
+use crate::cuts::with_left_out;
 use crate::file_memo::Around;
 use crate::form::{Opened, open};
 use crate::frame::Frame;
+use crate::header::is_there;
 use crate::unpack::Packed;
 use crate::value::{Dates, shown};
 use arrow_array::{BooleanArray, RecordBatch};
@@ -41,14 +43,14 @@ pub(crate) fn parse(
         file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
     };
     if !layout.is_wide() {
-        return complete(&rows.chain(&[], None)?.0);
+        return with_left_out(complete(&rows.chain(&[], None)?.0)?, frame.left_out());
     }
     let mut sides = Vec::new();
     for (side, call) in [(&layout.call, true), (&layout.put, false)] {
         let (sided, listed) = rows.chain(side, Some(call))?;
         sides.push(filter_record_batch(&complete(&sided)?, &BooleanArray::from(listed))?);
     }
-    Ok(concat_batches(&sides[0].schema(), &sides)?)
+    with_left_out(concat_batches(&sides[0].schema(), &sides)?, frame.left_out())
 }
 
 /// The rows of a table, not yet converted.
@@ -65,7 +67,7 @@ impl Rows<'_> {
     fn find<'m>(&'m self, side: &'m [Mapping], ours: &str) -> Option<&'m Mapping> {
         side.iter()
             .chain(&self.layout.columns)
-            .find(|mapping| mapping.ours == ours && self.frame.has(&mapping.theirs))
+            .find(|mapping| mapping.ours == ours && is_there(mapping, self.frame))
     }
 
     /// The contracts of one side (calls or puts) or of whole rows, and for each row whether it has any value
@@ -121,7 +123,7 @@ impl Rows<'_> {
             };
         }
         for (column, ours) in chain.stated.iter_mut().zip(schema::stated().map(|column| column.name)) {
-            let is_mapped = self.layout.sources(ours).any(|mapping| frame.has(&mapping.theirs));
+            let is_mapped = self.layout.sources(ours).any(|mapping| is_there(mapping, frame));
             *column = match self.find(side, ours) {
                 Some(mapping) => Some(frame.numbers(mapping)?),
                 None if self.given.contains_key(ours) => Some(vec![self.given_number(ours)?; rows]),

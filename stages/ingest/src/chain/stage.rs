@@ -14,6 +14,7 @@ use super::snapshots_a_day;
 use super::whole::Whole;
 use super::{classes, parse};
 use crate::bars;
+use crate::cuts::say_left_out;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
 use crate::missing_days::count_missing_days;
@@ -143,6 +144,7 @@ impl StageKind for OptionChain {
             Ok(true)
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
+        let left_out = say_left_out(context, &layouts, files.iter().map(AsRef::as_ref));
         let first = layouts.first().ok_or_else(|| read::no_file(config.until))?;
         let terms = config.terms()?;
         let layout = classes::terms_of_all(first, &layouts[1..], &terms)?;
@@ -270,6 +272,9 @@ impl StageKind for OptionChain {
         };
         meta["rows_read"] = json!(read_rows);
         meta["rows_of_other_snapshots"] = json!(other_snapshots);
+        if left_out > 0 {
+            meta["rows_left_out"] = json!(left_out);
+        }
         if joined > 0 {
             context.log(format!(
                 "{joined} rows are joined with others of their contract and instant"
@@ -310,7 +315,7 @@ impl StageKind for OptionChain {
 
 fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
-        memo: "ingest/option_chain file v6",
+        memo: "ingest/option_chain file v7",
         table: Table::Chain,
         chosen,
         symbol: &config.symbol,

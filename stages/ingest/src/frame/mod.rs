@@ -172,6 +172,11 @@ impl Frame {
         self.kept.as_ref().map_or(self.all_rows, Vec::len)
     }
 
+    /// The number of rows that are not selected.
+    pub fn left_out(&self) -> usize {
+        self.all_rows - self.rows()
+    }
+
     /// Joins columns of a second table: `names` are its columns, with whether each is wanted, and `find`
     /// gives its row for a key in the column `on`. Returns the number of rows with a match.
     pub fn join<'t>(

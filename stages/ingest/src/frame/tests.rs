@@ -20,6 +20,7 @@ fn packed(bytes: &[u8]) -> Packed {
 
 fn number(theirs: &'static str) -> Mapping {
     Mapping {
+        absolute: false,
         ours: "x".to_owned(),
         theirs: theirs.to_owned(),
         unit: Unit::AsIs,

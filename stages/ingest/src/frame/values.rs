@@ -23,6 +23,9 @@ impl Frame {
                 }
             }
         }
+        if mapping.absolute {
+            values.iter_mut().for_each(|value| *value = value.abs());
+        }
         Ok(values)
     }
 
