@@ -155,6 +155,9 @@ impl Header {
         };
         // A known layout without a column for quotes has others that give them.
         let quotes: &[&str] = match layout.table {
+            Table::Chain if layout.sources("symbol").next().is_none() => {
+                &["bid", "ask", "last", "underlying", "time", "root"]
+            }
             Table::Chain => &["bid", "ask", "last", "underlying", "time"],
             Table::Bars | Table::Rates => &[],
         };
@@ -232,16 +235,12 @@ pub fn candidates(
             .iter()
             .map(String::as_str)
             .partition(|wanted| header.has(wanted));
-        let fits = if header.is_of(&layout.form) {
-            (found, lacks) = (layout.form.header.iter().map(String::as_str).collect(), Vec::new());
+        let is_named = !recognise.headers.is_empty() && header.is_of(&layout.form);
+        let fits = if !recognise.row.is_empty() && is_named {
             true
         } else if !recognise.row.is_empty() {
-            found = recognise
-                .row
-                .iter()
-                .map(String::as_str)
-                .filter(|pattern| *pattern != "*")
-                .collect();
+            let patterns = recognise.row.iter().map(String::as_str);
+            (found, lacks) = (patterns.filter(|pattern| *pattern != "*").collect(), Vec::new());
             let fields = header
                 .names
                 .iter()
@@ -389,7 +388,15 @@ pub fn recognise(
 fn completed(candidate: &Candidate, header: &[String]) -> String {
     let layout = candidate.layout;
     let is_mapped = |name: &&String| layout.mappings().any(|mapping| normal(&mapping.theirs) == normal(name));
-    let free: Vec<String> = header.iter().filter(|name| !is_mapped(name)).cloned().collect();
+    // A name by which the layout is recognised is that of another column.
+    let is_other = |name: &&String| {
+        candidate
+            .found
+            .iter()
+            .any(|found| found.split('|').any(|f| f == normal(name)))
+    };
+    let free = header.iter().filter(|name| !is_mapped(name) && !is_other(name));
+    let free: Vec<String> = free.cloned().collect();
     let columns: Vec<String> = candidate
         .unfilled
         .iter()
