@@ -2,7 +2,7 @@ use super::*;
 use crate::form::json_part;
 use arrow_schema::DataType;
 use datasets::Date;
-use datasets::layout::JsonRows;
+use datasets::layout::{Form, JsonRows};
 use datasets::layout::{Mapping, Unit};
 use proptest::prelude::*;
 
@@ -27,6 +27,14 @@ fn number(theirs: &'static str) -> Mapping {
         plus_hours: None,
         tenor_years: None,
         optional: false,
+    }
+}
+
+/// The form of a JSON document that is a list.
+fn json_form() -> Form {
+    Form {
+        json: Some(JsonRows::default()),
+        ..Form::default()
     }
 }
 
@@ -87,7 +95,7 @@ fn decimals_are_correctly_rounded() {
         bytes: format!("[{}]", rows.join(",")).into_bytes().into(),
         ..packed
     };
-    let part = json_part(&json, &JsonRows::default()).unwrap();
+    let part = json_part(&json, &json_form()).unwrap();
     let json = Packed {
         part: Some(Arc::new(part)),
         format: Format::Json,
@@ -99,7 +107,7 @@ fn decimals_are_correctly_rounded() {
 #[test]
 fn texts_of_json_keep_their_quotes() {
     let json = br#"[{"a":"6\" x \"b, c\"\nd"}]"#;
-    let part = json_part(&packed(json), &JsonRows::default()).unwrap();
+    let part = json_part(&packed(json), &json_form()).unwrap();
     let frame = Frame::read(
         &Packed {
             part: Some(Arc::new(part)),
