@@ -2,7 +2,7 @@
 
 use super::plot::plot;
 use super::read::Read;
-use crate::session::Session;
+use super::trial::Scratch;
 use arrow_array::RecordBatch;
 use datasets::{Date, SnapshotTime};
 use runner_engine::Failure;
@@ -58,12 +58,12 @@ fn quotes(batches: &[RecordBatch], volatility: &str) -> Result<(Option<SnapshotT
 }
 
 /// Smile and term structure of the last snapshot: with the vendor's volatilities, or else with ours.
-pub(super) fn plots(session: &Session, read: &Read) -> Result<String, Failure> {
+pub(super) fn plots(scratch: &Scratch, read: &Read) -> Result<String, Failure> {
     let batches = read.partitions()?;
     let (mut snapshot, mut all) = quotes(&batches, "implied_volatility")?;
     let mut whose = "the file's volatilities";
     if all.iter().all(|quote| quote.volatility.is_nan()) {
-        match read.with_volatilities(session) {
+        match read.with_volatilities(scratch) {
             Ok(ours) => {
                 whose = "our implied volatilities of the mid";
                 (snapshot, all) = quotes(&ours.partitions()?, "implied_volatility")?;

@@ -1,89 +1,69 @@
 //! `runner init`: a first pipeline for files, by what they are taken for.
 
-use super::inspect::{days, stage_yaml};
-use super::read::{self, Read};
-use crate::commands::data::read::ReadArgs;
+use super::attempt::{Attempt, answered, attempt, comment, with_finding};
+use super::first::{self, Found};
+use super::read::{self, ReadArgs, path_of};
+use super::trial::Scratch;
 use crate::output;
-use crate::project::{Settings, wrong};
+use crate::project::Settings;
 use crate::session::{Session, folder_of};
 use clap::Args;
-use datasets::layout::Table;
 use runner_engine::{Failure, text};
-use runner_pipeline::{Work, load_text};
+use runner_pipeline::load_text;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use stages_core::StageError;
+use stages_ingest::files::Paths;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a first pipeline for files of market data.
 ///
-/// Their kinds are found by their contents, as by `runner data inspect`.
+/// Their kinds are found by their contents, as by `runner data inspect`. What the files do not say is a comment in
+/// the pipeline, at its place, with the lines to choose from; so is an error by which a file is refused.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   runner init data/spx_eod_2023*.txt data/treasury_rates.csv
   runner init stocks.parquet --to stocks.yaml
+  runner init data                         # a directory of bars, splits, rates and factors
   runner init                              # a simulated market, without data")]
 pub(crate) struct InitArgs {
-    /// Files, directories or globs of option chains, daily bars or interest rates, a path for each table
-    /// [default: a simulated market].
+    /// Files, directories or globs of option chains, daily bars, interest rates, corporate actions, factors or
+    /// other tables [default: a simulated market].
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// The pipeline file to write. It must not exist.
     #[arg(long, value_name = "FILE", default_value = "pipeline.yaml")]
     pub to: PathBuf,
-    /// The symbol, for files that do not name it.
+    /// The symbol, for files that do not name it; of files with several, the one to read.
     #[arg(long, value_name = "SYMBOL")]
     pub symbol: Option<String>,
 }
 
-/// Days below which dates between training and test are too dear to drop, and episodes are parts of the data.
-const FEW: usize = 400;
-
-/// The least number of days: of a quarter for the test, and of training dates behind the warm-up of features.
-const LEAST: usize = 20;
-
-/// Files, and the stage that reads them.
-struct Found {
-    yaml: String,
-    /// The reason why they are taken for that table.
-    why: String,
-    meta: Value,
-    days: usize,
-    has_adjusted: bool,
-}
+/// The rows of a table above which the stages behind it are not tried.
+const TRIED_ROWS: usize = 60_000;
 
 pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     let dest = session.current.join(&args.to);
     if dest.exists() {
         return Err(exists(&args.to));
     }
-    let mut tables: BTreeMap<&'static str, Found> = BTreeMap::new();
-    for path in &args.paths {
-        let (table, found) = find(session, args, path)?;
-        if tables.insert(table.name(), found).is_some() {
-            return Err(
-                Failure::usage(format!("several of the paths hold {}", table.name())).hint(
-                    "give the files of a table as one directory or glob, and make a pipeline for each market",
-                ),
-            );
-        }
+    let scratch = Scratch::new(&session.current)?;
+    let mut found: Vec<Found> = Vec::new();
+    for paths in paths(session, args, &scratch)? {
+        found.push(find(session, args, &scratch, paths)?);
     }
-    for (table, found) in &tables {
-        if found.days < LEAST && *table != Table::Rates.name() {
-            return Err(Failure::usage(format!(
-                "{} of {table} are too few to train and to test on",
-                text::count(found.days, "day")
-            ))
-            .hint(format!(
-                "give files of {LEAST} days or more; `runner data inspect` shows what they have"
-            )));
-        }
+    first::number(&mut found);
+    let mut stages = first::stages(&found);
+    // The stages behind the data are tried, too, where that is quick.
+    let is_read = found.iter().all(|found| found.rows > 0 && found.rows <= TRIED_ROWS);
+    let mut findings: Vec<String> = Vec::new();
+    if is_read && !found.is_empty() {
+        (stages, findings) = tried(&scratch, &found, stages);
     }
     let stem = args.to.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let stages = stages(&tables)?;
     let of = match args.paths.as_slice() {
         [] => "simulated options".to_owned(),
         paths => paths.join(", "),
@@ -95,11 +75,14 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
              version: 1\nname: {name}\nparams:\n  seed: 1\n  timesteps: 32768\nstages:\n{stages}"
         )
     };
-    // Read as it will be: nothing is written that would not run.
     let options = session.reading(&dest, &Settings::default())?;
     let named = load_text(&dest, body(&stem).as_bytes(), &options);
     let text = body(if named.is_ok() { &stem } else { "first" });
-    load_text(&dest, text.as_bytes(), &options).map_err(wrong)?;
+    if let Err(errors) = load_text(&dest, text.as_bytes(), &options)
+        && found.iter().all(|found| found.attempt.finding.is_none())
+    {
+        findings.push(errors.to_string());
+    }
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -110,19 +93,42 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         })?;
     file.write_all(text.as_bytes())
         .map_err(Failure::at("cannot write", &args.to))?;
+    for found in &found {
+        findings.extend(found.attempt.finding.as_ref().map(|err| err.message.clone()));
+    }
     if session.json {
-        let found = tables
-            .iter()
-            .map(|(table, found)| (*table, json!({ "why": found.why, "days": found.days })));
+        let tables = found.iter().map(|found| {
+            let name = found.attempt.name.clone();
+            (
+                name,
+                json!({ "why": found.attempt.why, "kind": found.attempt.kind, "days": found.days.len() }),
+            )
+        });
         return output::print_json(&json!({
-            "pipeline": args.to, "tables": found.collect::<BTreeMap<_, _>>(), "text": text,
+            "pipeline": args.to, "tables": tables.collect::<BTreeMap<_, Value>>(), "findings": findings, "text": text,
         }));
     }
     let mut out = String::new();
-    for (table, found) in &tables {
-        let _ = writeln!(out, "{table}: {}, {}", text::count(found.days, "day"), found.why);
+    for found in &found {
+        let why = found.attempt.why.split(';').next().unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "{}: {}, {why}",
+            found.attempt.name,
+            text::count(found.days.len(), "day")
+        );
     }
-    let _ = writeln!(out, "{} written; next: runner exec {0}", args.to.display());
+    for finding in &findings {
+        let _ = writeln!(out, "finding: {finding}");
+    }
+    let _ = match findings.is_empty() {
+        true => writeln!(out, "{} written; next: runner exec {0}", args.to.display()),
+        false => writeln!(
+            out,
+            "{} written, with what was found as comments and the lines to choose from; then: runner exec {0}",
+            args.to.display()
+        ),
+    };
     output::print(&out)
 }
 
@@ -130,170 +136,121 @@ fn exists(path: &Path) -> Failure {
     Failure::usage(format!("`{}` already exists", path.display())).hint("name another file with `--to`")
 }
 
-/// Reads the files at a path.
-fn find(session: &Session, args: &InitArgs, path: &str) -> Result<(Table, Found), Failure> {
-    // A pipeline's paths are relative to its file.
-    let is_beside = folder_of(&session.current, &args.to).as_deref() == Some(session.current.as_path());
-    let path = match is_beside || path.contains("://") {
-        true => path.to_owned(),
-        false => session.current.join(path).to_string_lossy().into_owned(),
-    };
-    let reading = ReadArgs {
-        path,
+fn reading(args: &InitArgs, paths: Vec<String>) -> ReadArgs {
+    ReadArgs {
+        paths,
         layout: None,
         table: None,
         symbol: args.symbol.clone(),
-    };
-    let looked = read::look(session, &reading)?;
-    let (table, why, yaml) = match &looked.first.proposal {
-        Some(proposal) if !proposal.missing.is_empty() => {
-            return Err(Failure::usage(format!(
-                "no layout is known for `{}`, and its columns {} are not found",
-                reading.path,
-                proposal.missing.join(", ")
-            ))
-            .hint(format!("`runner data inspect {}` shows what it has", reading.path)));
-        }
-        Some(proposal) => {
-            let why = "by the names and values of its columns".to_owned();
-            (proposal.table, why, proposal.yaml(&reading.path))
-        }
-        None => {
-            let (table, why) = looked.table(&reading)?;
-            let why = why.split(';').next().unwrap_or_default().to_owned();
-            (table, why, stage_yaml(&reading, table))
-        }
-    };
-    // The stage itself reads them: what it refuses is refused here.
-    let alone = format!("version: 1\nname: first\nstages:\n{yaml}");
-    let place = session.current.join(&args.to);
-    let options = session.reading(&place, &Settings::default())?;
-    let pipeline = load_text(&place, alone.as_bytes(), &options).map_err(wrong)?;
-    let config = pipeline.nodes.iter().find_map(|node| match &node.work {
-        Work::Kind { config, .. } => Some(Value::clone(config)),
-        Work::Command(_) => None,
-    });
-    let read: Read = read::read_configured(session, table, config.unwrap_or_default())?;
-    let batches = read.partitions()?;
-    let days: BTreeSet<_> = days(&batches);
-    let has_adjusted = batches.iter().any(|batch| {
-        let column = batch.column_by_name("adjusted_close");
-        column.is_some_and(|column| arrow_array::Array::null_count(column) < batch.num_rows())
-    });
-    Ok((
-        table,
-        Found {
-            yaml,
-            why,
-            meta: read.artifact.meta.clone(),
-            days: days.len(),
-            has_adjusted,
-        },
-    ))
-}
-
-/// The stages for the tables.
-fn stages(tables: &BTreeMap<&'static str, Found>) -> Result<String, Failure> {
-    let of = |table: Table| tables.get(table.name());
-    let (chain, bars, rates) = (of(Table::Chain), of(Table::Bars), of(Table::Rates));
-    let mut out: String = tables.values().map(|found| found.yaml.as_str()).collect();
-    match (chain, bars) {
-        (Some(chain), bars) => out.push_str(&options(chain, bars, rates.is_some())?),
-        (None, Some(bars)) => out.push_str(&stocks(bars, rates.is_some())),
-        (None, None) if rates.is_some() => {
-            return Err(Failure::usage("interest rates alone are nothing to trade")
-                .hint("also name files of option chains or daily bars"));
-        }
-        (None, None) => {
-            out.push_str(include_str!("first/simulated.yaml"));
-            out.push_str(&train("recurrent_ppo"));
-        }
-    }
-    Ok(out)
-}
-
-/// A text of `first/`, with what stands for words in capitals.
-fn filled(text: &str, words: &[(&str, &str)]) -> String {
-    words
-        .iter()
-        .fold(text.to_owned(), |text, (word, with)| text.replace(word, with))
-}
-
-/// A training of this kind and its evaluation.
-fn train(kind: &str) -> String {
-    filled(include_str!("first/train.yaml"), &[("KIND", kind)])
-}
-
-/// Settings of an environment for so many days.
-fn dates(days: usize) -> String {
-    match days < FEW {
-        // A quarter of the dates is a test, and an episode has a part of the others.
-        true => format!(
-            "test_fraction: 0.25, purge: 1, embargo: 0, episode_length: {}",
-            (days / 4).clamp(2, 60)
-        ),
-        false => "test_fraction: 0.25".to_owned(),
     }
 }
 
-/// The setting that names the prices of bars.
-fn price(name: &str, bars: &Found) -> String {
-    match bars.has_adjusted {
-        true => format!("{name}: adjusted_close, "),
-        false => String::new(),
+/// The paths of each table: files by their headers, and directories and globs as they are unless no one stage reads
+/// all of their files.
+fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Vec<String>>, Failure> {
+    // A pipeline's paths are relative to its file.
+    let is_beside = folder_of(&session.current, &args.to).as_deref() == Some(session.current.as_path());
+    let named = |path: &str| match is_beside || path.contains("://") {
+        true => path.to_owned(),
+        false => session.current.join(path).to_string_lossy().into_owned(),
+    };
+    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    let mut add =
+        |signature: Vec<String>, path: String| match groups.iter_mut().find(|(other, _)| *other == signature)
+        {
+            Some((_, paths)) => paths.push(path),
+            None => groups.push((signature, vec![path])),
+        };
+    for path in &args.paths {
+        let sources = Paths::one(path.as_str()).find("path", &session.current);
+        let sources = sources.map_err(|problem| read::failed(super::trial::of_problem(problem)))?;
+        let signatures: Vec<Vec<String>> = sources.iter().map(first::signature).collect();
+        let is_one = session.current.join(path).is_file();
+        if is_one {
+            add(signatures.into_iter().next().unwrap_or_default(), named(path));
+            continue;
+        }
+        let differ = signatures.windows(2).any(|pair| pair[0] != pair[1]);
+        let whole = reading(args, vec![named(path)]);
+        let is_read = !differ || {
+            let looked = read::look(&session.current, &whole)?;
+            attempt(scratch, &whole, &looked)?.is_some_and(|attempt| attempt.finding.is_none())
+        };
+        if is_read {
+            add(vec![path.clone()], named(path));
+            continue;
+        }
+        for (source, signature) in sources.iter().zip(signatures) {
+            let relative = source.path.strip_prefix(&session.current).unwrap_or(&source.path);
+            add(signature, named(&relative.to_string_lossy()));
+        }
     }
+    Ok(groups.into_iter().map(|(_, paths)| paths).collect())
 }
 
-/// The input of interest rates.
-fn rates(has_rates: bool) -> &'static str {
-    if has_rates { ", rates: rates" } else { "" }
-}
-
-/// The stages behind an option chain.
-fn options(chain: &Found, bars: Option<&Found>, has_rates: bool) -> Result<String, Failure> {
-    let classes = chain.meta["contracts"].as_object().into_iter().flatten();
-    let is_american = classes.into_iter().any(|(_, terms)| terms["exercise"] == "american");
-    let symbols = |found: &Found| -> BTreeSet<String> {
-        let symbols = found.meta["symbols"].as_array().into_iter().flatten();
-        symbols.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    if bars.is_some_and(|bars| symbols(bars).is_disjoint(&symbols(chain))) {
-        return Err(Failure::usage("the bars are of other symbols than the options")
-            .hint("make a pipeline for each, or name the symbol of a file with `--symbol`"));
+/// Reads the files of a table.
+fn find(session: &Session, args: &InitArgs, scratch: &Scratch, paths: Vec<String>) -> Result<Found, Failure> {
+    let reading = reading(args, paths);
+    let looked = read::look(&session.current, &reading)?;
+    if let Some(attempt) = attempt(scratch, &reading, &looked)? {
+        return Found::new(attempt);
     }
-    let style = match (is_american, has_rates) {
-        (true, true) => "    with: { style: american, forward: rates }\n",
-        (true, false) => "    with: { style: american }\n",
-        _ => "",
-    };
-    let words = [
-        ("RATES", rates(has_rates)),
-        ("STYLE", style),
-        ("MODEL", if is_american { "american" } else { "analytic" }),
-        ("TECHNICAL", &bars.map(technical).unwrap_or_default()),
-        ("FEATURES", if bars.is_some() { ", technical" } else { "" }),
-        ("DATES", &dates(chain.days)),
-    ];
-    Ok(filled(include_str!("first/options.yaml"), &words) + &train("recurrent_ppo"))
+    let error = looked.refusal(&reading);
+    let yaml = format!(
+        "  rows:\n    uses: ingest/table\n    with:\n      path: {}\n",
+        path_of(&reading.paths)
+    );
+    Found::new(Attempt {
+        yaml: with_finding(&yaml, &error, &[]),
+        ..Attempt::refused("rows", "ingest/table", error)
+    })
 }
 
-fn technical(bars: &Found) -> String {
-    let indicators = match bars.days < FEW {
-        true => "[{ log_return: 1 }, { rsi: 5 }]",
-        false => "[{ log_return: 1 }, { rsi: 14 }, { macd: [12, 26, 9] }]",
+/// Tries the stages, and returns them with what was found: as a comment at the stage that was refused, or without
+/// the corporate actions by which it was.
+fn tried(scratch: &Scratch, found: &[Found], stages: String) -> (String, Vec<String>) {
+    let run = |stages: &str| scratch.run(answered(stages).as_deref().unwrap_or(stages));
+    let Err(refused) = run(&stages) else {
+        return (stages, Vec::new());
     };
-    let price = price("price", bars);
-    let words = [("PRICE", price.as_str()), ("INDICATORS", indicators)];
-    filled(include_str!("first/technical.yaml"), &words)
+    if found.iter().any(|found| found.attempt.name == refused.stage) {
+        // It was refused alone, too, and says so.
+        return (stages, Vec::new());
+    }
+    let mut message = refused.error.message.clone();
+    let without = stages.replace(", actions: actions.actions", "");
+    if without != stages && run(&without).is_ok() {
+        let error = StageError {
+            hint: Some(
+                "connect them with `actions: actions.actions` where the bars are as they were traded"
+                    .to_owned(),
+            ),
+            ..StageError::new(format!("the corporate actions are not connected: {message}"))
+        };
+        message = error.message.clone();
+        return (placed(&without, &refused.stage, &error), vec![message]);
+    }
+    let stages = placed(&stages, &refused.stage, &refused.error);
+    if refused.stage.is_empty() {
+        message = format!("the stages do not run: {message}");
+    }
+    (stages, vec![message])
 }
 
-/// The stages behind daily bars.
-fn stocks(bars: &Found, has_rates: bool) -> String {
-    let words = [
-        ("RATES", rates(has_rates)),
-        ("TECHNICAL", &technical(bars)),
-        ("PRICES", &price("prices", bars)),
-        ("DATES", &dates(bars.days)),
-    ];
-    filled(include_str!("first/stocks.yaml"), &words) + &train("ppo")
+/// The stages with an error as a comment at one of them.
+fn placed(stages: &str, stage: &str, error: &StageError) -> String {
+    let head = format!("  {stage}:");
+    let mut out = String::new();
+    let mut is_said = false;
+    for line in stages.lines() {
+        let _ = writeln!(out, "{line}");
+        if !is_said && line.starts_with(&head) {
+            out += &comment("    ", &format!("finding: {}", error.message));
+            if let Some(hint) = &error.hint {
+                out += &comment("    ", &format!("way out: {hint}"));
+            }
+            is_said = true;
+        }
+    }
+    out
 }

@@ -1,7 +1,9 @@
 //! `runner data inspect`.
 
+use super::attempt::{Attempt, attempt};
 use super::chain;
-use super::read::{self, Looked, Read};
+use super::read::{self, Looked, Read, path_of};
+use super::trial::Scratch;
 use crate::commands::data::read::ReadArgs;
 use crate::output;
 use crate::session::Session;
@@ -37,99 +39,225 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure> {
-    let looked = read::look(session, args)?;
-    let is_named = args.layout.as_deref().is_some_and(|name| name != "auto");
-    if let Some(proposal) = looked.first.proposal.as_ref().filter(|_| !is_named) {
-        return unknown(session, args, &looked, proposal);
-    }
-    let (table, why) = looked.table(args)?;
-    let read = read::read(session, args, table)?;
-    let yaml = stage_yaml(args, table);
-    let batches = read.partitions()?;
+    let looked = read::look(&session.current, args)?;
+    let scratch = Scratch::new(&session.current)?;
+    let attempt = attempt(&scratch, args, &looked)?;
+    let batches = match attempt.as_ref().and_then(|attempt| attempt.read.as_ref()) {
+        Some(read) => read.partitions()?,
+        None => Vec::new(),
+    };
+    let table = attempt.as_ref().and_then(|attempt| attempt.table);
     let columns = ranges(table, &batches);
     let days = days(&batches);
+    let refused = attempt.is_none().then(|| looked.refusal(args));
+    let finding = attempt
+        .as_ref()
+        .map_or(refused.as_ref(), |attempt| attempt.finding.as_ref());
+    let meta = attempt
+        .as_ref()
+        .and_then(|attempt| Some(&attempt.read.as_ref()?.artifact.meta));
     if session.json {
+        let proposed = attempt.as_ref().filter(|attempt| attempt.is_proposed);
         return output::print_json(&json!({
             "files": looked.files,
             "format": looked.first.format,
+            "separator": looked.first.separator,
             "header": looked.first.header,
-            "table": table,
-            "why": why,
+            "table": table.filter(|_| proposed.is_none()),
+            "proposed_table": proposed.map(|attempt| &attempt.name),
+            "kind": attempt.as_ref().map(|attempt| &attempt.kind),
+            "why": attempt.as_ref().map(|attempt| &attempt.why),
             "candidates": candidates(&looked),
             "columns": columns,
+            "first_rows": first_rows(&batches),
             "first_day": days.first(),
             "last_day": days.last(),
             "days": days.len(),
-            "meta": read.artifact.meta,
-            "stage": yaml,
+            "missing": attempt.as_ref().map(|attempt| &attempt.missing),
+            "doubts": attempt.as_ref().map(|attempt| &attempt.doubts),
+            "finding": finding.map(|err| &err.message),
+            "hint": finding.and_then(|err| err.hint.as_ref()),
+            "read_with": attempt.as_ref().map(|attempt| &attempt.under),
+            "meta": meta,
+            "stage": attempt.as_ref().map(|attempt| &attempt.yaml),
         }));
     }
-    let mut out = format!(
-        "{}: {}, {}\n",
-        args.path,
-        text::count(looked.files.len(), "file"),
-        looked.first.format
-    );
-    let _ = writeln!(out, "taken for {} of {}: {why}", layouts_of(&read), table.name());
-    write_candidates(&mut out, &looked, 4);
-    let _ = writeln!(
-        out,
-        "\n{} rows read, {} kept",
-        read.artifact.meta["rows_read"], read.artifact.meta["rows"]
-    );
-    facts(&mut out, &read.artifact.meta);
-    out.push_str("\ncolumns\n");
-    for range in &columns {
-        let _ = writeln!(out, "  {}", range.line());
+    let mut out = opening(args, &looked);
+    match &attempt {
+        Some(attempt) if !attempt.is_proposed => {
+            let layouts = attempt.read.as_ref().map(layouts_of).unwrap_or_default();
+            let layouts = if layouts.is_empty() {
+                String::new()
+            } else {
+                format!("{layouts} of ")
+            };
+            let _ = writeln!(out, "taken for {layouts}{}: {}", attempt.name, attempt.why);
+            write_candidates(&mut out, &looked, 4);
+        }
+        Some(attempt) => {
+            let header = looked.first.header.join(", ");
+            let _ = writeln!(out, "no layout is known with this header: {header}");
+            write_candidates(&mut out, &looked, 3);
+            let _ = writeln!(out, "taken for {} ({}): {}", attempt.name, attempt.kind, attempt.why);
+        }
+        None => write_candidates(&mut out, &looked, 4),
     }
-    gaps(&mut out, &read.artifact.meta, &days);
-    snapshots(&mut out, &read.artifact.meta);
-    quality(&mut out, &read.artifact.meta);
-    if table == Table::Chain {
-        out.push('\n');
-        out.push_str(&chain::plots(session, &read)?);
+    if let Some(err) = finding {
+        let _ = writeln!(out, "\nfinding: {}", err.message);
+        if let Some(hint) = &err.hint {
+            let _ = writeln!(out, "  way out: {hint}");
+        }
     }
-    let _ = write!(out, "\nto paste below `stages:`\n{yaml}");
+    if let Some(attempt) = &attempt {
+        doubts(&mut out, attempt);
+    }
+    match meta {
+        Some(meta) => {
+            contents(&mut out, meta, &batches, &columns, &days);
+            if table == Some(Table::Chain)
+                && let Some(read) = attempt.as_ref().and_then(|attempt| attempt.read.as_ref())
+            {
+                out.push('\n');
+                out.push_str(&chain::plots(&scratch, read)?);
+            }
+        }
+        None => raw(&mut out, &looked),
+    }
+    if let Some(attempt) = &attempt {
+        let proposed = if attempt.is_proposed { "proposed, to" } else { "to" };
+        let _ = write!(out, "\n{proposed} paste below `stages:`\n{}", attempt.yaml);
+    }
     output::print(&out)
 }
 
-/// A file that no layout fits: the nearest ones, and a mapping to paste.
-fn unknown(
-    session: &Session,
-    args: &ReadArgs,
-    looked: &Looked,
-    proposal: &stages_ingest::propose::Proposal,
-) -> Result<(), Failure> {
-    let yaml = proposal.yaml(&args.path);
-    if session.json {
-        return output::print_json(&json!({
-            "files": looked.files,
-            "format": looked.first.format,
-            "header": looked.first.header,
-            "table": Value::Null,
-            "candidates": candidates(looked),
-            "proposed_table": proposal.table,
-            "missing": proposal.missing,
-            "doubts": proposal.doubts,
-            "stage": yaml,
-        }));
+/// The files, their format and their separator.
+fn opening(args: &ReadArgs, looked: &Looked) -> String {
+    let first = &looked.first;
+    let mut out = format!("{}: {}", args.paths.join(", "), text::count(looked.files.len(), "file"));
+    if !first.format.is_empty() {
+        let _ = write!(out, ", {}", first.format);
     }
-    let mut out = format!(
-        "{}: {}, {}\nno layout is known with this header: {}\n",
-        args.path,
-        text::count(looked.files.len(), "file"),
-        looked.first.format,
-        looked.first.header.join(", ")
-    );
-    write_candidates(&mut out, looked, 3);
-    let _ = write!(out, "\nproposed, to paste below `stages:`\n{yaml}");
-    if !proposal.missing.is_empty() {
-        let _ = writeln!(out, "not found, and needed: {}", proposal.missing.join(", "));
+    match first.separator {
+        Some('\t') => out.push_str(" separated by tabs"),
+        Some(separator) if separator != ',' => {
+            let _ = write!(out, " separated by `{separator}`");
+        }
+        _ => {}
     }
-    for doubt in &proposal.doubts {
+    out.push('\n');
+    out
+}
+
+/// Points to check, and what the rows below were read with.
+fn doubts(out: &mut String, attempt: &Attempt) {
+    if !attempt.missing.is_empty() {
+        let _ = writeln!(out, "not found, and needed: {}", attempt.missing.join(", "));
+    }
+    for doubt in &attempt.doubts {
         let _ = writeln!(out, "check: {doubt}");
     }
-    output::print(&out)
+    for warning in &attempt.warnings {
+        let _ = writeln!(out, "warning: {warning}");
+    }
+    if !attempt.under.is_empty() && attempt.read.is_some() {
+        let _ = writeln!(out, "what follows was read with `{}`", attempt.under.join("`, `"));
+    }
+}
+
+/// The contents of a table that was read.
+fn contents(
+    out: &mut String,
+    meta: &Value,
+    batches: &[RecordBatch],
+    columns: &[Range],
+    days: &BTreeSet<Date>,
+) {
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    match meta.get("rows_read").filter(|read| !read.is_null()) {
+        Some(read) => {
+            let _ = writeln!(out, "\n{read} rows read, {} kept", meta["rows"]);
+        }
+        None => {
+            let _ = writeln!(out, "\n{rows} rows");
+        }
+    }
+    out.push_str("\nfirst rows, as they are understood\n");
+    for line in first_rows(batches) {
+        let _ = writeln!(out, "  {line}");
+    }
+    facts(out, meta);
+    out.push_str("\ncolumns\n");
+    for range in columns {
+        let _ = writeln!(out, "  {}", range.line());
+    }
+    gaps(out, meta, days);
+    snapshots(out, meta);
+    if meta.get("quality").is_some() {
+        quality(out, meta);
+    }
+}
+
+/// The first rows of a table as lines of text, below the names of the columns that have values in them.
+fn first_rows(batches: &[RecordBatch]) -> Vec<String> {
+    const ROWS: usize = 4;
+    const COLUMNS: usize = 10;
+    let Some(batch) = batches.iter().find(|batch| batch.num_rows() > 0) else {
+        return Vec::new();
+    };
+    let rows = batch.num_rows().min(ROWS);
+    let schema = batch.schema();
+    let mut columns: Vec<Vec<String>> = Vec::new();
+    for (field, column) in schema.fields().iter().zip(batch.columns()) {
+        if (0..rows).all(|row| column.is_null(row)) {
+            continue;
+        }
+        let shown = table::displayed(column);
+        let cell = |row| array_value_to_string(&shown, row).unwrap_or_default();
+        columns.push(
+            std::iter::once(field.name().clone())
+                .chain((0..rows).map(cell))
+                .collect(),
+        );
+    }
+    columns.truncate(COLUMNS);
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|cells| cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: usize| {
+        let cells = columns
+            .iter()
+            .zip(&widths)
+            .map(|(cells, width)| format!("{:>width$}", cells[row]));
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    (0..=rows).map(line).collect()
+}
+
+/// A file that no stage reads, as it stands.
+fn raw(out: &mut String, looked: &Looked) {
+    let first = &looked.first;
+    if !first.header.is_empty() {
+        let _ = writeln!(out, "\nheader: {}", first.header.join(", "));
+    }
+    if first.columns.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "columns of the first {} rows, as they stand in the file",
+        first.sampled
+    );
+    for column in &first.columns {
+        let _ = writeln!(
+            out,
+            "  {:25} {:>6} values, {:>6} different  {}",
+            column.name,
+            column.values,
+            column.distinct,
+            column.first.join(", ")
+        );
+    }
 }
 
 /// The candidates of all tables: name, names found, names asked for, reason.
@@ -225,13 +353,10 @@ struct Range {
 }
 
 impl Range {
-    fn new(table: Table, name: &str, batches: &[RecordBatch]) -> Self {
+    fn new(table: Option<Table>, name: &str, batches: &[RecordBatch]) -> Self {
         let columns = || batches.iter().filter_map(|batch| batch.column_by_name(name));
-        let known = table
-            .schema()
-            .iter()
-            .chain([&SNAPSHOT, &TRADABLE])
-            .chain(schema::stated());
+        let schema = table.map_or(&[] as &[_], Table::schema);
+        let known = schema.iter().chain([&SNAPSHOT, &TRADABLE]).chain(schema::stated());
         let missing = columns().map(|column| column.null_count()).sum();
         let floats = columns().filter_map(|column| column.as_primitive_opt::<Float64Type>());
         let numbers: Vec<f64> = floats.flat_map(|values| values.iter().flatten()).collect();
@@ -280,7 +405,7 @@ fn texts(column: &ArrayRef) -> Vec<String> {
     valid.filter_map(text).collect()
 }
 
-fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
+fn ranges(table: Option<Table>, batches: &[RecordBatch]) -> Vec<Range> {
     let schema = batches.first().map(RecordBatch::schema);
     let fields = schema.iter().flat_map(|schema| schema.fields());
     fields.map(|field| Range::new(table, field.name(), batches)).collect()
@@ -380,7 +505,7 @@ pub(super) fn stage_yaml(args: &ReadArgs, table: Table) -> String {
         "  {}:\n    uses: {}\n    with:\n      path: {}\n",
         table.name(),
         table.stage_kind(),
-        scalar(&args.path)
+        path_of(&args.paths)
     );
     if let Some(layout) = &args.layout {
         let _ = writeln!(out, "      layout: {}", scalar(layout));

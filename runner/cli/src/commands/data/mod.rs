@@ -1,11 +1,14 @@
 //! `runner data` and `runner init`: the layouts known, what files are, and their conversion.
 
+mod attempt;
 mod chain;
+mod first;
 pub(crate) mod init;
 mod inspect;
 mod layouts;
 mod plot;
 mod read;
+mod trial;
 
 pub(crate) use init::init;
 
@@ -57,9 +60,9 @@ fn convert(session: &Session, args: &ConvertArgs) -> Result<(), Failure> {
         return Err(Failure::usage(format!("`{}` already exists", args.to.display()))
             .hint("name a directory that does not exist or is empty"));
     }
-    let looked = read::look(session, &args.read)?;
+    let looked = read::look(&session.current, &args.read)?;
     let (table, _) = looked.table(&args.read)?;
-    let read = read::read(session, &args.read, table)?;
+    let (_scratch, read) = read::read(session, &args.read, table)?;
     read.store.export(&read.artifact, &dest)?;
     let bytes: u64 = read.artifact.entries.iter().map(|entry| entry.size).sum();
     if session.json {

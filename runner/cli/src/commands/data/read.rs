@@ -1,17 +1,18 @@
 //! Reading files as the stage of their table does, in a store of its own.
 
-use crate::registry;
-use crate::session::{Session, temporary_directory};
+use super::trial::{Scratch, of_problem};
+use crate::session::Session;
 use arrow_array::RecordBatch;
-use cache::{Artifact, ArtifactDigest, KeyHasher, Store};
+use cache::{Artifact, Store};
 use clap::{Args, ValueEnum};
 use datasets::layout::Table;
 use runner_engine::Failure;
-use serde_json::{Value, json};
-use stages_core::{ConfigProblem, Context, Input, PlanContext, StageError, table};
+use serde_json::Value;
+use stages_core::{Input, StageError, table};
 use stages_ingest::files::Paths;
 use stages_ingest::inspect::Inspection;
-use std::collections::BTreeMap;
+use stages_ingest::propose::scalar;
+use std::path::Path;
 
 /// A table that files are read into.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -22,31 +23,62 @@ pub(crate) enum TableName {
     Bars,
     /// Interest rates.
     Rates,
+    /// Corporate actions.
+    Actions,
+    /// Factors of one's own, by date.
+    Factors,
+    /// Any other table of numbers.
+    Rows,
 }
 
-impl From<TableName> for Table {
-    fn from(name: TableName) -> Self {
-        match name {
-            TableName::Chain => Self::Chain,
-            TableName::Bars => Self::Bars,
-            TableName::Rates => Self::Rates,
+impl TableName {
+    /// The table of layouts; `None` for files without layouts.
+    pub(super) const fn table(self) -> Option<Table> {
+        match self {
+            Self::Chain => Some(Table::Chain),
+            Self::Bars => Some(Table::Bars),
+            Self::Rates => Some(Table::Rates),
+            Self::Actions | Self::Factors | Self::Rows => None,
+        }
+    }
+
+    /// The stage kind that reads it.
+    pub(super) fn stage_kind(self) -> &'static str {
+        match self {
+            Self::Actions => "ingest/corporate_actions",
+            Self::Factors => "ingest/features",
+            Self::Rows => "ingest/table",
+            _ => self.table().map_or("", Table::stage_kind),
         }
     }
 }
 
+/// The files of a table, and how they are read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadArgs {
-    /// A file, a directory or a glob.
-    pub path: String,
+    /// A file, a directory or a glob; several of one table.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<String>,
     /// The layout: a name, or the path of a layout file [default: auto].
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<String>,
     /// The table to read, where the files fit several.
     #[arg(long = "as", value_name = "TABLE")]
     pub table: Option<TableName>,
-    /// The symbol, for files that do not name it.
+    /// The symbol, for files that do not name it; of files with several, the one to read.
     #[arg(long, value_name = "SYMBOL")]
     pub symbol: Option<String>,
+}
+
+/// The paths as a value of YAML.
+pub(super) fn path_of(paths: &[String]) -> String {
+    match paths {
+        [one] => scalar(one),
+        several => {
+            let texts: Vec<String> = several.iter().map(|path| scalar(path)).collect();
+            format!("[{}]", texts.join(", "))
+        }
+    }
 }
 
 /// The files that are looked at, the largest first, until the layout of one is known.
@@ -62,16 +94,13 @@ pub(super) struct Looked {
 
 /// The table that a stage has read.
 pub(super) struct Read {
-    /// The store, as long as it is needed.
     pub store: Store,
-    /// The table.
     pub artifact: Artifact,
-    digest: ArtifactDigest,
-    /// The directory of the store, which goes with the first to read from it.
-    _home: Option<tempfile::TempDir>,
+    input: Input,
 }
 
-fn failed(err: StageError) -> Failure {
+/// The failure of a command by a stage's error.
+pub(super) fn failed(err: StageError) -> Failure {
     let failure = Failure::usage(err.message);
     match err.hint {
         Some(hint) => failure.hint(hint),
@@ -79,22 +108,13 @@ fn failed(err: StageError) -> Failure {
     }
 }
 
-fn wrong(problem: ConfigProblem) -> Failure {
-    let failure = Failure::usage(match problem.field.as_str() {
-        "path" => problem.message,
-        field => format!("{field}: {}", problem.message),
-    });
-    match problem.hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-/// Looks at the first of the files.
-pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure> {
-    let sources = Paths::one(args.path.as_str())
-        .find("path", &session.current)
-        .map_err(wrong)?;
+/// Looks at the first of the files, whose paths are relative to `base`.
+pub(super) fn look(base: &Path, args: &ReadArgs) -> Result<Looked, Failure> {
+    let paths: Paths = serde_json::from_value(Value::from(args.paths.clone()))
+        .map_err(|err| Failure::usage(err.to_string()))?;
+    let sources = paths
+        .find("path", base)
+        .map_err(|problem| failed(of_problem(problem)))?;
     if sources.iter().any(|source| source.remote.is_some()) {
         return Err(
             Failure::usage("this command reads files of this machine, not of servers")
@@ -102,21 +122,21 @@ pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure
         );
     }
     // The largest says most; unless it is a second table, or a note.
-    let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
     let mut by_size: Vec<_> = sources.iter().collect();
     by_size.sort_by_key(|source| std::cmp::Reverse(size(&source.path)));
     let mut looked: Option<Inspection> = None;
     for source in by_size.into_iter().take(TRIED) {
         let inspection = stages_ingest::inspect::inspect(source).map_err(failed)?;
         let is_known = !inspection.known().is_empty();
-        if is_known || looked.is_none() {
+        if is_known || looked.as_ref().is_none_or(|before| before.refused.is_some()) {
             looked = Some(inspection);
         }
         if is_known {
             break;
         }
     }
-    let first = looked.ok_or_else(|| Failure::usage(format!("`{}` holds no file", args.path)))?;
+    let first = looked.ok_or_else(|| Failure::usage(format!("{} hold no file", args.paths.join(", "))))?;
     Ok(Looked {
         files: sources.into_iter().map(|source| source.name).collect(),
         first,
@@ -130,14 +150,14 @@ impl Looked {
         let named = args.layout.as_deref().filter(|name| *name != "auto");
         if let Some(name) = named {
             let table = match args.table {
-                Some(table) => table.into(),
+                Some(table) => table.table().unwrap_or(Table::Bars),
                 None => (Table::ALL.iter().copied())
                     .find(|table| datasets::layout::find(*table, name).is_some())
                     .unwrap_or(Table::Chain),
             };
             return Ok((table, "named on the command line".to_owned()));
         }
-        let wanted: Option<Table> = args.table.map(Into::into);
+        let wanted: Option<Table> = args.table.and_then(TableName::table);
         if let Some((table, found)) = known
             .iter()
             .find(|(table, _)| wanted.is_none_or(|wanted| wanted == *table))
@@ -156,68 +176,53 @@ impl Looked {
             None => Failure::usage(format!("`{place}`: no layout is known")),
         })
     }
-}
 
-/// The configuration of the stage that reads the files.
-pub(super) fn config(args: &ReadArgs, table: Table) -> Value {
-    let mut with = json!({ "path": args.path });
-    if let Some(layout) = &args.layout {
-        with["layout"] = json!(layout);
-    }
-    if let Some(symbol) = args.symbol.as_ref().filter(|_| table != Table::Rates) {
-        with["symbol"] = json!(symbol);
-    }
-    with
-}
-
-/// Runs a stage in a store of its own.
-fn run(
-    session: &Session,
-    store: &Store,
-    name: &str,
-    with: Value,
-    inputs: BTreeMap<String, Vec<Input>>,
-) -> Result<(ArtifactDigest, Artifact), Failure> {
-    let kind =
-        registry::find(name).ok_or_else(|| Failure::usage(format!("there is no stage kind `{name}`")))?;
-    let config = kind.resolve(with).map_err(wrong)?;
-    if inputs.is_empty() {
-        let plan = PlanContext {
-            base: &session.current,
-            inputs: BTreeMap::new(),
+    /// The error of files that no stage is proposed for.
+    pub(super) fn refusal(&self, args: &ReadArgs) -> StageError {
+        let failure = match (&self.first.refused, self.table(args)) {
+            (Some(err), _) => return err.clone(),
+            (None, Err(failure)) => failure,
+            (None, Ok((table, _))) => Failure::usage(format!("it is not read as {}", table.name())),
         };
-        kind.check(&config, &plan).map_err(wrong)?;
+        StageError {
+            hint: failure.hint,
+            ..StageError::new(failure.message)
+        }
     }
-    let mut context = Context::new(KeyHasher::new("runner data").action_key(), store.clone());
-    context.sources = kind.sources(&config, &session.current).map_err(wrong)?;
-    context.inputs = inputs;
-    let outputs = kind.run(&config, &context).map_err(failed)?;
-    let digest = outputs
-        .values()
-        .next()
-        .ok_or_else(|| Failure::usage(format!("`{name}` has no output")))?;
-    Ok((*digest, store.artifact(*digest)?))
 }
 
 /// Reads the files into a table.
-pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<Read, Failure> {
-    read_configured(session, table, config(args, table))
-}
-
-/// Reads files into a table, by the configuration of its stage.
-pub(super) fn read_configured(session: &Session, table: Table, config: Value) -> Result<Read, Failure> {
-    let home = temporary_directory()?;
-    let store = Store::open(&home.path().join("home"))?;
-    let (digest, artifact) = run(session, &store, table.stage_kind(), config, BTreeMap::new())?;
-    Ok(Read {
-        store,
-        artifact,
-        digest,
-        _home: Some(home),
-    })
+pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<(Scratch, Read), Failure> {
+    let scratch = Scratch::new(&session.current)?;
+    let ran = scratch
+        .run(&super::inspect::stage_yaml(args, table))
+        .map_err(|refused| failed(refused.error))?;
+    let output = ran
+        .made
+        .into_values()
+        .next()
+        .and_then(|outputs| outputs.into_values().next());
+    let output = output.ok_or_else(|| Failure::usage("the stage has no output"))?;
+    let read = Read::new(&scratch.store, output);
+    Ok((scratch, read))
 }
 
 impl Read {
+    /// An output in a store.
+    pub(super) fn new(store: &Store, input: Input) -> Self {
+        Self {
+            store: store.clone(),
+            artifact: input.artifact.clone(),
+            input,
+        }
+    }
+
+    /// The symbols of the table.
+    pub(super) fn symbols(&self) -> Vec<String> {
+        let symbols = self.artifact.meta["symbols"].as_array().into_iter().flatten();
+        symbols.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
     /// The table's rows, partition by partition.
     pub(super) fn partitions(&self) -> Result<Vec<RecordBatch>, Failure> {
         let read = |entry: &cache::Entry| -> Result<RecordBatch, Failure> {
@@ -227,18 +232,8 @@ impl Read {
     }
 
     /// The chain with our own implied volatilities.
-    pub(super) fn with_volatilities(&self, session: &Session) -> Result<Self, Failure> {
-        let input = Input {
-            digest: self.digest,
-            artifact: self.artifact.clone(),
-        };
-        let inputs = BTreeMap::from([("chain".to_owned(), vec![input])]);
-        let (digest, artifact) = run(session, &self.store, "greeks/implied_volatility", json!({}), inputs)?;
-        Ok(Self {
-            store: self.store.clone(),
-            artifact,
-            digest,
-            _home: None,
-        })
+    pub(super) fn with_volatilities(&self, scratch: &Scratch) -> Result<Self, StageError> {
+        let made = scratch.volatilities(self.input.clone())?;
+        Ok(Self::new(&self.store, made))
     }
 }

@@ -1,0 +1,382 @@
+//! Stages for files, tried on them: as recognised or proposed, with answers to what the file does not say, with
+//! the ways out that an error names, or as lenient as the rules allow.
+
+use super::read::{Looked, Read, ReadArgs, path_of};
+use super::trial::{Scratch, parsed};
+use datasets::layout::Table;
+use runner_engine::Failure;
+use serde_json::Value;
+use stages_core::StageError;
+use stages_ingest::propose::{CHOOSE, scalar};
+
+/// The settings below which a stage reads what its rules would refuse.
+const LENIENT: [&str; 2] = ["on_bad_rows: keep", "max_dropped: 1.0"];
+
+/// The width of comments.
+const WIDTH: usize = 100;
+
+/// A stage for files, and what became of it.
+pub(super) struct Attempt {
+    /// The stage's name, such as `bars`.
+    pub name: String,
+    /// The stage kind.
+    pub kind: String,
+    /// The table of its layout; `None` for stages without layouts.
+    pub table: Option<Table>,
+    /// The reason why the files are taken for that.
+    pub why: String,
+    /// True if no layout is known, and the columns are mapped by their names and values.
+    pub is_proposed: bool,
+    /// Our required columns that were not found.
+    pub missing: Vec<&'static str>,
+    /// Points that the user should check.
+    pub doubts: Vec<String>,
+    /// The stage, with findings as comments at their place.
+    pub yaml: String,
+    /// What the stage made of the files.
+    pub read: Option<Read>,
+    /// The error by which the stage is refused as it stands.
+    pub finding: Option<StageError>,
+    /// The lines under which `read` was made, where the stage is refused as it stands.
+    pub under: Vec<String>,
+    /// The warnings of the reading.
+    pub warnings: Vec<String>,
+}
+
+impl Attempt {
+    fn new(name: &str, kind: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            table: None,
+            why: String::new(),
+            is_proposed: false,
+            missing: Vec::new(),
+            doubts: Vec::new(),
+            yaml: String::new(),
+            read: None,
+            finding: None,
+            under: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A stage for files that nothing reads.
+    pub(super) fn refused(name: &str, kind: &str, error: StageError) -> Self {
+        Self {
+            why: "nothing reads the files".to_owned(),
+            finding: Some(error),
+            ..Self::new(name, kind)
+        }
+    }
+
+    /// Returns whether the stage runs as it stands, or when one of its comments is made a setting.
+    pub(super) fn is_usable(&self) -> bool {
+        self.read.is_some() && (self.finding.is_none() || self.yaml.contains(CHOOSE))
+    }
+}
+
+/// Attempts to read files, and returns the first attempt that succeeds, or the best one; `None` for files that no
+/// stage is proposed for.
+pub(super) fn attempt(
+    scratch: &Scratch,
+    args: &ReadArgs,
+    looked: &Looked,
+) -> Result<Option<Attempt>, Failure> {
+    let mut attempts: Vec<Attempt> = Vec::new();
+    for candidate in candidates(args, looked)? {
+        // Another kind of stage is proposed where nothing reads the files as the first.
+        let is_other = attempts.first().is_some_and(|first| first.kind != candidate.kind);
+        if is_other && attempts.iter().any(|attempt| attempt.read.is_some()) {
+            break;
+        }
+        let tried = tried(scratch, args, candidate);
+        if tried.read.is_some() && tried.finding.is_none() {
+            return Ok(Some(tried));
+        }
+        attempts.push(tried);
+    }
+    let rank = |attempt: &Attempt| (attempt.is_usable(), attempt.read.is_some());
+    let best = (0..attempts.len()).rev().max_by_key(|at| rank(&attempts[*at]));
+    Ok(best.map(|at| attempts.swap_remove(at)))
+}
+
+/// The stages to try, the best first.
+fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure> {
+    let known = |table: Table, why: String| Attempt {
+        table: Some(table),
+        why,
+        yaml: super::inspect::stage_yaml(args, table),
+        ..Attempt::new(table.name(), table.stage_kind())
+    };
+    if args.layout.as_deref().is_some_and(|name| name != "auto") {
+        let (table, why) = looked.table(args)?;
+        return Ok(vec![known(table, why)]);
+    }
+    let wanted = |kind: &str| args.table.is_none_or(|table| table.stage_kind() == kind);
+    let mut all: Vec<Attempt> = Vec::new();
+    for (table, found) in looked.first.known() {
+        all.push(known(table, found.why.clone()));
+    }
+    for proposal in &looked.first.proposals {
+        let symbol = args
+            .symbol
+            .iter()
+            .filter(|_| matches!(proposal.table(), Some(Table::Chain | Table::Bars)));
+        let settings: Vec<String> = symbol.map(|symbol| format!("symbol: {}", scalar(symbol))).collect();
+        all.push(Attempt {
+            table: proposal.table(),
+            why: "by the names and values of its columns".to_owned(),
+            is_proposed: true,
+            missing: proposal.missing.clone(),
+            doubts: proposal.doubts.clone(),
+            yaml: proposal.yaml(&path_of(&args.paths), &settings),
+            ..Attempt::new(proposal.name, proposal.kind)
+        });
+    }
+    // Layouts that fit, but not for certain, are ways out.
+    for (table, candidates, found) in &looked.first.tables {
+        let Some(weak) = candidates.first().filter(|candidate| candidate.fits && found.is_err()) else {
+            continue;
+        };
+        let line = format!("layout: {}", weak.layout.name);
+        let mut attempt = known(*table, weak.reason());
+        let lines = format!(
+            "      # {}\n      {CHOOSE}{line}   # if that is it\n",
+            weak.layout.about
+        );
+        attempt.yaml.push_str(&lines);
+        all.push(attempt);
+    }
+    all.retain(|attempt| wanted(&attempt.kind));
+    Ok(all)
+}
+
+/// The attempt after its trial.
+fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
+    let error = match run(scratch, &attempt.yaml) {
+        Ok(read) => {
+            attempt.take(read);
+            of_symbol(scratch, args, &mut attempt);
+            return attempt;
+        }
+        Err(error) => error,
+    };
+    attempt.finding = Some(error.clone());
+    // A question is answered with its first choice.
+    if let Some(answered) = answered(&attempt.yaml)
+        && let Ok(read) = run(scratch, &answered)
+    {
+        attempt.under = chosen(&attempt.yaml);
+        attempt.take(read);
+        return attempt;
+    }
+    let mut ways: Vec<(String, String)> = Vec::new();
+    let settings = parsed(&attempt.yaml).ok();
+    for fragment in fragments(&error) {
+        if let Some((yaml, line)) = with_line(&attempt.yaml, settings.as_ref(), &fragment)
+            && let Ok(read) = run(scratch, &yaml)
+        {
+            if attempt.read.is_none() {
+                attempt.under = vec![line.trim().to_owned()];
+                attempt.take(read);
+            }
+            ways.push((line, fragment));
+        }
+    }
+    let lines: Vec<&str> = ways.iter().map(|(line, _)| line.as_str()).collect();
+    attempt.yaml = with_finding(&attempt.yaml, &error, &lines);
+    if attempt.read.is_none() {
+        // What the rules refuse is still shown.
+        let lenient = LENIENT.map(|line| format!("      {line}\n")).concat();
+        if let Ok(read) = run(scratch, &(attempt.yaml.clone() + &lenient)) {
+            attempt.under = LENIENT.map(str::to_owned).into();
+            attempt.take(read);
+        }
+    }
+    attempt
+}
+
+impl Attempt {
+    fn take(&mut self, (read, warnings): (Read, Vec<String>)) {
+        self.read = Some(read);
+        self.warnings = warnings;
+    }
+}
+
+/// Runs a stage, and returns its first output and its warnings.
+fn run(scratch: &Scratch, yaml: &str) -> Result<(Read, Vec<String>), StageError> {
+    let ran = scratch.run(yaml).map_err(|refused| refused.error)?;
+    let output = ran
+        .made
+        .into_values()
+        .next()
+        .and_then(|outputs| outputs.into_values().next());
+    let output = output.ok_or_else(|| StageError::new("the stage has no output"))?;
+    Ok((Read::new(&scratch.store, output), ran.warnings))
+}
+
+/// Takes the named symbol alone where the files name several.
+fn of_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
+    let (Some(symbol), Some(read)) = (&args.symbol, &attempt.read) else {
+        return;
+    };
+    let symbols = read.symbols();
+    let is_asked = matches!(attempt.table, Some(Table::Chain | Table::Bars));
+    if !is_asked || symbols.is_empty() || symbols == [symbol.clone()] {
+        return;
+    }
+    if !symbols.contains(symbol) {
+        attempt.finding = Some(
+            StageError::new(format!(
+                "the files name other symbols than `{symbol}`: {}",
+                symbols.join(", ")
+            ))
+            .hint("leave `symbol` out to read all of them"),
+        );
+        return;
+    }
+    let line = format!("      symbol: {}\n", scalar(symbol));
+    let yaml = attempt
+        .yaml
+        .replace(&line, &format!("      symbols: [{}]\n", scalar(symbol)));
+    if let Ok(read) = run(scratch, &yaml) {
+        attempt.yaml = yaml;
+        attempt.take(read);
+    }
+}
+
+/// The text with the first line of each question as a setting; `None` if it asks nothing.
+pub(super) fn answered(yaml: &str) -> Option<String> {
+    let mut is_after = false;
+    let mut out = String::with_capacity(yaml.len());
+    for line in yaml.lines() {
+        let is_choice = line.trim_start().starts_with(CHOOSE);
+        match is_choice && !is_after {
+            true => out.push_str(&line.replacen(CHOOSE, "", 1)),
+            false => out.push_str(line),
+        }
+        out.push('\n');
+        is_after = is_choice;
+    }
+    (out.trim_end() != yaml.trim_end()).then_some(out)
+}
+
+/// The first line of each question.
+fn chosen(yaml: &str) -> Vec<String> {
+    let mut is_after = false;
+    let mut lines = Vec::new();
+    for line in yaml.lines() {
+        let choice = line.trim_start().strip_prefix(CHOOSE);
+        if let Some(choice) = choice.filter(|_| !is_after) {
+            lines.push(choice.to_owned());
+        }
+        is_after = choice.is_some();
+    }
+    lines
+}
+
+/// The settings that an error names: texts in backquotes that are a key with a value.
+fn fragments(error: &StageError) -> Vec<String> {
+    let text = format!("{} {}", error.hint.as_deref().unwrap_or_default(), error.message);
+    let quoted = text.split('`').skip(1).step_by(2);
+    let is_setting = |text: &&str| {
+        let key = text.split_once(": ").map_or("", |(key, _)| key);
+        !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !text.contains('…')
+    };
+    let mut found: Vec<String> = quoted.filter(is_setting).map(str::to_owned).collect();
+    found.dedup();
+    found
+}
+
+/// The stage with a setting as a line of its own, and the line; `None` where it has that setting.
+fn with_line(
+    yaml: &str,
+    settings: Option<&std::collections::BTreeMap<String, Value>>,
+    fragment: &str,
+) -> Option<(String, String)> {
+    const LAYOUT: &str = "      layout:\n";
+    let (key, value) = fragment.split_once(": ")?;
+    let with = settings?.values().next()?.get("with")?.clone();
+    if key == "layout" && yaml.contains(LAYOUT) {
+        // One more key of the layout.
+        let inner: std::collections::BTreeMap<String, Value> = parsed(value).ok()?;
+        let inner: Vec<_> = inner.iter().filter(|(key, _)| key.as_str() != "like").collect();
+        let [(inner_key, inner_value)] = inner.as_slice() else {
+            return None;
+        };
+        let has = with["layout"].get(inner_key.as_str()).is_some();
+        let line = format!("        {inner_key}: {inner_value}");
+        return (!has).then(|| (yaml.replacen(LAYOUT, &format!("{LAYOUT}{line}\n"), 1), line));
+    }
+    let line = format!("      {key}: {value}");
+    let has = with.get(key).is_some();
+    (!has).then(|| (format!("{yaml}{line}\n"), line))
+}
+
+/// A text as lines of comment.
+pub(super) fn comment(indent: &str, text: &str) -> String {
+    let mut out = String::new();
+    let mut lead = "# ";
+    for part in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut line = String::new();
+        for word in part.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + word.chars().count() > WIDTH {
+                out.push_str(&format!("{indent}{lead}{line}\n"));
+                lead = "#   ";
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        out.push_str(&format!("{indent}{lead}{line}\n"));
+        lead = "#   ";
+    }
+    out
+}
+
+/// The stage with an error as a comment at its place, and the lines that make it run.
+pub(super) fn with_finding(yaml: &str, error: &StageError, ways: &[&str]) -> String {
+    let place = error
+        .message
+        .split_once("column `")
+        .and_then(|(_, rest)| rest.split('`').next());
+    let is_place = |line: &str| {
+        place.is_some_and(|name| {
+            line.trim_end().ends_with(&format!(": {}", scalar(name))) && line.starts_with("       ")
+        })
+    };
+    let finding = |indent: &str| {
+        let mut text = comment(indent, &format!("finding: {}", error.message));
+        if let Some(hint) = &error.hint {
+            text += &comment(indent, &format!("way out: {hint}"));
+        }
+        text
+    };
+    let mut out = String::new();
+    let mut is_said = false;
+    for line in yaml.lines() {
+        out.push_str(line);
+        out.push('\n');
+        if is_place(line) && !is_said {
+            let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+            out += &finding(&indent);
+            is_said = true;
+        }
+    }
+    if !is_said {
+        out += &finding("      ");
+    }
+    for way in ways {
+        let at = way.len() - way.trim_start().len();
+        let (indent, setting) = way.split_at(at);
+        let line = format!("{indent}{CHOOSE}{setting}   # reads the file\n");
+        match indent.len() > 6 {
+            true => out = out.replacen("      layout:\n", &format!("      layout:\n{line}"), 1),
+            false => out += &line,
+        }
+    }
+    out
+}

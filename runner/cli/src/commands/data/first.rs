@@ -1,0 +1,406 @@
+//! The stages of a first pipeline, by what the data allow.
+
+use super::attempt::Attempt;
+use super::inspect::days;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Date32Type, Float64Type};
+use arrow_array::{Array, RecordBatch as Batch};
+use datasets::Date;
+use runner_engine::Failure;
+use serde_json::Value;
+use stages_core::Source;
+use stages_ingest::propose::{CHOOSE, scalar};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// Days below which dates between training and test are too dear to drop, and episodes are parts of the data.
+const FEW: usize = 400;
+
+/// The least number of days: of a quarter for the test, and of training dates behind the warm-up of features.
+const LEAST: usize = 20;
+
+/// The maturities of a surface's features in days, the most usual first.
+const MATURITIES: [u32; 8] = [30, 60, 14, 90, 7, 180, 3, 365];
+
+/// The share of days on which a chain has to reach a maturity.
+const REACHED: f64 = 0.97;
+
+/// The share of missing values above which a column is not observed.
+const MOST_MISSING: f64 = 0.02;
+
+/// Files, and the stage that reads them.
+pub(super) struct Found {
+    pub attempt: Attempt,
+    /// The days of the rows.
+    pub days: BTreeSet<Date>,
+    pub rows: usize,
+    batches: Vec<RecordBatch>,
+}
+
+impl Found {
+    pub(super) fn new(attempt: Attempt) -> Result<Self, Failure> {
+        let batches = match &attempt.read {
+            Some(read) => read.partitions()?,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            days: days(&batches),
+            rows: batches.iter().map(Batch::num_rows).sum(),
+            attempt,
+            batches,
+        })
+    }
+
+    fn meta(&self) -> &Value {
+        self.attempt
+            .read
+            .as_ref()
+            .map_or(&Value::Null, |read| &read.artifact.meta)
+    }
+
+    fn symbols(&self) -> BTreeSet<String> {
+        self.attempt.read.iter().flat_map(|read| read.symbols()).collect()
+    }
+
+    /// The share of rows with a value in a column; 0 for a column that is not there.
+    fn share(&self, name: &str) -> f64 {
+        let columns = self.batches.iter().filter_map(|batch| batch.column_by_name(name));
+        let values: usize = columns.map(|column| column.len() - column.null_count()).sum();
+        values as f64 / self.rows.max(1) as f64
+    }
+
+    /// True if every value of a column is above 0.
+    fn is_price(&self, name: &str) -> bool {
+        let columns = self.batches.iter().filter_map(|batch| batch.column_by_name(name));
+        let mut values = columns.filter_map(|column| column.as_primitive_opt::<Float64Type>());
+        values.all(|values| values.iter().flatten().all(|value| value > 0.0))
+    }
+}
+
+/// The names in a file's header, by which files of one table are told from others; the number of fields for a file
+/// without one.
+pub(super) fn signature(source: &Source) -> Vec<String> {
+    let header = stages_ingest::read::first(source).and_then(|first| stages_ingest::frame::header(&first));
+    match header {
+        Ok(names)
+            if names
+                .first()
+                .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit())) =>
+        {
+            vec![names.len().to_string()]
+        }
+        Ok(names) => names.iter().map(|name| name.trim().to_lowercase()).collect(),
+        Err(_) => vec![
+            source
+                .path
+                .extension()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        ],
+    }
+}
+
+/// Gives stages of one name numbers: `bars`, `bars_2`.
+pub(super) fn number(found: &mut [Found]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for found in found {
+        let count = seen.entry(found.attempt.name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            let name = format!("{}_{count}", found.attempt.name);
+            let head = format!("  {}:\n", found.attempt.name);
+            found.attempt.yaml = found.attempt.yaml.replacen(&head, &format!("  {name}:\n"), 1);
+            found.attempt.name = name;
+        }
+    }
+}
+
+/// The stages for the tables.
+pub(super) fn stages(found: &[Found]) -> String {
+    let of = |name: &str| found.iter().find(|found| found.attempt.name == name);
+    if found.is_empty() {
+        return include_str!("first/simulated.yaml").to_owned() + &train("recurrent_ppo");
+    }
+    let (chain, bars, rows) = (of("chain"), of("bars"), of("rows"));
+    let with = Others {
+        rates: of("rates").is_some(),
+        actions: of("actions").is_some(),
+        factors: found
+            .iter()
+            .filter(|found| found.attempt.kind == "ingest/features")
+            .map(|found| found.attempt.name.as_str())
+            .collect(),
+    };
+    let mut out = String::new();
+    for found in found {
+        let name = &found.attempt.name;
+        let days_of = match (found.attempt.kind.as_str(), bars, chain) {
+            ("ingest/features", Some(_), _) => "    needs: { bars: bars }\n",
+            ("ingest/features", None, Some(_)) => "    needs: { chain: chain }\n",
+            _ => "",
+        };
+        let uses = format!("    uses: {}\n", found.attempt.kind);
+        out += &found.attempt.yaml.replacen(&uses, &format!("{uses}{days_of}"), 1);
+        if name.contains('_') && found.attempt.kind != "ingest/features" {
+            let _ = writeln!(
+                out,
+                "  # `{name}` is of another form than the files before it, and is not used below"
+            );
+        }
+    }
+    let (market, behind) = match (chain, bars, rows) {
+        (Some(chain), bars, _) => (chain, options(chain, bars, &with)),
+        (None, Some(bars), _) => (bars, stocks(bars, &with)),
+        (None, None, Some(rows)) => (rows, table(rows)),
+        (None, None, None) => {
+            out.push_str(
+                "  # These alone are nothing to trade: `runner init` with files of bars or option chains beside them\n  \
+                 # makes an environment, a training and its evaluation.\n",
+            );
+            return out;
+        }
+    };
+    let instants = if market.attempt.name == "rows" {
+        market.rows
+    } else {
+        market.days.len()
+    };
+    if instants < LEAST {
+        let _ = writeln!(
+            out,
+            "  # finding: {instants} days of {} are too few to train and to test on; with {LEAST} or more, take the marks\n  \
+             # away from the lines below.",
+            market.attempt.name
+        );
+        for line in behind.lines() {
+            let _ = writeln!(out, "  # {}", line.strip_prefix("  ").unwrap_or(line));
+        }
+        return out;
+    }
+    out + &behind
+}
+
+/// What there is beside the data of a market.
+struct Others<'a> {
+    rates: bool,
+    actions: bool,
+    factors: Vec<&'a str>,
+}
+
+impl Others<'_> {
+    fn rates(&self) -> &'static str {
+        if self.rates { ", rates: rates" } else { "" }
+    }
+
+    fn factors(&self) -> String {
+        self.factors.iter().map(|name| format!(", {name}")).collect()
+    }
+}
+
+/// A text of `first/`, with what stands for words in capitals.
+fn filled(text: &str, words: &[(&str, &str)]) -> String {
+    words
+        .iter()
+        .fold(text.to_owned(), |text, (word, with)| text.replace(word, with))
+}
+
+/// A training of this kind and its evaluation.
+fn train(kind: &str) -> String {
+    filled(include_str!("first/train.yaml"), &[("KIND", kind)])
+}
+
+/// Settings of an environment for so many days.
+fn dates(days: usize) -> String {
+    match days < FEW {
+        // A quarter of the dates is a test, and an episode has a part of the others.
+        true => format!(
+            "test_fraction: 0.25, purge: 1, embargo: 0, episode_length: {}",
+            (days / 4).clamp(2, 60)
+        ),
+        false => "test_fraction: 0.25".to_owned(),
+    }
+}
+
+/// The setting that names the prices of bars.
+fn price(name: &str, bars: &Found) -> String {
+    match bars.share("adjusted_close") > 0.0 {
+        true => format!("{name}: adjusted_close, "),
+        false => String::new(),
+    }
+}
+
+/// The maturities that a chain reaches on nearly all of its days, in order.
+fn maturities(chain: &Found) -> Vec<u32> {
+    let mut reach: BTreeMap<i32, (i32, i32)> = BTreeMap::new();
+    for batch in &chain.batches {
+        let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Date32Type>();
+        let (Some(dates), Some(expiries)) = (column("date"), column("expiry")) else {
+            continue;
+        };
+        for (date, expiry) in dates
+            .iter()
+            .zip(expiries)
+            .filter_map(|(date, expiry)| Some((date?, expiry?)))
+        {
+            let days = expiry - date;
+            let (least, most) = reach.entry(date).or_insert((days, days));
+            *least = days.min(*least);
+            *most = days.max(*most);
+        }
+    }
+    let reaches = |days: &u32| {
+        let days = *days as i32;
+        let held = reach
+            .values()
+            .filter(|(least, most)| (*least..=*most).contains(&days))
+            .count();
+        held as f64 >= REACHED * reach.len() as f64
+    };
+    let mut found: Vec<u32> = MATURITIES.into_iter().filter(reaches).take(2).collect();
+    if found.is_empty() {
+        // The longest that every day reaches.
+        let longest = reach.values().map(|(_, most)| *most).min().unwrap_or(30);
+        found.push(u32::try_from(longest).unwrap_or(0).max(1));
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The stages behind an option chain.
+fn options(chain: &Found, bars: Option<&Found>, with: &Others<'_>) -> String {
+    let classes = chain.meta()["contracts"].as_object().into_iter().flatten();
+    let is_american = classes.into_iter().any(|(_, terms)| terms["exercise"] == "american");
+    let is_other = |bars: &&Found| bars.symbols().is_disjoint(&chain.symbols());
+    let other = bars.filter(is_other).map(|_| {
+        "  # The bars are of other symbols than the options, and are not used: `--symbol` of `runner init` names the \
+         symbol of a file.\n"
+    });
+    let bars = bars.filter(|bars| !is_other(bars));
+    let style = match (is_american, with.rates) {
+        (true, true) => "    with: { style: american, forward: rates }\n",
+        (true, false) => "    with: { style: american }\n",
+        _ => "",
+    };
+    let maturities: Vec<String> = maturities(chain).iter().map(u32::to_string).collect();
+    let features = format!("{}{}", if bars.is_some() { ", technical" } else { "" }, with.factors());
+    let words = [
+        ("RATES", with.rates()),
+        ("STYLE", style),
+        ("MATURITIES", &maturities.join(", ")),
+        ("MODEL", if is_american { "american" } else { "analytic" }),
+        ("TECHNICAL", &bars.map(technical).unwrap_or_default()),
+        ("FEATURES", &features),
+        ("ACTIONS", if with.actions { ", actions: actions.actions" } else { "" }),
+        ("DATES", &dates(chain.days.len())),
+    ];
+    other.unwrap_or_default().to_owned()
+        + &filled(include_str!("first/options.yaml"), &words)
+        + &train("recurrent_ppo")
+}
+
+fn technical(bars: &Found) -> String {
+    let indicators = match bars.days.len() < FEW {
+        true => "[{ log_return: 1 }, { rsi: 5 }]",
+        false => "[{ log_return: 1 }, { rsi: 14 }, { macd: [12, 26, 9] }]",
+    };
+    let price = price("price", bars);
+    let words = [("PRICE", price.as_str()), ("INDICATORS", indicators)];
+    filled(include_str!("first/technical.yaml"), &words)
+}
+
+/// The stages behind daily bars.
+fn stocks(bars: &Found, with: &Others<'_>) -> String {
+    // Adjusted prices have their corporate actions in them.
+    let is_adjusted = bars.share("adjusted_close") > 0.0;
+    let actions = if with.actions && !is_adjusted {
+        ", actions: actions.actions"
+    } else {
+        ""
+    };
+    let words = [
+        ("RATES", with.rates()),
+        ("ACTIONS", actions),
+        ("TECHNICAL", &technical(bars)),
+        ("FACTORS", &with.factors()),
+        ("PRICES", &price("prices", bars)),
+        ("DATES", &dates(bars.days.len())),
+    ];
+    filled(include_str!("first/stocks.yaml"), &words) + &train("ppo")
+}
+
+/// The stages behind a table of one's own: the price that is traded is its close, or a question.
+fn table(rows: &Found) -> String {
+    const PRICES: [&str; 8] = [
+        "close",
+        "adj close",
+        "adj_close",
+        "last",
+        "price",
+        "mid",
+        "settle",
+        "nav",
+    ];
+    let columns = rows.meta()["columns"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let columns: Vec<&str> = columns.collect();
+    let is_called = |column: &str, name: &str| column.eq_ignore_ascii_case(name);
+    let price = PRICES
+        .iter()
+        .find_map(|name| columns.iter().find(|column| is_called(column, name)));
+    let prices: Vec<&&str> = columns.iter().filter(|column| rows.is_price(column)).collect();
+    let price = price.or(match prices.as_slice() {
+        [one] => Some(one),
+        _ => None,
+    });
+    let observed = |but: Option<&str>| {
+        let kept = columns
+            .iter()
+            .filter(|column| Some(**column) != but && rows.share(column) > 1.0 - MOST_MISSING);
+        let names: Vec<String> = kept.map(|column| scalar(column)).collect();
+        names.join(", ")
+    };
+    let paid = match price {
+        Some(price) => format!("      price: {}\n", scalar(price)),
+        None => {
+            let mut lines = format!("      # what is paid? (take `{CHOOSE}` away from one line)\n");
+            for column in &prices {
+                let _ = writeln!(
+                    lines,
+                    "      {CHOOSE}price: {}   # a price that is traded",
+                    scalar(column)
+                );
+            }
+            for column in &columns {
+                let _ = writeln!(
+                    lines,
+                    "      {CHOOSE}reward_column: {}   # paid for 1 of position",
+                    scalar(column)
+                );
+            }
+            lines
+        }
+    };
+    let observe = match observed(price.copied()) {
+        none if none.is_empty() => observed(None),
+        some => some,
+    };
+    let has_gaps = price.is_some_and(|price| rows.share(price) < 1.0);
+    let paid = if has_gaps {
+        paid + "      gaps: drop   # rows without a price are left out\n"
+    } else {
+        paid
+    };
+    let instants = rows.rows / rows.symbols().len().max(1);
+    let words = [
+        ("LENGTH_OF_EPISODES", &*(instants / 4).clamp(2, 250).to_string()),
+        ("PURGED_DAYS", if rows.days.len() < 10 { "0" } else { "1" }),
+        ("OBSERVED_COLUMNS", observe.as_str()),
+        ("LINES_OF_PAY", paid.as_str()),
+    ];
+    filled(include_str!("first/table.yaml"), &words) + &train("ppo")
+}
