@@ -11,6 +11,7 @@ mod dvc;
 mod earlier;
 mod escapes;
 mod failures;
+mod first_files;
 mod history;
 mod imported_policy;
 mod incremental;

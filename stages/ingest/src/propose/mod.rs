@@ -45,14 +45,17 @@ pub struct Question {
 /// The beginning of a line of a proposal that answers a question.
 pub const CHOOSE: &str = "# choose: ";
 
+/// The beginning of the setting of factors that neither bars nor a chain give days.
+pub const CALENDAR_OF_FACTORS: &str = "calendar: ";
+
 /// The shares of rows above which an order of prices is refused, and below which another is taken.
 const CONTRADICTED: (f64, f64) = (0.5, 0.02);
 
 /// A mapping under construction: our names with the file's columns, and the reasons.
 type Taken<'t, 'c> = BTreeMap<&'static str, (&'t Column<'c>, &'static str)>;
 
-/// Proposes stages that read the columns, given as their names and a sample of their rows (empty where a value
-/// is missing); the best comes first. `form` is the form in which the file is a table.
+/// Proposes stages that read the columns, given as their names and a sample of their rows (empty where a
+/// value is missing); the best comes first. `form` is the form in which the file is a table.
 pub fn propose(columns: &[(String, Vec<String>)], form: &Form) -> Vec<Proposal> {
     let all: Vec<Column<'_>> = columns.iter().map(|(name, values)| Column::of(name, values)).collect();
     let (left_out, columns): (Vec<&Column<'_>>, Vec<&Column<'_>>) =
@@ -103,7 +106,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             return vec![self.chain()];
         }
         let date = self.date();
-        let symbol = self.named("symbol", &Taken::new());
+        let symbol = self.symbol();
         let actions = self.actions();
         let rates = self.rates();
         let bars = self.bars();
@@ -145,6 +148,26 @@ impl<'t, 'c> Unknown<'t, 'c> {
         self.named("date", &taken).or_else(|| {
             let earliest = |column: &&&'t Column<'c>| column.dates.as_ref().map(|dates| dates.range);
             self.columns.iter().filter(dated).min_by_key(earliest).copied()
+        })
+    }
+
+    /// The column of symbols: by its name, or a column of labels that tells the rows of a day apart.
+    fn symbol(&self) -> Option<&'t Column<'c>> {
+        self.named("symbol", &Taken::new()).or_else(|| {
+            let dates = self.date()?.dates.as_ref()?;
+            let repeats = |label: Option<&Column<'_>>| {
+                let mut seen = BTreeSet::new();
+                let mut keys = (0..dates.by_row.len()).filter_map(|row| {
+                    Some((dates.by_row[row]?, label.map_or("", |label| label.values[row].as_str())))
+                });
+                keys.any(|key| !seen.insert(key))
+            };
+            let mut labels = self
+                .columns
+                .iter()
+                .filter(|column| column.is_label() && column.distinct > 1);
+            let label = labels.next().copied()?;
+            (labels.next().is_none() && repeats(None) && !repeats(Some(label))).then_some(label)
         })
     }
 
@@ -286,6 +309,14 @@ impl<'t, 'c> Unknown<'t, 'c> {
             ),
         );
         let wanted: Vec<&'static str> = Table::Bars.schema().iter().map(|column| column.name).collect();
+        if let Some(symbol) = self.symbol() {
+            let why = if symbol.rank("symbol").is_some() {
+                "its name"
+            } else {
+                "its texts, which repeat"
+            };
+            taken.insert("symbol", (symbol, why));
+        }
         // Whole names come before words of names.
         for whole in [true, false] {
             for ours in &wanted {
@@ -371,6 +402,8 @@ impl<'t, 'c> Unknown<'t, 'c> {
                 ],
                 in_layout: true,
             });
+        } else {
+            proposal.layout.push("percent: true".to_owned());
         }
         Some(proposal)
     }
@@ -469,6 +502,13 @@ impl<'t, 'c> Unknown<'t, 'c> {
         self.keys("date", date, symbol, &mut proposal);
         if let Some(date) = date {
             self.dates_of(date, false, "date_format", &mut proposal);
+            let mut dates = date.dates.iter().flat_map(|dates| dates.by_row.iter().flatten());
+            let calendar = if dates.any(|date| date.is_weekend()) {
+                "always"
+            } else {
+                "weekends"
+            };
+            proposal.settings.push(format!("{CALENDAR_OF_FACTORS}{calendar}"));
         }
         proposal.doubts.push(
             "a row of a date is shown after `lag: 1` day: give the lag of publication where it is longer"
@@ -619,8 +659,8 @@ impl<'t, 'c> Unknown<'t, 'c> {
     }
 }
 
-/// Names for the columns of a file without a header, by the cells of its first row: a day, a time of day, prices
-/// in their usual order, and a volume.
+/// Names for the columns of a file without a header, by the cells of its first row: a day, a time of day,
+/// prices in their usual order, and a volume.
 pub fn names_of(cells: &[String]) -> Vec<String> {
     const PRICES: [&str; 5] = ["open", "high", "low", "close", "volume"];
     let mut prices = PRICES.iter();

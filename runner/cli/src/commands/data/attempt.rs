@@ -1,5 +1,5 @@
-//! Stages for files, tried on them: as recognised or proposed, with answers to what the file does not say, with
-//! the ways out that an error names, or as lenient as the rules allow.
+//! Stages for files, tried on them: as recognised or proposed, with answers to what the file does not say,
+//! with the ways out that an error names, or as lenient as the rules allow.
 
 use super::read::{Looked, Read, ReadArgs, path_of};
 use super::trial::{Scratch, parsed};
@@ -76,8 +76,8 @@ impl Attempt {
     }
 }
 
-/// Attempts to read files, and returns the first attempt that succeeds, or the best one; `None` for files that no
-/// stage is proposed for.
+/// Attempts to read files, and returns the first attempt that succeeds, or the best one; `None` for files that
+/// no stage is proposed for.
 pub(super) fn attempt(
     scratch: &Scratch,
     args: &ReadArgs,
@@ -118,6 +118,14 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
     for (table, found) in looked.first.known() {
         all.push(known(table, found.why.clone()));
     }
+    // A layout of several formats takes the first one that fits: a question comes before it.
+    let is_open = looked
+        .first
+        .known()
+        .iter()
+        .any(|(_, found)| found.layout.dates.len() > 1);
+    let asks = |proposal: &&stages_ingest::propose::Proposal| !proposal.questions.is_empty();
+    let is_asked = is_open && looked.first.proposals.first().is_some_and(|proposal| asks(&proposal));
     for proposal in &looked.first.proposals {
         let symbol = args
             .symbol
@@ -133,6 +141,9 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
             yaml: proposal.yaml(&path_of(&args.paths), &settings),
             ..Attempt::new(proposal.name, proposal.kind)
         });
+    }
+    if is_asked {
+        all.retain(|attempt| attempt.is_proposed);
     }
     // Layouts that fit, but not for certain, are ways out.
     for (table, candidates, found) in &looked.first.tables {
@@ -262,6 +273,21 @@ pub(super) fn answered(yaml: &str) -> Option<String> {
     (out.trim_end() != yaml.trim_end()).then_some(out)
 }
 
+/// The questions that a text asks: the comments above the lines to choose from, without the marks.
+pub(super) fn questions(yaml: &str) -> Vec<String> {
+    let lines: Vec<&str> = yaml.lines().map(str::trim_start).collect();
+    let is_question = |pair: &&[&str]| pair[1].starts_with(CHOOSE) && !pair[0].starts_with(CHOOSE);
+    let text = |pair: &[&str]| {
+        pair[0]
+            .trim_start_matches("# ")
+            .split(" (take")
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    lines.windows(2).filter(is_question).map(text).collect()
+}
+
 /// The first line of each question.
 fn chosen(yaml: &str) -> Vec<String> {
     let mut is_after = false;
@@ -282,7 +308,11 @@ fn fragments(error: &StageError) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     let is_setting = |text: &&str| {
         let key = text.split_once(": ").map_or("", |(key, _)| key);
-        !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !text.contains('…')
+        // Rows of one key are often those of several symbols.
+        !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+            && !text.contains('…')
+            && !text.contains("duplicate_key")
     };
     let mut found: Vec<String> = quoted.filter(is_setting).map(str::to_owned).collect();
     found.dedup();

@@ -1,16 +1,15 @@
 //! The stages of a first pipeline, by what the data allow.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, comment};
 use super::inspect::days;
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type};
-use arrow_array::{Array, RecordBatch as Batch};
+use arrow_array::{Array, RecordBatch};
 use datasets::Date;
 use runner_engine::Failure;
 use serde_json::Value;
 use stages_core::Source;
-use stages_ingest::propose::{CHOOSE, scalar};
+use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -29,6 +28,9 @@ const REACHED: f64 = 0.97;
 /// The share of missing values above which a column is not observed.
 const MOST_MISSING: f64 = 0.02;
 
+/// The most lines to choose from.
+const CHOICES: usize = 8;
+
 /// Files, and the stage that reads them.
 pub(super) struct Found {
     pub attempt: Attempt,
@@ -46,7 +48,7 @@ impl Found {
         };
         Ok(Self {
             days: days(&batches),
-            rows: batches.iter().map(Batch::num_rows).sum(),
+            rows: batches.iter().map(RecordBatch::num_rows).sum(),
             attempt,
             batches,
         })
@@ -78,8 +80,8 @@ impl Found {
     }
 }
 
-/// The names in a file's header, by which files of one table are told from others; the number of fields for a file
-/// without one.
+/// The names in a file's header, by which files of one table are told from others; the number of fields for a
+/// file without one.
 pub(super) fn signature(source: &Source) -> Vec<String> {
     let header = stages_ingest::read::first(source).and_then(|first| stages_ingest::frame::header(&first));
     match header {
@@ -142,7 +144,15 @@ pub(super) fn stages(found: &[Found]) -> String {
             _ => "",
         };
         let uses = format!("    uses: {}\n", found.attempt.kind);
-        out += &found.attempt.yaml.replacen(&uses, &format!("{uses}{days_of}"), 1);
+        let yaml = found.attempt.yaml.replacen(&uses, &format!("{uses}{days_of}"), 1);
+        // Bars or a chain give factors their days.
+        let calendar = format!("      {CALENDAR_OF_FACTORS}");
+        for line in yaml
+            .lines()
+            .filter(|line| days_of.is_empty() || !line.starts_with(&calendar))
+        {
+            let _ = writeln!(out, "{line}");
+        }
         if name.contains('_') && found.attempt.kind != "ingest/features" {
             let _ = writeln!(
                 out,
@@ -167,13 +177,19 @@ pub(super) fn stages(found: &[Found]) -> String {
     } else {
         market.days.len()
     };
-    if instants < LEAST {
-        let _ = writeln!(
-            out,
-            "  # finding: {instants} days of {} are too few to train and to test on; with {LEAST} or more, take the marks\n  \
-             # away from the lines below.",
-            market.attempt.name
-        );
+    let name = &market.attempt.name;
+    let why = match market.attempt.read {
+        None => Some(format!(
+            "`{name}` does not read its files yet; once it does, take the marks away from these lines"
+        )),
+        Some(_) if instants < LEAST => Some(format!(
+            "finding: {instants} days of {name} are too few to train and to test on; with {LEAST} or more, take the \
+             marks away from these lines"
+        )),
+        Some(_) => None,
+    };
+    if let Some(why) = why {
+        out += &comment("  ", &why);
         for line in behind.lines() {
             let _ = writeln!(out, "  # {}", line.strip_prefix("  ").unwrap_or(line));
         }
@@ -330,6 +346,14 @@ fn stocks(bars: &Found, with: &Others<'_>) -> String {
     filled(include_str!("first/stocks.yaml"), &words) + &train("ppo")
 }
 
+/// Returns whether the name of a column says that it is paid.
+fn is_payment(column: &str) -> bool {
+    const WORDS: [&str; 8] = ["pnl", "reward", "return", "profit", "payoff", "fwd", "forward", "ret"];
+    let name = column.to_lowercase();
+    let mut words = name.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| WORDS.contains(&word.trim_end_matches('s')))
+}
+
 /// The stages behind a table of one's own: the price that is traded is its close, or a question.
 fn table(rows: &Found) -> String {
     const PRICES: [&str; 8] = [
@@ -353,41 +377,39 @@ fn table(rows: &Found) -> String {
         .iter()
         .find_map(|name| columns.iter().find(|column| is_called(column, name)));
     let prices: Vec<&&str> = columns.iter().filter(|column| rows.is_price(column)).collect();
-    let price = price.or(match prices.as_slice() {
-        [one] => Some(one),
+    let price = price.or(match (columns.as_slice(), prices.as_slice()) {
+        ([_], [one]) => Some(one),
         _ => None,
     });
-    let observed = |but: Option<&str>| {
-        let kept = columns
-            .iter()
-            .filter(|column| Some(**column) != but && rows.share(column) > 1.0 - MOST_MISSING);
-        let names: Vec<String> = kept.map(|column| scalar(column)).collect();
-        names.join(", ")
-    };
+    let observed = columns
+        .iter()
+        .filter(|column| Some(*column) != price && rows.share(column) > 1.0 - MOST_MISSING);
+    let observed: Vec<String> = observed.map(|column| scalar(column)).collect();
     let paid = match price {
         Some(price) => format!("      price: {}\n", scalar(price)),
         None => {
+            let (paying, others): (Vec<&&str>, Vec<&&str>) =
+                columns.iter().partition(|column| is_payment(column));
+            let (traded, others): (Vec<&&str>, Vec<&&str>) =
+                others.into_iter().partition(|column| prices.contains(column));
+            let pays =
+                |column: &&str| format!("reward_column: {}   # paid for 1 of position", scalar(column));
+            let trades = |column: &&str| format!("price: {}   # a price that is traded", scalar(column));
+            let choices = (paying.into_iter().map(pays))
+                .chain(traded.into_iter().map(trades))
+                .chain(others.into_iter().map(pays));
             let mut lines = format!("      # what is paid? (take `{CHOOSE}` away from one line)\n");
-            for column in &prices {
-                let _ = writeln!(
-                    lines,
-                    "      {CHOOSE}price: {}   # a price that is traded",
-                    scalar(column)
-                );
-            }
-            for column in &columns {
-                let _ = writeln!(
-                    lines,
-                    "      {CHOOSE}reward_column: {}   # paid for 1 of position",
-                    scalar(column)
-                );
+            for choice in choices.take(CHOICES) {
+                let _ = writeln!(lines, "      {CHOOSE}{choice}");
             }
             lines
         }
     };
-    let observe = match observed(price.copied()) {
-        none if none.is_empty() => observed(None),
-        some => some,
+    // Without `observe`, all columns but those that pay are observed.
+    let observe = match (price, observed.len() + 1 < columns.len() || columns.len() == 1) {
+        (None, false) => String::new(),
+        (Some(price), true) if observed.is_empty() => format!("      observe: [{}]\n", scalar(price)),
+        _ => format!("      observe: [{}]\n", observed.join(", ")),
     };
     let has_gaps = price.is_some_and(|price| rows.share(price) < 1.0);
     let paid = if has_gaps {
@@ -399,7 +421,7 @@ fn table(rows: &Found) -> String {
     let words = [
         ("LENGTH_OF_EPISODES", &*(instants / 4).clamp(2, 250).to_string()),
         ("PURGED_DAYS", if rows.days.len() < 10 { "0" } else { "1" }),
-        ("OBSERVED_COLUMNS", observe.as_str()),
+        ("LINE_OF_COLUMNS", observe.as_str()),
         ("LINES_OF_PAY", paid.as_str()),
     ];
     filled(include_str!("first/table.yaml"), &words) + &train("ppo")

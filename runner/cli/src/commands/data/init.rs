@@ -1,6 +1,6 @@
 //! `runner init`: a first pipeline for files, by what they are taken for.
 
-use super::attempt::{Attempt, answered, attempt, comment, with_finding};
+use super::attempt::{Attempt, answered, attempt, comment, questions, with_finding};
 use super::first::{self, Found};
 use super::read::{self, ReadArgs, path_of};
 use super::trial::Scratch;
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Write a first pipeline for files of market data.
 ///
-/// Their kinds are found by their contents, as by `runner data inspect`. What the files do not say is a comment in
-/// the pipeline, at its place, with the lines to choose from; so is an error by which a file is refused.
+/// Their kinds are found by their contents, as by `runner data inspect`. What the files do not say is a comment
+/// in the pipeline, at its place, with the lines to choose from; so is an error by which a file is refused.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -76,9 +76,18 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         )
     };
     let options = session.reading(&dest, &Settings::default())?;
-    let named = load_text(&dest, body(&stem).as_bytes(), &options);
-    let text = body(if named.is_ok() { &stem } else { "first" });
-    if let Err(errors) = load_text(&dest, text.as_bytes(), &options)
+    let is_name = |name: &str| {
+        let one = format!(
+            "version: 1\nname: {name}\nstages:\n{}",
+            include_str!("first/simulated.yaml")
+        );
+        load_text(&dest, one.as_bytes(), &options).is_ok()
+    };
+    let text = body(if is_name(&stem) { &stem } else { "first" });
+    let questions = questions(&text);
+    // Read as it will be, with an answer to each question.
+    let whole = answered(&text).unwrap_or_else(|| text.clone());
+    if let Err(errors) = load_text(&dest, whole.as_bytes(), &options)
         && found.iter().all(|found| found.attempt.finding.is_none())
     {
         findings.push(errors.to_string());
@@ -105,7 +114,8 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
             )
         });
         return output::print_json(&json!({
-            "pipeline": args.to, "tables": tables.collect::<BTreeMap<_, Value>>(), "findings": findings, "text": text,
+            "pipeline": args.to, "tables": tables.collect::<BTreeMap<_, Value>>(), "findings": findings,
+            "questions": questions, "text": text,
         }));
     }
     let mut out = String::new();
@@ -121,7 +131,10 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     for finding in &findings {
         let _ = writeln!(out, "finding: {finding}");
     }
-    let _ = match findings.is_empty() {
+    for question in &questions {
+        let _ = writeln!(out, "question: {question}");
+    }
+    let _ = match findings.is_empty() && questions.is_empty() {
         true => writeln!(out, "{} written; next: runner exec {0}", args.to.display()),
         false => writeln!(
             out,
@@ -145,8 +158,8 @@ fn reading(args: &InitArgs, paths: Vec<String>) -> ReadArgs {
     }
 }
 
-/// The paths of each table: files by their headers, and directories and globs as they are unless no one stage reads
-/// all of their files.
+/// The paths of each table: files by their headers, and directories and globs as they are unless no one stage
+/// reads all of their files.
 fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Vec<String>>, Failure> {
     // A pipeline's paths are relative to its file.
     let is_beside = folder_of(&session.current, &args.to).as_deref() == Some(session.current.as_path());
@@ -206,8 +219,8 @@ fn find(session: &Session, args: &InitArgs, scratch: &Scratch, paths: Vec<String
     })
 }
 
-/// Tries the stages, and returns them with what was found: as a comment at the stage that was refused, or without
-/// the corporate actions by which it was.
+/// Tries the stages, and returns them with what was found: as a comment at the stage that was refused, or
+/// without the corporate actions by which it was.
 fn tried(scratch: &Scratch, found: &[Found], stages: String) -> (String, Vec<String>) {
     let run = |stages: &str| scratch.run(answered(stages).as_deref().unwrap_or(stages));
     let Err(refused) = run(&stages) else {

@@ -1,6 +1,6 @@
 //! `runner data inspect`.
 
-use super::attempt::{Attempt, attempt};
+use super::attempt::{Attempt, attempt, questions};
 use super::chain;
 use super::read::{self, Looked, Read, path_of};
 use super::trial::Scratch;
@@ -77,6 +77,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
             "doubts": attempt.as_ref().map(|attempt| &attempt.doubts),
             "finding": finding.map(|err| &err.message),
             "hint": finding.and_then(|err| err.hint.as_ref()),
+            "questions": attempt.as_ref().map(|attempt| questions(&attempt.yaml)),
             "read_with": attempt.as_ref().map(|attempt| &attempt.under),
             "meta": meta,
             "stage": attempt.as_ref().map(|attempt| &attempt.yaml),
@@ -85,6 +86,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
     let mut out = opening(args, &looked);
     match &attempt {
         Some(attempt) if !attempt.is_proposed => {
+            let _ = writeln!(out, "header: {}", looked.first.header.join(", "));
             let layouts = attempt.read.as_ref().map(layouts_of).unwrap_or_default();
             let layouts = if layouts.is_empty() {
                 String::new()
@@ -156,6 +158,9 @@ fn doubts(out: &mut String, attempt: &Attempt) {
     for doubt in &attempt.doubts {
         let _ = writeln!(out, "check: {doubt}");
     }
+    for question in questions(&attempt.yaml) {
+        let _ = writeln!(out, "question: {question}");
+    }
     for warning in &attempt.warnings {
         let _ = writeln!(out, "warning: {warning}");
     }
@@ -212,7 +217,11 @@ fn first_rows(batches: &[RecordBatch]) -> Vec<String> {
             continue;
         }
         let shown = table::displayed(column);
-        let cell = |row| array_value_to_string(&shown, row).unwrap_or_default();
+        let numbers = column.as_primitive_opt::<Float64Type>();
+        let cell = |row: usize| match numbers {
+            Some(numbers) if numbers.is_valid(row) => short(numbers.value(row)),
+            _ => array_value_to_string(&shown, row).unwrap_or_default(),
+        };
         columns.push(
             std::iter::once(field.name().clone())
                 .chain((0..rows).map(cell))
@@ -232,6 +241,17 @@ fn first_rows(batches: &[RecordBatch]) -> Vec<String> {
         cells.collect::<Vec<_>>().join("  ")
     };
     (0..=rows).map(line).collect()
+}
+
+/// A number with no more than seven significant digits behind the point.
+fn short(number: f64) -> String {
+    let whole = number.abs().log10().floor().clamp(-12.0, 12.0);
+    let digits = (6.0 - whole).clamp(0.0, 12.0) as usize;
+    let text = format!("{number:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }
 
 /// A file that no stage reads, as it stands.
@@ -468,6 +488,7 @@ fn gaps(out: &mut String, meta: &Value, days: &BTreeSet<Date>) {
                 rule["days"], meta["calendar"], rule["examples"]
             );
         }
+        None if meta["calendar"].is_null() => out.push('\n'),
         None => {
             let _ = writeln!(out, "; none missing by the calendar {}", meta["calendar"]);
         }
