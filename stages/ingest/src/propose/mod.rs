@@ -175,11 +175,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
     fn is_intraday(&self, date: &Column<'_>, symbol: Option<&Column<'_>>) -> bool {
         let Some(dates) = &date.dates else { return false };
         let has_own_times = date.has_times || dates.format.starts_with("epoch");
-        let times = self
-            .columns
-            .iter()
-            .find(|column| column.has_times && column.is_called("time"));
-        if !has_own_times && times.is_none() {
+        if !has_own_times && self.time(Some(date)).is_none() {
             return false;
         }
         let mut seen = BTreeSet::new();
@@ -189,6 +185,18 @@ impl<'t, 'c> Unknown<'t, 'c> {
             Some((text, (*date)?))
         });
         keys.any(|key| !seen.insert(key))
+    }
+
+    /// The column of times of day beside one of days.
+    fn time(&self, date: Option<&Column<'_>>) -> Option<&'t Column<'c>> {
+        let date = date.filter(|date| !date.has_times)?;
+        let mut times = self
+            .columns
+            .iter()
+            .filter(|column| column.has_times && column.name != date.name);
+        times
+            .find(|column| column.dates.is_none() && column.is_called("time"))
+            .copied()
     }
 
     fn has_factor_names(&self) -> bool {
@@ -524,6 +532,9 @@ impl<'t, 'c> Unknown<'t, 'c> {
             kind: "ingest/table",
             ..Proposal::default()
         };
+        if let Some(time) = self.time(date) {
+            proposal.settings.push(format!("time: {}", scalar(time.name)));
+        }
         self.keys("instant", date, symbol, &mut proposal);
         if let Some(date) = date {
             self.dates_of(date, false, "instant_format", &mut proposal);
@@ -541,7 +552,8 @@ impl<'t, 'c> Unknown<'t, 'c> {
         symbol: Option<&'t Column<'c>>,
         proposal: &mut Proposal,
     ) {
-        let is_key = |column: &Column<'_>| [date, symbol].iter().flatten().any(|key| key.name == column.name);
+        let keys = [date, symbol, self.time(date)];
+        let is_key = |column: &Column<'_>| keys.iter().flatten().any(|key| key.name == column.name);
         for (setting, key) in [(instant, date), ("symbol", symbol)] {
             if let Some(key) = key {
                 proposal.settings.push(format!("{setting}: {}", scalar(key.name)));
@@ -777,7 +789,8 @@ fn short(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
 
-/// Assigns the columns of prices anew where their values contradict `low <= open, close <= high`, and says so.
+/// Assigns the columns of prices anew where their values contradict `low <= open, close <= high`, and says
+/// so.
 fn reorder(taken: &mut Taken<'_, '_>) -> Option<String> {
     const ROLES: [&str; 4] = ["open", "high", "low", "close"];
     let mut columns = Vec::new();

@@ -19,6 +19,10 @@ pub struct TableConfig {
     /// The column of the instants at which rows are known: days, or days with a time. Empty for `datetime`,
     /// `timestamp`, `date`, `datadate` or `day`.
     pub instant: String,
+    /// The column of times of day, where `instant` has days alone and another column the times; empty for
+    /// none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub time: String,
     /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of
     /// one symbol, `table`.
     pub symbol: String,

@@ -45,14 +45,18 @@ pub(super) fn memo(
     source: &Source,
 ) -> Result<(Memo, BlobDigest), StageError> {
     let content = content(given, &source.path)?;
-    let settings = canonical_json(&json!([
-        config.instant,
-        config.symbol,
-        config.columns,
-        config.instant_format,
-        config.zone,
-        config.partition,
-    ]));
+    let mut settings = vec![
+        json!(config.instant),
+        json!(config.symbol),
+        json!(config.columns),
+        json!(config.instant_format),
+        json!(config.zone),
+        json!(config.partition),
+    ];
+    if !config.time.is_empty() {
+        settings.push(json!(config.time));
+    }
+    let settings = canonical_json(&json!(settings));
     let parts: [&[u8]; 2] = [content.as_bytes(), settings.as_bytes()];
     Ok((
         Memo::new("ingest/table file v1", &parts, format!("{} (rows)", source.name)),

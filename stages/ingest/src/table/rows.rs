@@ -22,6 +22,7 @@ const ONLY: &str = "table";
 #[derive(Debug)]
 pub(super) struct Columns {
     instant: String,
+    time: Option<String>,
     symbol: Option<String>,
     /// The numeric columns, in the order of the configuration or, if that names none, of the file.
     pub numbers: Vec<String>,
@@ -32,19 +33,21 @@ impl Columns {
     pub(super) fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
+        let time = finder.key("time", &config.time, &[]);
         let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
         if config.instant.is_empty() && instant.is_none() {
             finder.missing.push(format!("instants ({})", INSTANTS.join(", ")));
         }
-        let keys: Vec<String> = instant.iter().chain(&symbol).cloned().collect();
+        let keys: Vec<String> = instant.iter().chain(&time).chain(&symbol).cloned().collect();
         let numbers = finder.others(config.columns.iter(), &keys);
-        finder.check("`instant`, `symbol` and `columns`")?;
+        finder.check("`instant`, `time`, `symbol` and `columns`")?;
         let instant = instant.unwrap_or_default();
         let hint = "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is \
             one of those";
         finder.check_others("column", numbers.iter(), is_key, hint)?;
         Ok(Self {
             instant,
+            time,
             symbol,
             numbers,
         })
@@ -64,7 +67,7 @@ pub(super) struct Parsed {
 pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
     let is_key = |name: &str| {
-        let key = [Some(&columns.instant), columns.symbol.as_ref()];
+        let key = [Some(&columns.instant), columns.time.as_ref(), columns.symbol.as_ref()];
         key.into_iter().flatten().any(|key| normal(key) == name)
     };
     let is_listed = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
@@ -81,10 +84,19 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, Sta
     let zone = zone_of(&stored_zone).map_err(StageError::new)?;
     let zone_of_times = TimeZone::from(zone.unwrap_or_default());
     let mut clocks = Clocks::new(&formats, &stored_zone).map_err(StageError::new)?;
+    let times = columns.time.as_ref().map(|time| {
+        let mut clocks = Clocks::new(&formats, &stored_zone).map_err(StageError::new)?;
+        frame.map(time, |text| clocks.of_time(text, |hours| hours))
+    });
+    let times = times.transpose()?;
     let mut instants: Vec<Option<i64>> = Vec::with_capacity(frame.rows());
     let mut has_times = false;
     frame.texts(&columns.instant, |row, text| {
-        let Some(clock) = clocks.of_date(text) else {
+        let clock = match &times {
+            Some(times) => times[row],
+            None => clocks.of_date(text),
+        };
+        let Some(clock) = clock else {
             instants.push(None);
             return Ok(());
         };

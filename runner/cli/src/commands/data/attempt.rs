@@ -76,8 +76,8 @@ impl Attempt {
     }
 }
 
-/// Attempts to read files, and returns the first attempt that succeeds, or the best one; `None` for files that
-/// no stage is proposed for.
+/// Attempts to read files, and returns the first attempt that succeeds, or the best one; `None` for files
+/// that no stage is proposed for.
 pub(super) fn attempt(
     scratch: &Scratch,
     args: &ReadArgs,
@@ -238,13 +238,13 @@ fn of_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
         return;
     }
     if !symbols.contains(symbol) {
-        attempt.finding = Some(
-            StageError::new(format!(
-                "the files name other symbols than `{symbol}`: {}",
-                symbols.join(", ")
-            ))
-            .hint("leave `symbol` out to read all of them"),
-        );
+        let error = StageError::new(format!(
+            "the files name other symbols than `{symbol}`: {}",
+            symbols.join(", ")
+        ))
+        .hint("`--symbol` takes one of these, or leave it out to read all of them");
+        attempt.yaml = with_finding(&attempt.yaml, &error, &[]);
+        attempt.finding = Some(error);
         return;
     }
     let line = format!("      symbol: {}\n", scalar(symbol));

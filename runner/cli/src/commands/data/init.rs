@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Write a first pipeline for files of market data.
 ///
-/// Their kinds are found by their contents, as by `runner data inspect`. What the files do not say is a comment
-/// in the pipeline, at its place, with the lines to choose from; so is an error by which a file is refused.
+/// Their kinds are found by their contents, as by `runner data inspect`. Questions that the files leave open,
+/// and errors by which they are refused, are comments in the pipeline, with the lines to choose from.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,8 +30,8 @@ Examples:
   runner init data                         # a directory of bars, splits, rates and factors
   runner init                              # a simulated market, without data")]
 pub(crate) struct InitArgs {
-    /// Files, directories or globs of option chains, daily bars, interest rates, corporate actions, factors or
-    /// other tables [default: a simulated market].
+    /// Files, directories or globs of option chains, daily bars, interest rates, corporate actions, factors
+    /// or other tables [default: a simulated market].
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
     /// The pipeline file to write. It must not exist.
