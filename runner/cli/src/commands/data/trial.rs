@@ -28,8 +28,11 @@ struct Heard(Mutex<Vec<String>>);
 
 impl EventSink for Heard {
     fn emit(&self, event: StageEvent) {
-        if let (StageEvent::Warning { message, .. }, Ok(mut heard)) = (event, self.0.lock()) {
-            heard.push(message);
+        if let (StageEvent::Warning { message, hint }, Ok(mut heard)) = (event, self.0.lock()) {
+            heard.push(match hint {
+                Some(hint) => format!("{message}; {hint}"),
+                None => message,
+            });
         }
     }
 }
