@@ -419,6 +419,15 @@ fn messy() -> Vec<Sample> {
             shows: &["Parquet", "40 rows read, 40 kept"],
         },
         of(
+            "EURUSD_H1.csv",
+            format!(
+                "<DATE>\t<TIME>\t<OPEN>\t<HIGH>\t<LOW>\t<CLOSE>\t<TICKVOL>\n{}",
+                metatrader.collect::<String>()
+            ),
+            "ingest/table",
+            &["time: \"<TIME>\"", "2024-01-02T01:00:00", "336 rows read"],
+        ),
+        of(
             "signals.csv",
             signals,
             "ingest/table",
