@@ -1,6 +1,7 @@
 //! Market data: its schemas and units, the layouts that vendors give it, the terms of contracts, data-quality
 //! rules, dates and calendars.
 
+pub mod adjusted;
 pub mod calendar;
 pub mod contract;
 pub mod corporate_action;

@@ -5,10 +5,12 @@
 //! has the formula of every rule.
 
 mod example;
+mod level;
 mod rules;
 mod tally;
 
 pub use example::Example;
+pub use level::{Jump, Level, Shape};
 pub use rules::{
     Action, BARS, CHAIN, CONTRACT_FACTORS, DATE_OUT_OF_RANGE, FACTORS, MOST_DROPPED, RATES, Remedy, Rule, of,
 };

@@ -2,6 +2,7 @@
 
 use super::condition::Condition;
 use super::pattern::Pattern;
+use crate::adjusted::Adjusted;
 pub use crate::calendar::CalendarName;
 use crate::contract::ContractTerms;
 pub use crate::contract::Exercise;
@@ -265,6 +266,10 @@ pub struct Facts {
     // What is read of a file does not depend on it, so that no memo has it in its key.
     #[serde(skip)]
     pub percent_is_stated: bool,
+    /// What the prices of bars are adjusted for; `None` where nothing says. What is read of a file does not
+    /// depend on it.
+    #[serde(skip)]
+    pub adjusted: Option<Adjusted>,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.
     pub daily_limit: f64,
 }

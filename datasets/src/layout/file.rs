@@ -2,6 +2,7 @@
 
 use super::contract_symbol::SymbolFormat;
 use super::description::{ContractSymbol, Join, JsonRows, Recognise, Table, YieldQuote};
+use crate::adjusted::Adjusted;
 use crate::contract::ContractTerms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -95,6 +96,10 @@ pub struct LayoutFile {
     pub symbol: String,
     /// If true, the file's name without its endings is the symbol where nothing else gives it.
     pub symbol_from_file_name: Option<bool>,
+    /// What the prices of bars are adjusted for, all along: `splits`, `splits_and_dividends` or `none`. Absent
+    /// where the vendor does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjusted: Option<Adjusted>,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %).
     pub daily_limit: Option<f64>,
     /// The terms of the contracts that the files do not state.
@@ -144,7 +149,7 @@ impl LayoutFile {
         fill! {
             table about source contract_symbol zone call_values put_values missing percent condition paths
             skip_lines preamble header footer number_repeated json join partial quote symbol
-            symbol_from_file_name daily_limit
+            symbol_from_file_name adjusted daily_limit
         }
         self.contract = std::mem::take(&mut self.contract).over(&base.contract);
         self

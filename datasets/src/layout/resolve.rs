@@ -127,6 +127,7 @@ impl LayoutFile {
                 calendar_is_assumed: self.contract.calendar.is_none(),
                 yields: self.quote.unwrap_or(YieldQuote::ParSemiannual),
                 percent_is_stated: self.percent.is_some() || self.columns.values().any(states_unit),
+                adjusted: self.adjusted,
                 daily_limit: self.daily_limit.unwrap_or(0.0),
             },
             contract: self.contract.clone(),

@@ -158,12 +158,26 @@ pub const BARS: &[Rule] = rules! {
     null_close: Always, "no close";
     nonpositive_price: Row, "a price that is not above 0";
     inconsistent_range: Row, "open or close outside the range of low and high by more than 0.01 %";
+    decimal_error: Value, "a price that is 10, 100 or 1,000 times the others of its bar, or that part of them; \
+        removed, with the bar where it is the close";
+    copied_day: Row, "a day on which the bars of all symbols are those of the day before: it is a copy";
     copied_bar: Row => Keep, "a bar with volume whose prices and volume are all those of the symbol's bar \
         before: it is a copy";
+    copied_block: Note, "bars in a row that are, to the digit, those of some days before: a block is copied";
+    stale_price: Row => Keep, "prices that are those of the four bars before: they may be stale";
+    other_symbol: Row, "a bar far from the symbol's last close that is, to the digit, another symbol's of \
+        that day";
+    shared_bar: Row => Keep, "a bar with volume that is, to the digit, another symbol's of that day: are \
+        they one?";
     negative_count: Value, "volume below 0; removed";
     zero_volume: Row => Keep, "a day without a trade";
-    large_jump: Row => Keep, "a close more than 50 % above or a third below the last one: an unadjusted \
-        split, or news";
+    unit_jump: Row => Fail, "a close 100, 1,000 or more times the last one, or that part of it: another \
+        unit, or a separator that is read wrong";
+    split_jump: Note, "a close that moved from the last one by a common ratio of splits, on a day that is \
+        usual otherwise: a split in prices that are not adjusted";
+    large_jump: Row => Keep, "a close more than 50 % above or a third below the last one, without the ratio \
+        of a split: news, or a mistake";
+    spike: Note, "closes far from those before and after, for five days or less: a price of something else";
 };
 
 /// The rules of interest rates.

@@ -1,12 +1,17 @@
 //! Corporate actions as a table of [`datasets::schema::CORPORATE_ACTIONS`].
 
-use crate::dataset::DataSet;
+use crate::context::Context;
+use crate::dataset::{DataSet, Partition, Symbols, symbol_rows};
 use crate::error::StageError;
 use crate::memo::Given;
 use crate::table;
 use arrow_array::{Array as _, ArrayRef, Date32Array, RecordBatch, StringArray};
+use datasets::Date;
+use datasets::adjusted::{self, Closes, Contradiction, Stated};
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::schema::CORPORATE_ACTIONS;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The corporate actions at an optional port; none where nothing is connected.
@@ -19,6 +24,79 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
         actions.extend(read(&batch)?);
     }
     Ok(actions)
+}
+
+/// What the metadata of bars states them to be adjusted for.
+pub fn stated(bars: &DataSet) -> Option<Stated> {
+    serde_json::from_value(bars.meta["facts"]["adjusted"].clone()).ok()
+}
+
+/// Holds corporate actions against the bars that they are applied to, warns of what is in doubt, and returns
+/// the actions that the prices do not have yet.
+///
+/// # Errors
+/// When bars and actions contradict each other, or the bars cannot be read.
+pub fn held(
+    context: &Context,
+    bars: &DataSet,
+    actions: Vec<CorporateAction>,
+) -> Result<Vec<CorporateAction>, StageError> {
+    if actions.is_empty() {
+        return Ok(actions);
+    }
+    let refused = |found: Contradiction| StageError::new(found.message).hint(found.hint);
+    let closes = closes(context, bars, &actions)?;
+    let of_each = closes.iter().flat_map(|closes| adjusted::hold(closes, &actions));
+    let (fact, mut warnings) =
+        adjusted::resolve(stated(bars).as_ref(), &of_each.collect::<Vec<_>>()).map_err(refused)?;
+    let left = adjusted::left(actions, fact.value);
+    for closes in &closes {
+        warnings.extend(adjusted::hold_dividends(closes, &left).map_err(refused)?);
+    }
+    context.log(format!("the bars are adjusted for: {} ({})", fact.value, fact.origin));
+    for warning in warnings.iter().take(WARNINGS) {
+        context.warn(warning, None);
+    }
+    if let Some(more @ 1..) = warnings.len().checked_sub(WARNINGS) {
+        context.warn(format!("{more} more corporate actions are in doubt"), None);
+    }
+    Ok(left)
+}
+
+/// The number of warnings that name an action each.
+const WARNINGS: usize = 5;
+
+/// The closes of the symbols that have splits or dividends.
+fn closes(context: &Context, bars: &DataSet, actions: &[CorporateAction]) -> Result<Vec<Closes>, StageError> {
+    let of_prices = actions.iter().filter(|action| action.kind != Kind::SymbolChange);
+    let symbols: BTreeSet<&str> = of_prices.map(|action| action.symbol.as_str()).collect();
+    let may_have = |partition: &&Partition| match &partition.key.symbols {
+        Symbols::One(one) => symbols.contains(one.as_str()),
+        Symbols::Several { first, last } => symbols.range(first.as_str()..=last.as_str()).next().is_some(),
+    };
+    let partitions: Vec<&Partition> = bars.partitions.iter().filter(may_have).collect();
+    let read = |partition: &&Partition| -> Result<RecordBatch, StageError> {
+        context.check_cancelled()?;
+        let blob = context.store.blob(partition.blob.blob)?;
+        table::columns_from_parquet(blob, &["symbol", "date", "close"])
+    };
+    let batches: Vec<RecordBatch> = partitions.par_iter().map(read).collect::<Result<_, _>>()?;
+    let mut rows: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
+    for batch in &batches {
+        let (dates, closes) = (table::dates(batch, "date")?, table::floats_or_nan(batch, "close")?);
+        for (symbol, of) in symbol_rows(batch)?
+            .into_iter()
+            .filter(|(symbol, _)| symbols.contains(symbol))
+        {
+            let prices = of.map(|i| (dates[i], closes[i])).filter(|(_, close)| *close > 0.0);
+            rows.entry(symbol.to_owned()).or_default().extend(prices);
+        }
+    }
+    let closes = rows.into_iter().map(|(symbol, rows)| {
+        let (dates, closes) = rows.into_iter().unzip();
+        Closes { symbol, dates, closes }
+    });
+    Ok(closes.collect())
 }
 
 /// Reads the corporate actions in the rows of a table.

@@ -41,7 +41,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {

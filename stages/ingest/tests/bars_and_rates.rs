@@ -44,7 +44,7 @@ ABC 2019-06-04 21.5 21.6 21.4 21.5 - 21
         ("inconsistent_range", 1),
         ("negative_count", 1),
         ("zero_volume", 2),
-        ("large_jump", 1),
+        ("split_jump", 1),
     ] {
         assert_eq!(done.finding(rule).0, rows, "{rule}");
     }

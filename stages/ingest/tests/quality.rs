@@ -328,7 +328,11 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
     for i in 0..343 {
         let date = Date(17_000 + i);
         for symbol in 0..11 {
-            panel.push_str(&format!("{date},S{symbol},{},{}\n", 10 + symbol, 100 + symbol));
+            panel.push_str(&format!(
+                "{date},S{symbol},{},{}\n",
+                10 + symbol + i % 2,
+                100 + symbol + i
+            ));
         }
     }
     bench.file("panel.csv", panel);
@@ -350,10 +354,16 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
         "the table has an example: {err}"
     );
     assert!(err.hint.as_ref().unwrap().contains("the column of the symbol"), "{err}");
-    // Accepted, it is one line.
+    // Accepted, it is told, with an example.
     let accepted = with(short, json!({ "max_dropped": { "duplicate_key": 0.91 } }));
     let (_, warnings) = bench.run_with("ingest/bars", accepted, &[]).unwrap();
-    assert_eq!(warnings, ["3,430 of 3,773 rows dropped (90.9 %): duplicate_key 3,430"]);
+    assert_eq!(
+        warnings,
+        [
+            "3,430 of 3,773 rows dropped (90.9 %): duplicate_key 3,430\n         duplicate_key: 3,430 rows \
+            dropped, the first symbol panel, date 2016-07-18, close 19, volume 109"
+        ]
+    );
     let named = json!({ "date": "day", "symbol": "tic", "close": "close", "volume": "volume" });
     let (outputs, warnings) = bench.run_with("ingest/bars", with(named, json!({})), &[]).unwrap();
     assert_eq!((&outputs["bars"].meta["rows"], warnings.len()), (&json!(3_773), 0));

@@ -2,6 +2,7 @@
 
 use super::build::{Bar, HedgeBars, PanelSource, SymbolBars, SymbolFeature};
 use super::config::StocksConfig;
+use super::jumps;
 use crate::feature_columns::FeatureColumn;
 use crate::table::{SymbolRows, TableSource};
 use crate::{hedge, rates};
@@ -21,17 +22,20 @@ pub(super) const ONLY: &str = "market";
 /// panel nor one symbol beside it.
 pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<PanelSource>, StageError> {
     let given = context.given();
-    let mut found = all_bars(context)?;
+    let set = DataSet::open(context.input("bars")?)?;
+    let mut found = all_bars(context, &set)?;
+    let (rates, actions) = (rates::read(&given)?, corporate_actions::open(&given, "actions")?);
+    let left = corporate_actions::held(context, &set, actions.clone())?;
+    jumps::refuse(config, &set, &found, &actions)?;
     let mut hedges = Hedges::take(config, &mut found);
     let bars = chosen(config, found)?;
-    let (rates, actions) = (rates::read(&given)?, corporate_actions::open(&given, "actions")?);
     let mut worlds: BTreeMap<String, PanelSource> = BTreeMap::new();
     for of_symbol in bars {
         let name = world_of(config, &of_symbol.symbol)?;
         let world = worlds.entry(name.to_owned()).or_insert_with(|| PanelSource {
             name: name.to_owned(),
             rates: rates.clone(),
-            actions: actions.clone(),
+            actions: left.clone(),
             ..PanelSource::default()
         });
         world.bars.push(of_symbol);
@@ -175,8 +179,7 @@ impl Hedges {
 }
 
 /// The bars of all symbols.
-fn all_bars(context: &Context) -> Result<BTreeMap<String, Vec<Bar>>, StageError> {
-    let set = DataSet::open(context.input("bars")?)?;
+fn all_bars(context: &Context, set: &DataSet) -> Result<BTreeMap<String, Vec<Bar>>, StageError> {
     let mut found: BTreeMap<String, Vec<Bar>> = BTreeMap::new();
     for batch in set.read_all(&context.store)? {
         let dates = table::dates(&batch, "date")?;

@@ -36,6 +36,7 @@ mod build;
 mod config;
 mod hedge;
 mod inputs;
+mod jumps;
 mod observation;
 mod quantities;
 mod stage;

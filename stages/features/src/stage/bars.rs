@@ -92,8 +92,9 @@ pub(super) fn run_over_bars(
     features: &[Named<'_, Bars>],
     price: Price,
 ) -> Result<Outputs, StageError> {
-    let bars = DataSet::open(context.input("bars")?)?.partitions;
-    let splits = Splits::open(&context.given(), price)?;
+    let bars = DataSet::open(context.input("bars")?)?;
+    let splits = Splits::held(context, &bars, price)?;
+    let bars = bars.partitions;
     let splits = splits.as_ref();
     let over: Vec<OverSplits<'_>> = features.iter().map(|named| OverSplits(named.feature)).collect();
     let over = over_splits(features, &over);

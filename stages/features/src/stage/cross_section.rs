@@ -102,7 +102,7 @@ pub struct CrossSection;
 impl StageKind for CrossSection {
     type Config = CrossSectionConfig;
     const NAME: &'static str = "features/cross_section";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "ranks and scores of features among the symbols of a date, sector-neutral \
         if asked; rolling beta and correlation";
     const PORTS: Ports = Ports {

@@ -40,7 +40,7 @@ pub(super) type Columns = BTreeMap<String, Vec<f64>>;
 /// Reads the bars. A symbol that contains the nonempty `separator` belongs to the world named before it.
 pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<Panels, StageError> {
     let data = DataSet::open(context.input("bars")?)?;
-    let splits = Splits::open(&context.given(), price)?;
+    let splits = Splits::held(context, &data, price)?;
     let series: Vec<_> = data
         .partitions
         .par_iter()

@@ -1,11 +1,13 @@
 //! The splits of unadjusted bars, from the port `actions`.
 
+use super::bars::BARS_IN;
 use super::price::{ACTIONS_IN, Price};
 use crate::numerics::Bars;
 use datasets::Date;
+use datasets::adjusted::left;
 use datasets::corporate_action::{CorporateAction, Kind};
-use stages_core::dataset::Partition;
-use stages_core::{Given, StageError, corporate_actions};
+use stages_core::dataset::{DataSet, Partition};
+use stages_core::{Context, Given, StageError, corporate_actions};
 
 /// The splits and stock dividends of all symbols.
 pub(super) struct Splits(Vec<CorporateAction>);
@@ -22,7 +24,11 @@ impl Splits {
         StageError::new("adjusted closes are adjusted for splits already")
             .hint("leave out `actions`, or take `price: close`")
             .when(price == Price::AdjustedClose)?;
+        // Of prices that have the splits already, none is left to apply.
         let mut splits = corporate_actions::open(given, ACTIONS_IN.name)?;
+        if let Some(stated) = corporate_actions::stated(&DataSet::open(given.input(BARS_IN.name)?)?) {
+            splits = left(splits, stated.value);
+        }
         splits.retain(|action| matches!(action.kind, Kind::Split | Kind::StockDividend));
         match splits
             .iter()
@@ -34,6 +40,19 @@ impl Splits {
             ))),
             None => Ok(Some(Self(splits))),
         }
+    }
+
+    /// The splits at the port as [`Splits::open`] returns them, held against the bars.
+    ///
+    /// # Errors
+    /// Those of [`Splits::open`], and where bars and actions contradict each other.
+    pub(super) fn held(context: &Context, bars: &DataSet, price: Price) -> Result<Option<Self>, StageError> {
+        let splits = Self::open(&context.given(), price)?;
+        if splits.is_some() {
+            let actions = corporate_actions::open(&context.given(), ACTIONS_IN.name)?;
+            corporate_actions::held(context, bars, actions)?;
+        }
+        Ok(splits)
     }
 
     /// The splits that the values of a partition depend on, as text for keys.

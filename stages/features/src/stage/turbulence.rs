@@ -54,7 +54,7 @@ pub struct Turbulence;
 impl StageKind for Turbulence {
     type Config = TurbulenceConfig;
     const NAME: &'static str = "features/turbulence";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "turbulence of a market: how unusual a date's returns of all symbols \
         together are, of a window before it";
     const PORTS: Ports = Ports {

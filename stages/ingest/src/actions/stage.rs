@@ -24,7 +24,7 @@ pub struct CorporateActions;
 impl StageKind for CorporateActions {
     type Config = CorporateActionsConfig;
     const NAME: &'static str = "ingest/corporate_actions";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "splits, dividends and changes of symbol, from files, from the \
         configuration, or proposed from prices";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
@@ -92,7 +92,9 @@ impl StageKind for CorporateActions {
         put_in_order(&mut actions)?;
         let mut proposed = Vec::new();
         if let Some(bars) = context.optional("bars") {
-            proposed.extend(found::in_bars(context, &DataSet::open(bars)?)?);
+            let bars = DataSet::open(bars)?;
+            stages_core::corporate_actions::held(context, &bars, actions.clone())?;
+            proposed.extend(found::in_bars(context, &bars)?);
         }
         if let Some(chain) = context.optional("chain") {
             proposed.extend(found::in_chain(context, &DataSet::open(chain)?)?);

@@ -34,6 +34,11 @@ impl OnBadRows {
         of(rules, name).map_or(self.default.unwrap_or_default(), |rule| self.action(rule))
     }
 
+    /// Returns whether the configuration says that data which breaks the rule is kept.
+    pub fn accepts(&self, rule: &str) -> bool {
+        self.rules.get(rule).copied().or(self.default) == Some(Action::Keep)
+    }
+
     /// Refuses names of unknown rules, and actions that a rule cannot take.
     pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
         for (name, action) in &self.rules {
@@ -88,6 +93,11 @@ impl OnBadRows {
                     `on_bad_rows: {{ {}: keep }}` takes the data as they are",
                     rule.name
                 )),
+                "unit_jump" => error.hint(
+                    "name the column's unit or its separators in `layout:`, or correct the file; \
+                    `on_bad_rows: { unit_jump: drop }` drops the rows until the level comes back, `keep` takes \
+                    them as they are",
+                ),
                 _ if rule.remedy == Remedy::Note => error.hint(format!(
                     "`on_bad_rows: {{ {}: keep }}` lets \
                     them pass",

@@ -9,6 +9,15 @@ use std::collections::BTreeMap;
 /// little. The loss is reported all the same.
 const FEW_ROWS: u64 = 100;
 
+/// The rules that are broken in the best of data, and say nothing of one row.
+const STATISTICS: [&str; 5] = [
+    "zero_bid",
+    "zero_volume",
+    "missing_day",
+    "missing_underlying",
+    "single_precision",
+];
+
 /// The treatment of a table's rows, as the stage is configured.
 pub struct Treatment<'a> {
     /// The action for each rule.
@@ -18,15 +27,54 @@ pub struct Treatment<'a> {
 }
 
 impl Treatment<'_> {
-    /// Fails if a rule demands it or drops too many rows, and reports dropped and repaired rows in one line.
-    /// `read` and `left` are the numbers of rows before and after the rules.
+    /// Fails if a rule demands it or drops too many rows, and reports every rule that is broken, with the first
+    /// example. `read` and `left` are the numbers of rows before and after the rules.
     pub fn apply(&self, context: &Context, tally: &Tally, read: u64, left: u64) -> Result<(), StageError> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;
-        if let Some(line) = self.line(tally, read, left) {
-            context.warn(line, None);
-        }
+        self.report(context, tally, read, left);
         Ok(())
+    }
+
+    /// Reports every rule that is broken, with the first example.
+    pub fn report(&self, context: &Context, tally: &Tally, read: u64, left: u64) {
+        let done = self.line(tally, read, left);
+        let lines: Vec<String> = done.into_iter().chain(self.lines(tally)).collect();
+        if !lines.is_empty() {
+            context.warn(lines.join("\n         "), None);
+        }
+    }
+
+    /// A line for each broken rule, and one for all that are statistics alone.
+    fn lines(&self, tally: &Tally) -> Vec<String> {
+        let (mut lines, mut counted) = (Vec::new(), Vec::new());
+        for finding in tally.findings(|rule| self.bad.action(rule)) {
+            let rule = of(tally.rules(), &finding.rule).filter(|_| finding.rows > 0);
+            let Some(rule) = rule else { continue };
+            let count = thousands(finding.rows);
+            if STATISTICS.contains(&rule.name) {
+                counted.push(format!("{} {count}", rule.name));
+                continue;
+            }
+            let example = match (finding.sample.first(), finding.examples.first()) {
+                (Some(row), _) => format!(", the first {row}"),
+                (None, Some(day)) => format!(", the first on {day}"),
+                (None, None) => String::new(),
+            };
+            lines.push(format!(
+                "{}: {count} {} {}{example}",
+                rule.name,
+                match finding.rows {
+                    1 => unit(rule).trim_end_matches('s'),
+                    _ => unit(rule),
+                },
+                finding.action
+            ));
+        }
+        if !counted.is_empty() {
+            lines.push(format!("counted: {}", counted.join(", ")));
+        }
+        lines
     }
 
     fn limit(&self, tally: &Tally, read: u64) -> Result<(), StageError> {
@@ -234,6 +282,15 @@ mod tests {
             treatment.line(&tally, 582_508, 581_946).unwrap(),
             "562 of 582,508 rows dropped (0.10 %): settled_in_the_morning 562, no_quote 562; untradable: \
             ask_below_intrinsic 12"
+        );
+        assert_eq!(
+            treatment.lines(&tally),
+            [
+                "settled_in_the_morning: 562 rows dropped, the first on 1970-01-01",
+                "no_quote: 562 rows dropped, the first on 1970-01-01",
+                "ask_below_intrinsic: 12 rows untradable, the first on 1970-01-01",
+                "counted: zero_bid 36,566",
+            ]
         );
         assert_eq!(treatment.line(&Tally::new(CHAIN), 5, 5), None);
         assert_eq!(percent(0.00001), "<0.01 %");

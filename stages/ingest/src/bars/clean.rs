@@ -1,14 +1,15 @@
 //! Applies the rules of [`datasets::quality::BARS`], with a state that carries over from one part of a table
 //! to the next.
 
+use super::copies::{Repeats, Shared, copied_days, copied_together};
 use super::rows::{Bar, CLOSE, VOLUME, collect, reading};
 use crate::layout_choice::Chosen;
 use crate::missing_days::MissingDays;
-use crate::options::{OnBadRows, is_there};
+use crate::options::{MaxDropped, OnBadRows, Treatment, is_there};
 use datasets::Date;
 use datasets::calendar::is_trading_day;
 use datasets::layout::CalendarName;
-use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, LARGE_JUMP, Tally};
+use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, Jump, Level, Shape, Tally};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Source, StageError};
@@ -23,10 +24,28 @@ pub(crate) type States = BTreeMap<String, Last>;
 pub(crate) struct Last {
     /// The values of the last bar, as they were read.
     values: Option<[u64; 6]>,
-    /// The bits of the last close that was kept.
-    close: Option<u64>,
+    /// The closes that were kept.
+    level: Level,
+    /// The closes since the last one that was far from the one before it.
+    away: Option<Away>,
+    repeats: Repeats,
     missing: MissingDays,
 }
+
+/// Closes far from the one before them, which may come back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Away {
+    /// The bits of the close before.
+    from: u64,
+    /// The first day.
+    since: Date,
+    /// The bits of the first day's close.
+    close: u64,
+    days: u32,
+}
+
+/// The longest time after which a close that comes back was a spike, in bars.
+const LONGEST_SPIKE: u32 = 5;
 
 fn compare(a: &Bar, b: &Bar) -> Ordering {
     let least = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -79,38 +98,78 @@ pub(crate) fn clean(
         }
         same
     });
+    let copied = copied_days(bars, states);
+    let mut shared = Shared::of(bars);
     let mut keep = Vec::with_capacity(bars.len());
+    let mut lags = Vec::new();
     for symbol_bars in bars.chunk_by_mut(|a, b| a.symbol == b.symbol) {
         let last = states.entry(symbol_bars[0].symbol.to_string()).or_default();
-        keep.extend(symbol_bars.iter_mut().map(|bar| last.keeps(bar, bad, calendar, tally)));
+        for bar in symbol_bars {
+            let day = Surroundings {
+                calendar,
+                is_copied: copied.contains(&bar.date),
+                shared: shared.at(keep.len()),
+            };
+            let stays = last.keeps(bar, bad, day, tally);
+            lags.extend(last.repeats.lag(bar).map(|lag| (keep.len(), lag)));
+            keep.push(stays);
+        }
+    }
+    for place in copied_together(bars, &lags) {
+        tally.add_row("copied_block", bars[place].date, || bars[place].example());
+    }
+    let undecided = shared.undecided().filter_map(|i| bars.get(i));
+    for bar in undecided.filter(|bar| bar.values[VOLUME] > 0.0) {
+        tally.add_row("shared_bar", bar.date, || bar.example());
     }
     let mut keep = keep.into_iter();
     bars.retain(|_| keep.next().unwrap_or(true));
 }
 
+/// What is known of a bar beside its symbol's other bars.
+struct Surroundings<'a> {
+    calendar: CalendarName,
+    /// True where the whole day is a copy of the one before.
+    is_copied: bool,
+    /// The mark of the bar, if it is that of another symbol, too: set where it is found to be in the wrong
+    /// place.
+    shared: Option<&'a mut bool>,
+}
+
 impl Last {
+    /// Returns whether these are the bits of the last bar's values.
+    pub(super) fn is_at(&self, values: [u64; 6]) -> bool {
+        self.values == Some(values)
+    }
+
     /// Applies the rules to the symbol's next bar, and returns whether the bar is kept.
-    fn keeps(&mut self, bar: &mut Bar, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) -> bool {
+    fn keeps(&mut self, bar: &mut Bar, bad: &OnBadRows, day: Surroundings<'_>, tally: &mut Tally) -> bool {
         let acts = |rule: &str| bad.of(BARS, rule);
         let mut broken: Vec<&str> = Vec::new();
-        if is_trading_day(calendar, bar.date) {
-            self.missing.next(&bar.symbol, calendar, bar.date, tally);
+        if is_trading_day(day.calendar, bar.date) {
+            self.missing.next(&bar.symbol, day.calendar, bar.date, tally);
         } else {
             broken.push("non_trading_day");
         }
         let [open, high, low, close, volume, adjusted] = bar.values;
+        let slack = BAR_TOLERANCE * close.abs();
+        let odd = decimal_errors([open, high, low, close], self.level.close());
+        let has_odd_close = odd.is_some_and(|odd| odd[CLOSE]);
         if [open, high, low, close, adjusted].iter().any(|price| *price <= 0.0) {
             broken.push("nonpositive_price");
-        }
-        let slack = BAR_TOLERANCE * close.abs();
-        if open.max(close) > high + slack || open.min(close) < low - slack {
+        } else if odd.is_some() {
+            broken.push("decimal_error");
+        } else if open.max(close) > high + slack || open.min(close) < low - slack {
             broken.push("inconsistent_range");
         }
         let values = bar.values.map(f64::to_bits);
-        if volume > 0.0 && self.values == Some(values) {
-            broken.push("copied_bar");
-        }
+        let repeated = self.repeats.next(bar, self.values);
         self.values = Some(values);
+        broken.extend(repeated.iter().flatten());
+        if day.is_copied {
+            broken.retain(|rule| *rule != "copied_bar");
+            broken.push("copied_day");
+        }
         if volume == 0.0 {
             broken.push("zero_volume");
         }
@@ -120,24 +179,130 @@ impl Last {
         if close.is_nan() {
             broken.push("null_close");
         }
-        let is_dropped = broken
-            .iter()
-            .any(|rule| *rule != "negative_count" && acts(rule) == Action::Drop);
-        let mut stays = !close.is_nan() && !is_dropped;
+        if let (Some(is_wrong), Some(last)) = (day.shared, self.level.close())
+            && (close / last - 1.0).abs() > (4.0 * self.level.usual()).max(0.03)
+        {
+            *is_wrong = true;
+            broken.push("other_symbol");
+        }
+        let drops = |rules: &[&str]| {
+            let is_of_row = |rule: &str| match rule {
+                "negative_count" => false,
+                "decimal_error" => has_odd_close,
+                _ => true,
+            };
+            rules.iter().any(|rule| is_of_row(rule) && acts(rule) == Action::Drop)
+        };
+        let mut stays = !close.is_nan() && !drops(&broken);
+        let mut note = None;
         if stays {
-            let before = self.close.replace(close.to_bits()).map(f64::from_bits);
-            if before.is_some_and(|before| close > before * LARGE_JUMP || close * LARGE_JUMP < before) {
-                broken.push("large_jump");
-                stays = acts("large_jump") != Action::Drop;
+            let jump = self.level.jump(open, close, volume);
+            if let Some(jump) = jump {
+                let rule = match jump.shape {
+                    Shape::Split(_) => "split_jump",
+                    Shape::Unit => "unit_jump",
+                    Shape::News => "large_jump",
+                };
+                broken.push(rule);
+                note = Some((rule, jump.to_string()));
+                stays = acts(rule) != Action::Drop;
+            }
+            if stays {
+                self.spike(bar, jump.as_ref(), tally);
+                self.level.take(bar.date, close, volume, jump.as_ref());
             }
         }
         for rule in &broken {
-            tally.add_row(rule, bar.date, || bar.example());
+            tally.add_row(rule, bar.date, || Example {
+                note: note
+                    .as_ref()
+                    .filter(|(jump, _)| jump == rule)
+                    .map(|(_, note)| note.clone()),
+                ..bar.example()
+            });
+        }
+        for (value, _) in bar
+            .values
+            .iter_mut()
+            .zip(odd.unwrap_or_default())
+            .filter(|(_, is_odd)| *is_odd)
+        {
+            if acts("decimal_error") != Action::Keep {
+                *value = f64::NAN;
+            }
         }
         if volume < 0.0 && acts("negative_count") != Action::Keep {
             bar.values[VOLUME] = f64::NAN;
         }
         stays
+    }
+
+    /// Counts closes that were far from the one before them for a few days, and have come back with this bar.
+    fn spike(&mut self, bar: &Bar, jump: Option<&Jump>, tally: &mut Tally) {
+        let Some(last) = self.level.close() else { return };
+        let close = bar.values[CLOSE];
+        let is_far = |change: f64| change.abs() > (10.0 * self.level.usual()).max(0.2);
+        let is_shaped = jump.is_some_and(|jump| jump.shape != Shape::News);
+        if is_shaped || !is_far(close / last - 1.0) {
+            let days = |away: &Away| away.days < LONGEST_SPIKE && !is_shaped;
+            self.away = self.away.take().filter(days);
+            if let Some(away) = &mut self.away {
+                away.days += 1;
+            }
+            return;
+        }
+        let is_back = |away: &Away| {
+            let (from, there) = (f64::from_bits(away.from), f64::from_bits(away.close));
+            (close / from).ln().abs() * 5.0 < (there / from).ln().abs()
+        };
+        match self.away.take().filter(is_back) {
+            Some(away) => tally.add_rows("spike", away.since, away.days.into(), || Example {
+                symbol: Some(bar.symbol.to_string()),
+                date: Some(away.since),
+                close: Some(f64::from_bits(away.close)),
+                note: Some(format!(
+                    "after {}, and back at {close} on {}",
+                    f64::from_bits(away.from),
+                    bar.date
+                )),
+                ..Example::default()
+            }),
+            None => {
+                self.away = Some(Away {
+                    from: last.to_bits(),
+                    since: bar.date,
+                    close: close.to_bits(),
+                    days: 1,
+                });
+            }
+        }
+    }
+}
+
+/// The prices of a bar that are a power of ten times the others, or that part of them; `before` is the last
+/// close.
+fn decimal_errors(prices: [f64; 4], before: Option<f64>) -> Option<[bool; 4]> {
+    let least = prices.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = prices.iter().copied().fold(0.0, f64::max);
+    if most < 5.0 * least || !least.is_finite() {
+        return None;
+    }
+    let is_power = |power: &f64| (most / least / power).ln().abs() <= 0.25;
+    let is_between = |price: &f64| *price >= 2.0 * least && *price <= most / 2.0;
+    if ![10.0, 100.0, 1e3, 1e4].iter().any(is_power) || prices.iter().any(is_between) {
+        return None;
+    }
+    let low = prices.map(|price| price < 2.0 * least);
+    let high = prices.map(|price| price > most / 2.0);
+    let count = |of: [bool; 4]| of.iter().filter(|is_of| **is_of).count();
+    let (with_close, without) = if low[CLOSE] { (low, high) } else { (high, low) };
+    let is_near = |before: f64| (prices[CLOSE] / before).ln().abs() < 0.7;
+    match (before, count(low), count(high)) {
+        (Some(before), ..) if is_near(before) => Some(without),
+        (Some(_), ..) if count(with_close) == 1 && count(without) > 1 => Some(with_close),
+        (None, 1, 3) => Some(low),
+        (None, 3, 1) => Some(high),
+        _ => None,
     }
 }
 
@@ -153,13 +318,13 @@ pub fn closes(
         collect(&batch, |_, date| is_there(date, until), &mut bars)?;
     }
     let (mut states, mut tally) = (States::new(), Tally::new(BARS));
-    clean(
-        &mut bars,
-        &OnBadRows::default(),
-        CalendarName::None,
-        &mut states,
-        &mut tally,
-    );
+    let (bad, read) = (OnBadRows::default(), bars.len() as u64);
+    clean(&mut bars, &bad, CalendarName::None, &mut states, &mut tally);
+    let refused =
+        |err: StageError| err.hint("correct the file; `ingest/bars` shows all that its rules find in it");
+    bad.enforce(&tally).map_err(refused)?;
+    let most = &MaxDropped::default();
+    Treatment { bad: &bad, most }.report(context, &tally, read, bars.len() as u64);
     let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
     for bar in bars {
         out.entry(bar.symbol.to_string())
@@ -258,7 +423,7 @@ mod tests {
                 let found: Vec<&str> = tally.broken().map(|(rule, ..)| rule.name).collect();
                 for rule in [
                     "copied_bar",
-                    "large_jump",
+                    "split_jump",
                     "duplicate_key",
                     "negative_count",
                     "null_close",

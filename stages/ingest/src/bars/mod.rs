@@ -2,6 +2,7 @@
 
 mod clean;
 mod config;
+mod copies;
 mod file_bars;
 mod partitions;
 mod rows;

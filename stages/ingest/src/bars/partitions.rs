@@ -120,7 +120,7 @@ impl Facts<'_> {
             &unit.digests(),
         ];
         Memo::new(
-            "ingest/bars partition v1",
+            "ingest/bars partition v2",
             &parts,
             format!("{}_{}", unit.range.from, unit.range.to),
         )

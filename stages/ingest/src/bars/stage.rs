@@ -11,6 +11,7 @@ use crate::options::{Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin, columns};
 use datasets::Date;
+use datasets::adjusted::{ACCEPTED, Adjusted, JUMPS, Stated};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{Layout, Table};
 use datasets::quality::{BARS, Tally};
@@ -89,6 +90,7 @@ impl StageKind for Bars {
             ))
             .hint("read them in two stages"));
         }
+        let adjusted = adjusted(config, &layouts)?;
         let names: BTreeSet<&str> = layouts.iter().map(|layout| &*layout.name).collect();
         let wanted = Wanted {
             symbols: &config.symbols,
@@ -143,6 +145,13 @@ impl StageKind for Bars {
         if left_out > 0 {
             meta["rows_left_out"] = json!(left_out);
         }
+        if let Some(adjusted) = adjusted {
+            meta["facts"]["adjusted"] = json!(adjusted);
+        }
+        let accepted = JUMPS.map(|rule| config.on_bad_rows.accepts(rule).then_some(rule));
+        if accepted.iter().any(Option::is_some) {
+            meta[ACCEPTED] = accepted.into_iter().flatten().collect();
+        }
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }
@@ -154,6 +163,32 @@ impl StageKind for Bars {
         let (chosen, sources) = config.layout.open(Table::Bars, &files.sources)?;
         by_partition(&chosen, &config.symbol).share(given, &sources).map(Some)
     }
+}
+
+/// What the prices are adjusted for, as the configuration or else the layouts state it.
+fn adjusted(config: &BarsConfig, layouts: &[Layout]) -> Result<Option<Stated>, StageError> {
+    if let Some(value) = config.adjusted {
+        let origin = "configuration".to_owned();
+        return Ok(Some(Stated { value, origin }));
+    }
+    let mut stated: Option<(&Layout, Adjusted)> = None;
+    for layout in layouts {
+        let Some(value) = layout.facts.adjusted else {
+            return Ok(None);
+        };
+        if let Some((other, first)) = stated.filter(|(_, first)| *first != value) {
+            return Err(StageError::new(format!(
+                "the files are of layouts `{}` and `{}`, whose prices are adjusted for `{first}` and `{value}`",
+                other.name, layout.name
+            ))
+            .hint("read them in two stages"));
+        }
+        stated = Some((layout, value));
+    }
+    Ok(stated.map(|(layout, value)| Stated {
+        value,
+        origin: format!("layout {}", layout.name),
+    }))
 }
 
 /// The settings for reading files of bars partition by partition.

@@ -1,0 +1,86 @@
+//! Jumps of prices that no news makes and no corporate action explains.
+
+use super::build::Bar;
+use super::config::{Prices, StocksConfig};
+use datasets::adjusted::{ACCEPTED, Adjusted, JUMPS};
+use datasets::corporate_action::{CorporateAction, Kind};
+use datasets::quality::{Level, Shape};
+use stages_core::dataset::DataSet;
+use stages_core::{StageError, corporate_actions};
+use std::collections::BTreeMap;
+
+/// Refuses bars whose prices change from one to the next by the ratio of a split or of a unit, unless a
+/// corporate action explains it, or the stage that reads the bars is told to keep it.
+pub(super) fn refuse(
+    config: &StocksConfig,
+    set: &DataSet,
+    bars: &BTreeMap<String, Vec<Bar>>,
+    actions: &[CorporateAction],
+) -> Result<(), StageError> {
+    let stated = corporate_actions::stated(set);
+    let has_no_splits =
+        stated.is_some_and(|stated| stated.origin == "configuration" && stated.value != Adjusted::Unadjusted);
+    let is_kept = |rule: &str| {
+        let kept = set.meta[ACCEPTED].as_array();
+        kept.is_some_and(|kept| kept.iter().any(|kept| *kept == rule))
+    };
+    let [unit, split] = JUMPS.map(is_kept);
+    let is_held = |symbol: &str| {
+        config.symbols.is_empty()
+            || config.symbols.iter().any(|held| held == symbol)
+            || config.hedge.symbol() == Some(symbol)
+    };
+    let (mut first, mut more) = (None, 0);
+    for (symbol, bars) in bars.iter().filter(|(symbol, _)| is_held(symbol)) {
+        let own: Vec<&CorporateAction> = actions
+            .iter()
+            .filter(|action| action.symbol == *symbol)
+            .filter(|action| matches!(action.kind, Kind::Split | Kind::StockDividend))
+            .collect();
+        let mut level = Level::default();
+        for bar in bars.iter().filter(|bar| bar.close > 0.0) {
+            let factor = match config.prices {
+                Prices::Close => 1.0,
+                Prices::AdjustedClose => bar.adjusted_close / bar.close,
+            };
+            if factor.is_nan() || factor <= 0.0 {
+                continue;
+            }
+            let (close, volume) = (bar.close * factor, bar.volume / factor);
+            let jump = level.jump(bar.open * factor, close, volume);
+            level.take(bar.date, close, volume, jump.as_ref());
+            let Some(jump) = jump else { continue };
+            let is_explained = match jump.shape {
+                Shape::News => true,
+                Shape::Unit => unit,
+                Shape::Split(_) => {
+                    let explains =
+                        |action: &&CorporateAction| jump.before < action.date && action.date <= bar.date;
+                    split || has_no_splits || own.iter().any(explains)
+                }
+            };
+            if !is_explained {
+                more += 1;
+                first.get_or_insert_with(|| (symbol.clone(), bar.date, close, jump));
+            }
+        }
+    }
+    let Some((symbol, date, close, jump)) = first else {
+        return Ok(());
+    };
+    let more = match more {
+        1 => String::new(),
+        more => format!("; and {} more such jumps", more - 1),
+    };
+    let found = format!("`{symbol}`: the close of {date}, {close}, is {jump}");
+    Err(match jump.shape {
+        Shape::Unit => StageError::new(format!("{found}: another unit or decimal point, and no price{more}")).hint(
+            "correct the file, or name the unit in its layout; `on_bad_rows: { unit_jump: keep }` of \
+                `ingest/bars` takes the prices as they are",
+        ),
+        _ => StageError::new(format!("{found} split, which no corporate action explains{more}")).hint(
+            "connect `actions`: a stage `ingest/corporate_actions` that has the split; or state at `ingest/bars` \
+                that there is none: `adjusted: splits`, or `on_bad_rows: { split_jump: keep }`",
+        ),
+    })
+}
