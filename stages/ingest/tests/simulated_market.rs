@@ -324,7 +324,7 @@ fn golden() {
         [
             (
                 "bars",
-                "8a06d41af9535f31d094bf50b540ae92b13f7e1d62121716ccb97bf5c2a4cdf9"
+                "74b3bd67a359bf7c6fb9ebd4fddb48be4a3e9d1f89d49c07e5b61f7cfcc2f6ce"
             ),
             (
                 "chain",
@@ -336,7 +336,7 @@ fn golden() {
             ),
             (
                 "rates",
-                "f16158a5f8ac5ab331977697908727f1d3e38e742c16c52f56ad8042f5dd22fd"
+                "e3eef1abfeba9d81de6196fddc487c28c18b9ece24410e6ce302029aa8db5691"
             ),
         ]
     );
