@@ -71,10 +71,22 @@ impl Candidate {
         self.is_near() && self.share() >= 750 && self.is_complete
     }
 
+    /// True if the file, which nearly fits the layout, is rather of it than of one that fits: it has more of
+    /// its names, among them all of the other's, and some that the other does not explain.
+    fn is_rather(&self, other: &Self) -> bool {
+        let explains = |layout: &Layout, name: &str| {
+            let mut names = name.split('|');
+            names.any(|name| layout.mappings().any(|mapping| normal(&mapping.theirs) == name))
+        };
+        self.score() > other.score()
+            && other.found.iter().all(|name| explains(self.layout, name))
+            && (self.name_fits || !self.found.iter().all(|name| explains(other.layout, name)))
+    }
+
     /// True if the file is likely one of the layout with columns renamed or removed.
     fn is_near(&self) -> bool {
-        let is_strong = self.layout.recognise.evidence == Evidence::Strong;
-        is_strong && !self.lacks.is_empty() && self.score() >= 4 && self.share() >= 600
+        let is_certain = self.name_fits || self.layout.recognise.evidence == Evidence::Strong;
+        is_certain && !self.lacks.is_empty() && self.score() >= 4 && self.share() >= 600
     }
 
     /// The reason why the layout fits or does not fit.
@@ -308,10 +320,15 @@ pub fn recognise(
     mut header: impl FnMut(&Form) -> Option<Vec<String>>,
 ) -> Result<Recognised, Unrecognised> {
     let all = candidates(table, path, &mut header);
-    let is_any = all.iter().any(|candidate| candidate.fits);
+    let fitting = all.iter().find(|candidate| candidate.is_certain());
+    let near = |candidate: &&Candidate| {
+        candidate.nearly_fits() && fitting.is_none_or(|fitting| candidate.is_rather(fitting))
+    };
+    // The first fits best: another that fits is considered only where no layout fits nearly and better.
+    let is_any = all.iter().any(|candidate| candidate.fits) && !all.iter().any(|candidate| near(&candidate));
     let best = |candidate: &&Candidate| match is_any {
         true => candidate.is_certain(),
-        false => candidate.nearly_fits(),
+        false => near(candidate),
     };
     let mut certain = all.iter().filter(best);
     let (first, second) = (certain.next(), certain.next());
