@@ -7,6 +7,7 @@ use crate::form::Lookup;
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Packed};
+use crate::whose::{Columns, Partitions, Place, Places, Suspect, unread, with_symbol};
 use arrow_array::RecordBatch;
 use cache::{BlobDigest, BlobRef, canonical_json};
 use datasets::layout::{self, Layout, Table};
@@ -22,6 +23,8 @@ use std::sync::LazyLock;
 pub struct Around<'a> {
     /// The symbol of rows without one.
     pub symbol: &'a str,
+    /// The symbol that the file's directories and name give to rows without one; `None` for the name alone.
+    pub(crate) place: Option<&'a Place>,
     /// The second table, for layouts that join two.
     pub lookup: Option<&'a Lookup>,
 }
@@ -45,13 +48,21 @@ pub struct Reading<'a> {
 }
 
 /// The result of reading a file.
-pub enum Read<T> {
+pub(crate) enum Read<T> {
     /// A table: its layout, why that was chosen, and the result for the table.
-    Table(Box<Layout>, String, T),
+    Table(Box<Layout>, Why, T),
     /// The second table of a joined pair, in this layout.
     Joined(Box<Layout>),
     /// A first table that waits for the second one.
     Waits,
+}
+
+/// The reasons for the reading of a file.
+pub(crate) struct Why {
+    /// The reason for the layout, in a sentence.
+    pub layout: String,
+    /// What is to be told of the column of symbols.
+    pub symbol: Option<String>,
 }
 
 /// A file that holds a table in a known layout.
@@ -62,11 +73,18 @@ pub struct File<'a> {
     layout: &'a Layout,
     around: Around<'a>,
     parse: Parse,
+    /// True if the file's columns or its layout state the symbols.
+    pub states_symbol: bool,
     /// The memo of the file's table.
     pub memo: Memo,
 }
 
 impl File<'_> {
+    /// The name of the file's source.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.source.path
@@ -79,11 +97,12 @@ impl File<'_> {
         take: &mut dyn FnMut(RecordBatch) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
         let (source, layout, parse, around) = (self.source, self.layout, self.parse, self.around);
-        let mut one = |packed: Packed| {
+        let mut one = |packed: Packed, around: &Around<'_>| {
             context.check_cancelled()?;
-            take(parse(&packed.named(&source.name), layout, &around)?)
+            take(parse(&packed, layout, around)?)
         };
-        if self.bytes.is_none() && Sizes::default().parts(source, layout, &mut one)? {
+        let mut part = |packed: Packed| one(packed.named(&source.name), &around);
+        if self.bytes.is_none() && Sizes::default().parts(source, layout, &mut part)? {
             // The bytes were not hashed while they were read.
             return match content(&context.given(), &source.path)? == self.content {
                 true => Ok(()),
@@ -94,7 +113,20 @@ impl File<'_> {
             Some(bytes) => bytes,
             None => read(source, self.content)?,
         };
-        unpack::unpack(&source.path, bytes)?.into_iter().try_for_each(one)
+        let entries = unpack::unpack(&source.path, bytes)?.into_iter();
+        let entries: Vec<Packed> = entries.map(|packed| packed.named(&source.name)).collect();
+        if let [entry] = entries.as_slice()
+            && entry.path == source.name
+        {
+            return entries.into_iter().try_for_each(|entry| one(entry, &around));
+        }
+        // The entries of an archive are files of their own.
+        let places = Places::of(entries.iter().map(|entry| (entry.path.as_str(), entry.stem.as_str())));
+        entries.into_iter().try_for_each(|entry| {
+            let path = entry.path.clone();
+            let place = places.get(&path);
+            one(entry, &Around { place, ..around })
+        })
     }
 
     /// The converted table of the file, from the file's memo if cached.
@@ -130,6 +162,14 @@ struct Head {
     why: String,
     /// The name of the file's first table, without directories and extensions.
     stem: String,
+    /// The column of symbols, if the layout maps none that the file has.
+    symbol: Option<String>,
+    /// A column that is not read, and by which rows differ as by a symbol.
+    suspect: Option<Suspect>,
+    /// What is to be told of the column of symbols.
+    note: Option<String>,
+    /// True if the file's columns or its layout state the symbols.
+    states_symbol: bool,
 }
 
 /// The hex digest of all known layouts of a table.
@@ -155,15 +195,19 @@ pub(crate) fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, St
 
 impl Reading<'_> {
     fn head_memo(&self, content: BlobDigest, source: &Source) -> Memo {
-        // A recognised layout depends on all known layouts; a given one matters only in how it joins a second
-        // table.
+        // A recognised layout depends on all known layouts, and the column of symbols on the layout.
         let among = match self.chosen {
             Chosen::Auto => among(self.table).to_owned(),
-            Chosen::Layout(layout) => canonical_json(&json!(layout.join)),
+            Chosen::Layout(layout) => canonical_json(&json!(layout)),
         };
         Memo::new(
-            "ingest head v3",
-            &[content.as_bytes(), last_names(source).as_bytes(), among.as_bytes()],
+            "ingest head v4",
+            &[
+                content.as_bytes(),
+                last_names(source).as_bytes(),
+                among.as_bytes(),
+                Partitions::of(&source.name).text().as_bytes(),
+            ],
             format!("{} (header)", file_name(&source.path)),
         )
     }
@@ -175,45 +219,54 @@ impl Reading<'_> {
         layout: &Layout,
         head: &Head,
         lookup: Option<&Lookup>,
+        place: Option<&Place>,
     ) -> Memo {
-        let stem = if layout.facts.symbol_from_file_name {
-            head.stem.as_str()
-        } else {
-            ""
+        let stem = match layout.facts.symbol_from_file_name {
+            true => format!("{}\n{}", head.stem, place.map_or("", Place::text)),
+            false => String::new(),
         };
+        let partitions = Partitions::of(&source.name).text();
         let names = if layout.paths.is_empty() {
             ""
         } else {
             last_names(source)
         };
         let text = canonical_json(&json!(layout));
-        let parts: [&[u8]; 6] = [
+        let parts: [&[u8]; 7] = [
             content.as_bytes(),
             text.as_bytes(),
             self.symbol.as_bytes(),
             stem.as_bytes(),
             names.as_bytes(),
             lookup.map_or(&[], |lookup| lookup.digest.as_bytes()),
+            partitions.as_bytes(),
         ];
         Memo::new(self.memo, &parts, file_name(&source.path))
     }
 
     fn layout(&self, head: &Head) -> Result<Layout, StageError> {
-        match (self.chosen, &head.layout) {
-            (Chosen::Layout(layout), _) => Ok((**layout).clone()),
+        let layout = match (self.chosen, &head.layout) {
+            (Chosen::Layout(layout), _) => (**layout).clone(),
             (Chosen::Auto, Some(name)) => layout::find(self.table, name)
                 .cloned()
-                .ok_or_else(|| StageError::new(format!("there is no layout `{name}`"))),
-            (Chosen::Auto, None) => Err(StageError::new("the memo of a file's header names no layout")),
-        }
+                .ok_or_else(|| StageError::new(format!("there is no layout `{name}`")))?,
+            (Chosen::Auto, None) => {
+                return Err(StageError::new("the memo of a file's header names no layout"));
+            }
+        };
+        Ok(match &head.symbol {
+            Some(symbol) => with_symbol(layout, symbol),
+            None => layout,
+        })
     }
 
     /// Reads a file with `one`, its layout from a memo if cached. The first table of a joined pair waits
     /// unless `lookup` is given, which is the second table or none if there is none.
-    pub fn read<T>(
+    pub(crate) fn read<T>(
         &self,
         context: &Context,
         source: &Source,
+        place: Option<&Place>,
         lookup: Option<Option<&Lookup>>,
         one: impl FnOnce(&mut File<'_>) -> Result<T, StageError>,
     ) -> Result<Read<T>, StageError> {
@@ -229,22 +282,36 @@ impl Reading<'_> {
             let first = first.named(&source.name);
             let stem = first.stem.clone();
             let head = match self.chosen.resolve(self.table, &first)? {
-                Role::Table(layout, why) => Head {
-                    layout: Some(layout.name),
-                    joined: false,
-                    why,
-                    stem,
-                },
+                Role::Table(layout, why) => {
+                    let whose = Columns::of(&layout, &first)?;
+                    Head {
+                        layout: Some(layout.name),
+                        joined: false,
+                        why,
+                        stem,
+                        symbol: whose.symbol,
+                        suspect: whose.suspect,
+                        note: whose.note,
+                        states_symbol: whose.states_symbol,
+                    }
+                }
                 Role::Joined(name) => Head {
                     layout: Some(name),
                     joined: true,
                     why: String::new(),
                     stem,
+                    symbol: None,
+                    suspect: None,
+                    note: None,
+                    states_symbol: true,
                 },
             };
             encode(&head)
         })?;
         let head: Head = decode(&context.store.blob(head.blob)?)?;
+        if let Some(suspect) = head.suspect.as_ref().filter(|_| self.symbol.is_empty()) {
+            return Err(unread(&path.display().to_string(), suspect));
+        }
         let layout = self.layout(&head)?;
         if head.joined {
             return Ok(Read::Joined(Box::new(layout)));
@@ -261,17 +328,28 @@ impl Reading<'_> {
             layout: &layout,
             around: Around {
                 symbol: self.symbol,
+                place,
                 lookup,
             },
             parse: self.parse,
-            memo: self.table_memo(content, source, &layout, &head, lookup),
+            states_symbol: head.states_symbol,
+            memo: self.table_memo(content, source, &layout, &head, lookup, place),
         };
         let read = one(&mut file)?;
-        Ok(Read::Table(Box::new(layout), head.why, read))
+        let why = Why {
+            layout: head.why,
+            symbol: head.note,
+        };
+        Ok(Read::Table(Box::new(layout), why, read))
     }
 
     /// Returns whether a file's table is cached; `None` for both tables of a joined pair.
-    fn is_cached(&self, given: &Given<'_>, source: &Source) -> Result<Option<bool>, StageError> {
+    fn is_cached(
+        &self,
+        given: &Given<'_>,
+        source: &Source,
+        place: Option<&Place>,
+    ) -> Result<Option<bool>, StageError> {
         let content = content(given, &source.path)?;
         let Some(head) = given.known(&self.head_memo(content, source))? else {
             return Ok(Some(false));
@@ -281,19 +359,16 @@ impl Reading<'_> {
         if layout.join.is_some() {
             return Ok(None);
         }
-        let memo = self.table_memo(content, source, &layout, &head, None);
+        let memo = self.table_memo(content, source, &layout, &head, None, place);
         Ok(Some(given.known(&memo)?.is_some()))
     }
 
     /// The share of the files whose tables are cached.
-    pub fn share<'s>(
-        &self,
-        given: &Given<'_>,
-        sources: impl IntoIterator<Item = &'s Source>,
-    ) -> Result<Share, StageError> {
+    pub fn share(&self, given: &Given<'_>, sources: &[Source]) -> Result<Share, StageError> {
         let mut share = Share::new("files", 0, 0);
+        let places = Places::of_sources(sources);
         for source in sources {
-            if let Some(is_cached) = self.is_cached(given, source)? {
+            if let Some(is_cached) = self.is_cached(given, source, places.get(&source.name))? {
                 share.cached += u64::from(is_cached);
                 share.total += 1;
             }

@@ -5,6 +5,7 @@ use datasets::layout::nearest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use stages_core::{ConfigProblem, Source, StageError};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,9 @@ pub const ENDINGS: &[&str] = &[
 
 /// The depth to which a directory is searched.
 const DEPTH: usize = 16;
+
+/// The characters of a glob.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
 
 impl Paths {
     /// A single path or URL.
@@ -80,24 +84,22 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
     if path.is_file() {
         return Ok(vec![(name_of(path.file_name().unwrap_or_default()), path)]);
     }
-    let mut found = Vec::new();
     if path.is_dir() {
-        walk(&path, DEPTH, &mut found)
+        let found = walk(&path, |path| has_ending(path) && !is_hidden(path))
             .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
         ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
             .hint(format!("it is searched for files ending in {}", ENDINGS.join(", ")))
             .when(found.is_empty())?;
         return Ok(relative(&path, found));
     }
-    if text.contains(['*', '?', '[']) {
-        let pattern = path.to_string_lossy();
-        let paths = glob::glob(&pattern)
-            .map_err(|err| ConfigProblem::new(field, format!("`{text}` is not a glob: {}", err.msg)))?;
-        found.extend(paths.filter_map(Result::ok).filter(|path| path.is_file()));
+    if text.contains(WILDCARDS) {
+        let (root, rest) = pattern_of(base, text);
+        let found = matching(&root, &rest)
+            .map_err(|err| ConfigProblem::new(field, format!("`{text}` is not a glob: {err}")))?;
         ConfigProblem::new(field, format!("no file matches `{text}`"))
-            .hint(format!("it is looked for below `{}`", fixed_part(&path).display()))
+            .hint(format!("it is looked for below `{}`", root.display()))
             .when(found.is_empty())?;
-        return Ok(relative(&fixed_part(&path), found));
+        return Ok(relative(&root, found));
     }
     ConfigProblem::new(field, format!("`{text}` is not a regular file"))
         .hint("write what it yields to a file first: a source is hashed before it is read")
@@ -105,22 +107,71 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
     Err(missing(field, text, &path))
 }
 
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with('.') {
+/// The files below a directory that are wanted, by their paths relative to it. A directory that links lead
+/// to is walked once, under its own name where it has one below `root`; hidden ones are not, unless `wanted`.
+fn walk(root: &Path, wanted: impl Fn(&Path) -> bool) -> std::io::Result<Vec<PathBuf>> {
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut folders = vec![(root.to_owned(), DEPTH)];
+    let mut links: Vec<(PathBuf, usize)> = Vec::new();
+    loop {
+        let Some((folder, depth)) = folders.pop() else {
+            // In the order of their names, so that it is the same link everywhere.
+            links.sort_by(|a, b| b.cmp(a));
+            match links.pop() {
+                Some(link) => folders.push(link),
+                None => return Ok(found),
+            }
+            continue;
+        };
+        if !seen.insert(folder.canonicalize()?) {
             continue;
         }
-        let path = entry.path();
-        if path.is_dir() {
-            if depth > 0 {
-                walk(&path, depth - 1, found)?;
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            if !path.is_dir() {
+                if wanted(path.strip_prefix(root).unwrap_or(&path)) {
+                    found.push(path);
+                }
+            } else if depth > 0 && !is_hidden(Path::new(&entry.file_name())) {
+                match entry.file_type()?.is_symlink() {
+                    true => links.push((path, depth - 1)),
+                    false => folders.push((path, depth - 1)),
+                }
             }
-        } else if has_ending(&path) {
-            found.push(path);
         }
     }
-    Ok(())
+}
+
+/// Returns whether a component of a relative path begins with a dot.
+fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+}
+
+/// The files below `root` that match a glob.
+fn matching(root: &Path, glob: &str) -> Result<Vec<PathBuf>, String> {
+    if glob.split('/').any(|part| part == "**") {
+        // The crate `glob` follows links in circles.
+        let pattern = glob::Pattern::new(glob).map_err(|err| err.msg.to_owned())?;
+        let options = glob::MatchOptions {
+            require_literal_separator: true,
+            ..glob::MatchOptions::new()
+        };
+        let root = if root.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            root
+        };
+        let found = walk(root, |path| pattern.matches_path_with(path, options));
+        return found.map_err(|err| format!("cannot read `{}`: {err}", root.display()));
+    }
+    let literal = glob::Pattern::escape(&root.to_string_lossy());
+    let pattern = match literal.as_str() {
+        "" => glob.to_owned(),
+        literal => format!("{}/{glob}", literal.trim_end_matches('/')),
+    };
+    let paths = glob::glob(&pattern).map_err(|err| err.msg.to_owned())?;
+    Ok(paths.filter_map(Result::ok).filter(|path| path.is_file()).collect())
 }
 
 fn has_ending(path: &Path) -> bool {
@@ -134,11 +185,24 @@ pub fn is_table(path: &str) -> bool {
     has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
 }
 
-/// The part of a glob before its first wildcard.
-fn fixed_part(path: &Path) -> PathBuf {
-    path.components()
-        .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']))
-        .collect()
+/// The part of a glob before its first wildcard, and the rest. `base` and directories that exist may have
+/// brackets in their names.
+fn pattern_of(base: &Path, text: &str) -> (PathBuf, String) {
+    let path = base.join(text);
+    let own = if Path::new(text).is_absolute() {
+        0
+    } else {
+        base.components().count()
+    };
+    let mut root = PathBuf::new();
+    let mut parts = path.components().enumerate().peekable();
+    while let Some((_, part)) = parts.next_if(|(at, part)| {
+        *at < own || !part.as_os_str().to_string_lossy().contains(WILDCARDS) || root.join(part).is_dir()
+    }) {
+        root.push(part);
+    }
+    let rest = parts.map(|(_, part)| part.as_os_str().to_string_lossy().into_owned());
+    (root, rest.collect::<Vec<_>>().join("/"))
 }
 
 fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
@@ -307,6 +371,94 @@ mod tests {
         assert!(names(&["data/*.zip"]).is_err());
         assert_eq!(names(&[]).unwrap_err().field, "path");
         assert_eq!(names(&["data", "nothing"]).unwrap_err().field, "path[1]");
+    }
+
+    /// A name of the project's directory, and of one of the data, may have any characters.
+    #[test]
+    fn brackets_and_blanks_in_directories() {
+        let projects = [
+            "project [v2]",
+            "[a-z]",
+            "what?",
+            "50%",
+            "a#b",
+            "née",
+            "ne\u{301}e",
+            "{x}",
+            "sp ace",
+            "*",
+        ];
+        for project in projects {
+            for (data, text) in [
+                ("data", "data/*.csv"),
+                ("data [raw]", "data [raw]/*.csv"),
+                ("data", "d?ta/A*.csv"),
+                ("[x] 1/y", "[x] 1/**/*.csv"),
+            ] {
+                let dir = tempfile::tempdir().unwrap();
+                let base = dir.path().join(project);
+                std::fs::create_dir_all(base.join(data)).unwrap();
+                std::fs::write(base.join(data).join("AAA.csv"), "x").unwrap();
+                let absolute = base.join(text).display().to_string();
+                for text in [text, &absolute] {
+                    let found = Paths::one(text).find("path", &base);
+                    let found = found.unwrap_or_else(|err| panic!("{project} {text}: {}", err.message));
+                    assert!(
+                        found[0].name.ends_with("AAA.csv") && found.len() == 1,
+                        "{project}: {found:?}"
+                    );
+                    assert!(found[0].path.is_file());
+                }
+                let problem = Paths::one("data/*.zip").find("path", &base).unwrap_err();
+                assert!(problem.hint.unwrap().contains(project));
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_in_circles() {
+        use std::os::unix::fs::symlink;
+        for links in 1..=20 {
+            let dir = tempfile::tempdir().unwrap();
+            let data = dir.path().join("data");
+            std::fs::create_dir_all(data.join("b/c")).unwrap();
+            for name in ["AAA.csv", "b/BBB.csv", "b/c/CCC.csv"] {
+                std::fs::write(data.join(name), "x").unwrap();
+            }
+            for i in 0..links {
+                let (to, from) = match i % 4 {
+                    0 => (".".to_owned(), format!("a{i}")),
+                    1 => ("..".to_owned(), format!("b/a{i}")),
+                    2 => ("../../b".to_owned(), format!("b/c/a{i}")),
+                    _ => (data.display().to_string(), format!("b/z{i}")),
+                };
+                symlink(to, data.join(from)).unwrap();
+            }
+            for text in ["data", "data/**/*.csv", "data/*.csv"] {
+                let found = Paths::one(text).find("path", dir.path()).unwrap();
+                let names: Vec<&str> = found.iter().map(|source| source.name.as_str()).collect();
+                let all = ["AAA.csv", "b/BBB.csv", "b/c/CCC.csv"];
+                assert_eq!(
+                    names,
+                    if text == "data/*.csv" { &all[..1] } else { &all },
+                    "{links} {text}"
+                );
+            }
+        }
+        // A directory elsewhere is read under the link's name, once.
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("far")).unwrap();
+        std::fs::create_dir_all(dir.path().join("data")).unwrap();
+        std::fs::write(dir.path().join("far/AAA.csv"), "x").unwrap();
+        for name in ["one", "two"] {
+            symlink("../far", dir.path().join("data").join(name)).unwrap();
+        }
+        let found = Paths::one("data").find("path", dir.path()).unwrap();
+        assert_eq!(
+            found.iter().map(|source| &*source.name).collect::<Vec<_>>(),
+            ["one/AAA.csv"]
+        );
     }
 
     #[test]

@@ -4,32 +4,38 @@ use crate::frame::header;
 use crate::read;
 use crate::unpack::Packed;
 use crate::value::{shown, shown_list};
+use crate::whose::{Partitions, Suspect, found_symbol, is_certain, is_index, suspect};
 use datasets::layout::normal;
 use stages_core::{ConfigProblem, Source, StageError};
 
-/// The usual names of the column with a row's symbol.
-pub(crate) const SYMBOLS: [&str; 3] = ["symbol", "ticker", "tic"];
+/// The setting of a stage whose rows have no symbols, whatever columns they have.
+pub(crate) const NO_SYMBOL: &str = "none";
 
 /// A search for columns in the header of one file.
 pub(crate) struct Finder<'p> {
-    place: &'p str,
+    packed: &'p Packed,
     header: Vec<String>,
+    /// The columns that the file's directories state.
+    stated: Vec<String>,
     /// Descriptions of the columns that were not found, with the settings that name them.
     pub missing: Vec<String>,
 }
 
 impl<'p> Finder<'p> {
     pub(crate) fn new(packed: &'p Packed) -> Result<Self, StageError> {
+        let header: Vec<String> = header(packed)?.iter().map(|name| name.trim().to_owned()).collect();
+        let stated = Partitions::of(&packed.path).columns(&header);
         Ok(Self {
-            place: &packed.place,
-            header: header(packed)?.iter().map(|name| name.trim().to_owned()).collect(),
+            packed,
+            header,
+            stated: stated.into_iter().map(|(name, _)| name).collect(),
             missing: Vec::new(),
         })
     }
 
     /// The column of this name, in the file's spelling.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
-        let mut header = self.header.iter();
+        let mut header = self.header.iter().chain(&self.stated);
         header.find(|other| normal(other) == normal(name)).cloned()
     }
 
@@ -49,6 +55,38 @@ impl<'p> Finder<'p> {
             self.missing.push(format!("`{given}` for `{field}`"));
         }
         found
+    }
+
+    /// The column of symbols: the one named `given` or, if that is empty, the one with a usual name that is
+    /// not among the columns `read`.
+    pub(crate) fn symbol<'n>(
+        &mut self,
+        given: &str,
+        read: impl Iterator<Item = &'n String> + Clone,
+    ) -> Result<Option<String>, StageError> {
+        match given {
+            "" => found_symbol(self.packed, |name| {
+                !is_certain(name) && read.clone().any(|read| normal(read) == name)
+            }),
+            NO_SYMBOL if self.find(NO_SYMBOL).is_none() => Ok(None),
+            given => Ok(self.key("symbol", given, &[])),
+        }
+    }
+
+    /// Refuses a file whose rows differ by a column that is not read as by a symbol; `read` are the columns
+    /// that are.
+    pub(crate) fn check_unread(&self, date: Option<&str>, read: &[&String]) -> Result<(), StageError> {
+        let is_read = |name: &str| read.iter().any(|read| normal(read) == name);
+        match suspect(self.packed, date, is_read)? {
+            None => Ok(()),
+            Some(Suspect { name, values, .. }) => Err(StageError::new(format!(
+                "`{}`: the column `{name}` ({values}) is not read, and rows differ by it as by a symbol",
+                self.packed.place
+            ))
+            .hint(format!(
+                "`symbol: \"{name}\"` reads it; `symbol: {NO_SYMBOL}` says that the rows have none"
+            ))),
+        }
     }
 
     /// The column named `given`, the value of the setting `field`, or, if that is empty, the first of the
@@ -72,8 +110,7 @@ impl<'p> Finder<'p> {
             names.iter().partition(|name| self.find(name).is_some());
         self.missing.extend(lacking.into_iter().map(|name| format!("`{name}`")));
         if names.is_empty() {
-            // Tables written by pandas have an index column without a name.
-            let is_other = |name: &&String| !keys.contains(name) && !name.is_empty();
+            let is_other = |name: &&String| !keys.contains(name) && !is_index(name);
             return self.header.iter().filter(is_other).cloned().collect();
         }
         found.into_iter().filter_map(|name| self.find(name)).collect()
@@ -85,8 +122,10 @@ impl<'p> Finder<'p> {
             return Ok(());
         }
         let missing = self.missing.join(", ");
-        Err(StageError::new(format!("`{}` has no column of {missing}", self.place))
-            .hint(format!("it has {}; {settings} name them", shown_list(&self.header))))
+        Err(
+            StageError::new(format!("`{}` has no column of {missing}", self.packed.place))
+                .hint(format!("it has {}; {settings} name them", shown_list(&self.header))),
+        )
     }
 
     /// Fails if the file has no columns beside the keys, or if one of them has the name of a key.
@@ -98,14 +137,14 @@ impl<'p> Finder<'p> {
         hint: &str,
     ) -> Result<(), StageError> {
         if others.clone().next().is_none() {
-            let message = format!("`{}` has no {what} beside its keys", self.place);
+            let message = format!("`{}` has no {what} beside its keys", self.packed.place);
             return Err(StageError::new(message).hint("add a column of numbers"));
         }
         match others.find(|name| is_key(name)) {
             None => Ok(()),
             Some(name) => Err(StageError::new(format!(
                 "`{}`: the column `{}` has the name of a key",
-                self.place,
+                self.packed.place,
                 shown(name)
             ))
             .hint(hint)),

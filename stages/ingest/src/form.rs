@@ -4,6 +4,7 @@
 use crate::frame::{self, Frame};
 use crate::header::{self, JOINED, Names, numeric, wanted};
 use crate::unpack::{Format, Numbering, Packed, Part};
+use crate::whose::Partitions;
 use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, Pattern, normal};
 use serde_json::Value;
 use stages_core::StageError;
@@ -34,6 +35,13 @@ impl<'p> Looked<'p> {
 
     /// The column names that the file has if read in this form; `None` if it cannot have the form.
     pub(crate) fn header(&self, form: &Form) -> Option<Vec<String>> {
+        let mut header = self.own_header(form)?;
+        let stated = Partitions::of(&self.packed.path).columns(&header);
+        header.extend(stated.into_iter().map(|(name, _)| name));
+        Some(header)
+    }
+
+    fn own_header(&self, form: &Form) -> Option<Vec<String>> {
         match (self.packed.format, &form.json) {
             (Format::Json, Some(_)) => json::names(self.document.as_ref()?, place(form)?),
             (Format::Json, None) | (_, Some(_)) => None,
@@ -379,7 +387,13 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
         }
         (None, _) => None,
     };
-    header::check(place, layout, &Names::new(&header, false))?;
+    let stated = Partitions::of(&packed.path).columns(&header);
+    let all_names: Vec<String> = header
+        .iter()
+        .cloned()
+        .chain(stated.into_iter().map(|(name, _)| name))
+        .collect();
+    header::check(place, layout, &Names::new(&all_names, false))?;
     let (wanted, numeric) = (wanted(layout), numeric(layout));
     // Every other column may be the column of a symbol.
     let all = layout.mappings().any(|mapping| mapping.theirs == OTHERS);

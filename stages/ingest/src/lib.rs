@@ -38,6 +38,7 @@ pub mod table;
 mod table_input;
 pub mod unpack;
 pub mod value;
+mod whose;
 
 pub use bench::{BenchRow, SyntheticChain, bench, bench_chain};
 

@@ -1,6 +1,6 @@
 //! Reads a stage's files and their headers.
 
-use crate::file_memo::{File, Read, Reading};
+use crate::file_memo::{File, Read, Reading, Why};
 use crate::files::name_of;
 use crate::files::unreadable;
 use crate::form::{Looked, Lookup};
@@ -11,6 +11,7 @@ use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::options::is_there;
 use crate::unpack::{self, Format, Packed};
+use crate::whose::{Columns, Places, unread, with_symbol};
 use arrow_array::RecordBatch;
 use datasets::Date;
 use datasets::layout::{Layout, Table};
@@ -19,7 +20,7 @@ use serde::Serialize;
 use stages_core::table::dates;
 use stages_core::{ConfigProblem, Context, Source, StageError};
 use stages_table_file::packing::{self, HEADER_LIMIT, Kind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,9 +80,10 @@ pub fn each<T: Send>(
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
     context.progress(0, Some(total), "reading");
+    let places = Places::of_sources(sources);
     let read = |source: &Source, lookup: Option<Option<&Lookup>>| {
         context.check_cancelled()?;
-        let read = reading.read(context, source, lookup, &one)?;
+        let read = reading.read(context, source, places.get(&source.name), lookup, &one)?;
         let name = name_of(source.path.file_name().unwrap_or_default());
         context.progress(
             (done.fetch_add(1, Ordering::Relaxed) + 1).min(total),
@@ -91,10 +93,18 @@ pub fn each<T: Send>(
         Ok(read)
     };
     let mut reasons: Vec<Reason> = Vec::new();
-    let mut taken = |layout: Layout, why: String, table: T| -> Result<(), StageError> {
+    let mut notes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut taken = |layout: Layout, why: Why, table: T| -> Result<(), StageError> {
         let name = layout.name.clone();
+        let Why {
+            layout: why,
+            symbol: note,
+        } = why;
         if !take(layout, table)? {
             return Ok(());
+        }
+        if let Some(note) = note {
+            *notes.entry(note).or_default() += 1;
         }
         match reasons
             .iter_mut()
@@ -133,6 +143,14 @@ pub fn each<T: Send>(
         pass(&waiting, Some(lookup.as_ref()), &mut Vec::new(), &mut Vec::new())?;
     } else if let Some((source, layout)) = joined.first() {
         return Err(alone(source, &layout.name));
+    }
+    for (note, files) in notes {
+        let of = if files == 1 {
+            String::new()
+        } else {
+            format!(" (of {files} files)")
+        };
+        context.warn(format!("{note}{of}"), None);
     }
     Ok(reasons)
 }
@@ -196,6 +214,7 @@ pub fn peek(
     sources: &[Source],
     table: Table,
     chosen: &Chosen,
+    symbol: &str,
 ) -> Result<Vec<(Layout, BTreeSet<String>)>, ConfigProblem> {
     let step = sources.len().div_ceil(PEEKED).max(1);
     let mut found = Vec::new();
@@ -209,6 +228,14 @@ pub fn peek(
                     joined = Some((source, name));
                     return Ok(None);
                 }
+            };
+            let whose = Columns::of(&layout, &first)?;
+            if let Some(suspect) = whose.suspect.filter(|_| symbol.is_empty()) {
+                return Err(unread(&first.place, &suspect));
+            }
+            let layout = match whose.symbol {
+                Some(symbol) => Box::new(with_symbol(*layout, &symbol)),
+                None => layout,
             };
             let header = Looked::new(&first)?.header(&layout.form);
             let header = header.ok_or_else(|| not_in_form(&first, &layout))?;

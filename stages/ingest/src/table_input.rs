@@ -3,10 +3,13 @@
 use crate::files::{ENDINGS, Paths, is_table};
 use crate::layout_choice::Chosen;
 use crate::read;
+use crate::whose::once_each;
 use cache::{BlobRef, Workspace};
 use datasets::layout::Table;
 use serde_json::json;
-use stages_core::{ConfigProblem, Given, Input, InputPort, PlanContext, PortType, Source, StageError};
+use stages_core::{
+    ConfigProblem, Context, Given, Input, InputPort, PlanContext, PortType, Source, StageError,
+};
 use std::collections::BTreeSet;
 
 /// The input port for files that a program wrote.
@@ -33,18 +36,19 @@ pub(crate) fn given_twice() -> ConfigProblem {
         .hint("leave one of the two out")
 }
 
-/// Determines from headers which of our columns the files have. `None` if that is only known in the run: some
-/// files do not exist yet, or are on a server.
+/// Determines from headers which of our columns the files have; `symbol` is that of rows without one. `None`
+/// if that is only known in the run: some files do not exist yet, or are on a server.
 pub(crate) fn columns(
     field: &str,
     sources: &[Source],
     table: Table,
     chosen: &Chosen,
+    symbol: &str,
 ) -> Result<Option<BTreeSet<String>>, ConfigProblem> {
     if sources.is_empty() || sources.iter().any(|source| source.remote.is_some()) {
         return Ok(None);
     }
-    let files = read::peek(field, sources, table, chosen)?;
+    let files = read::peek(field, sources, table, chosen, symbol)?;
     Ok(Some(files.into_iter().flat_map(|(_, present)| present).collect()))
 }
 
@@ -78,6 +82,14 @@ impl Files {
             sources,
             _links: Some(links),
         })
+    }
+
+    /// Opens files as [`Files::open`] does, without empty files and second downloads of others: what is left
+    /// out is told.
+    pub(crate) fn open_told(context: &Context) -> Result<Self, StageError> {
+        let mut files = Self::open(&context.given())?;
+        once_each(context, &mut files.sources)?;
+        Ok(files)
     }
 
     /// Opens files as [`Files::open`] does, for a plan: `None` if a file is not in the local store, or links

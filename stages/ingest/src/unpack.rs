@@ -137,7 +137,7 @@ impl Packed {
 
 /// A file name without the extensions of packed files and of tables, in any case. Other dots belong to the
 /// name.
-fn stem(name: &str) -> &str {
+pub(crate) fn stem(name: &str) -> &str {
     fn without<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {
         let (stem, ending) = name.rsplit_once('.')?;
         let is_known = endings.iter().any(|known| ending.eq_ignore_ascii_case(known));

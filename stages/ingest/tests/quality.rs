@@ -324,7 +324,7 @@ fn holes_ticks_and_volatilities() {
 #[test]
 fn a_panel_that_loses_most_of_its_rows_fails() {
     let bench = Bench::new();
-    let mut panel = "day,tic,close,volume\n".to_owned();
+    let mut panel = "day,who,close,volume\n".to_owned();
     for i in 0..343 {
         let date = Date(17_000 + i);
         for symbol in 0..11 {
@@ -343,6 +343,9 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
     };
     let short = json!({ "date": "day", "close": "close", "volume": "volume" });
     let err = bench.run("ingest/bars", with(short.clone(), json!({}))).err().unwrap();
+    assert!(err.message.contains("the column `who` (`S0`, `S1`, `S2`"), "{err}");
+    let given = json!({ "symbol": "panel" });
+    let err = bench.run("ingest/bars", with(short.clone(), given)).err().unwrap();
     assert!(
         err.message.starts_with(
             "the rule `duplicate_key` drops 3,430 of 3,773 rows (90.9 %), more than 5 % of them"
@@ -355,7 +358,10 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
     );
     assert!(err.hint.as_ref().unwrap().contains("the column of the symbol"), "{err}");
     // Accepted, it is told, with an example.
-    let accepted = with(short, json!({ "max_dropped": { "duplicate_key": 0.91 } }));
+    let accepted = with(
+        short,
+        json!({ "symbol": "panel", "max_dropped": { "duplicate_key": 0.91 } }),
+    );
     let (_, warnings) = bench.run_with("ingest/bars", accepted, &[]).unwrap();
     assert_eq!(
         warnings,
@@ -364,7 +370,7 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
             dropped, the first symbol panel, date 2016-07-18, close 19, volume 109"
         ]
     );
-    let named = json!({ "date": "day", "symbol": "tic", "close": "close", "volume": "volume" });
+    let named = json!({ "date": "day", "symbol": "who", "close": "close", "volume": "volume" });
     let (outputs, warnings) = bench.run_with("ingest/bars", with(named, json!({})), &[]).unwrap();
     assert_eq!((&outputs["bars"].meta["rows"], warnings.len()), (&json!(3_773), 0));
     let problem = bench

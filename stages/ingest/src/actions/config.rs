@@ -38,8 +38,8 @@ pub struct CorporateActionsConfig {
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// The symbol of rows that name none; empty to take the file's name without its endings, in capitals
-    /// (`AAPL` of `aapl.csv`).
+    /// The symbol of rows that name none; empty to take it from a folder of its own (`AAPL/splits.csv`) or
+    /// from the file's name without its endings, in capitals (`AAPL` of `aapl.csv`).
     pub symbol: String,
     /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,

@@ -5,6 +5,7 @@ use super::ratio;
 use crate::frame::{Frame, header};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, number};
+use crate::whose::{Partitions, found_symbol};
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::layout::normal;
@@ -17,10 +18,15 @@ use std::collections::BTreeMap;
 pub(super) fn parse(
     packed: &Packed,
     config: &CorporateActionsConfig,
-    symbol: &str,
+    symbol: impl Fn() -> Result<String, StageError>,
 ) -> Result<Vec<CorporateAction>, StageError> {
-    let present: Vec<String> = header(packed)?.iter().map(|name| normal(name)).collect();
-    let theirs: BTreeMap<&str, String> = COLUMNS
+    let header = header(packed)?;
+    let stated = Partitions::of(&packed.path)
+        .columns(&header)
+        .into_iter()
+        .map(|(name, _)| name);
+    let present: Vec<String> = header.iter().cloned().chain(stated).map(|name| normal(&name)).collect();
+    let mut theirs: BTreeMap<&str, String> = COLUMNS
         .into_iter()
         .filter_map(|(ours, known)| {
             let name = match config.columns.get(ours) {
@@ -33,6 +39,15 @@ pub(super) fn parse(
             name.map(|name| (ours, name))
         })
         .collect();
+    if !theirs.contains_key("symbol")
+        && let Some(name) = found_symbol(packed, |name| theirs.values().any(|other| normal(other) == name))?
+    {
+        theirs.insert("symbol", name);
+    }
+    let symbol = match theirs.contains_key("symbol") {
+        true => config.symbol.clone(),
+        false => symbol()?,
+    };
     let missing = |ours: &str| {
         StageError::new(format!("`{}` has no column for `{ours}`", packed.place)).hint(format!(
             "it has {}; `columns: {{ {ours}: … }}` names it",
@@ -68,7 +83,7 @@ pub(super) fn parse(
     let mut actions = Vec::new();
     for row in 0..frame.rows() {
         let symbol = match symbols[row].as_str() {
-            "" => symbol,
+            "" => symbol.as_str(),
             own => own,
         };
         if symbol.is_empty() {

@@ -5,6 +5,7 @@ use super::{found, lean, named};
 use crate::files::unreadable;
 use crate::table_input::{Files, TABLE, given_twice};
 use crate::unpack;
+use crate::whose::{Places, listed, lookalike};
 use cache::{ArtifactDigest, BlobRef};
 use datasets::corporate_action::{CorporateAction, SplitRatio};
 use datasets::schema;
@@ -81,10 +82,11 @@ impl StageKind for CorporateActions {
         let mut actions = config
             .given()
             .map_err(|problem| StageError::new(format!("{}: {}", problem.field, problem.message)))?;
-        let files = Files::open(&context.given())?;
+        let files = Files::open_told(context)?;
+        let places = Places::of_sources(&files.sources);
         for source in &files.sources {
             context.check_cancelled()?;
-            actions.extend(read(config, source)?);
+            actions.extend(read(config, source, &places)?);
         }
         actions.retain(|action| config.symbols.is_empty() || config.symbols.contains(&action.symbol));
         let is_there = |action: &CorporateAction| config.until.is_none_or(|until| action.date <= until);
@@ -93,6 +95,7 @@ impl StageKind for CorporateActions {
         let mut proposed = Vec::new();
         if let Some(bars) = context.optional("bars") {
             let bars = DataSet::open(bars)?;
+            tell_unknown(context, &actions, &bars.symbols(&context.store)?);
             stages_core::corporate_actions::held(context, &bars, actions.clone())?;
             proposed.extend(found::in_bars(context, &bars)?);
         }
@@ -125,23 +128,35 @@ impl StageKind for CorporateActions {
     }
 }
 
-fn read(config: &CorporateActionsConfig, source: &Source) -> Result<Vec<CorporateAction>, StageError> {
+fn read(
+    config: &CorporateActionsConfig,
+    source: &Source,
+    places: &Places,
+) -> Result<Vec<CorporateAction>, StageError> {
     let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
     source.check(BlobRef::of(&bytes).blob)?;
     let mut actions = Vec::new();
     for packed in unpack::unpack(&source.path, bytes)? {
-        let symbol = match config.symbol.as_str() {
-            "" => packed.stem.to_uppercase(),
-            given => given.to_owned(),
-        };
+        let packed = packed.named(&source.name);
         let lean = match config.format {
             ActionFormat::Auto => std::str::from_utf8(&packed.bytes).is_ok_and(lean::is_lean),
             ActionFormat::Lean => true,
             ActionFormat::Columns => false,
         };
+        let symbol = || match (config.symbol.as_str(), places.get(&packed.path)) {
+            ("", Some(place)) if !lean && places.is_general() => Err(StageError::new(format!(
+                "`{}` names no symbol: it has no column of symbols, and `{}` is none",
+                packed.place,
+                place.text()
+            ))
+            .hint("give it as `symbol: AAPL`, or name the column: `columns: { symbol: NAME }`")),
+            ("", Some(place)) if !lean => Ok(place.symbol()?.to_uppercase()),
+            ("", _) => Ok(packed.stem.to_uppercase()),
+            (given, _) => Ok(given.to_owned()),
+        };
         actions.extend(match lean {
-            true => lean::parse(&packed, &symbol)?,
-            false => named::parse(&packed, config, &symbol)?,
+            true => lean::parse(&packed, &symbol()?)?,
+            false => named::parse(&packed, config, symbol)?,
         });
     }
     Ok(actions)
@@ -178,6 +193,40 @@ fn put_in_order(actions: &mut Vec<CorporateAction>) -> Result<(), StageError> {
         ))
         .hint("leave out the one that is wrong, by `symbols` or by `path`")),
         None => Ok(()),
+    }
+}
+
+/// Tells of symbols with actions and without bars.
+fn tell_unknown<'s>(
+    context: &Context,
+    actions: &[CorporateAction],
+    bars: impl IntoIterator<Item = &'s String> + Copy,
+) {
+    let bars: BTreeSet<&str> = bars.into_iter().map(String::as_str).collect();
+    let symbols: BTreeSet<&str> = actions.iter().map(|action| action.symbol.as_str()).collect();
+    let unknown: Vec<&str> = symbols.into_iter().filter(|symbol| !bars.contains(symbol)).collect();
+    let spelling = unknown.iter().find_map(|symbol| {
+        let near = lookalike(symbol, bars.iter().copied())?;
+        Some(format!(
+            "`{symbol}` of the actions may be `{near}` of the bars: symbols are compared as they are written"
+        ))
+    });
+    if !unknown.is_empty() {
+        context.warn(
+            format!(
+                "there are no bars of {} with actions: {}",
+                count(unknown.len()),
+                listed(&unknown)
+            ),
+            spelling.as_deref(),
+        );
+    }
+}
+
+fn count(symbols: usize) -> String {
+    match symbols {
+        1 => "1 symbol".to_owned(),
+        n => format!("{n} symbols"),
     }
 }
 

@@ -20,8 +20,9 @@ pub struct BarsConfig {
     /// lists them), the path of a layout file (`./my_vendor.yaml`), or its keys:
     /// `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice,
-    /// The symbol, for files that do not name it; empty to take the file's name without its known endings
-    /// (`BRK.A` of `BRK.A.csv.gz`).
+    /// The symbol, for files that do not name it in a column (`symbol`, `ticker`, `code`, `permno` or another
+    /// usual name) or a folder `symbol=NAME`; empty to take it from a folder of its own (`AAPL/prices.csv`)
+    /// or from the file's name without its known endings (`BRK.A` of `BRK.A.csv.gz`).
     pub symbol: String,
     /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,

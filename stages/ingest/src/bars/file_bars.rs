@@ -14,6 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The bars of a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FileBars {
+    /// The name of the file's source, if no column of the file and no layout states its symbol.
+    #[serde(skip)]
+    pub unnamed: Option<String>,
+    /// The name of the file's source.
+    #[serde(skip)]
+    pub name: String,
     /// The stored rows.
     pub cuts: Cuts,
     /// The days on which any symbol has a bar.
@@ -50,7 +56,9 @@ impl FileBars {
     /// The bars of a file, from the file's memo if cached.
     pub(super) fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
         let memo = file.memo.clone();
-        cuts::of_file(context, &memo, || {
+        let name = file.name().to_owned();
+        let unnamed = (!file.states_symbol).then(|| name.clone());
+        let bars = cuts::of_file(context, &memo, || {
             let mut writer = CutWriter::new(&context.store, Period::Year, &[], &[])?;
             let (mut days, mut out_of_range) = (BTreeSet::new(), BTreeMap::new());
             file.parts(context, &mut |batch| {
@@ -71,11 +79,36 @@ impl FileBars {
                 writer.add(&batch, rows)
             })?;
             Ok(Self {
+                unnamed: None,
+                name: String::new(),
                 cuts: writer.finish()?,
                 days,
                 out_of_range,
             })
-        })
+        })?;
+        Ok(Self { unnamed, name, ..bars })
+    }
+
+    /// Returns whether the file has no rows.
+    pub(super) fn is_empty(&self) -> bool {
+        self.days.is_empty() && self.out_of_range.is_empty()
+    }
+
+    /// The closes of a file of one symbol.
+    pub(super) fn closes(&self, context: &Context) -> Result<BTreeMap<Date, f64>, StageError> {
+        let all: Vec<usize> = (0..self.cuts.list.len()).collect();
+        let mut closes = BTreeMap::new();
+        self.cuts.read(&context.store, &all, |batch| {
+            let dates = table::dates(&batch, "date")?;
+            closes.extend(dates.into_iter().zip(table::floats_or_nan(&batch, "close")?));
+            Ok(())
+        })?;
+        Ok(closes)
+    }
+
+    /// The number of days that two files have in common.
+    pub(super) fn days_in_common(&self, other: &Self) -> usize {
+        self.days.intersection(&other.days).count()
     }
 
     /// Returns whether the file has any row dated `until` or earlier.

@@ -7,6 +7,7 @@ mod file_bars;
 mod partitions;
 mod rows;
 mod stage;
+mod whose;
 
 pub use clean::closes;
 pub(crate) use clean::{States, clean};

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::Period;
 use stages_core::{Context, Memo, StageError};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The facts shared by all partitions of a table.
 pub(super) struct Facts<'a> {
@@ -41,8 +41,9 @@ pub(super) struct Done {
     pub rows_read: u64,
     /// The number of rows that were kept.
     pub rows: u64,
-    /// The symbols with rows that were kept.
-    pub symbols: BTreeSet<String>,
+    /// The symbols with rows that were kept: the number of their rows, and a hash of their dates, closes and
+    /// volumes.
+    pub symbols: BTreeMap<String, (u64, u64)>,
     /// The violations of rules.
     pub tally: Counted,
 }
@@ -149,7 +150,7 @@ impl Facts<'_> {
         done.rows = bars.len() as u64;
         done.symbols = bars
             .chunk_by(|a, b| a.symbol == b.symbol)
-            .map(|symbol_bars| symbol_bars[0].symbol.to_string())
+            .map(|symbol_bars| (symbol_bars[0].symbol.to_string(), Bar::contents(symbol_bars)))
             .collect();
         let batch = to_batch(&bars)?;
         drop(bars);

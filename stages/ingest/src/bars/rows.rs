@@ -1,18 +1,22 @@
 //! Conversion of vendors' bars to our columns.
 
+use crate::clock::{Clocks, time_text};
 use crate::cuts::with_left_out;
 use crate::file_memo::{Around, Reading};
-use crate::form::{Opened, open};
+use crate::form::{Opened, open, prepare};
 use crate::frame::Frame;
 use crate::header::{needed, source_of, wanted};
 use crate::layout_choice::Chosen;
 use crate::unpack::Packed;
+use crate::value::OUT_OF_RANGE;
+use crate::whose::{Place, is_usual};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use datasets::Date;
 use datasets::layout::{Layout, Mapping, OTHERS, Table, normal};
 use datasets::schema;
 use rayon::prelude::*;
 use stages_core::{StageError, table};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One bar; numbers are NaN where they are missing.
@@ -24,6 +28,19 @@ pub(crate) struct Bar {
     pub date: Date,
     /// The values of the columns [`FLOATS`].
     pub values: [f64; 6],
+}
+
+impl Bar {
+    /// The number of bars, and a hash of their dates, closes and volumes that does not depend on order.
+    pub(super) fn contents(bars: &[Self]) -> (u64, u64) {
+        let of_bar = |bar: &Self| {
+            let [close, volume] = [CLOSE, VOLUME].map(|i| bar.values[i].to_bits());
+            let mixed = (close ^ volume.rotate_left(21)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            (mixed ^ (mixed >> 29) ^ bar.date.0 as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+        };
+        let hash = bars.iter().map(of_bar).fold(0, u64::wrapping_add);
+        (bars.len() as u64, hash)
+    }
 }
 
 /// The numeric columns of a bar, in order.
@@ -57,7 +74,7 @@ pub(crate) fn parse(
         || frame.dates(date, &layout.dates, zone),
         || {
             rayon::join(
-                || symbols(&opened, layout, symbol),
+                || symbols(&opened, layout, symbol, around.place),
                 || {
                     FLOATS
                         .par_iter()
@@ -73,6 +90,7 @@ pub(crate) fn parse(
     let dates = dates?;
     needed(layout, frame, place, "close")?;
     let symbols = symbols?;
+    one_a_day(packed, layout, &opened, (date, zone), &dates, &symbols)?;
     let values: Vec<Vec<f64>> = values.into_iter().collect::<Result<_, StageError>>()?;
     let names = symbols
         .iter()
@@ -140,11 +158,16 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
 }
 
 /// The symbols of the rows, each with the length of its run of consecutive rows.
-fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String, usize)>, StageError> {
+fn symbols(
+    opened: &Opened,
+    layout: &Layout,
+    given: &str,
+    file: Option<&Place>,
+) -> Result<Vec<(String, usize)>, StageError> {
     let frame = &opened.frame;
     let mut symbols: Vec<(String, usize)> = Vec::new();
     if let Some(mapping) = source_of(layout, frame, "symbol") {
-        frame.texts(&mapping.theirs, |row, text| {
+        frame.symbols(&mapping.theirs, |row, text| {
             if text.is_empty() {
                 return Err(frame.error(row, &mapping.theirs, "the symbol is missing"));
             }
@@ -157,7 +180,10 @@ fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String,
         return Ok(symbols);
     }
     let name = match (given, &*layout.facts.symbol) {
-        ("", "") if layout.facts.symbol_from_file_name => opened.stem.as_str(),
+        ("", "") if layout.facts.symbol_from_file_name => match file {
+            Some(file) if frame.rows() > 0 => file.symbol()?,
+            _ => opened.stem.as_str(),
+        },
         ("", layout_symbol) => layout_symbol,
         (given, _) => given,
     };
@@ -166,6 +192,110 @@ fn symbols(opened: &Opened, layout: &Layout, given: &str) -> Result<Vec<(String,
             .hint("give it as `symbol: SPY`"));
     }
     Ok(vec![(name.to_owned(), frame.rows())])
+}
+
+/// Refuses several rows of a symbol and day that differ in their times. Bars of one time of day, 00:00 or
+/// 16:00, are daily ones.
+fn one_a_day(
+    packed: &Packed,
+    layout: &Layout,
+    opened: &Opened,
+    (day, zone): (&str, &str),
+    dates: &[Date],
+    symbols: &[(String, usize)],
+) -> Result<(), StageError> {
+    let frame = &opened.frame;
+    let times = match frame.stored_times(day) {
+        Some(times) => Some((day.to_owned(), times)),
+        None if frame.is_stored_date(day) => times_beside(packed, layout, opened, day)?,
+        None => match times_in(frame, day, &layout.dates, zone)? {
+            Some(times) => Some((day.to_owned(), times)),
+            None => times_beside(packed, layout, opened, day)?,
+        },
+    };
+    let Some((column, times)) = times.filter(|(_, times)| times.windows(2).any(|pair| pair[0] != pair[1]))
+    else {
+        return Ok(());
+    };
+    let mut first: HashMap<(&str, Date), usize> = HashMap::new();
+    let names = symbols
+        .iter()
+        .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
+    let rows = names
+        .zip(dates)
+        .enumerate()
+        .filter(|(_, (_, date))| **date != OUT_OF_RANGE);
+    for (row, (symbol, date)) in rows {
+        let other = *first.entry((symbol, *date)).or_insert(row);
+        if times[other] != times[row] {
+            let [a, b] = [other, row].map(|row| time_text(times[row]));
+            let what = format!(
+                "`{symbol}` has rows at {a} and at {b} of {date}: `ingest/bars` reads one bar a day, and these \
+                are bars of times of day"
+            );
+            let time = match normal(&column) == normal(day) {
+                true => String::new(),
+                false => format!(", time: \"{column}\""),
+            };
+            return Err(frame.error(row, &column, &what).hint(format!(
+                "`{{ uses: ingest/table, with: {{ path: …, instant: \"{day}\"{time} }} }}` reads rows by \
+                instant; `env/table` trades on them"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The times of day in a column of dates, in microseconds after midnight; `None` if the first date has none.
+fn times_in(
+    frame: &Frame,
+    column: &str,
+    formats: &[String],
+    zone: &str,
+) -> Result<Option<Vec<i64>>, StageError> {
+    let mut clocks = Clocks::new(formats, zone).map_err(StageError::new)?;
+    // The first row decides: a daily file costs nothing.
+    let has_time = frame
+        .first_text(column)
+        .is_some_and(|text| clocks.of_date(&text).is_some());
+    let mut times: Vec<i64> = Vec::new();
+    if has_time {
+        frame.texts(column, |_, text| {
+            times.push(clocks.of_date(text).map_or(0, |clock| clock.local));
+            Ok(())
+        })?;
+    }
+    Ok(has_time.then_some(times))
+}
+
+/// The times of day in a column beside the dates that is not read, if the file has one.
+fn times_beside(
+    packed: &Packed,
+    layout: &Layout,
+    opened: &Opened,
+    date: &str,
+) -> Result<Option<(String, Vec<i64>)>, StageError> {
+    let read = wanted(layout);
+    let is_time = |name: &&String| {
+        is_usual("time", name) && normal(name) != normal(date) && !read.contains(&normal(name))
+    };
+    for name in opened.header.iter().filter(is_time) {
+        let prepared = prepare(packed, layout)?.packed;
+        let Ok(mut frame) = Frame::read(&prepared, |other| other == normal(name) || read.contains(other))
+        else {
+            continue;
+        };
+        if let Some(condition) = &layout.condition {
+            frame.keep(condition)?;
+        }
+        let mut clocks = Clocks::new(&layout.dates, &layout.zone).map_err(StageError::new)?;
+        let times = frame.map(name, |text| Ok(clocks.of_time(text, |hours| hours).ok().flatten()))?;
+        if times.len() == opened.frame.rows() && times.iter().any(Option::is_some) {
+            let times = times.into_iter().map(|clock| clock.map_or(0, |clock| clock.local));
+            return Ok(Some((name.trim().to_owned(), times.collect())));
+        }
+    }
+    Ok(None)
 }
 
 /// A table of bars; closes may be missing in the input of the rules, and not in the schema.

@@ -4,6 +4,7 @@ use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::partitions::Facts;
 use super::rows::reading;
+use super::whose;
 use crate::cuts::say_left_out;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
@@ -46,7 +47,7 @@ impl StageKind for Bars {
         check_dates(config.dates, config.until)?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
-        let provided = match columns("path", &sources, Table::Bars, &chosen)? {
+        let provided = match columns("path", &sources, Table::Bars, &chosen, &config.symbol)? {
             Some(present) => {
                 Provided::columns(PortType::Bars, present.into_iter().chain(["symbol".to_owned()]))
             }
@@ -62,7 +63,7 @@ impl StageKind for Bars {
     }
 
     fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
-        let given = Files::open(&context.given())?;
+        let given = Files::open_told(context)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &given.sources)?;
         let (mut layouts, mut files): (Vec<Layout>, Vec<FileBars>) = Default::default();
         let read = |file: &mut File<'_>| FileBars::of(context, file);
@@ -96,6 +97,7 @@ impl StageKind for Bars {
             symbols: &config.symbols,
             dates: dates_until(config.dates, config.until),
         };
+        whose::check(config, context, &sources, &files)?;
         let mut tally = Tally::new(BARS);
         let mut days: BTreeSet<Date> = BTreeSet::new();
         for file in &files {
@@ -116,12 +118,17 @@ impl StageKind for Bars {
         let left_out = say_left_out(context, &layouts, files.iter().map(AsRef::as_ref));
         let rows: u64 = periods.iter().map(|done| done.rows).sum();
         let rows_read = periods.iter().map(|done| done.rows_read).sum::<u64>() + tally.out_of_range();
-        let (mut symbols, mut partitions) = (BTreeSet::new(), Vec::new());
+        let (mut contents, mut partitions) = (BTreeMap::<String, (u64, u64)>::new(), Vec::new());
         for done in periods {
             partitions.extend(done.tables.partitions()?);
-            symbols.extend(done.symbols);
+            for (symbol, (rows, hash)) in done.symbols {
+                let all = contents.entry(symbol).or_default();
+                *all = (all.0 + rows, all.1.wrapping_add(hash));
+            }
             tally.merge(done.tally);
         }
+        whose::tell_symbols(config, context, &contents);
+        let symbols: BTreeSet<String> = contents.into_keys().collect();
         let treatment = Treatment {
             bad: &config.on_bad_rows,
             most: &config.max_dropped,

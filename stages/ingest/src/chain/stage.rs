@@ -64,9 +64,11 @@ impl StageKind for OptionChain {
         let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
         let (sources, underlying) = split(&sources);
         if !underlying.is_empty() {
-            table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
+            table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto, "")?;
         }
-        let Some(mut columns) = table_input::columns("path", &sources, Table::Chain, &chosen)? else {
+        let Some(mut columns) =
+            table_input::columns("path", &sources, Table::Chain, &chosen, &config.symbol)?
+        else {
             let provided = config.with_contracts(Provided::unknown(PortType::OptionChain))?;
             return Ok(BTreeMap::from([("chain".to_owned(), provided)]));
         };
@@ -121,7 +123,7 @@ impl StageKind for OptionChain {
             dates: dates_until(config.dates, config.until),
             ..config.clone()
         };
-        let given = Files::open(&context.given())?;
+        let given = Files::open_told(context)?;
         let (chosen, sources) = config.layout.open(Table::Chain, &given.sources)?;
         let (sources, underlying) = split(&sources);
         let mut files: Vec<FileRows> = Vec::new();

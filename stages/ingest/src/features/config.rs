@@ -20,8 +20,11 @@ pub struct FeaturesConfig {
     pub path: Paths,
     /// The column of dates; empty for `date`, `datadate` or `day`.
     pub date: String,
-    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of
-    /// the whole market: every symbol has them.
+    /// The column of symbols, or the key of folders such as `symbol=NAME`; empty for `symbol`, `ticker`,
+    /// `code`, `permno` or another usual name, or for one whose values are symbols of `bars` or `chain`.
+    /// Where there is none, the rows of a file are of its folder's symbol or of its name's, if several files
+    /// are named like tickers, or of the whole market: every symbol has them. `none` for the whole market,
+    /// whatever columns there are.
     pub symbol: String,
     /// The columns of the contract that a row is of, where factors are by contract: `{ id: option_symbol }`,
     /// or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The features then have a row for

@@ -9,6 +9,7 @@ mod factors;
 mod rows;
 mod series;
 mod stage;
+mod whose;
 
 pub use config::{FactorColumns, FeaturesConfig};
 pub use contract_columns::ContractColumns;

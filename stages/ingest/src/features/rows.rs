@@ -3,7 +3,7 @@
 use super::config::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
-use crate::finder::{Finder, SYMBOLS};
+use crate::finder::Finder;
 use crate::frame::Frame;
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, shown};
@@ -20,22 +20,28 @@ const DATES: [&str; 3] = ["date", "datadate", "day"];
 #[derive(Debug)]
 pub(super) struct Columns {
     /// The column of dates; `None` if rows have no dates.
-    date: Option<String>,
-    symbol: Option<String>,
+    pub date: Option<String>,
+    pub symbol: Option<String>,
     contract: Option<Found>,
     /// The factors, in the order of the configuration or, if that names none, of the file.
     pub factors: Vec<FactorColumn>,
 }
 
 impl Columns {
-    /// Finds the columns in a file's header.
-    pub(super) fn of(packed: &Packed, config: &FeaturesConfig) -> Result<Self, StageError> {
+    /// Finds the columns in a file's header. `checks_unread` refuses a file whose rows differ by a column
+    /// that is not read as by a symbol.
+    pub(super) fn of(
+        packed: &Packed,
+        config: &FeaturesConfig,
+        checks_unread: bool,
+    ) -> Result<Self, StageError> {
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
         let contract = contract.and_then(|columns| Found::of(columns, &mut finder));
         let contract_keys: Vec<String> = contract.iter().flat_map(Found::names).cloned().collect();
         let date = finder.key("date", &config.date, &DATES);
-        let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
+        let listed = config.columns.0.iter().map(|column| &column.theirs);
+        let symbol = finder.symbol(&config.symbol, listed)?;
         let symbol = symbol.filter(|symbol| !contract_keys.contains(symbol));
         if config.date.is_empty() && date.is_none() && !config.undated {
             finder.missing.push(format!("dates ({})", DATES.join(", ")));
@@ -65,6 +71,10 @@ impl Columns {
         let hint =
             "`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one";
         finder.check_others("factor", ours, |name| config.is_key(name), hint)?;
+        if symbol.is_none() && config.symbol.is_empty() && checks_unread {
+            let read = factors.iter().map(|factor| &factor.theirs).chain(&contract_keys);
+            finder.check_unread(date.as_deref(), &read.collect::<Vec<_>>())?;
+        }
         Ok(Self {
             date,
             symbol,
@@ -77,11 +87,12 @@ impl Columns {
 /// The date given to rows without dates: earlier than all dates that files can have.
 pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 
-/// Reads a table of factors. The columns are `symbol` (empty for the whole market, null if missing), `date`,
+/// Reads a table of factors. The columns are `symbol` (`only`, empty for the whole market, where the file has
+/// none; null if missing), `date`,
 /// those of the contract if factors are by contract, and the factors (null without a value, infinite if the
 /// value is not a finite number).
-pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBatch, StageError> {
-    let columns = Columns::of(packed, config)?;
+pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Result<RecordBatch, StageError> {
+    let columns = Columns::of(packed, config, only.is_empty())?;
     let contract = columns.contract.as_ref();
     let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
     let strike = contract.and_then(Found::numeric).map(|strike| normal(strike));
@@ -100,8 +111,15 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig) -> Result<RecordBa
         None => vec![UNDATED; frame.rows()],
     };
     let symbols = match &columns.symbol {
-        Some(symbol) => frame.map(symbol, |text| Ok((!text.is_empty()).then(|| text.to_owned())))?,
-        None => vec![Some(String::new()); frame.rows()],
+        Some(symbol) => {
+            let mut symbols = Vec::with_capacity(frame.rows());
+            frame.symbols(symbol, |_, text| {
+                symbols.push((!text.is_empty()).then(|| text.to_owned()));
+                Ok(())
+            })?;
+            symbols
+        }
+        None => vec![Some(only.to_owned()); frame.rows()],
     };
     let mut fields = vec![
         Field::new("symbol", DataType::Utf8, true),

@@ -5,11 +5,13 @@ use super::config::FeaturesConfig;
 use super::days::Days;
 use super::factors::Factors;
 use super::rows::{Columns, parse};
+use super::whose::Whose;
 use crate::files::unreadable;
 use crate::finder::planned;
 use crate::options::rows_until;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
+use crate::whose::{Partitions, listed, lookalike, tell_empty};
 use arrow_array::RecordBatch;
 use cache::{BlobRef, canonical_json};
 use datasets::schema;
@@ -33,7 +35,7 @@ pub struct Features;
 impl StageKind for Features {
     type Config = FeaturesConfig;
     const NAME: &'static str = "ingest/features";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "factors of one's own from files, as of the days on which they were known";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -54,8 +56,10 @@ impl StageKind for Features {
         config.validate()?;
         check_origin(&config.path, plan)?;
         check_days(config, plan)?;
+        // With days of symbols that are known in the run, the values of a column may be these.
+        let checks_unread = config.contract.is_none() && config.calendar.is_some();
         let names = planned(&self.sources(config, plan.base)?, |first| {
-            let factors = Columns::of(first, config)?.factors.into_iter();
+            let factors = Columns::of(first, config, checks_unread)?.factors.into_iter();
             Ok(factors.map(|factor| factor.ours).collect())
         })?;
         let contract_columns = schema::CONTRACT.iter().filter(|_| config.contract.is_some());
@@ -77,8 +81,14 @@ impl StageKind for Features {
     }
 
     fn run(&self, config: &FeaturesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let files = Files::open(&context.given())?;
-        let factors = Factors::read(config, context, read_files(config, context, &files.sources)?)?;
+        let files = Files::open_told(context)?;
+        let known = match context.optional(BARS).or(context.optional(CHAIN)) {
+            Some(data) => DataSet::open(data)?.symbols(&context.store)?.into_iter().collect(),
+            None => BTreeSet::new(),
+        };
+        let whose = Whose::of(config, context, &files.sources, &known)?;
+        let config = &whose.config;
+        let factors = Factors::read(config, context, read_files(&whose, context, &files.sources)?)?;
         context.progress(0, None, "joining");
         if config.contract.is_some() {
             let chain = context.optional(CHAIN);
@@ -188,29 +198,37 @@ fn tell(
     (unknown, without): (&[&str], &[&str]),
     shown: &BTreeMap<&str, Vec<Option<usize>>>,
 ) -> Result<(), StageError> {
-    let list = |symbols: &[&str]| {
-        let more = symbols.len().saturating_sub(5);
-        let named = symbols[..symbols.len() - more].join(", ");
-        if more > 0 {
-            format!("{named} and {more} more")
-        } else {
-            named
-        }
-    };
+    let spelling = without.iter().find_map(|symbol| {
+        let other = lookalike(symbol, unknown.iter().copied())?;
+        Some(format!(
+            "`{other}` of the files may be `{symbol}` of the {what}: symbols are compared as they are written"
+        ))
+    });
     StageError::new(format!(
         "no symbol of the files has {what}: the files hold {}, the {what} {}",
-        list(unknown),
-        list(without)
+        listed(unknown),
+        listed(without)
     ))
-    .hint("symbols are compared as they are written")
+    .hint(
+        spelling
+            .as_deref()
+            .unwrap_or("symbols are compared as they are written"),
+    )
     .when(shown.keys().all(|symbol| !factors.has(symbol)))?;
     if !unknown.is_empty() {
-        context.log(format!("no {what}: {}", list(unknown)));
+        context.warn(
+            format!(
+                "there are no {what} of {} of the files: {}",
+                count(unknown),
+                listed(unknown)
+            ),
+            spelling.as_deref(),
+        );
     }
     if !without.is_empty() {
         context.warn(
-            format!("there are no rows of {}: their features are null", list(without)),
-            None,
+            format!("there are no rows of {}: their features are null", listed(without)),
+            spelling.as_deref(),
         );
     }
     let used: BTreeSet<usize> = shown.values().flatten().copied().flatten().collect();
@@ -225,16 +243,23 @@ fn tell(
     Ok(())
 }
 
+fn count(symbols: &[&str]) -> String {
+    match symbols.len() {
+        1 => "1 symbol".to_owned(),
+        n => format!("{n} symbols"),
+    }
+}
+
 /// The tables of all files, in order.
-fn read_files(
-    config: &FeaturesConfig,
-    context: &Context,
-    sources: &[Source],
-) -> Result<Vec<RecordBatch>, StageError> {
+fn read_files(whose: &Whose, context: &Context, sources: &[Source]) -> Result<Vec<RecordBatch>, StageError> {
+    let config = &whose.config;
     let parts: Vec<Vec<RecordBatch>> = sources
         .par_iter()
-        .map(|source| read_file(config, context, source))
+        .map(|source| read_file(config, context, source, &whose.places))
         .collect::<Result<_, StageError>>()?;
+    let rows = |parts: &Vec<RecordBatch>| parts.iter().map(|part| part.num_rows() as u64).sum();
+    let files = sources.iter().zip(&parts);
+    tell_empty(context, files.map(|(source, parts)| (&*source.name, rows(parts))));
     let parts = parts.into_iter().flatten().map(|part| rows_until(part, config.until));
     let mut parts: Vec<RecordBatch> = parts.collect::<Result<_, StageError>>()?;
     if config.until.is_some() {
@@ -248,6 +273,7 @@ fn read_file(
     config: &FeaturesConfig,
     context: &Context,
     source: &Source,
+    places: &BTreeMap<String, String>,
 ) -> Result<Vec<RecordBatch>, StageError> {
     let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
     let content = BlobRef::of(&bytes).blob;
@@ -263,12 +289,15 @@ fn read_file(
     }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?;
+    let only = places.get(&source.name).map_or("", String::as_str);
+    let place = format!("{}\n{only}", Partitions::of(&source.name).text());
     let read = |(i, packed): (usize, unpack::Packed)| {
         let label = format!("{} (rows)", source.name);
-        let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), &(i as u64).to_le_bytes()];
-        let memo = Memo::new("ingest/features file v2", &parts, label);
+        let i = (i as u64).to_le_bytes();
+        let parts: [&[u8]; 4] = [content.as_bytes(), settings.as_bytes(), &i, place.as_bytes()];
+        let memo = Memo::new("ingest/features file v3", &parts, label);
         let value = context.memo(&memo, || {
-            table::to_parquet(&parse(&packed.named(&source.name), config)?)
+            table::to_parquet(&parse(&packed.named(&source.name), config, only)?)
         })?;
         table::from_parquet(context.store.blob(value.blob)?)
     };

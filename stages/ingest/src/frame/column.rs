@@ -44,6 +44,50 @@ impl Column {
         *self.data_type() == DataType::Float32
     }
 
+    /// True if the values are numbers with decimals.
+    pub(super) fn is_float(&self) -> bool {
+        self.data_type().is_floating()
+    }
+
+    /// The microseconds after midnight, in UTC, of stored instants; `None` for other types. 0 where missing.
+    pub(super) fn times_of_day(&self) -> Option<Vec<i64>> {
+        let mut times = Vec::new();
+        for chunk in &self.0 {
+            let (a_day, per) = match chunk.data_type() {
+                DataType::Timestamp(TimeUnit::Second, _) => (86_400, 1_000_000),
+                DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => (86_400_000, 1_000),
+                DataType::Timestamp(TimeUnit::Microsecond, _) => (86_400_000_000, 1),
+                DataType::Timestamp(TimeUnit::Nanosecond, _) => (86_400_000_000_000, -1_000),
+                _ => return None,
+            };
+            let chunk = cast(chunk, &DataType::Int64).ok()?;
+            let of_day = |time: i64| match per {
+                per if per < 0 => time.rem_euclid(a_day) / -per,
+                per => time.rem_euclid(a_day) * per,
+            };
+            times.extend(
+                chunk
+                    .as_primitive::<Int64Type>()
+                    .iter()
+                    .map(|time| time.map_or(0, of_day)),
+            );
+        }
+        Some(times)
+    }
+
+    /// The first value as text, empty where missing; `None` without rows.
+    pub(super) fn first_text(&self) -> Option<String> {
+        let chunk = self.0.iter().find(|chunk| !chunk.is_empty())?;
+        let mut first = None;
+        Self(vec![chunk.slice(0, 1)])
+            .texts(|_, text| {
+                first = Some(text.unwrap_or_default().trim().to_owned());
+                Ok::<(), ArrowError>(())
+            })
+            .ok()?;
+        first
+    }
+
     /// The type of the values, in words.
     pub(super) fn type_name(&self) -> String {
         match self.data_type() {

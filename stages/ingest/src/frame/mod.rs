@@ -11,6 +11,7 @@ mod values;
 use self::column::Column;
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::value::shown;
+use crate::whose::{Partitions, is_symbol, is_usual, whole_date};
 use arrow_array::{Array as _, ArrayRef, StringArray};
 use bytes::Bytes;
 use datasets::layout::{Condition, normal};
@@ -126,7 +127,7 @@ impl Frame {
             packed.place
         ))
         .when(columns.len() != names.len())?;
-        Ok(Self {
+        let mut frame = Self {
             place: packed.place.clone(),
             text,
             numbering: packed.numbering,
@@ -135,7 +136,48 @@ impl Frame {
             columns: columns.into_iter().map(Column).collect(),
             kept: None,
             missing: Vec::new(),
-        })
+        };
+        let partitions = Partitions::of(&packed.path);
+        frame.check_partitions(&partitions)?;
+        for (name, value) in partitions.columns(&header) {
+            if wanted(&normal(&name)) {
+                let values = StringArray::from_iter_values(std::iter::repeat_n(&value, rows));
+                frame.names.push(normal(&name));
+                frame.columns.push(Column(vec![Arc::new(values)]));
+            }
+        }
+        Ok(frame)
+    }
+
+    /// Refuses rows whose symbol or date contradicts that of the file's directories.
+    fn check_partitions(&self, partitions: &Partitions) -> Result<(), StageError> {
+        let contradicts = |row: usize, name: &str, text: &str, stated: String| {
+            let problem = self.error(row, name, &format!("`{}`, and the folder says {stated}", shown(text)));
+            problem.hint("correct the one that is wrong: rename the folder, or move the row")
+        };
+        let (symbol, date) = (partitions.symbol(), partitions.date());
+        for name in &self.names {
+            if let Some((key, symbol)) = symbol.filter(|_| is_symbol(name)) {
+                let wanted = symbol.to_lowercase();
+                self.texts(name, |row, text| {
+                    let own = text.to_lowercase();
+                    let same = own.is_empty() || own.contains(&wanted) || wanted.contains(&own);
+                    match same {
+                        true => Ok(()),
+                        false => Err(contradicts(row, name, text, format!("`{key}={symbol}`"))),
+                    }
+                })?;
+            }
+            if let Some(parts) = date.filter(|_| is_usual("date", name)) {
+                self.texts(name, |row, text| match whole_date(text) {
+                    Some(date) if !parts.may_be(date, has_time(text)) => {
+                        Err(contradicts(row, name, text, format!("`{}`", partitions.text())))
+                    }
+                    _ => Ok(()),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Treats the given values as missing ones too.
@@ -206,6 +248,42 @@ impl Frame {
         matches!(self.column(theirs), Ok(column) if column.is_single_precision())
     }
 
+    /// Passes every symbol in a column to `take`, as [`Frame::texts`] does: a whole number that is stored
+    /// with decimals is a code.
+    pub(crate) fn symbols(
+        &self,
+        theirs: &str,
+        mut take: impl FnMut(usize, &str) -> Result<(), StageError>,
+    ) -> Result<(), StageError> {
+        let is_float = self.column(theirs)?.is_float();
+        self.texts(theirs, |row, text| match text.strip_suffix(".0") {
+            Some(code) if is_float => take(row, code),
+            _ => take(row, text),
+        })
+    }
+
+    /// Returns whether a column stores numbers, which have no leading zeros.
+    pub(crate) fn is_stored_number(&self, theirs: &str) -> bool {
+        self.text.is_none() && self.column(theirs).is_ok_and(|column| column.data_type().is_numeric())
+    }
+
+    /// The times of day of a column of instants in microseconds after midnight UTC, if it stores instants,
+    /// and any has one other than midnight.
+    pub(crate) fn stored_times(&self, theirs: &str) -> Option<Vec<i64>> {
+        let times = self.column(theirs).ok()?.times_of_day()?;
+        times.iter().any(|time| *time != 0).then(|| self.select(times))
+    }
+
+    /// The first value of a column, whether its row is selected or not.
+    pub(crate) fn first_text(&self, theirs: &str) -> Option<String> {
+        self.column(theirs).ok()?.first_text()
+    }
+
+    /// Returns whether a column stores days or instants.
+    pub(crate) fn is_stored_date(&self, theirs: &str) -> bool {
+        self.column(theirs).is_ok_and(|column| column.data_type().is_temporal())
+    }
+
     fn column(&self, theirs: &str) -> Result<&Column, StageError> {
         let name = normal(theirs);
         let i = self.names.iter().position(|n| *n == name);
@@ -257,6 +335,11 @@ impl Frame {
         })?;
         Ok(values)
     }
+}
+
+/// Returns whether a date has a time other than midnight after it.
+fn has_time(date: &str) -> bool {
+    date.bytes().skip(10).any(|byte| (b'1'..=b'9').contains(&byte))
 }
 
 /// Reads with a library, whose panics on damaged bytes become errors.

@@ -80,7 +80,7 @@ impl StageKind for Rates {
         check_dates(config.dates, config.until)?;
         check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Rates, &self.sources(config, plan.base)?)?;
-        table_input::columns("path", &sources, Table::Rates, &chosen)?;
+        table_input::columns("path", &sources, Table::Rates, &chosen, "")?;
         let columns = schema::RATES.iter().map(|column| column.name);
         Ok(BTreeMap::from([(
             "rates".to_owned(),
@@ -95,7 +95,7 @@ impl StageKind for Rates {
     }
 
     fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let given = Files::open(&context.given())?;
+        let given = Files::open_told(context)?;
         let (chosen, sources) = config.layout.open(Table::Rates, &given.sources)?;
         let (files, reasons) = read::tables(context, &reading(&chosen), &sources, config.until)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());

@@ -23,8 +23,10 @@ pub struct TableConfig {
     /// none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub time: String,
-    /// The column of symbols; empty for `symbol`, `ticker` or `tic`. Where a file has none, its rows are of
-    /// one symbol, `table`.
+    /// The column of symbols, or the key of folders such as `symbol=NAME`; empty for `symbol`, `ticker`,
+    /// `code`, `permno` or another usual name. Where there is none, the rows of a file are of its folder's
+    /// symbol (`AAPL/2023.csv`) or of its name's, if several files are named like tickers, or of one symbol,
+    /// `table`. `none` where a column of that name is nobody's symbol.
     pub symbol: String,
     /// The columns of numbers to read, by their names in the files, which they keep; empty for all others
     /// than those of instants and symbols.

@@ -2,10 +2,11 @@
 //! partition.
 
 use super::config::TableConfig;
-use super::rows::parse;
+use super::rows::{ONLY, parse};
 use crate::cuts::{CutWriter, Cuts, of_file};
 use crate::file_memo::{content, read};
 use crate::unpack;
+use crate::whose::{Partitions, of_one_each};
 use arrow_array::{Array as _, RecordBatch};
 use cache::{BlobDigest, canonical_json};
 use datasets::Date;
@@ -24,6 +25,8 @@ pub(super) struct FileTable {
     pub cuts: Cuts,
     /// The numeric columns, in the order of the file.
     pub numbers: Vec<String>,
+    /// True if a column states the symbols.
+    pub has_symbols: bool,
     /// True if any row has a time other than midnight.
     pub has_times: bool,
     /// True if any row has no time.
@@ -38,11 +41,13 @@ impl AsRef<Cuts> for FileTable {
     }
 }
 
-/// The memo of a file's rows, and the digest of the file.
+/// The memo of a file's rows, and the digest of the file. `only` is the symbol of rows without one, where the
+/// file's place gives it.
 pub(super) fn memo(
     config: &TableConfig,
     given: &Given<'_>,
     source: &Source,
+    only: Option<&str>,
 ) -> Result<(Memo, BlobDigest), StageError> {
     let content = content(given, &source.path)?;
     let mut settings = vec![
@@ -57,19 +62,25 @@ pub(super) fn memo(
         settings.push(json!(config.time));
     }
     let settings = canonical_json(&json!(settings));
-    let parts: [&[u8]; 2] = [content.as_bytes(), settings.as_bytes()];
+    let place = format!("{}\n{}", Partitions::of(&source.name).text(), only.unwrap_or_default());
+    let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), place.as_bytes()];
     Ok((
-        Memo::new("ingest/table file v1", &parts, format!("{} (rows)", source.name)),
+        Memo::new("ingest/table file v2", &parts, format!("{} (rows)", source.name)),
         content,
     ))
 }
 
 impl FileTable {
     /// The rows of a file, from the file's memo if cached.
-    pub(super) fn of(config: &TableConfig, context: &Context, source: &Source) -> Result<Self, StageError> {
-        let (memo, content) = memo(config, &context.given(), source)?;
+    pub(super) fn of(
+        config: &TableConfig,
+        context: &Context,
+        source: &Source,
+        only: Option<&str>,
+    ) -> Result<Self, StageError> {
+        let (memo, content) = memo(config, &context.given(), source, only)?;
         source.check(content)?;
-        let make = || Self::make(config, context, source, content);
+        let make = || Self::make(config, context, source, content, only);
         Ok(Self {
             name: source.name.clone(),
             ..of_file(context, &memo, make)?
@@ -86,14 +97,22 @@ impl FileTable {
         context: &Context,
         source: &Source,
         content: BlobDigest,
+        only: Option<&str>,
     ) -> Result<Self, StageError> {
         let bytes = read(source, content)?;
         let mut writer = CutWriter::new(&context.store, config.partition, &[], &[])?;
         let mut numbers = Vec::new();
-        let (mut has_times, mut has_days, mut rows) = (false, false, 0);
-        for packed in unpack::unpack(&source.path, bytes)? {
+        let (mut has_symbols, mut has_times, mut has_days, mut rows) = (false, false, false, 0);
+        let entries: Vec<_> = unpack::unpack(&source.path, bytes)?
+            .into_iter()
+            .map(|packed| packed.named(&source.name))
+            .collect();
+        let places = of_one_each(entries.iter().map(|entry| (entry.path.as_str(), entry.stem.as_str())));
+        for packed in entries {
             context.check_cancelled()?;
-            let parsed = parse(&packed.named(&source.name), config)?;
+            let own = places.get(&packed.path).map(String::as_str);
+            let parsed = parse(&packed, config, own.or(only).unwrap_or(ONLY))?;
+            has_symbols |= parsed.has_symbols;
             let batch: &RecordBatch = &parsed.batch;
             if numbers.is_empty() {
                 let schema = batch.schema();
@@ -115,6 +134,7 @@ impl FileTable {
             name: String::new(),
             cuts: writer.finish()?,
             numbers,
+            has_symbols,
             has_times,
             has_days,
             rows,

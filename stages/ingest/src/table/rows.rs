@@ -2,7 +2,7 @@
 
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
-use crate::finder::{Finder, SYMBOLS};
+use crate::finder::Finder;
 use crate::frame::Frame;
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, shown, zone_of};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 const INSTANTS: [&str; 5] = ["datetime", "timestamp", "date", "datadate", "day"];
 
-/// The symbol of rows without one.
-const ONLY: &str = "table";
+/// The symbol of rows that neither a column nor a file's place names.
+pub(super) const ONLY: &str = "table";
 
 /// The columns of a file.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Columns {
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
         let time = finder.key("time", &config.time, &[]);
-        let symbol = finder.key("symbol", &config.symbol, &SYMBOLS);
+        let symbol = finder.symbol(&config.symbol, config.columns.iter())?;
         if config.instant.is_empty() && instant.is_none() {
             finder.missing.push(format!("instants ({})", INSTANTS.join(", ")));
         }
@@ -45,6 +45,9 @@ impl Columns {
         let hint = "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is \
             one of those";
         finder.check_others("column", numbers.iter(), is_key, hint)?;
+        if symbol.is_none() && config.symbol.is_empty() {
+            finder.check_unread(Some(&instant), &numbers.iter().collect::<Vec<_>>())?;
+        }
         Ok(Self {
             instant,
             time,
@@ -59,12 +62,14 @@ pub(super) struct Parsed {
     /// The columns `symbol`, `date`, the instant (null for a row with a date alone), and the numbers (null
     /// where missing).
     pub batch: RecordBatch,
+    /// True if a column states the symbols.
+    pub has_symbols: bool,
     /// True if any row has a time other than midnight.
     pub has_times: bool,
 }
 
-/// Reads a file into a table.
-pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, StageError> {
+/// Reads a file into a table. Rows without a symbol are of `only`.
+pub(super) fn parse(packed: &Packed, config: &TableConfig, only: &str) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
     let is_key = |name: &str| {
         let key = [Some(&columns.instant), columns.time.as_ref(), columns.symbol.as_ref()];
@@ -114,11 +119,18 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, Sta
         Ok(())
     })?;
     let symbols = match &columns.symbol {
-        Some(symbol) => frame.map(symbol, |text| match text {
-            "" => Err("the symbol is missing".to_owned()),
-            symbol => Ok(symbol.to_owned()),
-        })?,
-        None => vec![ONLY.to_owned(); frame.rows()],
+        Some(symbol) => {
+            let mut symbols = Vec::with_capacity(frame.rows());
+            frame.symbols(symbol, |row, text| match text {
+                "" => Err(frame.error(row, symbol, "the symbol is missing")),
+                symbol => {
+                    symbols.push(symbol.to_owned());
+                    Ok(())
+                }
+            })?;
+            symbols
+        }
+        None => vec![only.to_owned(); frame.rows()],
     };
     let mut fields: Vec<Field> = schema::TABLE.iter().map(table::field).collect();
     fields.push(Field::new(
@@ -147,6 +159,7 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig) -> Result<Parsed, Sta
     }
     Ok(Parsed {
         batch: RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?,
+        has_symbols: columns.symbol.is_some(),
         has_times,
     })
 }

@@ -3,10 +3,11 @@
 use super::config::TableConfig;
 use super::file::{FileTable, memo};
 use super::partitions::Facts;
-use super::rows::Columns;
+use super::rows::{Columns, ONLY};
 use crate::finder::planned;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
+use crate::whose::{of_sources, tell_empty, tell_places};
 use datasets::schema;
 use rayon::prelude::*;
 use serde_json::json;
@@ -24,7 +25,7 @@ pub struct Table;
 impl StageKind for Table {
     type Config = TableConfig;
     const NAME: &'static str = "ingest/table";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "any table of one's own from files: columns of numbers by symbol and instant";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -53,16 +54,24 @@ impl StageKind for Table {
     }
 
     fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {
-        let given = Files::open(&context.given())?;
+        let given = Files::open_told(context)?;
+        let places = of_sources(&given.sources);
         context.progress(0, None, "reading");
         let mut files: Vec<FileTable> = given
             .sources
             .par_iter()
             .map(|source| {
                 context.check_cancelled()?;
-                FileTable::of(config, context, source)
+                FileTable::of(config, context, source, places.get(&source.name).map(String::as_str))
             })
             .collect::<Result<_, StageError>>()?;
+        tell_places(
+            context,
+            &places,
+            &format!("one symbol, `{ONLY}`"),
+            files.iter().map(|file| (&*file.name, file.has_symbols)),
+        );
+        tell_empty(context, files.iter().map(|file| (&*file.name, file.rows)));
         if let Some(until) = config.until {
             files.retain(|file| file.begins_by(until));
         }
@@ -92,10 +101,14 @@ impl StageKind for Table {
         let Some(files) = Files::open_local(given) else {
             return Ok(None);
         };
+        let places = of_sources(&files.sources);
         let memos: Vec<_> = files
             .sources
             .iter()
-            .map(|source| Ok(memo(config, given, source)?.0))
+            .map(|source| {
+                let only = places.get(&source.name).map(String::as_str);
+                Ok(memo(config, given, source, only)?.0)
+            })
             .collect::<Result<_, StageError>>()?;
         Share::of_memos("files", given, &memos).map(Some)
     }

@@ -1,0 +1,108 @@
+//! Whose the bars are: what the files' names and directories decided, and symbols that are there twice.
+
+use super::config::BarsConfig;
+use super::file_bars::FileBars;
+use crate::whose::{Places, listed, lookalike, other_spellings, tell_empty};
+use stages_core::{Context, Source, StageError};
+use std::collections::BTreeMap;
+
+/// The number of days in common from which two files of one symbol are compared.
+const FEW_DAYS: usize = 5;
+
+/// Tells what the symbols of files without a column of them are taken from, and refuses files that are of one
+/// symbol by their places and of several by their closes.
+pub(super) fn check(
+    config: &BarsConfig,
+    context: &Context,
+    sources: &[Source],
+    files: &[FileBars],
+) -> Result<(), StageError> {
+    let rows = |file: &FileBars| u64::from(!file.is_empty());
+    tell_empty(context, files.iter().map(|file| (&*file.name, rows(file))));
+    if !config.symbol.is_empty() {
+        return Ok(());
+    }
+    let unnamed: BTreeMap<&str, &FileBars> = files
+        .iter()
+        .filter(|file| !file.is_empty())
+        .filter_map(|file| Some((file.unnamed.as_deref()?, file)))
+        .collect();
+    let places = Places::of_sources(sources);
+    for line in places.lines(|name| unnamed.contains_key(name)) {
+        context.warn(line, None);
+    }
+    let mut of_symbol: BTreeMap<&str, Vec<&FileBars>> = BTreeMap::new();
+    for (name, file) in &unnamed {
+        if let Some(place) = places.get(name) {
+            of_symbol.entry(place.text()).or_default().push(file);
+        }
+    }
+    for (symbol, files) in of_symbol {
+        for (i, file) in files.iter().enumerate() {
+            for other in files[..i].iter().filter(|other| file.days_in_common(other) > FEW_DAYS) {
+                let (own, others) = (file.closes(context)?, other.closes(context)?);
+                let common = own.iter().filter_map(|(day, close)| Some((*close, *others.get(day)?)));
+                let (common, differ) = common.fold((0, 0), |(common, differ), (a, b)| {
+                    (common + 1, differ + usize::from((a - b).abs() > 1e-6 * a.abs()))
+                });
+                if differ * 2 > common {
+                    return Err(StageError::new(format!(
+                        "`{}` and `{}` are both taken for `{symbol}`, and {differ} of their {common} days in \
+                        common have different closes",
+                        other.name, file.name
+                    ))
+                    .hint(
+                        "put the files of each symbol into a folder `symbol=NAME`, or leave out what is no \
+                        table of bars",
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tells of symbols with the same rows (`symbols` has their number and a hash of each), of symbols that
+/// differ in case alone, and of wanted ones without rows.
+pub(super) fn tell_symbols(config: &BarsConfig, context: &Context, symbols: &BTreeMap<String, (u64, u64)>) {
+    let mut same: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
+    for (symbol, rows) in symbols {
+        same.entry(*rows).or_default().push(symbol);
+    }
+    let twice: Vec<String> = same
+        .iter()
+        .filter(|((rows, _), symbols)| *rows >= FEW_DAYS as u64 && symbols.len() > 1)
+        .map(|(_, symbols)| {
+            symbols
+                .iter()
+                .map(|symbol| format!("`{symbol}`"))
+                .collect::<Vec<_>>()
+                .join(" and ")
+        })
+        .collect();
+    if !twice.is_empty() {
+        context.warn(
+            format!("the rows of several symbols are the same: {}", listed(&twice)),
+            Some("`symbols: [ … ]` keeps one of them"),
+        );
+    }
+    let pairs: Vec<String> = other_spellings(symbols.keys().map(String::as_str))
+        .into_iter()
+        .map(|(a, b)| format!("`{a}` and `{b}`"))
+        .collect();
+    if !pairs.is_empty() {
+        context.warn(format!("symbols differ in case alone: {}", listed(&pairs)), None);
+    }
+    let missing: Vec<String> = config
+        .symbols
+        .iter()
+        .filter(|symbol| !symbols.contains_key(*symbol))
+        .map(|symbol| match lookalike(symbol, symbols.keys().map(String::as_str)) {
+            Some(near) => format!("`{symbol}` (there is `{near}`)"),
+            None => format!("`{symbol}`"),
+        })
+        .collect();
+    if !missing.is_empty() && !symbols.is_empty() {
+        context.warn(format!("there are no rows of {}", listed(&missing)), None);
+    }
+}

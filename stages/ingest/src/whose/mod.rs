@@ -1,0 +1,28 @@
+//! Whose row it is: the symbol of rows, and their date, where no column states it.
+//!
+//! A symbol comes from a column (`names`, `columns`), from a directory in Hive's style or one of a symbol, or
+//! from the file's name (`partitions`, `places`). Files that add or hide symbols are found by `copies`, and
+//! two spellings of a symbol by `spelling`.
+
+mod columns;
+mod copies;
+mod names;
+mod partitions;
+mod places;
+mod spelling;
+mod told;
+
+pub(crate) use columns::{
+    Columns, Suspect, found_symbol, is_certain, is_index, of_known, suspect, unread, with_symbol,
+};
+pub(crate) use copies::once_each;
+pub(crate) use names::{is_symbol, is_usual};
+pub(crate) use partitions::{Partitions, whole_date};
+pub(crate) use places::{Place, Places};
+pub(crate) use spelling::{listed, lookalike, other_spellings};
+pub(crate) use told::{of_one_each, of_sources, tell_empty, tell_places};
+
+/// The name of a file without directories and known endings.
+pub(crate) fn stem_of(name: &str) -> &str {
+    crate::unpack::stem(name.rsplit('/').next().unwrap_or(name))
+}

@@ -1,0 +1,872 @@
+//! Whose row it is: symbols from columns, directories and names of files, and what is told where a source
+//! adds, hides or mixes them.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod common;
+
+use common::{Bench, gzip};
+use datasets::Date;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// The closes of symbols by day.
+type Panel = BTreeMap<String, BTreeMap<Date, f64>>;
+
+/// A draw below `n`.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+/// Weekdays from a date on.
+fn weekdays(from: &str, days: usize) -> Vec<Date> {
+    let first: Date = from.parse().unwrap();
+    let all = (0..).map(|day| first.plus(day));
+    all.filter(|date| (date.0 + 3).rem_euclid(7) < 5).take(days).collect()
+}
+
+/// Closes of symbols on the same days, each on a path of its own.
+fn panel(symbols: &[&str], days: &[Date]) -> Panel {
+    let path = |i: usize| {
+        let close = |(day, date): (usize, &Date)| {
+            (*date, 20.0 + 30.0 * i as f64 + 0.01 * ((day * 7 + i) % 40) as f64)
+        };
+        days.iter().enumerate().map(close).collect()
+    };
+    symbols
+        .iter()
+        .enumerate()
+        .map(|(i, symbol)| ((*symbol).to_owned(), path(i)))
+        .collect()
+}
+
+fn csv(closes: &BTreeMap<Date, f64>) -> String {
+    let mut text = "Date,Close\n".to_owned();
+    for (date, close) in closes {
+        writeln!(text, "{date},{close}").unwrap();
+    }
+    text
+}
+
+fn closes(bench: &Bench, artifact: &cache::Artifact, column: &str) -> Panel {
+    let rows = bench.table(artifact);
+    let symbols = stages_core::table::texts(&rows, "symbol").unwrap();
+    let dates = stages_core::table::dates(&rows, "date").unwrap();
+    let values = common::floats(&rows, column);
+    let mut panel = Panel::new();
+    for (row, date) in dates.into_iter().enumerate() {
+        panel
+            .entry(symbols.value(row).to_owned())
+            .or_default()
+            .insert(date, values[row]);
+    }
+    panel
+}
+
+/// The outcomes of the variants of a kind of damage.
+#[derive(Default)]
+struct Tried {
+    tried: usize,
+    told: usize,
+    right: usize,
+    silent: Vec<String>,
+}
+
+impl Tried {
+    /// Counts a variant, whose result is right, or of which something is told.
+    fn add(&mut self, variant: String, is_right: bool, told: &str) {
+        self.tried += 1;
+        match (is_right, told) {
+            (true, _) => self.right += 1,
+            (false, "") => self.silent.push(variant),
+            (false, _) => self.told += 1,
+        }
+    }
+
+    fn report(self, kind: &str) {
+        let Self {
+            tried,
+            told,
+            right,
+            silent,
+        } = self;
+        eprintln!(
+            "{kind}: tried {tried}, told {told}, right {right}, silent {}",
+            silent.len()
+        );
+        assert!(tried >= 20, "{kind}: {tried}");
+        assert!(silent.is_empty(), "{kind}: {silent:?}");
+    }
+}
+
+/// Runs `ingest/bars`: the closes, and what was told.
+fn bars(bench: &Bench, with: Value) -> (Panel, String) {
+    match bench.run_with("ingest/bars", with, &[]) {
+        Ok((outputs, warnings)) => (closes(bench, &outputs["bars"], "close"), warnings.join("\n")),
+        Err(err) => (
+            Panel::new(),
+            format!("{} ({})", err.message, err.hint.unwrap_or_default()),
+        ),
+    }
+}
+
+fn refused(bench: &Bench, kind: &str, with: Value) -> String {
+    let err = bench.run(kind, with).err().unwrap();
+    format!("{} ({})", err.message, err.hint.unwrap_or_default())
+}
+
+#[test]
+fn directories_in_hives_style_are_columns() {
+    let days = weekdays("2023-02-13", 90);
+    let (old, new) = (panel(&["OLD"], &days[..45]), panel(&["NEW"], &days[45..]));
+    let mut wanted = old.clone();
+    wanted.extend(new.clone());
+    for (key, ending) in [
+        ("symbol", "csv"),
+        ("ticker", "csv.gz"),
+        ("code", "csv"),
+        ("股票代码", "csv"),
+    ] {
+        let bench = Bench::new();
+        for panel in [&old, &new] {
+            for (symbol, closes) in panel {
+                let text = csv(closes);
+                let bytes = if ending == "csv" {
+                    text.into_bytes()
+                } else {
+                    gzip(text.as_bytes())
+                };
+                bench.file(&format!("data/{key}={symbol}/part-0.{ending}"), bytes);
+            }
+        }
+        let (found, told) = bars(&bench, json!({ "path": "data" }));
+        assert_eq!((&found, told.as_str()), (&wanted, ""), "{key}");
+    }
+    // Years and months are none, and contradict nothing here; values may be encoded.
+    let bench = Bench::new();
+    let closes = &old["OLD"];
+    for (date, close) in closes {
+        let (year, month, _) = date.ymd();
+        let name = format!("data/ticker=BRK%2FB/year={year}/month={month:02}/{date}.csv");
+        bench.file(&name, format!("date,close\n{date},{close}\n"));
+    }
+    let (found, told) = bars(&bench, json!({ "path": "data" }));
+    assert_eq!((&found["BRK/B"], told.as_str()), (closes, ""));
+    // The date, where no column has it.
+    let bench = Bench::new();
+    for (date, close) in closes {
+        bench.file(
+            &format!("data/date={date}/part-0.csv"),
+            format!("symbol,close\nOLD,{close}\n"),
+        );
+    }
+    let (found, told) = bars(&bench, json!({ "path": "data" }));
+    assert_eq!((&found, told.as_str()), (&old, ""));
+    // What a column and a directory say must agree.
+    for (name, row, wanted) in [
+        (
+            "symbol=AAA/p.csv",
+            "BBB,2023-01-03,1",
+            "`BBB`, and the folder says `symbol=AAA`",
+        ),
+        (
+            "date=2023-01-04/p.csv",
+            "BBB,2023-01-03,1",
+            "`2023-01-03`, and the folder says `date=2023-01-04`",
+        ),
+        ("year=2022/p.csv", "BBB,2023-01-03,1", "the folder says `year=2022`"),
+        (
+            "year=2023/month=2/p.csv",
+            "BBB,2023-01-03,1",
+            "the folder says `year=2023/month=2`",
+        ),
+    ] {
+        for kind in ["ingest/bars", "ingest/table"] {
+            let bench = Bench::new();
+            bench.file(&format!("data/{name}"), format!("symbol,date,close\n{row}\n"));
+            let found = refused(&bench, kind, json!({ "path": "data" }));
+            assert!(found.contains(wanted) && found.contains("row 2"), "{name}: {found}");
+        }
+    }
+    // A partition of another key: the remedy works.
+    let bench = Bench::new();
+    for symbol in ["AAA", "BBB"] {
+        bench.file(&format!("data/company={symbol}/part-0.csv"), csv(closes));
+    }
+    let found = refused(&bench, "ingest/bars", json!({ "path": "data" }));
+    assert!(found.contains("paths: [\"company={symbol}/*\"]"), "{found}");
+    let layout = json!({ "like": "plain", "paths": ["company={symbol}/*"] });
+    let (found, _) = bars(&bench, json!({ "path": "data", "layout": layout }));
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["AAA", "BBB"]);
+    let table = bench
+        .run("ingest/table", json!({ "path": "data", "symbol": "company" }))
+        .unwrap();
+    assert_eq!(table.artifact.meta["symbols"], json!(["AAA", "BBB"]));
+}
+
+/// Directories and names of files: each company is one symbol, and two are never one.
+#[test]
+fn property_places_of_files() {
+    let symbols = [
+        "AAPL",
+        "BRK.B",
+        "600519",
+        "000001",
+        "GC=F",
+        "^GSPC",
+        "0700.HK",
+        "贵州茅台",
+    ];
+    let forms: [(&str, &str); 16] = [
+        ("{s}/prices.csv", "whole"),
+        ("{s}/data.csv", "whole"),
+        ("{s}/part-0.csv", "whole"),
+        ("{s}/part-{i}.csv", "years"),
+        ("{s}/{y}.csv", "years"),
+        ("{s}/{s}_{y}.csv", "years"),
+        ("{s}_{y}.csv", "years"),
+        ("{s}-{y}-01-01.csv", "years"),
+        ("{y}/{s}.csv", "years"),
+        ("year={y}/{s}.csv", "years"),
+        ("symbol={s}/year={y}/part-0.csv", "years"),
+        ("code={s}/0.csv", "whole"),
+        ("x/{s}.csv", "whole"),
+        ("part-{n}.csv", "whole"),
+        ("{n}/data.csv", "whole"),
+        ("{y}.csv", "years"),
+    ];
+    let mut tried = Tried::default();
+    let mut draw = Draw(7);
+    for (form, split) in forms {
+        for count in [1, 2, 3] {
+            let first = draw.below(symbols.len());
+            let chosen: Vec<&str> = (0..count).map(|i| symbols[(first + 3 * i) % symbols.len()]).collect();
+            let days = weekdays("2021-11-01", 60 + draw.below(60));
+            // Companies that follow one another, or trade on the same days.
+            let in_sequence = draw.below(2) == 0;
+            let mut wanted = Panel::new();
+            let bench = Bench::new();
+            for (n, symbol) in chosen.iter().enumerate() {
+                let part = days.len() / count;
+                let own = if in_sequence {
+                    &days[n * part..(n + 1) * part]
+                } else {
+                    &days[..]
+                };
+                let closes = panel(&[*symbol], own)[*symbol]
+                    .iter()
+                    .map(|(day, c)| (*day, c + n as f64))
+                    .collect();
+                let closes: BTreeMap<Date, f64> = closes;
+                let mut parts: BTreeMap<i32, BTreeMap<Date, f64>> = BTreeMap::new();
+                for (date, close) in &closes {
+                    let year = if split == "years" { date.ymd().0 } else { 0 };
+                    parts.entry(year).or_default().insert(*date, *close);
+                }
+                for (i, (year, part)) in parts.iter().enumerate() {
+                    let name = form.replace("{s}", symbol).replace("{y}", &year.to_string());
+                    let name = name.replace("{i}", &i.to_string()).replace("{n}", &n.to_string());
+                    let path = bench.base().join("data").join(&name);
+                    // Two companies in one file are another kind of damage.
+                    let text = match std::fs::read_to_string(&path) {
+                        Ok(before) => before + csv(part).split_once('\n').unwrap().1,
+                        Err(_) => csv(part),
+                    };
+                    bench.file(&format!("data/{name}"), text);
+                }
+                wanted.insert((*symbol).to_owned(), closes);
+            }
+            if form == "{y}.csv" && count > 1 {
+                continue;
+            }
+            let (found, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
+            // Without a name of it anywhere, a company alone has any one symbol.
+            let values = |panel: &Panel| panel.values().cloned().collect::<Vec<_>>();
+            let is_nameless = count == 1 && !form.contains("{s}");
+            let is_right = found == wanted || is_nameless && values(&found) == values(&wanted);
+            tried.add(format!("{form} {chosen:?}: {:?}", found.keys()), is_right, &told);
+            if form.contains("{s}") {
+                assert!(is_right, "{form} {chosen:?}: {:?} {told}", found.keys());
+            }
+        }
+    }
+    tried.report("places of files");
+}
+
+/// A column of symbols under any usual name, in bars, tables and factors.
+#[test]
+fn property_names_of_symbol_columns() {
+    let names = [
+        "symbol",
+        "Ticker",
+        "tic",
+        "code",
+        "ts_code",
+        "Stock Code",
+        "stock_code",
+        "asset",
+        "permno",
+        "PERMNO",
+        "instrument",
+        "sid",
+        "secid",
+        "ISIN",
+        "cusip",
+        "ric",
+        "gvkey",
+        "股票代码",
+        "代码",
+        "证券代码",
+        "tickerSymbol",
+        "who",
+        "company",
+        "Name",
+        "Index",
+        "id_of_share",
+    ];
+    let mut tried = Tried::default();
+    let mut draw = Draw(3);
+    for name in names {
+        for in_sequence in [true, false] {
+            let symbols: &[&str] = match draw.below(3) {
+                0 => &["000001", "600519"],
+                1 => &["AAA", "BBB", "CCC"],
+                _ => &["TRUE", "NA", "1E5", "0700"],
+            };
+            let days = weekdays("2023-02-13", 24 * symbols.len());
+            let mut wanted = Panel::new();
+            for (i, symbol) in symbols.iter().enumerate() {
+                let own = if in_sequence {
+                    &days[24 * i..24 * (i + 1)]
+                } else {
+                    &days[..24]
+                };
+                let closes = panel(symbols, own)[*symbol].clone();
+                wanted.insert((*symbol).to_owned(), closes);
+            }
+            let mut rows: Vec<(Date, &str, f64)> = wanted
+                .iter()
+                .flat_map(|(symbol, closes)| {
+                    closes.iter().map(|(date, close)| (*date, symbol.as_str(), *close))
+                })
+                .collect();
+            if !in_sequence && draw.below(2) == 0 {
+                rows.sort_by_key(|(date, ..)| *date);
+            }
+            let mut text = format!(",date,{name},close\n");
+            for (i, (date, symbol, close)) in rows.iter().enumerate() {
+                writeln!(text, "{i},{date},{symbol},{close}").unwrap();
+            }
+            let bench = Bench::new();
+            bench.file("two.csv", &text);
+            let (found, told) = bars(&bench, json!({ "path": "two.csv", "calendar": "none" }));
+            tried.add(format!("bars {name} {symbols:?}"), found == wanted, &told);
+            if told.contains("is not read") {
+                // The remedy works.
+                let layout = json!({ "like": "plain", "columns": { "symbol": name } });
+                assert!(
+                    told.contains(&format!("like: plain, columns: {{ symbol: \"{name}\" }}")),
+                    "{told}"
+                );
+                let with = json!({ "path": "two.csv", "calendar": "none", "layout": layout });
+                assert_eq!(bars(&bench, with), (wanted.clone(), String::new()));
+                let with = json!({ "path": "two.csv", "columns": ["close"], "symbol": name });
+                let table = bench.run("ingest/table", with).unwrap();
+                assert_eq!(closes(&bench, &table.artifact, "close"), wanted);
+            }
+            let table =
+                bench.run_with("ingest/table", json!({ "path": "two.csv", "columns": ["close"] }), &[]);
+            let (found, told) = match table {
+                Ok((outputs, warnings)) => (closes(&bench, &outputs["table"], "close"), warnings.join("\n")),
+                Err(err) => (
+                    Panel::new(),
+                    format!("{} ({})", err.message, err.hint.unwrap_or_default()),
+                ),
+            };
+            tried.add(format!("table {name} {symbols:?}"), found == wanted, &told);
+            // Factors of the first symbol alone, for bars of all.
+            let mut factors = format!("date,{name},value\n");
+            for (date, symbol, close) in rows.iter().filter(|(_, symbol, _)| *symbol == symbols[0]) {
+                writeln!(factors, "{date},{symbol},{close}").unwrap();
+            }
+            bench.file("factors.csv", factors);
+            let market = panel(symbols, &days);
+            let mut text = "symbol,date,close\n".to_owned();
+            for (symbol, closes) in &market {
+                for (date, close) in closes {
+                    writeln!(text, "{symbol},{date},{close}").unwrap();
+                }
+            }
+            bench.file("bars.csv", text);
+            let market = bench
+                .run("ingest/bars", json!({ "path": "bars.csv", "calendar": "none" }))
+                .unwrap();
+            let with = json!({ "path": "factors.csv", "columns": ["value"] });
+            let (is_right, told) =
+                match bench.run_with("ingest/features", with, &[("bars", &market.artifact)]) {
+                    Ok((outputs, warnings)) => {
+                        let found = closes(&bench, &outputs["features"], "value");
+                        let of_others = found.iter().filter(|(symbol, _)| symbol.as_str() != symbols[0]);
+                        let none = of_others
+                            .flat_map(|(_, values)| values.values())
+                            .all(|value| value.is_nan());
+                        let some = found[symbols[0]].values().any(|value| !value.is_nan());
+                        (none && some, warnings.join("\n"))
+                    }
+                    Err(err) => (false, err.message),
+                };
+            assert!(is_right, "{name} {symbols:?}: {told}");
+            tried.add(format!("features {name} {symbols:?}"), is_right, &told);
+        }
+    }
+    tried.report("names of columns of symbols");
+}
+
+/// Second downloads, copies under other names, and files without rows.
+#[test]
+fn property_copies_and_empty_files() {
+    let marks = [
+        "{} (1)",
+        "{} (2)",
+        "{}(1)",
+        "{} - Copy",
+        "{} - Copy (2)",
+        "{} copy",
+        "Copy of {}",
+        "{}_copy",
+        "OTHER",
+        "other_name",
+    ];
+    let mut tried = Tried::default();
+    let symbols = ["AAPL", "MSFT", "XOM"];
+    let days = weekdays("2023-02-13", 45);
+    let all = panel(&symbols, &days);
+    let write = |bench: &Bench, name: &str, text: &str| {
+        let is_packed = name.ends_with(".gz");
+        let bytes = if is_packed {
+            gzip(text.as_bytes())
+        } else {
+            text.as_bytes().to_vec()
+        };
+        bench.file(&format!("data/{name}"), bytes);
+    };
+    for mark in marks {
+        for (i, ending) in ["csv", "csv.gz", "txt"].into_iter().enumerate() {
+            let bench = Bench::new();
+            for (symbol, closes) in &all {
+                write(&bench, &format!("{symbol}.{ending}"), &csv(closes));
+            }
+            let copy = format!("{}.{ending}", mark.replace("{}", symbols[i]));
+            write(&bench, &copy, &csv(&all[symbols[i]]));
+            let (found, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
+            assert!(
+                told.contains(&format!("`{copy}`")) && told.contains(symbols[i]),
+                "{copy}: {told}"
+            );
+            assert!(
+                found == all || !mark.contains("{}"),
+                "{copy}: {:?} {told}",
+                found.keys()
+            );
+            tried.add(copy, false, &told);
+        }
+    }
+    tried.report("copies");
+    let mut tried = Tried::default();
+    let header = "Date,Open,High,Low,Close,Adj Close,Volume";
+    for (i, empty) in [
+        "",
+        "{}",
+        "{}\n",
+        "{}\r\n",
+        "\u{feff}{}\n",
+        "Date,Close\n",
+        "date,close,volume\n",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (k, name) in ["AAA.csv", "XOM.csv", "x/XOM.csv", "ZZZ.csv.gz"]
+            .into_iter()
+            .enumerate()
+        {
+            let bench = Bench::new();
+            for symbol in &symbols[..1 + (i + k) % 2] {
+                write(&bench, &format!("{symbol}.csv"), &csv(&all[*symbol]));
+            }
+            write(&bench, name, &empty.replace("{}", header));
+            let (_, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
+            assert!(told.contains(name), "{empty:?} {name}: {told}");
+            tried.add(format!("{empty:?} {name}"), false, &told);
+            let table = bench.run_with("ingest/table", json!({ "path": "data" }), &[]);
+            let told = match table {
+                Ok((_, warnings)) => warnings.join("\n"),
+                Err(err) => err.message,
+            };
+            tried.add(format!("table {empty:?} {name}"), false, &told);
+        }
+    }
+    tried.report("empty files");
+}
+
+/// Symbols that one source has and the other lacks, or that are written otherwise.
+#[test]
+fn property_symbols_that_a_source_lacks() {
+    let spellings = [
+        ("BRK.B", "BRK-B"),
+        ("BRK.B", "BRK/B"),
+        ("BRK-B", "BRK B"),
+        ("000001", "000001.SZ"),
+        ("000001", "1"),
+        ("600519.SH", "SH600519"),
+        ("^GSPC", "GSPC"),
+        ("AAPL", "aapl"),
+        ("AAPL", "AAPL.US"),
+        ("0700.HK", "700"),
+        ("AAPL", "TSLA"),
+    ];
+    let days = weekdays("2023-02-13", 20);
+    let mut tried = Tried::default();
+    for (of_bars, of_factors) in spellings {
+        for others in [&[][..], &["MSFT"], &["MSFT", "XOM"]] {
+            let bench = Bench::new();
+            let long = |symbols: &[&str], value: &str| {
+                let mut text = format!("date,symbol,{value}\n");
+                for (symbol, closes) in panel(symbols, &days) {
+                    for (date, close) in closes {
+                        writeln!(text, "{date},{symbol},{close}").unwrap();
+                    }
+                }
+                text
+            };
+            bench.file("bars.csv", long(&[&[of_bars], others].concat(), "close"));
+            bench.file("f.csv", long(&[&[of_factors], others].concat(), "value"));
+            let market = bench
+                .run("ingest/bars", json!({ "path": "bars.csv", "calendar": "none" }))
+                .unwrap();
+            let run = bench.run_with(
+                "ingest/features",
+                json!({ "path": "f.csv" }),
+                &[("bars", &market.artifact)],
+            );
+            let told = match run {
+                Ok((_, warnings)) => warnings.join("\n"),
+                Err(err) => format!("{} ({})", err.message, err.hint.unwrap_or_default()),
+            };
+            assert!(
+                told.contains(of_bars) && told.contains(of_factors),
+                "{of_bars} {of_factors}: {told}"
+            );
+            if others.is_empty() && of_factors != "TSLA" {
+                assert!(
+                    told.contains(&format!("`{of_factors}` of the files may be `{of_bars}`")),
+                    "{told}"
+                );
+            }
+            tried.add(format!("{of_bars} {of_factors} {others:?}"), false, &told);
+        }
+    }
+    tried.report("symbols that a source lacks");
+}
+
+/// Bars of several times a day are refused at any size; daily bars with a time are not.
+#[test]
+fn property_times_of_day() {
+    let mut tried = Tried::default();
+    let mut draw = Draw(11);
+    let stamp = |form: &str, date: Date, minute: usize| {
+        let (hour, minute) = (minute / 60, minute % 60);
+        match form {
+            "iso" => format!("{date} {hour:02}:{minute:02}:00"),
+            "t" => format!("{date}T{hour:02}:{minute:02}"),
+            "offset" => format!("{date} {hour:02}:{minute:02}:00-05:00"),
+            "z" => format!("{date}T{hour:02}:{minute:02}:00Z"),
+            "us" => {
+                let (year, month, day) = date.ymd();
+                format!("{month:02}/{day:02}/{year} {hour:02}:{minute:02}")
+            }
+            _ => format!("{date},{hour:02}:{minute:02}"),
+        }
+    };
+    for form in ["iso", "t", "offset", "z", "us", "beside"] {
+        for step in [5, 30, 60, 240] {
+            for days in [1, 3, 20] {
+                let symbols: &[&str] = [&["AAA"][..], &["AAA", "BBB"]][draw.below(2)];
+                let column = if form == "beside" { "date,time" } else { "date" };
+                let mut rows: Vec<String> = Vec::new();
+                for date in weekdays("2023-02-13", days) {
+                    for minute in (570..960).step_by(step) {
+                        for symbol in symbols {
+                            rows.push(format!("{},{symbol},{}", stamp(form, date, minute), 100 + minute));
+                        }
+                    }
+                }
+                if draw.below(2) == 0 {
+                    rows.reverse();
+                }
+                let bench = Bench::new();
+                let one = symbols.len() == 1 && draw.below(2) == 0;
+                let name = if one { "AAA.csv" } else { "rows.csv" };
+                let rows: Vec<String> = match one {
+                    true => rows.iter().map(|row| row.replace(",AAA,", ",")).collect(),
+                    false => rows,
+                };
+                let head = if one {
+                    format!("{column},close")
+                } else {
+                    format!("{column},symbol,close")
+                };
+                bench.file(name, format!("{head}\n{}\n", rows.join("\n")));
+                let (_, told) = bars(&bench, json!({ "path": name, "calendar": "none" }));
+                assert!(told.contains("ingest/table"), "{form} {step} {days}: {told}");
+                tried.add(format!("{form} {step} {days}"), false, &told);
+            }
+        }
+    }
+    tried.report("bars of times of day");
+    for form in ["iso", "t", "offset", "z", "us", "beside"] {
+        for minute in [0, 570, 960] {
+            let days = weekdays("2023-02-13", 30);
+            let rows: Vec<String> = days
+                .iter()
+                .map(|date| format!("{},1{}\n", stamp(form, *date, minute), date.0 % 10))
+                .collect();
+            let column = if form == "beside" { "date,time" } else { "date" };
+            let bench = Bench::new();
+            bench.file("AAA.csv", format!("{column},close\n{}", rows.concat()));
+            let (found, told) = bars(&bench, json!({ "path": "AAA.csv", "calendar": "none" }));
+            assert_eq!((found["AAA"].len(), told.as_str()), (30, ""), "{form} {minute}");
+        }
+    }
+}
+
+#[test]
+fn files_of_dates_and_parts_need_a_symbol() {
+    let days = weekdays("2022-12-01", 60);
+    let closes = panel(&["A"], &days)["A"].clone();
+    let bench = Bench::new();
+    let (one, two): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        closes.iter().partition(|(date, _)| date.ymd().0 == 2022);
+    let text =
+        |part: BTreeMap<&Date, &f64>| csv(&part.into_iter().map(|(date, close)| (*date, *close)).collect());
+    bench.file("data/2022.csv", text(one)).file("data/2023.csv", text(two));
+    let found = refused(&bench, "ingest/bars", json!({ "path": "data" }));
+    assert!(
+        found.contains("name no symbol") && found.contains("`symbol: NAME`"),
+        "{found}"
+    );
+    let (found, told) = bars(&bench, json!({ "path": "data", "symbol": "A", "calendar": "none" }));
+    assert_eq!((&found["A"], told.as_str()), (&closes, ""));
+    // A table of one series in several files is one.
+    let (outputs, warnings) = bench.run_with("ingest/table", json!({ "path": "data" }), &[]).unwrap();
+    assert_eq!(
+        (&outputs["table"].meta["symbols"], warnings.len()),
+        (&json!(["table"]), 0)
+    );
+    // Contracts whose names end like dates, on the same days, are not one series.
+    let other: BTreeMap<Date, f64> = closes.iter().map(|(date, close)| (*date, close * 1.1)).collect();
+    bench
+        .file("f/CL_202301.csv", csv(&closes))
+        .file("f/CL_202302.csv", csv(&other));
+    let found = refused(&bench, "ingest/bars", json!({ "path": "f" }));
+    assert!(
+        found.contains("both taken for `CL`") && found.contains("`symbol=NAME`"),
+        "{found}"
+    );
+}
+
+/// A column of texts that is not read: in factors, it is that of symbols where its values are.
+#[test]
+fn factors_are_of_the_whole_market_only_where_nothing_says_otherwise() {
+    let bench = Bench::new();
+    let days = weekdays("2023-02-13", 20);
+    let mut rows = "symbol,date,close\n".to_owned();
+    for (symbol, closes) in panel(&["AAA", "BBB"], &days) {
+        for (date, close) in closes {
+            writeln!(rows, "{symbol},{date},{close}").unwrap();
+        }
+    }
+    bench.file("bars.csv", rows);
+    let market = bench
+        .run("ingest/bars", json!({ "path": "bars.csv" }))
+        .unwrap()
+        .artifact;
+    let run = |with: Value| bench.run_with("ingest/features", with, &[("bars", &market)]);
+    let with = |symbol: &str| json!({ "path": "f.csv", "columns": ["value"], "symbol": symbol });
+    bench.file("f.csv", "date,who,value\n2023-02-13,AAA,1\n2023-02-14,AAA,2\n");
+    let (_, warnings) = run(with("")).unwrap();
+    assert_eq!(
+        warnings,
+        [
+            "the symbols are taken from the column `who` (`AAA`): its values are those of the days' data",
+            "there are no rows of BBB: their features are null"
+        ]
+    );
+    let (outputs, warnings) = run(with("none")).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let values = closes(&bench, &outputs["features"], "value");
+    assert_eq!(values["BBB"][&days[1]], 1.0);
+    bench.file(
+        "f.csv",
+        "date,who,value\n2023-02-13,X,1\n2023-02-13,Y,2\n2023-02-14,X,2\n2023-02-14,Y,2\n",
+    );
+    let err = run(with("")).unwrap_err();
+    assert!(err.hint.unwrap().contains("`symbol: \"who\"`"));
+    // A file of each symbol, by its name.
+    for symbol in ["AAA", "BBB"] {
+        bench.file(
+            &format!("g/{symbol}.csv"),
+            format!("date,value\n2023-02-13,{}\n", symbol.len()),
+        );
+    }
+    bench.file("g/BBB.csv", "date,value\n2023-02-14,7\n");
+    let (outputs, warnings) = run(json!({ "path": "g" })).unwrap();
+    assert!(
+        warnings[0].contains("`g") || warnings[0].contains("`AAA.csv` is of `AAA`"),
+        "{warnings:?}"
+    );
+    let values = closes(&bench, &outputs["features"], "value");
+    assert_eq!((values["AAA"][&days[3]], values["BBB"][&days[3]]), (3.0, 7.0));
+    let symbols: BTreeSet<&String> = values.keys().collect();
+    assert_eq!(symbols.len(), 2);
+}
+
+/// A header alone, a copy by the browser, two companies in one directory each, hours given as days.
+#[test]
+fn what_was_silent_is_told() {
+    let days = weekdays("2023-02-13", 40);
+    let all = panel(&["AAPL", "MSFT"], &days);
+    let bench = Bench::new();
+    bench
+        .file("data/AAPL.csv", csv(&all["AAPL"]))
+        .file("data/AAPL (1).csv", csv(&all["AAPL"]))
+        .file("data/MSFT.csv", csv(&all["MSFT"]))
+        .file("data/XOM.csv", "Date,Close\n");
+    let (found, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
+    assert_eq!(found, all);
+    assert_eq!(
+        told,
+        "a file is left out: a second download, byte for byte: `AAPL (1).csv` is `AAPL.csv`\na file has no rows: \
+        `XOM.csv`"
+    );
+    // As pandas writes a data set with partitions.
+    let parquet = |closes: &BTreeMap<Date, f64>| {
+        use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
+        use std::sync::Arc;
+        let dates: ArrayRef = Arc::new(closes.keys().map(|date| Some(date.0)).collect::<Date32Array>());
+        let values: ArrayRef = Arc::new(closes.values().copied().map(Some).collect::<Float64Array>());
+        stages_core::table::to_parquet(
+            &RecordBatch::try_from_iter([("date", dates), ("close", values)]).unwrap(),
+        )
+        .unwrap()
+    };
+    let bench = Bench::new();
+    let (old, new) = (panel(&["OLD"], &days[..20]), panel(&["NEW"], &days[20..]));
+    bench
+        .file("data/symbol=OLD/part-0.parquet", parquet(&old["OLD"]))
+        .file("data/symbol=NEW/part-0.parquet", parquet(&new["NEW"]));
+    let (found, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
+    assert_eq!(
+        (&found["NEW"], &found["OLD"], told.as_str()),
+        (&new["NEW"], &old["OLD"], "")
+    );
+    // Without the key, the folders are symbols, and what is ignored is said.
+    bench
+        .file("plain/OLD/part-0.parquet", parquet(&old["OLD"]))
+        .file("plain/NEW/part-0.parquet", parquet(&new["NEW"]));
+    let (found, told) = bars(&bench, json!({ "path": "plain", "calendar": "none" }));
+    assert_eq!(found.len(), 2);
+    assert_eq!(
+        told,
+        "the symbol is taken from the folder; the files' names are ignored: `NEW/part-0.parquet` is of `NEW`, \
+        `OLD/part-0.parquet` is of `OLD`"
+    );
+    // Fewer than a hundred hours.
+    let mut text = "date,close,volume\n".to_owned();
+    for (day, date) in days[..13].iter().enumerate() {
+        for hour in 0..7 {
+            writeln!(text, "{date} {:02}:30:00,{},{}", 9 + hour, 100 + day, 7000 - hour).unwrap();
+        }
+    }
+    bench.file("small.csv", text);
+    let found = refused(&bench, "ingest/bars", json!({ "path": "small.csv" }));
+    assert!(
+        found.contains(
+            "small.csv`, row 3, column `date`: `small` has rows at 09:30 and at 10:30 of 2023-02-13"
+        ),
+        "{found}"
+    );
+    let table = json!({ "path": "small.csv", "instant": "date" });
+    assert_eq!(
+        bench.run("ingest/table", table).unwrap().artifact.meta["rows"],
+        json!(91)
+    );
+}
+
+/// Symbols that differ in case alone, that are there twice, and that are asked for and are not there.
+#[test]
+fn symbols_that_are_there_twice() {
+    let days = weekdays("2023-02-13", 10);
+    let closes = panel(&["A"], &days)["A"].clone();
+    let mut text = "symbol,date,close\n".to_owned();
+    for symbol in ["AAPL ", "aapl", "BRK-B"] {
+        for (date, close) in &closes {
+            let close = close * if symbol == "BRK-B" { 2.0 } else { 1.0 };
+            writeln!(text, "{symbol},{date},{close}").unwrap();
+        }
+    }
+    let bench = Bench::new();
+    bench.file("rows.csv", text);
+    let with =
+        json!({ "path": "rows.csv", "calendar": "none", "symbols": ["AAPL", "aapl", "BRK-B", "BRK.B"] });
+    let (found, told) = bars(&bench, with);
+    assert_eq!(found.len(), 3);
+    assert_eq!(
+        told,
+        "the rows of several symbols are the same: `AAPL` and `aapl`\nsymbols differ in case alone: `AAPL` and \
+        `aapl`\nthere are no rows of `BRK.B` (there is `BRK-B`)"
+    );
+}
+
+/// Corporate actions by directories, other names of columns, and for symbols without bars.
+#[test]
+fn actions_are_of_their_companies() {
+    let bench = Bench::new();
+    let days = weekdays("2023-02-13", 10);
+    bench.file("BRK-B.csv", csv(&panel(&["X"], &days)["X"]));
+    let market = bench
+        .run("ingest/bars", json!({ "path": "BRK-B.csv" }))
+        .unwrap()
+        .artifact;
+    let run = |path: &str| {
+        bench.run_with(
+            "ingest/corporate_actions",
+            json!({ "path": path }),
+            &[("bars", &market)],
+        )
+    };
+    let symbols = |path: &str| run(path).unwrap().0["actions"].meta["symbols"].clone();
+    for symbol in ["AAPL", "MSFT"] {
+        bench.file(&format!("a/{symbol}/splits.csv"), "date,ratio\n2023-02-14,2\n");
+        bench.file(&format!("b/symbol={symbol}/part-0.csv"), "date,ratio\n2023-02-14,2\n");
+    }
+    bench.file("c.csv", "date,ts_code,ratio\n2023-02-14,AAPL,2\n2023-02-14,MSFT,3\n");
+    for path in ["a", "b", "c.csv"] {
+        assert_eq!(symbols(path), json!(["AAPL", "MSFT"]), "{path}");
+    }
+    bench.file("splits.csv", "date,ratio\n2023-02-14,2\n");
+    let err = run("splits.csv").unwrap_err();
+    assert!(err.message.contains("names no symbol") && err.hint.unwrap().contains("symbol: AAPL"));
+    bench.file("d.csv", "date,symbol,ratio\n2023-02-14,BRK.B,2\n");
+    let (_, warnings) = run("d.csv").unwrap();
+    assert_eq!(warnings, ["there are no bars of 1 symbol with actions: BRK.B"]);
+}
