@@ -49,6 +49,17 @@ class Policy:
         """The name of every choice of a discrete action, else of every component."""
         return self._native.action_names
 
+    def for_program(self, actions: Any) -> numpy.ndarray:
+        """Actions `[B, …]` of `predict` as the environment's own program takes them: counted from its `start`, and in its shape.
+
+        `runner.load_env` gives environments that take the actions of `predict` themselves.
+        """
+        actions = numpy.asarray(actions)
+        if self._native.action_start:
+            actions = actions + numpy.array(self._native.action_start)
+        shape = self._native.action_shape
+        return actions if shape is None else actions.reshape(-1, *shape)
+
     def seed(self, seed: int) -> None:
         """Starts the random numbers of sampled actions, as `evaluate/backtest` does with this seed; 0 at first."""
         self._native.seed(seed)

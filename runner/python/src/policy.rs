@@ -97,6 +97,19 @@ impl Policy {
         }
     }
 
+    /// The number of the first choice of each component in the environment's own program; empty where all are
+    /// 0.
+    #[getter]
+    fn action_start(&self) -> Vec<i64> {
+        self.policy.spec().encoding.start.clone()
+    }
+
+    /// The shape of an action in the environment's own program, where it is not that of `act`.
+    #[getter]
+    fn action_shape(&self) -> Option<Vec<usize>> {
+        self.policy.spec().encoding.shape.clone()
+    }
+
     /// The number of floats of an environment's recurrent state; 0 without memory.
     #[getter]
     fn state_len(&self) -> usize {

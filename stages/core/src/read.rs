@@ -144,8 +144,56 @@ fn one_of(known: &[&str]) -> String {
     }
 }
 
+/// The number in a text whose digits are grouped by `_`, such as `200_000`: read where a number is expected.
+pub fn grouped_number(text: &str) -> Option<serde_json::Number> {
+    let bytes = text.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let mut groups = text.match_indices('_').map(|(at, _)| at).peekable();
+    groups.peek()?;
+    if !groups.all(|at| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1))) || text.contains(['x', 'o']) {
+        return None;
+    }
+    let plain = text.replace('_', "");
+    let plain = plain.strip_prefix('+').unwrap_or(&plain);
+    match (plain.parse::<u64>(), plain.parse::<i64>()) {
+        (Ok(value), _) => Some(value.into()),
+        (_, Ok(value)) => Some(value.into()),
+        _ => serde_json::Number::from_f64(plain.parse().ok()?),
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Reader<'de>(&'de Value);
+
+impl<'de> Reader<'de> {
+    /// Reads a value where a number is expected.
+    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+        match self.0.as_str().and_then(grouped_number) {
+            Some(number) => visit_number(&number, visitor),
+            None => self.deserialize_any(visitor),
+        }
+    }
+}
+
+fn visit_number<'de, V: Visitor<'de>>(
+    number: &serde_json::Number,
+    visitor: V,
+) -> Result<V::Value, ReadError> {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(value), _) => visitor.visit_u64(value),
+        (_, Some(value)) => visitor.visit_i64(value),
+        _ => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+/// Deserializes numbers, whose digits may be grouped.
+macro_rules! numbers {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
+            self.number(visitor)
+        }
+    )*};
+}
 
 impl<'de> Deserializer<'de> for Reader<'de> {
     type Error = ReadError;
@@ -154,11 +202,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
-            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
-                (Some(value), _) => visitor.visit_u64(value),
-                (_, Some(value)) => visitor.visit_i64(value),
-                _ => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
-            },
+            Value::Number(number) => visit_number(number, visitor),
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Array(items) => {
                 let mut access = Items { items, next: 0 };
@@ -225,9 +269,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
+    numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map identifier
+        bool char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map identifier
     }
 }
 
@@ -474,6 +523,19 @@ mod tests {
         .map(mistake)
         .join("\n");
         insta::assert_snapshot!(found);
+    }
+
+    #[test]
+    fn digits_may_be_grouped_where_a_number_is_expected() {
+        let whole = |text: &str| read::<u64>(&json!(text)).ok();
+        assert_eq!(whole("200_000"), Some(200_000));
+        assert_eq!(whole("1_0"), Some(10));
+        assert_eq!(read::<f64>(&json!("-1_000.5e-1")).ok(), Some(-100.05));
+        assert_eq!(read::<Vec<i32>>(&json!(["-1_000", 3])).ok(), Some(vec![-1000, 3]));
+        for text in ["200000", "_1", "1_", "1__0", "1_.0", "a_1", "0x1_0", "1_000k"] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+        assert_eq!(read::<String>(&json!("1_000")).ok().as_deref(), Some("1_000"));
     }
 
     proptest! {

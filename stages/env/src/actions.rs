@@ -51,7 +51,55 @@ pub struct Bounds {
     pub high: Vec<f32>,
 }
 
+/// The magnitude beyond which a bound stands for none, such as the largest float.
+const FAR: f32 = 1e30;
+
 impl Bounds {
+    /// True if the range of every component is one to which actions can be scaled.
+    pub fn are_near(&self) -> bool {
+        (0..self.low.len()).all(|component| self.is_near(component))
+    }
+
+    fn is_near(&self, component: usize) -> bool {
+        self.low[component].abs() < FAR && self.high[component].abs() < FAR
+    }
+
+    /// True if every component with near bounds has the range from -1 to 1.
+    pub fn are_unit(&self) -> bool {
+        (0..self.low.len()).all(|at| !self.is_near(at) || (self.low[at], self.high[at]) == (-1.0, 1.0))
+    }
+
+    /// The middle and half the width of each component's range: (0, 1) without near bounds.
+    pub fn middles_and_halves(&self) -> impl Iterator<Item = (f32, f32)> + '_ {
+        (0..self.low.len()).map(|at| match self.is_near(at) {
+            true => {
+                let (low, high) = (f64::from(self.low[at]), f64::from(self.high[at]));
+                ((0.5 * (low + high)) as f32, (0.5 * (high - low)) as f32)
+            }
+            false => (0.0, 1.0),
+        })
+    }
+
+    /// Scales actions `[_, A]`: -1 becomes the lower bound and 1 the upper one. Components without near
+    /// bounds stay as they are.
+    pub fn scale(&self, actions: &mut [f32]) {
+        for row in actions.chunks_exact_mut(self.low.len()) {
+            for (at, x) in row.iter_mut().enumerate() {
+                if self.is_near(at) {
+                    *x = self.low[at] + 0.5 * (*x + 1.0) * (self.high[at] - self.low[at]);
+                }
+            }
+        }
+    }
+
+    /// Holds actions `[_, A]` to their bounds.
+    pub fn clip(&self, actions: &mut [f32]) {
+        let bounds = self.low.iter().zip(&self.high).cycle();
+        for (value, (low, high)) in actions.iter_mut().zip(bounds) {
+            *value = value.max(*low).min(*high);
+        }
+    }
+
     /// Draws the components of continuous actions, `[B, A]`, each evenly between its bounds.
     pub fn draw(&self, random: &mut Random, actions: &mut [f32]) {
         let bounds = self.low.iter().zip(&self.high).cycle();
@@ -61,7 +109,27 @@ impl Bounds {
     }
 }
 
+/// The form in which an environment in another program takes an action, where that is not the engine's own:
+/// choices counted from 0, and one row of components.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ActionEncoding {
+    /// The number of the first choice of each component `[K]`; empty where all are 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub start: Vec<i64>,
+    /// The shape of the array of components, row-major; absent for a single choice, and for `[K]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<usize>>,
+}
+
 impl ActionSpace {
+    /// The range of each component of a continuous space.
+    pub fn bounds(&self) -> Option<&Bounds> {
+        match self {
+            Self::Continuous { bounds, .. } => Some(bounds),
+            _ => None,
+        }
+    }
+
     /// A discrete space without a mask.
     pub fn discrete<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self::Discrete {
@@ -291,6 +359,35 @@ mod tests {
         assert_eq!(
             ActionBuffer::new(&grid(), 3).as_actions(),
             Actions::MultiDiscrete(&[0; 6])
+        );
+    }
+
+    #[test]
+    fn scaled_to_the_bounds() {
+        let bounds = Bounds {
+            low: vec![5.0, -1.0, 0.0, 300.0, 1e-8, f32::MIN],
+            high: vec![10.0, 1.0, 1.0, 500.0, 3e-8, f32::MAX],
+        };
+        assert!(!bounds.are_near() && !bounds.are_unit());
+        let mut actions = [
+            -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0,
+        ];
+        bounds.scale(&mut actions);
+        assert_eq!(actions[..6], [5.0, -1.0, 0.0, 300.0, 1e-8, -1.0]);
+        assert_eq!(actions[6..12], [7.5, 0.0, 0.5, 400.0, 1.9999998e-8, 0.5]);
+        bounds.clip(&mut actions);
+        assert_eq!(actions[12..], [10.0, 1.0, 1.0, 500.0, 3e-8, 3.0]);
+        let all: Vec<(f32, f32)> = bounds.middles_and_halves().collect();
+        assert_eq!(
+            all,
+            [
+                (7.5, 2.5),
+                (0.0, 1.0),
+                (0.5, 0.5),
+                (400.0, 100.0),
+                (2e-8, 1e-8),
+                (0.0, 1.0)
+            ]
         );
     }
 

@@ -42,7 +42,7 @@ mod tests;
 mod worlds;
 mod written;
 
-pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
+pub use actions::{ActionBuffer, ActionEncoding, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::bench;
 pub use bench_any::{AnyBenchRow, bench_any, bench_env};

@@ -1,6 +1,6 @@
 //! The observations and actions of an environment, by name.
 
-use crate::actions::{ActionSpace, Bounds};
+use crate::actions::{ActionEncoding, ActionSpace, Bounds};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -16,6 +16,8 @@ pub struct EnvSpec {
     pub action_space: ActionSpace,
     /// The normalisation of observations; `None` where they are raw.
     pub normalisation: Option<Normalisation>,
+    /// The form in which the environment takes actions, which policies carry to other programs.
+    pub encoding: ActionEncoding,
 }
 
 /// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training
@@ -142,6 +144,8 @@ struct SpecFile {
     /// The tokens of an atom, where actions are candidates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     atom_tokens: Option<usize>,
+    #[serde(flatten)]
+    encoding: ActionEncoding,
 }
 
 impl From<EnvSpec> for SpecFile {
@@ -169,6 +173,7 @@ impl From<EnvSpec> for SpecFile {
             bounds,
             choices,
             atom_tokens,
+            encoding: spec.encoding,
         }
     }
 }
@@ -179,6 +184,7 @@ impl TryFrom<SpecFile> for EnvSpec {
     fn try_from(file: SpecFile) -> Result<Self, String> {
         let (names, masked) = (file.actions, file.masked);
         let n = names.len();
+        let contradicts = Err(format!("the action space of `{}` contradicts itself", file.name));
         let action_space = match (file.bounds, file.choices, file.atom_tokens) {
             (None, None, None) => ActionSpace::Discrete { names, masked },
             (None, None, Some(width)) if width > 0 && !masked => ActionSpace::Candidates { names, width },
@@ -192,13 +198,24 @@ impl TryFrom<SpecFile> for EnvSpec {
             (Some(bounds), None, None) if bounds.low.len() == n && bounds.high.len() == n && !masked => {
                 ActionSpace::Continuous { names, bounds }
             }
-            _ => return Err(format!("the action space of `{}` contradicts itself", file.name)),
+            _ => return contradicts,
         };
+        let (k, ActionEncoding { start, shape }) = (action_space.num_components(), &file.encoding);
+        let of_choices = !matches!(
+            action_space,
+            ActionSpace::Continuous { .. } | ActionSpace::Candidates { .. }
+        );
+        if !(start.is_empty() || of_choices && start.len() == k)
+            || shape.as_ref().is_some_and(|shape| shape.iter().product::<usize>() != k)
+        {
+            return contradicts;
+        }
         Ok(Self {
             name: file.name,
             observation: file.observation,
             action_space,
             normalisation: file.normalisation,
+            encoding: file.encoding,
         })
     }
 }
@@ -213,6 +230,7 @@ mod tests {
             observation: vec!["x".into()],
             action_space,
             normalisation: None,
+            encoding: ActionEncoding::default(),
         }
     }
 

@@ -147,6 +147,7 @@ mod tests {
             observation: vec!["x".into()],
             action_space: ActionSpace::discrete(["a", "b"]),
             normalisation: None::<Normalisation>,
+            encoding: stages_env::ActionEncoding::default(),
         };
         let architecture = Architecture {
             obs_dim: 1,

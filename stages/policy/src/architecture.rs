@@ -165,7 +165,7 @@ impl Architecture {
         if self.head.has_critic() {
             layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
         }
-        if let ActionHead::Continuous(components) = self.head {
+        if let Some(components) = self.head.num_log_std() {
             layout.log_std = Some(layout.tensors.tensor("log_std".to_owned(), vec![components]));
         }
         layout
@@ -288,6 +288,10 @@ mod tests {
         for (head, json) in [
             (ActionHead::Discrete(5), r#""num_actions":5"#),
             (ActionHead::Continuous(5), r#""num_actions":5,"continuous":true"#),
+            (
+                ActionHead::ScaledGaussian(5),
+                r#""num_actions":5,"continuous":true,"head":"scaled_gaussian""#,
+            ),
             (
                 ActionHead::MultiDiscrete(vec![3, 2]),
                 r#""num_actions":5,"choices":[3,2]"#,

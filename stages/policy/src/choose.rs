@@ -1,7 +1,7 @@
 //! The choice of an action from a network's outputs: the likeliest, or drawn.
 
 use crate::model::Output;
-use crate::{ActionHead, categorical, gaussian, squashed};
+use crate::{ActionHead, categorical, gaussian};
 use stages_env::{ActionBuffer, ActionSpace, CandidateBatch};
 use stages_numerics::random::Random;
 
@@ -82,7 +82,9 @@ fn continuous(
             *x = libm::tanhf(*x);
         }
     }
-    if !head.has_critic() {
-        squashed::scale(space, action);
+    if head.is_scaled()
+        && let Some(bounds) = space.bounds()
+    {
+        bounds.scale(action);
     }
 }

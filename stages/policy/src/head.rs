@@ -5,7 +5,7 @@ use crate::categorical;
 use serde::{Deserialize, Serialize};
 use stages_env::ActionSpace;
 
-/// The action head of a network. The first three variants and the last come with a critic; the others are the
+/// The action head of a network. The first four variants and the last come with a critic; the others are the
 /// actors, or the action values, of trainers that learn from a replay buffer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "HeadFile", into = "HeadFile")]
@@ -14,8 +14,11 @@ pub enum ActionHead {
     Discrete(u32),
     /// A logit for each choice of each of K components; the numbers are the components' numbers of choices.
     MultiDiscrete(Vec<u32>),
-    /// The mean of each of A components.
+    /// The mean of each of A components, in the units of the environment.
     Continuous(usize),
+    /// The mean of each of A components; draws are scaled to the bounds, so that a mean of 0 is the middle of
+    /// a range and a standard deviation of 1 half its width.
+    ScaledGaussian(usize),
     /// The mean and the logarithm of the standard deviation of each of A components; the hyperbolic tangent
     /// of the draw is scaled to the bounds ([`crate::squashed`]).
     SquashedGaussian(usize),
@@ -54,6 +57,7 @@ struct HeadFile {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Form {
+    ScaledGaussian,
     SquashedGaussian,
     Deterministic,
     QValues {
@@ -77,6 +81,7 @@ impl From<ActionHead> for HeadFile {
             },
             continuous: of.is_continuous(),
             head: match of {
+                ActionHead::ScaledGaussian(_) => Some(Form::ScaledGaussian),
                 ActionHead::SquashedGaussian(_) => Some(Form::SquashedGaussian),
                 ActionHead::Deterministic(_) => Some(Form::Deterministic),
                 ActionHead::QValues { dueling, epsilon, .. } => Some(Form::QValues { dueling, epsilon }),
@@ -111,6 +116,7 @@ impl TryFrom<HeadFile> for ActionHead {
             (None, true, None) => Self::Continuous(file.num_actions),
             (None, false, None) => Self::Discrete(num_choices()?),
             (None, false, Some(choices)) => Self::MultiDiscrete(choices),
+            (Some(Form::ScaledGaussian), true, None) => Self::ScaledGaussian(file.num_actions),
             (Some(Form::SquashedGaussian), true, None) => Self::SquashedGaussian(file.num_actions),
             (Some(Form::Deterministic), true, None) => Self::Deterministic(file.num_actions),
             (Some(Form::QValues { dueling, epsilon }), false, None) => Self::QValues {
@@ -150,12 +156,13 @@ impl Default for ActionHead {
 }
 
 impl ActionHead {
-    /// The head of an actor with a critic for the given action space.
+    /// The head of an actor with a critic for the given action space. A range from -1 to 1 needs no scale.
     pub fn of(space: &ActionSpace) -> Self {
         match space {
             ActionSpace::Discrete { names, .. } => Self::Discrete(names.len() as u32),
             ActionSpace::MultiDiscrete { choices, .. } => Self::MultiDiscrete(choices.clone()),
-            ActionSpace::Continuous { names, .. } => Self::Continuous(names.len()),
+            ActionSpace::Continuous { names, bounds } if bounds.are_unit() => Self::Continuous(names.len()),
+            ActionSpace::Continuous { names, .. } => Self::ScaledGaussian(names.len()),
             ActionSpace::Candidates { names, width } => Self::Candidates(CandidateEmbedding {
                 tokens: names.len(),
                 width: *width,
@@ -167,9 +174,13 @@ impl ActionHead {
     /// True if the head's actions are those of `space`.
     pub fn fits(&self, space: &ActionSpace) -> bool {
         match (self, space) {
-            (Self::SquashedGaussian(a) | Self::Deterministic(a), ActionSpace::Continuous { names, .. }) => {
-                *a == names.len()
-            }
+            (
+                Self::Continuous(a)
+                | Self::ScaledGaussian(a)
+                | Self::SquashedGaussian(a)
+                | Self::Deterministic(a),
+                ActionSpace::Continuous { names, .. },
+            ) => *a == names.len(),
             (Self::QValues { choices, .. }, ActionSpace::Discrete { names, .. }) => {
                 *choices as usize == names.len()
             }
@@ -184,6 +195,7 @@ impl ActionHead {
     pub fn num_outputs(&self) -> usize {
         match self {
             Self::Continuous(components)
+            | Self::ScaledGaussian(components)
             | Self::SquashedGaussian(components)
             | Self::Deterministic(components) => *components,
             _ => categorical::num_outputs(self.choices()),
@@ -219,6 +231,7 @@ impl ActionHead {
             Self::Discrete(choices) | Self::QValues { choices, .. } => std::slice::from_ref(choices),
             Self::MultiDiscrete(choices) => choices,
             Self::Continuous(_)
+            | Self::ScaledGaussian(_)
             | Self::SquashedGaussian(_)
             | Self::Deterministic(_)
             | Self::Candidates(_) => &[],
@@ -229,15 +242,35 @@ impl ActionHead {
     pub fn is_continuous(&self) -> bool {
         matches!(
             self,
-            Self::Continuous(_) | Self::SquashedGaussian(_) | Self::Deterministic(_)
+            Self::Continuous(_)
+                | Self::ScaledGaussian(_)
+                | Self::SquashedGaussian(_)
+                | Self::Deterministic(_)
         )
+    }
+
+    /// True if actions are real numbers from -1 to 1 here, and scaled to their bounds for the environment.
+    pub fn is_scaled(&self) -> bool {
+        self.is_continuous() && !matches!(self, Self::Continuous(_))
+    }
+
+    /// The number of components with a standard deviation that is a parameter.
+    pub(crate) fn num_log_std(&self) -> Option<usize> {
+        match self {
+            Self::Continuous(components) | Self::ScaledGaussian(components) => Some(*components),
+            _ => None,
+        }
     }
 
     /// True if the network has a critic of the state's value, too.
     pub fn has_critic(&self) -> bool {
         matches!(
             self,
-            Self::Discrete(_) | Self::MultiDiscrete(_) | Self::Continuous(_) | Self::Candidates(_)
+            Self::Discrete(_)
+                | Self::MultiDiscrete(_)
+                | Self::Continuous(_)
+                | Self::ScaledGaussian(_)
+                | Self::Candidates(_)
         )
     }
 

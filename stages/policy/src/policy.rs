@@ -2,7 +2,7 @@
 
 use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, Precision, choose};
+use crate::{ActionHead, Architecture, Precision, choose};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -151,6 +151,33 @@ impl Policy {
             return wrong("its normalisation has another length than an observation");
         }
         Ok(())
+    }
+
+    /// The same policy with actions scaled to their bounds, where it draws in the units of an environment
+    /// whose range is another than -1 to 1, as older versions and stable-baselines3 do.
+    pub fn scaled(mut self) -> Self {
+        let head = ActionHead::of(&self.about.env.action_space);
+        let Some(bounds) = self.about.env.action_space.bounds() else {
+            return self;
+        };
+        if self.about.architecture.head == head || self.about.architecture.head.is_scaled() {
+            return self;
+        }
+        for tensor in self.about.architecture.tensors() {
+            let values = self.params[tensor.range()].iter_mut();
+            for (value, (middle, half)) in
+                values.zip(bounds.middles_and_halves().collect::<Vec<_>>().iter().cycle())
+            {
+                match tensor.name.as_str() {
+                    "action.weight" => *value /= half,
+                    "action.bias" => *value = (*value - middle) / half,
+                    "log_std" => *value -= libm::logf(*half),
+                    _ => {}
+                }
+            }
+        }
+        self.about.architecture.head = head;
+        self
     }
 
     /// Reads the file that [`Policy::save`] wrote.
@@ -329,7 +356,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ActionHead, Activation, Critic, Lstm, initial};
+    use crate::{Activation, Critic, Lstm, initial};
     use stages_env::ActionSpace;
 
     fn policy() -> Policy {
@@ -341,6 +368,7 @@ mod tests {
                 masked: true,
             },
             normalisation: None,
+            encoding: stages_env::ActionEncoding::default(),
         };
         let architecture = Architecture {
             obs_dim: 2,
@@ -374,6 +402,51 @@ mod tests {
         assert_eq!(read.params, policy.params);
         assert!(Policy::load(&bytes[..bytes.len() - 1]).is_err());
         assert!(Policy::load(b"nonsense").is_err());
+    }
+
+    /// A policy in the environment's units and its scaled form have the same actions and deviations.
+    #[test]
+    fn scaled_policies_act_alike() {
+        let env = EnvSpec {
+            action_space: ActionSpace::Continuous {
+                names: vec!["x".to_owned(), "y".to_owned()],
+                bounds: stages_env::Bounds {
+                    low: vec![5.0, -0.5],
+                    high: vec![10.0, 0.25],
+                },
+            },
+            ..policy().spec().clone()
+        };
+        let architecture = Architecture {
+            obs_dim: 2,
+            head: ActionHead::Continuous(2),
+            pi: vec![4],
+            ..Architecture::default()
+        };
+        let mut params = initial(&architecture, false, 3);
+        params
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, x)| *x += 0.1 * (i % 7) as f32);
+        let before = Policy::new("train/ppo", &env, &architecture, None, params).unwrap();
+        let after = before.clone().scaled();
+        assert_eq!(after.architecture().head, ActionHead::ScaledGaussian(2));
+        assert_eq!(after.clone().scaled().params, after.params);
+        let drawn = |policy: &Policy, sample: bool| {
+            let (mut state, mut random) = (policy.start(1), Random::new(&[1]));
+            let mode = if sample {
+                Mode::Sample(&mut random)
+            } else {
+                Mode::Greedy
+            };
+            let actions = policy.act(&[0.3, -0.7], &[], &[true], &mut state, mode);
+            actions.continuous(1, 2).unwrap().to_vec()
+        };
+        for sample in [false, true] {
+            for (x, y) in drawn(&before, sample).iter().zip(&drawn(&after, sample)) {
+                assert!((x - y).abs() < 1e-5 * x.abs().max(1.0), "{x} {y}");
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! Networks see actions within -1 and 1; environments see them scaled to the bounds of the action space.
 
 use crate::kernels::math::{clamp, exp, ln, tanh};
-use stages_env::ActionSpace;
 use stages_numerics::kernel;
 
 /// The bounds of the logarithm of the standard deviation.
@@ -15,18 +14,6 @@ const EPSILON: f32 = 1e-6;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f32 = 0.918_938_5;
-
-/// Scales actions within -1 and 1, `[_, A]`, to the bounds of a continuous space; leaves the actions of other
-/// spaces unchanged.
-pub fn scale(space: &ActionSpace, actions: &mut [f32]) {
-    if let ActionSpace::Continuous { bounds, .. } = space {
-        for row in actions.chunks_exact_mut(bounds.low.len()) {
-            for ((x, low), high) in row.iter_mut().zip(&bounds.low).zip(&bounds.high) {
-                *x = low + 0.5 * (*x + 1.0) * (high - low);
-            }
-        }
-    }
-}
 
 kernel![
     /// Draws actions `[n, A]` and writes their log-densities `[n]`, from outputs `[n, 2 A]` (means, then

@@ -81,6 +81,7 @@ mod tests {
             observation: ["x", "v", "angle", "w"].map(str::to_owned).into(),
             action_space: ActionSpace::discrete(["left", "right"]),
             normalisation: None,
+            encoding: stages_env::ActionEncoding::default(),
         };
         let architecture = Architecture {
             obs_dim: 4,

@@ -11,7 +11,7 @@ use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{Given, StageError};
-use stages_policy::Policy;
+use stages_policy::{Policy, policy};
 
 /// The name of the train state's entry in the artifact of a policy, and of the field of its `meta` about it.
 pub(crate) const ENTRY: &str = "train_state.safetensors";
@@ -76,6 +76,12 @@ pub(crate) fn read(
         ))
         .hint("train the policy again, or set `resume: fresh`")
     };
+    // A train state does not say the scale of its actions, its policy does.
+    if let Some(policy) = artifact.entry(policy::ENTRY)
+        && Policy::load(&given.store.blob(policy.blob)?)?.architecture() != init.architecture()
+    {
+        return Err(damaged());
+    }
     let state = checkpoint::decode(&given.store.blob(entry.blob)?).ok_or_else(damaged)?;
     let origin = artifact.meta.get(META).cloned().unwrap_or(Value::Null);
     let origin: Origin = serde_json::from_value(origin).map_err(|_| damaged())?;

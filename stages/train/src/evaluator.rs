@@ -8,7 +8,7 @@ use stages_env::{ActionBuffer, ActionSpace, BatchEnv, EnvSpec, Normalisation, St
 use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use stages_policy::population::MemberNetwork;
-use stages_policy::{ActionHead, Architecture, categorical, squashed};
+use stages_policy::{ActionHead, Architecture, categorical};
 use std::sync::Mutex;
 
 /// Opens another batch of the training's environments, one for each episode of a member.
@@ -231,11 +231,11 @@ impl Actor for Member {
             for (action, &e) in self.taken.chunks_exact(*a).zip(live) {
                 let to = &mut actions[e * a..(e + 1) * a];
                 to.copy_from_slice(action);
-                squashed::scale(&self.space, to);
+                scale(&self.head, &self.space, to);
             }
             return;
         }
-        choose(&self.head, outputs, stride, live, mask, actions);
+        choose(&self.head, &self.space, outputs, stride, live, mask, actions);
     }
 
     fn end(&mut self, row: usize) {
@@ -308,10 +308,20 @@ fn observed<'a>(
     buffer
 }
 
+/// Scales actions to their bounds, where the head does so.
+fn scale(head: &ActionHead, space: &ActionSpace, actions: &mut [f32]) {
+    if head.is_scaled()
+        && let Some(bounds) = space.bounds()
+    {
+        bounds.scale(actions);
+    }
+}
+
 /// The greedy action of each live episode: for each component, the allowed choice with the largest logit; or
 /// the head's mean, which the environment clips to its bounds.
 fn choose(
     head: &ActionHead,
+    space: &ActionSpace,
     outputs: &[f32],
     stride: usize,
     live: &[usize],
@@ -323,7 +333,9 @@ fn choose(
     match actions {
         ActionBuffer::Continuous(actions) => {
             for (row, &e) in rows {
-                actions[e * a..(e + 1) * a].copy_from_slice(&row[..a]);
+                let to = &mut actions[e * a..(e + 1) * a];
+                to.copy_from_slice(&row[..a]);
+                scale(head, space, to);
             }
         }
         ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions) => {

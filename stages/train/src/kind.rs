@@ -158,22 +158,22 @@ const INPUTS: &[InputPort] = &[ENV, INIT];
 const STUDENT: &[InputPort] = &[ENV, INIT, TEACHER];
 
 kinds! {
-    Ppo(PpoConfig, INPUTS, MANY_DEVICES): "train/ppo", version 4, "proximal policy optimisation";
-    RecurrentPpo(RecurrentPpoConfig, INPUTS, MANY_DEVICES): "train/recurrent_ppo", version 4,
+    Ppo(PpoConfig, INPUTS, MANY_DEVICES): "train/ppo", version 5, "proximal policy optimisation";
+    RecurrentPpo(RecurrentPpoConfig, INPUTS, MANY_DEVICES): "train/recurrent_ppo", version 5,
         "proximal policy optimisation with an LSTM";
-    TransformerPpo(TransformerPpoConfig, INPUTS, MANY_DEVICES): "train/transformer_ppo", version 3,
+    TransformerPpo(TransformerPpoConfig, INPUTS, MANY_DEVICES): "train/transformer_ppo", version 4,
         "proximal policy optimisation with a gated transformer over a window of steps";
-    A2c(A2cConfig, INPUTS, MANY_DEVICES): "train/a2c", version 2, "advantage actor-critic";
+    A2c(A2cConfig, INPUTS, MANY_DEVICES): "train/a2c", version 3, "advantage actor-critic";
     Sac(SacConfig, INPUTS, MANY_DEVICES): "train/sac", version 2,
         "soft actor-critic: continuous actions, learned from a replay buffer";
     Td3(Td3Config, INPUTS, MANY_DEVICES): "train/td3", version 2,
         "twin delayed deep deterministic policy gradient: continuous actions, learned from a replay buffer";
     Dqn(DqnConfig, INPUTS, MANY_DEVICES): "train/dqn", version 2,
         "deep Q-learning: one of several choices, learned from a replay buffer";
-    Es(EsConfig, INPUTS, None): "train/es", version 1,
+    Es(EsConfig, INPUTS, None): "train/es", version 2,
         "evolution strategies: OpenAI-ES, PEPG, augmented random search, CMA-ES";
     Erl(ErlConfig, INPUTS, None): "train/erl", version 3,
         "evolutionary reinforcement learning: a population of actors beside SAC or TD3, one replay buffer";
-    Imitate(ImitateConfig, STUDENT, MANY_DEVICES): "train/imitate", version 2,
+    Imitate(ImitateConfig, STUDENT, MANY_DEVICES): "train/imitate", version 3,
         "imitation of a given policy: behaviour cloning and DAgger";
 }

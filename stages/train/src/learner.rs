@@ -1,6 +1,7 @@
 //! What every algorithm works with: environments, a network, the train state, and the steps of an update that
 //! are common to all algorithms.
 
+use crate::at_a_bound::AtABound;
 use crate::checkpointer::Checkpointer;
 use crate::metrics::Metric;
 use crate::optimiser;
@@ -117,6 +118,8 @@ pub(crate) struct Learner<'a> {
     /// The writer of checkpoints; trials have none.
     pub checkpointer: Option<Checkpointer>,
     pub progress: Option<Progress<'a>>,
+    /// The share of the last steps whose actions sat at a bound.
+    pub at_a_bound: AtABound,
 }
 
 impl<'a> Learner<'a> {
@@ -133,6 +136,7 @@ impl<'a> Learner<'a> {
             samples: 0,
             checkpointer: None,
             progress: None,
+            at_a_bound: AtABound::default(),
         };
         learner.load_policy();
         learner

@@ -10,6 +10,7 @@
 //! of kills and resumptions.
 
 pub mod a2c;
+mod at_a_bound;
 mod bench;
 mod checkpoint;
 mod checkpointer;

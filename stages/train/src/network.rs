@@ -1,7 +1,7 @@
 //! Networks as configurations describe them, named and set as stable-baselines3 2.9 and sb3-contrib 2.9 do.
 
 use stages_core::{ConfigProblem, StageError};
-use stages_env::{ActionSpace, EnvSpec};
+use stages_env::{ActionSpace, Bounds, EnvSpec};
 use stages_policy::{
     ActionHead, Activation, Architecture, AtomEmbedding, CandidateEmbedding, Critic, Lstm, Pooling,
     Transformer,
@@ -105,12 +105,7 @@ impl Network {
         .hint("leave it out, or train on an environment of env/symbolic")
         .when(!self.symbols.is_default() && !matches!(env.action_space, ActionSpace::Candidates { .. }))?;
         let head = self.head.of(&env.action_space, &self.symbols);
-        let bounded = match &env.action_space {
-            ActionSpace::Continuous { bounds, .. } => {
-                bounds.low.iter().chain(&bounds.high).all(|x| x.is_finite())
-            }
-            _ => true,
-        };
+        let bounded = env.action_space.bounds().is_none_or(Bounds::are_near);
         if !head.fits(&env.action_space) || !(bounded || head.has_critic()) {
             stages_env::refuse_candidates(env)?;
             let wanted = if head.is_continuous() {

@@ -28,6 +28,8 @@ pub(crate) struct Rollout {
     /// The last step of the environments.
     pub step: Step,
     pub sequences: SequenceSettings,
+    /// The actions of a step as the environments take them `[B, A]`, where the policy's are scaled.
+    scaled: Vec<f32>,
     n_steps: usize,
     n_envs: usize,
 }
@@ -102,8 +104,20 @@ impl Rollout {
     ) -> Result<(), StageError> {
         let b = self.n_envs;
         let (d, a) = self.sizes();
-        let state = &mut learner.state;
         learner.timer.start(Phase::Environment);
+        let actions = match (actions, learner.env.spec().action_space.bounds()) {
+            (Actions::Continuous(drawn), Some(bounds)) => {
+                self.scaled.clear();
+                self.scaled.extend_from_slice(drawn);
+                if learner.model.architecture().head.is_scaled() {
+                    bounds.scale(&mut self.scaled);
+                }
+                learner.at_a_bound.see(bounds, &self.scaled);
+                Actions::Continuous(&self.scaled)
+            }
+            (other, _) => other,
+        };
+        let state = &mut learner.state;
         let obs = &mut self.obs[(t + 1) * b * d..(t + 2) * b * d];
         let mask = &mut self.mask[(t + 1) * b * a..(t + 2) * b * a];
         let normalised = state.statistics.normalisation.is_some() || state.statistics.obs_rms.is_some();

@@ -211,7 +211,7 @@ impl Common {
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
         ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
-            .hint("write `total_timesteps: 300_000`, say, in environment steps")
+            .hint("write `total_timesteps: 300000`, say, in environment steps")
             .when(self.training.total_timesteps == 0)?;
         check!(self.training; count: n_envs;);
         check!(self.rollouts; count: n_steps, batch_size, n_epochs;);

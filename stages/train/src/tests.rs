@@ -3,6 +3,7 @@
 mod a2c;
 mod advantages;
 mod allocations;
+mod boxes;
 mod candidates;
 mod clipped;
 mod continuous;

@@ -79,6 +79,11 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
             return Err(err);
         }
     }
+    if until == u64::MAX
+        && let Some(warning) = learner.at_a_bound.warning(&learner.env.spec().action_space)
+    {
+        context.events.emit(warning);
+    }
     learner.timer.start(Phase::Io);
     learner.state.env = learner.env.save();
     algorithm.keep_data(learner.checkpointer.as_ref().map_or(0, Checkpointer::durable))?;

@@ -13,7 +13,7 @@ pub(crate) const PORT: &str = "init";
 /// record how many rows they count.)
 pub(crate) const WEIGHT: f64 = 100.0;
 
-/// The policy at a port, if one is connected.
+/// The policy at a port, if one is connected, with actions as a training here scales them.
 pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, StageError> {
     let Some(input) = given.optional(port) else {
         return Ok(None);
@@ -22,7 +22,7 @@ pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, St
         .artifact
         .entry(policy::ENTRY)
         .ok_or_else(|| StageError::new(format!("the policy at `{port}` has no `{}`", policy::ENTRY)))?;
-    Policy::load(&given.store.blob(entry.blob)?).map(Some)
+    Policy::load(&given.store.blob(entry.blob)?).map(|policy| Some(policy.scaled()))
 }
 
 /// Refuses a policy with other observations, other actions or another network.

@@ -2,7 +2,7 @@
 
 use crate::{Ended, Project};
 use serde_json::{Value, json};
-use stages_env::{ActionSpace, Actions, Bounds, EnvSpec, Normalisation};
+use stages_env::{ActionEncoding, ActionSpace, Actions, Bounds, EnvSpec, Normalisation};
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Mode, Policy, Transformer, initial};
 use std::process::Command;
@@ -31,6 +31,7 @@ fn forward(policy: &Policy, seed: u64, steps: usize) -> Value {
     let random = &mut Random::new(&[seed]);
     let head = &policy.architecture().head;
     let (obs_dim, a) = (policy.architecture().obs_dim, head.num_outputs());
+    let encoding = &policy.spec().encoding;
     let mut state = policy.start(1);
     let steps: Vec<Value> = (0..steps)
         .map(|step| {
@@ -42,9 +43,20 @@ fn forward(policy: &Policy, seed: u64, steps: usize) -> Value {
                 mask[first] = true;
                 first += choices as usize;
             }
+            let first = |at: usize| encoding.start.get(at).copied().unwrap_or(0);
             let action = match policy.act(&obs, &mask, &[start], &mut state, Mode::Greedy) {
-                Actions::Discrete(actions) | Actions::MultiDiscrete(actions) => json!(actions),
-                Actions::Continuous(actions) => json!(actions),
+                Actions::Discrete(actions) | Actions::MultiDiscrete(actions) => {
+                    let numbers = actions
+                        .iter()
+                        .enumerate()
+                        .map(|(at, &choice)| i64::from(choice) + first(at));
+                    json!(numbers.collect::<Vec<_>>())
+                }
+                Actions::Continuous(actions) => {
+                    let mut actions = actions.to_vec();
+                    policy.spec().action_space.bounds().unwrap().clip(&mut actions);
+                    json!(actions)
+                }
             };
             let output = state.output();
             let outputs = if head.is_continuous() {
@@ -57,7 +69,10 @@ fn forward(policy: &Policy, seed: u64, steps: usize) -> Value {
             json!({ "obs": obs, "start": start, "mask": mask, "outputs": outputs, "action": action })
         })
         .collect();
-    json!({ "continuous": head.is_continuous(), "steps": steps })
+    json!({
+        "continuous": head.is_continuous(), "steps": steps, "outputs": head.has_critic(),
+        "shape": encoding.shape,
+    })
 }
 
 const COMPARE: &str = r#"
@@ -67,6 +82,11 @@ for path, expected in json.load(open("cases.json")):
     policy = Policy(path)
     for step in expected["steps"]:
         out = policy.outputs(step["obs"], step["start"])
+        action = np.array(policy.action(out, step["mask"]))
+        assert action.shape == tuple(expected["shape"] or np.shape(action)), (path, action)
+        wanted = np.array(step["action"])
+        assert action.size == wanted.size and (np.abs(action.ravel() - wanted) <= 1e-5 * np.maximum(1, np.abs(wanted))).all(), (path, action, wanted)
+        if not expected["outputs"]: continue
         if not expected["continuous"]:
             out = np.maximum(policy.log_probabilities(out, step["mask"]), -1e30)
         given = np.array(step["outputs"], "f4")
@@ -97,6 +117,8 @@ for path, expected in json.load(open("models.json")):
         if "episode_start" in inputs: feed["episode_start"] = np.array([step["start"]], "f4")
         out = dict(zip(names, session.run(None, feed)))
         feed.update({n[5:]: v for n, v in out.items() if n.startswith("next.")})
+        assert list(out["action"].shape[1:]) == (expected["shape"] or list(out["action"].shape[1:])), path
+        out["action"] = out["action"].reshape(1, -1)
         if not expected["continuous"]:
             assert np.ravel(out["action"]).tolist() == step["action"], (path, out["action"], step["action"])
         if "action_values" in out: continue
@@ -268,6 +290,7 @@ fn the_reader_computes_every_architecture() {
             ActionHead::Discrete(4),
             ActionHead::MultiDiscrete(vec![3, 2]),
             ActionHead::Continuous(2),
+            ActionHead::ScaledGaussian(2),
         ]
         .into_iter()
         .enumerate()
@@ -294,9 +317,32 @@ fn the_reader_computes_every_architecture() {
                         high: vec![1.0; 2],
                     },
                 },
+                ActionHead::ScaledGaussian(_) => ActionSpace::Continuous {
+                    names: names(2),
+                    bounds: Bounds {
+                        low: vec![5.0, -3.0],
+                        high: vec![10.0, 0.5],
+                    },
+                },
                 _ => ActionSpace::Discrete {
                     names: names(4),
                     masked: true,
+                },
+            };
+            // Half of them count their choices from elsewhere, and take a column.
+            let encoding = match &head {
+                _ if i % 2 == 0 => ActionEncoding::default(),
+                ActionHead::Discrete(_) => ActionEncoding {
+                    start: vec![5],
+                    shape: None,
+                },
+                ActionHead::MultiDiscrete(_) => ActionEncoding {
+                    start: vec![1, -2],
+                    shape: Some(vec![2, 1]),
+                },
+                _ => ActionEncoding {
+                    start: Vec::new(),
+                    shape: Some(vec![2, 1]),
                 },
             };
             let env = EnvSpec {
@@ -304,6 +350,7 @@ fn the_reader_computes_every_architecture() {
                 observation: names(3),
                 action_space,
                 normalisation: None,
+                encoding,
             };
             let normalisation = Normalisation {
                 offset: vec![0.5, 0.0, -1.0],
@@ -348,7 +395,7 @@ fn networks_without_a_critic_are_models_too() {
         ActionHead::SquashedGaussian(2),
         ActionHead::Deterministic(2),
     ];
-    let mut models = Vec::new();
+    let (mut cases, mut models) = (Vec::new(), Vec::new());
     for (i, head) in heads.into_iter().enumerate() {
         let action_space = match head.is_continuous() {
             true => ActionSpace::Continuous {
@@ -375,6 +422,7 @@ fn networks_without_a_critic_are_models_too() {
             observation: names(3),
             action_space,
             normalisation: None,
+            encoding: ActionEncoding::default(),
         };
         let random = &mut Random::new(&[100 + i as u64]);
         let mut params = initial(&architecture, false, i as u64);
@@ -383,6 +431,127 @@ fn networks_without_a_critic_are_models_too() {
         let path = format!("{i}.onnx");
         std::fs::write(project.path(&path), policy.onnx("{}").unwrap()).unwrap();
         models.push((path, forward(&policy, i as u64, ONNX_STEPS)));
+        let path = format!("{i}.safetensors");
+        std::fs::write(project.path(&path), policy.save().unwrap()).unwrap();
+        cases.push((path, forward(&policy, i as u64, STEPS)));
     }
+    read_by_numpy(&project, &cases);
     read_by_onnxruntime(&project, &models);
+}
+
+/// Environments whose actions are counted, bounded and shaped in every way, and what a program does that has
+/// the exported files alone.
+const SPACES: &str = r#"
+import gymnasium, numpy as np
+from gymnasium import spaces
+
+SPACES = {
+    "from_five": spaces.Discrete(3, start=5),
+    "from_minus_two": spaces.Discrete(4, start=-2),
+    "grid": spaces.MultiDiscrete(np.array([[2, 3], [4, 2]]), start=np.array([[1, 0], [-1, 7]])),
+    "bits": spaces.MultiBinary((2, 2)),
+    "box": spaces.Box(5, 10, (1,), np.float32),
+    "column": spaces.Box(np.array([[-1.0], [300.0]]), np.array([[1.0], [500.0]]), dtype=np.float64),
+    "scalar": spaces.Box(0, 1, (), np.float32),
+    "unit": spaces.Box(-1, 1, (2,), np.float32),
+}
+
+class Any(gymnasium.Env):
+    observation_space = spaces.Box(-9, 9, (3,), np.float32)
+
+    def __init__(self, name):
+        self.action_space, self.discrete = SPACES[name], not name in ("box", "column", "scalar", "unit")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps, self.obs = 0, self.np_random.normal(size=3).astype(np.float32).clip(-9, 9)
+        return self.obs, {}
+
+    def step(self, action):
+        assert self.action_space.contains(action) or self.action_space.contains(np.asarray(action, self.action_space.dtype)), (action, self.action_space)
+        paid = float(np.sin(np.arange(1, 1 + np.size(action)) * np.ravel(action).astype(float)).sum())
+        self.steps += 1
+        self.obs = self.np_random.normal(size=3).astype(np.float32).clip(-9, 9)
+        return self.obs, paid, False, self.steps == 20, {}
+
+def make(name):
+    return Any(name)
+"#;
+
+const PLAYED: &str = r#"
+import onnxruntime, spaces_env
+for name in spaces_env.SPACES:
+    env, readers, session = spaces_env.make(name), [Policy(name + ".safetensors"), Policy(name + ".npz")], onnxruntime.InferenceSession(name + ".onnx")
+    takes_mask = "action_mask" in [i.name for i in session.get_inputs()]
+    obs, _ = env.reset(seed=3)
+    for step in range(200):
+        one, two = (np.asarray(reader.action(reader.outputs(obs, step == 0))) for reader in readers)
+        feed = {"observation": obs[None]} | ({"action_mask": np.ones((1, readers[0].net["num_actions"]), bool)} if takes_mask else {})
+        three = session.run(["action"], feed)[0][0]
+        assert np.shape(three) == env.action_space.shape == one.shape, (name, three, one)
+        assert (one == two).all() and np.allclose(one, three, rtol=1e-5, atol=1e-6), (name, one, three)
+        obs, _, _, over, _ = env.step(one)
+        if over: obs, _ = env.reset()
+    print(name, "same")
+"#;
+
+#[test]
+fn python_programs_act_on_every_space_by_the_exported_files() {
+    let Some(python) = crate::python_stages::python() else {
+        return;
+    };
+    if !Command::new(&python)
+        .args(["-c", "import onnxruntime"])
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        eprintln!("skipped: no Python with onnxruntime (RUNNER_TEST_PYTHON names one)");
+        return;
+    }
+    let names = [
+        "from_five",
+        "from_minus_two",
+        "grid",
+        "bits",
+        "box",
+        "column",
+        "scalar",
+        "unit",
+    ];
+    let stages = names.map(|name| {
+        format!(
+            "  env_{name}: {{ uses: env/python, with: {{ call: \"spaces_env:make\", kwargs: {{ name: {name} }}, python: \"{python}\" }} }}
+  {name}: {{ uses: train/ppo, needs: {{ env: env_{name} }}, with: {{ total_timesteps: 512, n_envs: 2, n_steps: 64, batch_size: 64 }} }}
+"
+        )
+    });
+    let project = Project::new(format!("version: 1\nname: spaces\nstages:\n{}", stages.concat()));
+    project.write("spaces_env.py", SPACES);
+    let ran = project.exec(&[]);
+    assert_eq!(ran.code, 0, "{}", ran.text());
+    for name in names {
+        for (format, end) in [("safetensors", "safetensors"), ("numpy", "npz"), ("onnx", "onnx")] {
+            let (stage, file) = (format!("latest/{name}"), format!("{name}.{end}"));
+            let ended = project.run(&["policy", "export", &stage, "--format", format, &file]);
+            assert_eq!(ended.code, 0, "{}", ended.text());
+        }
+    }
+    let page = include_str!("../../../../docs/reading-policies.md");
+    let reader = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
+    project.write("played.py", format!("{reader}\n{PLAYED}"));
+    let mut command = Command::new(&python);
+    let ended: Ended = command
+        .arg("played.py")
+        .current_dir(project.path(""))
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let same = ended.stdout.matches("same").count();
+    eprintln!(
+        "actions in another program: tried {}, told 0, right {}, silent 0",
+        3 * names.len(),
+        3 * same
+    );
+    assert_eq!(same, names.len());
 }

@@ -659,16 +659,15 @@ pa.table({**rows, 'call': [True, False], 'bid': [5.0, 4.5], 'ask': [5.1, 4.6], '
         summary["rows"].as_f64().unwrap() > 0.0 && summary["ratio"].is_null(),
         "{summary}"
     );
-    project.write(
-        "my_stages.py",
-        "def make(ctx, bars, window):\n    return {'chain': bars, 'metrics': {'x': float('nan')}}\n",
-    );
-    let refused = project.exec(&[]);
+    // A figure that is no number is null, and said.
+    let module = std::fs::read_to_string(project.path("my_stages.py")).unwrap();
+    project.write("my_stages.py", module.replace("'ratio': None", "'ratio': float('nan')"));
+    let ran = project.exec(&[]);
+    ok(&ran);
     assert!(
-        refused
-            .error("factors")
-            .starts_with("the metrics `metrics` cannot be written as JSON"),
+        ran.text().contains("the value of `ratio` is NaN, and is read as null"),
         "{}",
-        refused.error("factors")
+        ran.text()
     );
+    assert!(show("latest/factors.metrics")["meta"]["summary"]["ratio"].is_null());
 }

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod documented;
+mod hints;
+
 use runner_pipeline::{LoadOptions, load, schema};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 import linecache
+import math
 import os
 import pathlib
 import pickle
@@ -55,6 +56,7 @@ class Context:
             for name, output in request["outputs"].items()
             if output["type"] is None
         }
+        self._not_finite = set()
         self._events = open(request["events"], "a", buffering=1, encoding="utf-8")
 
     def log(self, *values):
@@ -65,7 +67,12 @@ class Context:
         self._emit({"event": "progress", "done": int(done), "total": total, "message": str(message)})
 
     def metric(self, name, value, step=0):
-        self._emit({"event": "metric", "name": str(name), "step": int(step), "value": float(value)})
+        name, step, value = str(name), int(step), float(value)
+        if math.isfinite(value):
+            self._emit({"event": "metric", "name": name, "step": step, "value": value})
+        elif name not in self._not_finite:
+            self._not_finite.add(name)
+            self.log(f"warning: the metric `{name}` is {value} at step {step}: such values are left out")
 
     def _emit(self, event):
         self._events.write(json.dumps(event) + "\n")
@@ -220,7 +227,8 @@ def write_table(table, path):
 def write_file(value, path, name, form):
     if form == "json" and isinstance(value, (dict, list)):
         try:
-            value = json.dumps(value, default=float, allow_nan=False)
+            # What is not finite is read as null, with a warning.
+            value = json.dumps(value, default=float)
         except (TypeError, ValueError) as err:
             raise Refused(
                 f"the metrics `{name}` cannot be written as JSON: {err}",

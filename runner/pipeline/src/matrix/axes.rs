@@ -20,7 +20,8 @@ use crate::matrix::point::{MOST_NODES, Point, id};
 use crate::matrix::sample::{Draw, Stream, Wrong, attempts, distinct, range, spaced};
 use crate::stage::interpolate::{Scope, fill};
 use crate::text::{
-    Block, Key, Problems, Spot, Tree, Value, Whole, is_name, list, or_interpolation, spell, suggest,
+    Block, Key, Problems, Spot, Tree, Value, Whole, is_name, list, number, or_interpolation, some_number,
+    spell, suggest,
 };
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -186,6 +187,19 @@ fn names_a_point(value: &Json) -> bool {
 const PLAIN: &str =
     "use numbers, booleans, or texts without `,`, `=`, `*`, `/` and brackets: they name the stage's points";
 
+/// A text that equal values share: 1, 1.0 and 1_0e-1 are one number.
+fn same_spelling(value: &Json) -> Option<String> {
+    match some_number(value) {
+        Some(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                Some(format!("{float:.0}"))
+            }
+            _ => Some(number.to_string()),
+        },
+        None => spell(value),
+    }
+}
+
 fn values(name: &str, items: &[Tree], problems: &mut Problems) -> Option<Vec<Json>> {
     let before = problems.count();
     let mut seen = BTreeSet::new();
@@ -195,7 +209,7 @@ fn values(name: &str, items: &[Tree], problems: &mut Problems) -> Option<Vec<Jso
         if !names_a_point(&value) {
             let message = format!("{} cannot be a value of the axis `{name}`", item.describe());
             problems.add(item.spot, message, PLAIN);
-        } else if !seen.insert(spell(&value)) {
+        } else if !seen.insert(same_spelling(&value)) {
             let text = spell(&value).unwrap_or_default();
             let message = format!("the axis `{name}` has the value {text} twice");
             problems.add(item.spot, message, "remove one");
@@ -209,15 +223,22 @@ fn values(name: &str, items: &[Tree], problems: &mut Problems) -> Option<Vec<Jso
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Range {
+    #[serde(deserialize_with = "number")]
     #[schemars(with = "f64", transform = or_interpolation)]
     from: Number,
+    #[serde(deserialize_with = "number")]
     #[schemars(with = "f64", transform = or_interpolation)]
     to: Number,
+    #[serde(default, deserialize_with = "a_number")]
     #[schemars(with = "Option<Step>")]
     step: Option<Number>,
     #[schemars(with = "Option<Whole<0, { u64::MAX }>>")]
     count: Option<Whole<2, { MOST_NODES as u64 }>>,
     spacing: Option<Spacing>,
+}
+
+fn a_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Number>, D::Error> {
+    number(deserializer).map(Some)
 }
 
 #[derive(JsonSchema)]
@@ -435,7 +456,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
             .collect();
         if read.first().is_some_and(|first| !first.keys().eq(point.keys())) {
             problems.add(item.spot, "this point has other axes than the first one", HINT);
-        } else if !seen.insert(Json::from_iter(point.clone()).to_string()) {
+        } else if !seen.insert(point.values().map(same_spelling).collect::<Vec<_>>()) {
             problems.add(item.spot, "this point is given twice", "remove one");
         } else {
             read.push(point);

@@ -117,22 +117,37 @@ fn all(
     embargo: Length,
     expanding: bool,
 ) -> Option<Vec<Json>> {
-    let mut tested = embargo.from(train.from(from, false)?, false)?;
+    let first_test = embargo.from(train.from(from, false)?, false)?;
+    // Months are counted from the first date: the 31st that is the 28th in February is the 31st in March.
+    let months = match (train, embargo, test) {
+        (Length::Months(train), Length::Days(0), Length::Months(test)) => Some((train, test)),
+        _ => None,
+    };
+    let begin = |fold: u32| match (months, test) {
+        (Some((train, test)), _) => {
+            Length::Months(train.checked_add(test.checked_mul(fold)?)?).from(from, false)
+        }
+        (None, Length::Months(each)) => Length::Months(each.checked_mul(fold)?).from(first_test, false),
+        (None, Length::Days(each)) => Length::Days(each.checked_mul(fold)?).from(first_test, false),
+    };
     let mut values = Vec::new();
-    while tested <= to {
-        let next = test.from(tested, false)?;
+    for fold in 0.. {
+        let tested = begin(fold)?;
+        if tested > to {
+            break;
+        }
+        let next = begin(fold + 1)?;
         let end = next.plus(-1).min(to);
         if next <= tested || 2 * (end.0 - tested.0 + 1) < next.0 - tested.0 {
             break;
         }
         let trained = embargo.from(tested, true)?;
-        let first = if expanding {
-            from
-        } else {
-            train.from(trained, true)?.max(from)
+        let first = match months {
+            _ if expanding => from,
+            Some((_, test)) => Length::Months(test.checked_mul(fold)?).from(from, false)?,
+            None => train.from(trained, true)?.max(from),
         };
         values.push(Json::String(format!("{first}..{}+{tested}..{end}", trained.plus(-1))));
-        tested = next;
     }
     Some(values)
 }
@@ -181,9 +196,20 @@ mod tests {
     }
 
     fn found(to: &str, train: &str, test: &str, embargo: &str, expanding: bool) -> Vec<String> {
+        found_from("2015-02-09", to, train, test, embargo, expanding)
+    }
+
+    fn found_from(
+        from: &str,
+        to: &str,
+        train: &str,
+        test: &str,
+        embargo: &str,
+        expanding: bool,
+    ) -> Vec<String> {
         let length = |text| Length::read(text).unwrap();
         let folds = all(
-            days("2015-02-09"),
+            days(from),
             days(to),
             length(train),
             length(test),
@@ -217,6 +243,44 @@ mod tests {
         // Less than a half is left of the second.
         assert_eq!(found("2016-10-31", "12mo", "6mo", "0d", true).len(), 1);
         assert!(found("2016-01-31", "1y", "6mo", "0d", true).is_empty());
+    }
+
+    #[test]
+    fn months_are_counted_from_the_first_date() {
+        assert_eq!(
+            found_from("2015-01-31", "2015-06-30", "1mo", "1mo", "0d", false),
+            [
+                "2015-01-31..2015-02-27+2015-02-28..2015-03-30",
+                "2015-02-28..2015-03-30+2015-03-31..2015-04-29",
+                "2015-03-31..2015-04-29+2015-04-30..2015-05-30",
+                "2015-04-30..2015-05-30+2015-05-31..2015-06-29",
+            ]
+        );
+        assert_eq!(
+            found_from("2016-02-29", "2020-12-31", "1y", "1y", "0d", false)[2..],
+            [
+                "2018-02-28..2019-02-27+2019-02-28..2020-02-28",
+                "2019-02-28..2020-02-28+2020-02-29..2020-12-31",
+            ]
+        );
+        // A month's end or not, no date is tested twice or left out.
+        for day in 1..=31 {
+            for embargo in ["0d", "5d"] {
+                let from = format!("2015-01-{day:02}");
+                let folds = found_from(&from, "2017-12-31", "3mo", "1mo", embargo, false);
+                let date =
+                    |fold: &str, of: &str| days(part(fold, of, Spot::default()).unwrap().text().unwrap());
+                for pair in folds.windows(2) {
+                    assert_eq!(
+                        date(&pair[0], "test.to").plus(1),
+                        date(&pair[1], "test.from"),
+                        "{pair:?}"
+                    );
+                    assert!(date(&pair[1], "train.to") < date(&pair[1], "test.from"), "{pair:?}");
+                }
+                assert!(folds.len() > 30, "{from} {}", folds.len());
+            }
+        }
     }
 
     /// Every date is tested once, and no fold trains on a date on or after its first test date, or within the

@@ -1,7 +1,7 @@
 //! Values that `--set`, profiles and schedules give to fields of a stage's `with:`.
 
 use crate::stage::interpolate::{Scope, fill};
-use crate::text::{Key, Problems, Spot, Step, Tree, Value, yaml};
+use crate::text::{Key, Problems, Spot, Step, Tree, Value, some_number, yaml};
 use serde_json::{Number, Value as Json};
 
 /// A value that `--set` or a profile gives to a field of a stage's configuration.
@@ -158,6 +158,13 @@ fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)
         Value::Scalar(Json::Number(number)) if number.is_f64() => "a number",
         Value::Scalar(Json::Number(_)) => "an integer",
         Value::Scalar(_) => "a string",
+    };
+    let tree = match (old, &tree.value) {
+        (Value::Scalar(Json::Number(_)), Value::Scalar(value)) => match some_number(value) {
+            Some(number) => Tree::scalar(spot, Json::Number(number)),
+            None => tree,
+        },
+        _ => tree,
     };
     let fits = match (old, &tree.value) {
         (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => true,

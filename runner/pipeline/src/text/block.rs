@@ -4,6 +4,7 @@ use crate::text::problems::Problems;
 use crate::text::source::Spot;
 use crate::text::suggest::{list, nearest, suggest};
 use crate::text::tree::{Step, Tree, Value, follow, steps};
+use crate::text::yaml::scalar;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use stages_core::read::read;
@@ -187,7 +188,8 @@ impl Block {
                     Err(items) => format!("has {items} items"),
                 };
                 let is_setting = with.is_some() && found.complete;
-                let hint = is_setting.then(|| type_hint(wanted, found.value)).flatten();
+                let written = problems.texts.written(place.value.spot);
+                let hint = is_setting.then(|| type_hint(wanted, found.value, &written)).flatten();
                 let message = format!("{name} {given}, not {}{note}", plain(wanted));
                 (at, message, hint.or(own))
             }
@@ -262,10 +264,20 @@ fn plain(wanted: &str) -> String {
     }
 }
 
-/// A hint for a value of a wrong type.
-fn type_hint(wanted: &str, found: &Tree) -> Option<String> {
+/// A hint for a value of a wrong type, which stands in the file as `written`.
+fn type_hint(wanted: &str, found: &Tree, written: &str) -> Option<String> {
     let whole = wanted.starts_with(['u', 'i']) && wanted.len() <= 5;
     let number = whole || wanted.starts_with('f');
+    // The value of an interpolation is quoted where it is given.
+    let quoted = match written.contains("${") {
+        true => "put its value in quotes where it is given".to_owned(),
+        false => format!("put it in quotes: `\"{written}\"`"),
+    };
+    let list = match written.contains("${") && !written.starts_with(['"', '\'']) {
+        true => format!("write a list: `[\"{written}\"]`"),
+        false => format!("write a list: `[{written}]`"),
+    };
+    let is_list = wanted.contains("sequence") || wanted.contains("array");
     Some(match &found.value {
         Value::Scalar(Json::Number(value)) => match value.as_f64() {
             Some(float) if whole && value.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
@@ -273,26 +285,27 @@ fn type_hint(wanted: &str, found: &Tree) -> Option<String> {
             }
             Some(float) if whole && float < 0.0 => "give 0 or more".to_owned(),
             _ if whole => "write an integer".to_owned(),
-            _ if wanted.contains("string") => format!("put it in quotes: `\"{value}\"`"),
-            _ if wanted.contains("sequence") || wanted.contains("array") => {
-                format!("write a list: `[{value}]`")
-            }
+            _ if wanted.contains("string") => quoted,
+            _ if is_list => list,
             _ => return None,
         },
         Value::Scalar(Json::String(text)) => match text.to_lowercase().as_str() {
             "yes" | "on" | "y" if wanted.contains("boolean") => "write `true`".to_owned(),
             "no" | "off" | "n" if wanted.contains("boolean") => "write `false`".to_owned(),
-            text if number && text.replace('_', "").parse::<f64>().is_ok() => {
-                format!("write {} without quotes", text.replace('_', ""))
+            _ if number && matches!(scalar(text), Ok(Json::Number(_))) => {
+                format!("write {text} without quotes")
             }
             _ if number => "write a number, such as 10 or 3e-4".to_owned(),
-            text if wanted.contains("sequence") => format!("write a list: `[{text}]`"),
+            _ if is_list && text.contains('\n') => "write a list: `[a, b]`".to_owned(),
+            _ if is_list => list,
             _ => return None,
         },
-        Value::Scalar(Json::Null) => "give a value, or remove the key for its default".to_owned(),
-        Value::Scalar(Json::Bool(value)) if wanted.contains("string") => {
-            format!("put it in quotes: `\"{value}\"`")
+        Value::Scalar(Json::Null) if matches!(written, "null" | "Null" | "NULL") => {
+            format!("give a value, or remove the key for its default; if it is a name, {quoted}")
         }
+        Value::Scalar(Json::Null) => "give a value, or remove the key for its default".to_owned(),
+        Value::Scalar(Json::Bool(_)) if wanted.contains("string") => quoted,
+        Value::Scalar(Json::Bool(_)) if is_list => list,
         _ => return None,
     })
 }

@@ -22,7 +22,7 @@ pub(crate) use source::{Spot, Texts};
 pub(crate) use suggest::{list, nearest, suggest};
 pub(crate) use tree::{Key, Step, Tree, Value, follow, spell, steps};
 pub(crate) use typed::{
-    Checked, Name, Several, Size, Text, TextOr, Variable, Whole, Written, checked, keys, or_interpolation,
-    several, some_text, text,
+    Checked, Name, Several, Size, Text, TextOr, Variable, Whole, Written, checked, keys, number,
+    or_interpolation, several, some_number, some_text, text,
 };
 pub(crate) use units::{duration, is_name, is_variable, relative, size};

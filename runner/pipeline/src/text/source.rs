@@ -117,6 +117,16 @@ impl Texts {
         text.content[begin..].lines()
     }
 
+    /// The characters of a span, as they stand in the text.
+    pub(crate) fn written(&self, spot: Spot) -> String {
+        let line = self.lines(spot.text, spot.place.line.saturating_sub(1)).next();
+        let rest = line
+            .unwrap_or_default()
+            .chars()
+            .skip(spot.place.column.saturating_sub(1));
+        rest.take(spot.width).collect()
+    }
+
     /// The first occurrence of `needle` at or after `spot`; `spot` itself if there is none.
     pub fn locate(&self, spot: Spot, needle: &str) -> Spot {
         let first = spot.place.line.saturating_sub(1);

@@ -6,9 +6,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{
     Deserialize, DeserializeOwned, Deserializer, Error, IntoDeserializer, MapAccess, SeqAccess, Visitor,
 };
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use stages_core::Mistake;
-use stages_core::read::read;
+use stages_core::read::{grouped_number, read};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -215,10 +215,25 @@ pub(crate) struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
 
 impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let number = Json::deserialize(deserializer)?.as_u64();
+        let number = some_number(&Json::deserialize(deserializer)?).and_then(|number| number.as_u64());
         let number = number.filter(|number| (LEAST..=MOST).contains(number));
         number.map(Self).ok_or_else(|| D::Error::custom(""))
     }
+}
+
+/// The number that a value is, also with digits grouped by `_`.
+pub(crate) fn some_number(value: &Json) -> Option<Number> {
+    match value {
+        Json::Number(number) => Some(number.clone()),
+        Json::String(text) => grouped_number(text),
+        _ => None,
+    }
+}
+
+/// Reads a number, for `#[serde(deserialize_with)]`.
+pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Number, D::Error> {
+    let value = Json::deserialize(deserializer)?;
+    some_number(&value).map_or_else(|| Number::deserialize(value).map_err(D::Error::custom), Ok)
 }
 
 impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {

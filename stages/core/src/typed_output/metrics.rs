@@ -7,6 +7,7 @@ use crate::port::PortType;
 use crate::visible::visible_line;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, canonical_json};
 use serde_json::{Map, Number, Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The name of the entry in an artifact of metrics.
@@ -24,6 +25,7 @@ pub(super) fn write(
     events: &dyn EventSink,
 ) -> Result<ArtifactDigest, StageError> {
     let mut values: BTreeMap<(String, u64), (Option<f64>, String)> = BTreeMap::new();
+    let mut not_finite: Vec<String> = Vec::new();
     for file in files {
         for point in points(file)? {
             let Point {
@@ -32,6 +34,14 @@ pub(super) fn write(
                 value,
                 place,
             } = point;
+            let value = match value {
+                Figure::Number(value) => Some(value),
+                Figure::Null => None,
+                Figure::NotFinite(text) => {
+                    not_finite.push(format!("{place}: the value of `{}` is {text}", visible_line(&name)));
+                    None
+                }
+            };
             if let Some((_, first)) = values.get(&(name.clone(), step)) {
                 return Err(StageError::new(format!(
                     "{place}: a second value of `{}` at step {step}; the first is {first}",
@@ -41,6 +51,16 @@ pub(super) fn write(
             }
             values.insert((name, step), (value, place));
         }
+    }
+    if let Some(first) = not_finite.first() {
+        let more = match not_finite.len() {
+            1 => String::new(),
+            all => format!(", and so are {} more", all - 1),
+        };
+        events.emit(StageEvent::Warning {
+            message: format!("{first}, and is read as null{more}"),
+            hint: Some("a figure that is no number is left out of comparisons and plots".to_owned()),
+        });
     }
     StageError::new("the output has no metric")
         .hint(FORM)
@@ -77,8 +97,68 @@ const FORM: &str = "write an object of figures, `{\"sharpe\": 1.2}`, or a line f
 struct Point {
     name: String,
     step: u64,
-    value: Option<f64>,
+    value: Figure,
     place: String,
+}
+
+/// A value as it is written.
+enum Figure {
+    Number(f64),
+    /// `null`, which stands for a ratio without a denominator.
+    Null,
+    /// NaN or an infinity, which JSON does not have and Python writes.
+    NotFinite(String),
+}
+
+/// The words for numbers that are not finite, as programs write them.
+const NOT_FINITE: [&str; 14] = [
+    "NaN",
+    "-NaN",
+    "nan",
+    "-nan",
+    "Infinity",
+    "-Infinity",
+    "+Infinity",
+    "inf",
+    "-inf",
+    "+inf",
+    "Inf",
+    "-Inf",
+    "+Inf",
+    "NAN",
+];
+
+/// JSON in which such words stand as strings, if any stand as numbers.
+fn with_words_as_strings(text: &str) -> Cow<'_, str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
+    let mut out = String::new();
+    let (mut done, mut at, mut inside) = (0, 0, false);
+    while let Some(c) = text[at..].chars().next() {
+        if inside && c == '\\' {
+            at += 1;
+            at += text[at..].chars().next().map_or(0, char::len_utf8);
+            continue;
+        }
+        if c == '"' {
+            inside = !inside;
+        }
+        if inside || !is_word(c) {
+            at += c.len_utf8();
+            continue;
+        }
+        let word = text[at..].split(|c: char| !is_word(c)).next().unwrap_or_default();
+        if NOT_FINITE.contains(&word) {
+            out.push_str(&text[done..at]);
+            out.push_str(&format!("\"{word}\""));
+            done = at + word.len();
+        }
+        at += word.len();
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[done..]);
+    Cow::Owned(out)
 }
 
 /// The values in a file, which is an object of figures, a list of objects with a name and a value, or such
@@ -87,6 +167,7 @@ fn points(file: &WrittenFile) -> Result<Vec<Point>, StageError> {
     let shown = visible_line(&file.name).into_owned();
     let text = std::str::from_utf8(&file.bytes)
         .map_err(|_| StageError::new(format!("`{shown}` is not a text in UTF-8")).hint(FORM))?;
+    let text = &*with_words_as_strings(text);
     let is_line = |object: &Map<String, Value>| object.get("name").is_some_and(Value::is_string);
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(figures)) if !is_line(&figures) => figures
@@ -162,11 +243,12 @@ fn named(name: String, place: &str) -> Result<String, StageError> {
     })
 }
 
-/// A number, or `None` for `null`, which stands for a ratio without a denominator.
-fn number(value: &Value, place: &str) -> Result<Option<f64>, StageError> {
+/// A value of a metric.
+fn number(value: &Value, place: &str) -> Result<Figure, StageError> {
     match value {
-        Value::Null => Ok(None),
-        Value::Number(number) => Ok(number.as_f64()),
+        Value::Null => Ok(Figure::Null),
+        Value::Number(number) => Ok(number.as_f64().map_or(Figure::Null, Figure::Number)),
+        Value::String(text) if NOT_FINITE.contains(&text.as_str()) => Ok(Figure::NotFinite(text.clone())),
         other => {
             let shown: String = other.to_string().chars().take(40).collect();
             Err(

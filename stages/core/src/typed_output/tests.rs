@@ -553,7 +553,7 @@ fn metrics_of_both_forms() {
             "{\"sharpe\": \"high\"}",
             "`m.json`, `sharpe`: the value \"high\" is not a number",
         ),
-        ("{\"sharpe\": NaN}", "`m.json`, row 1 is not JSON: "),
+        ("{\"sharpe\": NaNs}", "`m.json`, row 1 is not JSON: "),
         (
             "{\"name\": \"a\", \"value\": 1}\n\n{\"name\": \"a\", \"value\": 2}\n",
             "`m.json`, row 3: a second value of `a` at step 0; the first is `m.json`, row 1",
@@ -574,4 +574,96 @@ fn metrics_of_both_forms() {
         let found = stored(&[text]).unwrap_err();
         assert!(found.starts_with(wanted), "{text}\n{found}\n{wanted}");
     }
+}
+
+#[derive(Default)]
+struct Said(std::sync::Mutex<Vec<String>>);
+
+impl EventSink for Said {
+    fn emit(&self, event: StageEvent) {
+        if let StageEvent::Warning { message, .. } = event {
+            self.0.lock().unwrap().push(message);
+        }
+    }
+}
+
+/// What is no number in the metrics of a program is null, and said once with its place; what only looks like
+/// it, in a name, is not changed.
+#[test]
+fn figures_that_are_no_numbers_are_read_as_null_and_said() {
+    let words = [
+        "NaN",
+        "-NaN",
+        "nan",
+        "Infinity",
+        "-Infinity",
+        "inf",
+        "-inf",
+        "\"NaN\"",
+        "\"-Infinity\"",
+        "\"inf\"",
+    ];
+    let (mut tried, mut told) = (0, 0);
+    for word in words {
+        for (place, text) in [
+            ("`m.json`, `sharpe`", format!("{{\"sharpe\": {word}, \"NaN\": 1}}")),
+            (
+                "`m.json`, item 1",
+                format!("[{{\"name\": \"sharpe\", \"value\": {word}}}, {{\"name\": \"NaN\", \"value\":1}}]"),
+            ),
+            (
+                "`m.json`, row 2",
+                format!(
+                    "{{\"name\": \"NaN\", \"value\": 1}}\n{{\"value\":{word},\"step\":0,\"name\":\"sharpe\"}}\n"
+                ),
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let (store, said) = (Store::open(dir.path()).unwrap(), Said::default());
+            let files = [file("m.json", text)];
+            let digest = write(
+                &store,
+                PortType::Metrics,
+                &files,
+                &BTreeMap::new(),
+                &[],
+                &|| Ok(()),
+                &said,
+            )
+            .unwrap();
+            let summary = store.artifact(digest).unwrap().meta["summary"].clone();
+            assert_eq!(summary, serde_json::json!({ "NaN": 1.0, "sharpe": null }));
+            let said = said.0.into_inner().unwrap();
+            let shown = word.trim_matches('"');
+            assert_eq!(
+                said,
+                [format!(
+                    "{place}: the value of `sharpe` is {shown}, and is read as null"
+                )]
+            );
+            (tried, told) = (tried + 1, told + 1);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (store, said) = (Store::open(dir.path()).unwrap(), Said::default());
+    let files = [file(
+        "m.json",
+        "{\"a\": NaN, \"b\\\" NaN\": Infinity, \"c\": 3, \"d\": -1e-3}".to_owned(),
+    )];
+    write(
+        &store,
+        PortType::Metrics,
+        &files,
+        &BTreeMap::new(),
+        &[],
+        &|| Ok(()),
+        &said,
+    )
+    .unwrap();
+    let said = said.0.into_inner().unwrap();
+    assert_eq!(
+        said,
+        ["`m.json`, `a`: the value of `a` is NaN, and is read as null, and so are 1 more"]
+    );
+    println!("figures that are no numbers: tried {tried}, told {told}, right {tried}, silent 0");
 }

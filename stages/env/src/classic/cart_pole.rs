@@ -48,6 +48,7 @@ impl CartPole {
             observation: shown.iter().map(|&s| s.to_owned()).collect(),
             action_space: ActionSpace::discrete(["left", "right"]),
             normalisation: None,
+            encoding: crate::ActionEncoding::default(),
         };
         Self::of(Poles { spec, hidden }, options)
     }

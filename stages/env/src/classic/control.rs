@@ -59,6 +59,7 @@ impl<T: Task> Control<T> {
                 },
             },
             normalisation: None,
+            encoding: crate::ActionEncoding::default(),
         };
         let task = PhantomData;
         Self::of(Controlled { spec, task }, options)

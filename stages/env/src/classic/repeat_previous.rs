@@ -43,6 +43,7 @@ impl RepeatPrevious {
             observation: SUITS.map(str::to_owned).into(),
             action_space: ActionSpace::discrete(SUITS),
             normalisation: None,
+            encoding: crate::ActionEncoding::default(),
         };
         let cards = decks * CARDS;
         Self::of(Game { spec, cards, k }, options)

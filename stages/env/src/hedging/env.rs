@@ -71,6 +71,7 @@ impl HedgingEnv {
                 (0..config.ratios).map(|a| format!("hedge {:.4}", config.ratio(a))),
             ),
             normalisation: None,
+            encoding: crate::ActionEncoding::default(),
         };
         let deviation = config.volatility * (config.days / 365.0).sqrt();
         let task = ShortCall {

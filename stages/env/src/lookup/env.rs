@@ -61,6 +61,7 @@ impl LookupEnv {
             observation: observation.chain(account).collect(),
             action_space: ActionSpace::discrete(POSITIONS.map(|p| format!("position {p}"))),
             normalisation: None,
+            encoding: crate::ActionEncoding::default(),
         };
         let task = Rows {
             spec,

@@ -116,6 +116,7 @@ mod tests {
                     masked: true,
                 },
                 normalisation: None,
+                encoding: crate::ActionEncoding::default(),
             },
         };
         let json = cache::canonical_json(&serde_json::to_value(&made).unwrap());

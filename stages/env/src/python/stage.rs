@@ -33,7 +33,7 @@ struct Described {
 impl StageKind for Python {
     type Config = PythonConfig;
     const NAME: &'static str = "env/python";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
     const PORTS: Ports = Ports {

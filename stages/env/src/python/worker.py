@@ -113,21 +113,35 @@ def observation_names(space, name):
 def action_spec(space):
     spaces = gymnasium.spaces
     if isinstance(space, spaces.Discrete):
-        return {"kind": "discrete", "choices": [int(space.n)]}
+        return {"kind": "discrete", "choices": [int(space.n)], "start": [int(space.start)], "shape": [1]}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"kind": "multi-discrete", "choices": [int(n) for n in np.asarray(space.nvec).reshape(-1)]}
+        start = np.broadcast_to(getattr(space, "start", 0), space.shape).reshape(-1)
+        return {
+            "kind": "multi-discrete",
+            "choices": [int(n) for n in np.asarray(space.nvec).reshape(-1)],
+            "start": [int(n) for n in start],
+            "shape": list(space.shape),
+        }
     if isinstance(space, spaces.MultiBinary):
-        return {"kind": "multi-discrete", "choices": [2] * math.prod(space.shape)}
+        return {"kind": "multi-discrete", "choices": [2] * math.prod(space.shape), "shape": list(space.shape)}
     if isinstance(space, spaces.Box):
         if not np.issubdtype(space.dtype, np.floating):
             raise Refused(f"its actions are a Box of {space.dtype}", "use MultiDiscrete, or a Box of floating-point numbers")
-        low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (space.low, space.high))
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        with np.errstate(over="ignore"):
+            low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise Refused(
                 "its actions are a Box without finite bounds",
-                "bound them: `gymnasium.wrappers.RescaleAction(env, -1, 1)` or a Box with `low` and `high`",
+                "give it a Box with finite `low` and `high`: "
+                "`gymnasium.wrappers.TransformAction(env, lambda a: a, gymnasium.spaces.Box(-1, 1, env.action_space.shape))`",
             )
-        return {"kind": "continuous", "low": [float(x) for x in low], "high": [float(x) for x in high]}
+        if not (low < high).all():
+            k = int(np.argmin(low < high))
+            raise Refused(
+                f"component {k} of its actions has no range: its Box goes from {low[k]:g} to {high[k]:g} in single precision",
+                "leave a component of one value out of the action space, and add it in `step`: `gymnasium.wrappers.TransformAction`",
+            )
+        return {"kind": "continuous", "low": [float(x) for x in low], "high": [float(x) for x in high], "shape": list(space.shape)}
     raise Refused(
         f"its action space is {type(space).__name__}",
         "Discrete, MultiDiscrete, MultiBinary and Box are taken; wrap the environment: `gymnasium.wrappers.TransformAction`",
@@ -159,12 +173,17 @@ def written(spec, name):
     action = spec["action"]
     kind, choices = action["kind"], action.get("choices")
     count = len(choices or action["low"])
-    actions = [str(choice) for choice in range(choices[0])] if kind == "discrete" else [f"action[{k}]" for k in range(count)]
+    start = action.get("start", [0])
+    actions = [str(start[0] + choice) for choice in range(choices[0])] if kind == "discrete" else [f"action[{k}]" for k in range(count)]
     out = {"name": name, "observation": spec["observation"], "actions": actions, "masked": spec["masked"], "normalisation": None}
     if kind == "multi-discrete":
         out["choices"] = choices
     if kind == "continuous":
         out["bounds"] = {"low": action["low"], "high": action["high"]}
+    if any(start):
+        out["start"] = start
+    if action["shape"] != [count] and kind != "discrete":
+        out["shape"] = action["shape"]
     return out
 
 

@@ -109,6 +109,7 @@ pub fn build(source: &TableSource, config: &TableConfig) -> Result<Built, StageE
             action_space: observation::action_space(config, &worlds[0].symbols),
             observation: names,
             normalisation: Some(normalisation),
+            encoding: crate::ActionEncoding::default(),
         },
         observed: observed.iter().map(|&name| name.to_owned()).collect(),
         paying: config.paying().into_iter().map(str::to_owned).collect(),

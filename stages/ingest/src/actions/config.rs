@@ -74,11 +74,28 @@ pub struct GivenAction {
     /// what the other fields make it.
     pub kind: String,
     /// Shares after it for one before: `7`, `"7:1"`, `0.125`; empty for none.
+    #[serde(deserialize_with = "text_or_number")]
+    #[schemars(with = "TextOrNumber")]
     pub ratio: String,
     /// Cash for a share, in currency; null for none.
     pub amount: Option<f64>,
     /// The ticker after it; empty where it stays.
     pub new_symbol: String,
+}
+
+/// A text, or a number in its place.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum TextOrNumber {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+fn text_or_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(match TextOrNumber::deserialize(deserializer)? {
+        TextOrNumber::Text(text) => text,
+        TextOrNumber::Number(number) => number.to_string(),
+    })
 }
 
 impl GivenAction {

@@ -9,7 +9,7 @@ use crate::{ActionHead, Activation, Architecture, Lstm, Policy, Transformer};
 use graph::{Graph, OPSET};
 use proto::{Attribute, Type};
 use stages_core::StageError;
-use stages_env::{ActionSpace, Normalisation};
+use stages_env::Normalisation;
 
 impl Policy {
     /// The policy as an ONNX file, whose metadata entry `runner` is `about`. The same policy gives the same
@@ -274,18 +274,20 @@ impl Actor<'_> {
                 let masked = self.masked(&q, a);
                 self.best(&[masked]);
             }
-            ActionHead::Continuous(a) => {
+            ActionHead::Continuous(_) | ActionHead::ScaledGaussian(_) => {
                 let mean = self.dense("action", x);
-                self.graph.output("action", Type::Float, &[*a], &mean);
+                self.bounded(&mean, head);
             }
             ActionHead::SquashedGaussian(a) => {
                 let both = self.dense("action", x);
                 let parts = self.graph.split(&both, -1, &[*a, *a]);
-                self.bounded(&parts[0], *a);
+                let mean = self.graph.op("Tanh", &[&parts[0]]);
+                self.bounded(&mean, head);
             }
-            ActionHead::Deterministic(a) => {
+            ActionHead::Deterministic(_) => {
                 let mean = self.dense("action", x);
-                self.bounded(&mean, *a);
+                let mean = self.graph.op("Tanh", &[&mean]);
+                self.bounded(&mean, head);
             }
             // Refused before.
             ActionHead::Candidates(_) => {}
@@ -303,8 +305,13 @@ impl Actor<'_> {
     /// for several parts.
     fn best(&mut self, parts: &[String]) {
         let attributes = |keep: i64| [Attribute::Int("axis", -1), Attribute::Int("keepdims", keep)];
+        let start = self.policy.spec().encoding.start.clone();
         if let [only] = parts {
-            let best = self.graph.op_with("ArgMax", &[only], &attributes(0));
+            let mut best = self.graph.op_with("ArgMax", &[only], &attributes(0));
+            if !start.is_empty() {
+                let start = self.graph.ints(&start);
+                best = self.graph.op("Add", &[&best, &start]);
+            }
             return self.graph.output("action", Type::Int, &[], &best);
         }
         let best: Vec<String> = parts
@@ -312,22 +319,43 @@ impl Actor<'_> {
             .map(|part| self.graph.op_with("ArgMax", &[part], &attributes(1)))
             .collect();
         let best: Vec<&str> = best.iter().map(String::as_str).collect();
-        let all = self.graph.concat(&best, -1);
-        self.graph.output("action", Type::Int, &[parts.len()], &all);
+        let mut all = self.graph.concat(&best, -1);
+        if !start.is_empty() {
+            let start = self.graph.ints(&start);
+            all = self.graph.op("Add", &[&all, &start]);
+        }
+        self.action(&all, Type::Int, parts.len());
     }
 
-    /// Scales the hyperbolic tangent of x to the bounds of the actions.
-    fn bounded(&mut self, x: &str, a: usize) {
-        let x = self.graph.op("Tanh", &[x]);
-        let ActionSpace::Continuous { bounds, .. } = &self.policy.spec().action_space else {
-            return self.graph.output("action", Type::Float, &[a], &x);
+    /// Adds the components `[N, K]` of an action as an output, in the shape that the environment takes.
+    fn action(&mut self, x: &str, ty: Type, k: usize) {
+        let Some(shape) = &self.policy.spec().encoding.shape else {
+            return self.graph.output("action", ty, &[k], x);
         };
-        let pairs = || bounds.low.iter().zip(&bounds.high);
-        let half: Vec<f32> = pairs().map(|(low, high)| 0.5 * (high - low)).collect();
-        let middle: Vec<f32> = pairs().map(|(low, high)| 0.5 * (high + low)).collect();
-        let (half, middle) = (self.graph.floats(&[a], &half), self.graph.floats(&[a], &middle));
-        let x = self.graph.op("Mul", &[&x, &half]);
-        let x = self.graph.op("Add", &[&x, &middle]);
-        self.graph.output("action", Type::Float, &[a], &x);
+        let sizes: Vec<i64> = std::iter::once(-1).chain(shape.iter().map(|&n| n as i64)).collect();
+        let x = self.graph.reshape(x, &sizes);
+        self.graph.output("action", ty, shape, &x);
+    }
+
+    /// Scales x to the bounds of the actions where the head does so, and holds it to them.
+    fn bounded(&mut self, x: &str, head: &ActionHead) {
+        let a = head.num_components();
+        let Some(bounds) = self.policy.spec().action_space.bounds() else {
+            return self.action(x, Type::Float, a);
+        };
+        let mut x = x.to_owned();
+        if head.is_scaled() {
+            let (middle, half): (Vec<f32>, Vec<f32>) = bounds.middles_and_halves().unzip();
+            let (half, middle) = (self.graph.floats(&[a], &half), self.graph.floats(&[a], &middle));
+            x = self.graph.op("Mul", &[&x, &half]);
+            x = self.graph.op("Add", &[&x, &middle]);
+        }
+        let (low, high) = (
+            self.graph.floats(&[a], &bounds.low),
+            self.graph.floats(&[a], &bounds.high),
+        );
+        x = self.graph.op("Max", &[&x, &low]);
+        x = self.graph.op("Min", &[&x, &high]);
+        self.action(&x, Type::Float, a);
     }
 }

@@ -200,6 +200,7 @@ impl SymbolicTask {
                 width: self.vocabulary().width,
             },
             normalisation: None,
+            encoding: stages_env::ActionEncoding::default(),
         }
     }
 }

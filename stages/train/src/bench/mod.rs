@@ -92,6 +92,7 @@ impl Case {
             observation: names("x", obs_dim),
             action_space: ActionSpace::discrete(names("a", num_actions)),
             normalisation: None,
+            encoding: stages_env::ActionEncoding::default(),
         };
         Ok(Box::new(TableEnv::new(&spec, n_envs)))
     }

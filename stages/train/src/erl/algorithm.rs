@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, EnvSpec};
 use stages_numerics::random::Random;
-use stages_policy::{MlpShape, Policy, Tensor, squashed};
+use stages_policy::{MlpShape, Policy, Tensor};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -66,7 +66,9 @@ impl<A: HasActor> Actor for Explorer<'_, A> {
             for (action, &e) in self.taken.chunks_exact(a).zip(live) {
                 let to = &mut actions[e * a..(e + 1) * a];
                 to.copy_from_slice(action);
-                squashed::scale(&self.space, to);
+                if let Some(bounds) = self.space.bounds() {
+                    bounds.scale(to);
+                }
             }
         }
     }

@@ -223,7 +223,11 @@ impl File {
         })?;
         let base = Architecture {
             obs_dim: env.obs_dim(),
-            head: ActionHead::of(&env.action_space),
+            head: match ActionHead::of(&env.action_space) {
+                // Means are in the units of the environment there.
+                ActionHead::ScaledGaussian(components) => ActionHead::Continuous(components),
+                head => head,
+            },
             activation,
             lstm: None,
             transformer: None,

@@ -19,7 +19,7 @@ pub struct Pbt;
 impl StageKind for Pbt {
     type Config = PbtConfig;
     const NAME: &'static str = "train/pbt";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "population-based training: members that take over the states of better ones and explore settings";
     const NOT_IN_KEY: &'static [&'static str] = &["checkpoint_interval", "device"];

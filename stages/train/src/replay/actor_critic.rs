@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use stages_core::StageError;
 use stages_env::Actions;
 use stages_numerics::random::Random;
-use stages_policy::{Architecture, Mlp, MlpRun, MlpShape, squashed};
+use stages_policy::{Architecture, Mlp, MlpRun, MlpShape};
 use std::ops::Range;
 
 /// The name of the stream of the critics' first parameters.
@@ -185,7 +185,9 @@ impl<S: Default + Send + Sync> ActorCriticLearner<S> {
             A::explore(settings, self, &learner.state.obs, random);
         }
         self.scaled.clone_from(&self.action);
-        squashed::scale(&learner.env.spec().action_space, &mut self.scaled);
+        if let Some(bounds) = learner.env.spec().action_space.bounds() {
+            bounds.scale(&mut self.scaled);
+        }
         replay.step(learner, Actions::Continuous(&self.scaled), &self.action)?;
         Ok(())
     }

@@ -158,6 +158,10 @@ impl Replay {
         actions: &[f32],
     ) -> Result<Range<usize>, StageError> {
         learner.timer.start(Phase::Environment);
+        if let (Actions::Continuous(taken), Some(bounds)) = (taken, learner.env.spec().action_space.bounds())
+        {
+            learner.at_a_bound.see(bounds, taken);
+        }
         learner.env.step(taken, self.step.buffers())?;
         let state = &mut learner.state;
         let (d, k, m) = (self.d, self.k, self.m);

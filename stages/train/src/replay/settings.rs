@@ -59,6 +59,16 @@ impl ReplaySettings {
             network,
         };
         common.check()?;
+        let total = common.last_step();
+        ConfigProblem::new(
+            "learning_starts",
+            format!(
+                "{} is not before the end of the training ({total} steps): nothing would be learned",
+                self.learning_starts
+            ),
+        )
+        .hint("raise `total_timesteps`, or lower `learning_starts`")
+        .when(self.learning_starts >= total)?;
         Ok(common)
     }
 

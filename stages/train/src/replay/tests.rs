@@ -18,6 +18,7 @@ fn replay(buffer_size: usize, n_envs: usize) -> Replay {
         observation: vec!["x".to_owned()],
         action_space: ActionSpace::discrete(["a", "b"]),
         normalisation: None,
+        encoding: stages_env::ActionEncoding::default(),
     };
     Replay::new(&settings, &spec, n_envs, None).unwrap()
 }

@@ -34,6 +34,7 @@ impl Matching {
                     width: 1,
                 },
                 normalisation: None,
+                encoding: stages_env::ActionEncoding::default(),
             },
             random: Random::new(&[3]),
             shows_again,
@@ -239,6 +240,7 @@ fn settings_that_have_no_meaning_are_refused() {
         observation: vec!["x".to_owned()],
         action_space: ActionSpace::discrete(["a", "b"]),
         normalisation: None,
+        encoding: stages_env::ActionEncoding::default(),
     };
     let err = embedded.common.network.architecture(&numbers).unwrap_err();
     assert!(err.message.contains("`policy_kwargs.symbols`"), "{}", err.message);

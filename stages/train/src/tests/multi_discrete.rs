@@ -29,6 +29,7 @@ impl Targets {
                     masked: true,
                 },
                 normalisation: None,
+                encoding: stages_env::ActionEncoding::default(),
             },
             random: Random::new(&[3]),
             wanted: vec![[0; 2]; num_envs],

@@ -77,6 +77,7 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         observation: vec!["time".to_owned()],
         action_space: ActionSpace::discrete(["none"]),
         normalisation: None,
+        encoding: stages_env::ActionEncoding::default(),
     };
     let env = Episodes {
         spec: spec.clone(),

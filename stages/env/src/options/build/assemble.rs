@@ -100,6 +100,7 @@ pub fn build_worlds<S: PartStore>(
             observation: observation::names(&one.observed, &one.contract_features, config),
             action_space: action_space(config, &strategies),
             normalisation: Some(normalise::fit(&fitted, width, rest, config.clip)),
+            encoding: crate::ActionEncoding::default(),
         },
         hidden: one.hidden.clone(),
         worlds: worlds.iter().map(|world| world.world.clone()).collect(),

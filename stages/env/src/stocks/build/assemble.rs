@@ -103,6 +103,7 @@ pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, St
             observation: observation::names(config, &symbols, &features, &symbol_features),
             action_space: action_space(config, &symbols),
             normalisation,
+            encoding: crate::ActionEncoding::default(),
         },
         features,
         symbol_features,
