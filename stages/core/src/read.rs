@@ -286,7 +286,8 @@ fn single(entries: &Map<String, Value>) -> Option<(&str, &Value)> {
     all.next().is_none().then_some((name, value))
 }
 
-fn unexpected(value: &Value) -> Unexpected<'_> {
+/// A value in the words of serde's errors.
+pub fn unexpected(value: &Value) -> Unexpected<'_> {
     match value {
         Value::Null => Unexpected::Unit,
         Value::Bool(value) => Unexpected::Bool(*value),

@@ -84,7 +84,8 @@ pub struct Component {
     pub component: String,
     /// The most likely value, within the bounds of the environment.
     pub value: f32,
-    /// The mean of the distribution that the policy draws from: before squashing, where the policy squashes.
+    /// The mean of the distribution that the policy draws from: before it is squashed, or scaled to the
+    /// bounds.
     pub mean: f32,
     /// The standard deviation of that distribution; `None` where actions are not drawn.
     pub standard_deviation: Option<f32>,

@@ -8,7 +8,7 @@ use serde::de::{
 };
 use serde_json::{Number, Value as Json};
 use stages_core::Mistake;
-use stages_core::read::{grouped_number, read};
+use stages_core::read::{grouped_number, read, unexpected};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -233,7 +233,7 @@ pub(crate) fn some_number(value: &Json) -> Option<Number> {
 /// Reads a number, for `#[serde(deserialize_with)]`.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Number, D::Error> {
     let value = Json::deserialize(deserializer)?;
-    some_number(&value).map_or_else(|| Number::deserialize(value).map_err(D::Error::custom), Ok)
+    some_number(&value).ok_or_else(|| D::Error::invalid_type(unexpected(&value), &"a JSON number"))
 }
 
 impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {

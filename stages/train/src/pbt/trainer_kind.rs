@@ -79,5 +79,5 @@ impl TryFrom<String> for TrainerKind {
 }
 
 fn read<T: serde::de::DeserializeOwned>(with: Value) -> Result<T, ConfigProblem> {
-    serde_json::from_value(with).map_err(|err| ConfigProblem::new("with", err.to_string()))
+    stages_core::read::read(&with).map_err(|err| ConfigProblem::new("with", err.to_string()))
 }
