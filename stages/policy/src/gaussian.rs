@@ -1,7 +1,7 @@
 //! The distribution of continuous actions: independent normals, whose standard deviations are parameters and
-//! do not depend on the observation. Actions are drawn without bounds, scaled to their range where it is another
-//! than -1 to 1, and clipped to it by the environment (not squashed): training learns from the action as it
-//! was drawn.
+//! do not depend on the observation. Actions are drawn without bounds, scaled to their range where it is
+//! another than -1 to 1, and clipped to it by the environment (not squashed): training learns from the action
+//! as it was drawn.
 
 use crate::kernels::math::{exp, mul_add};
 

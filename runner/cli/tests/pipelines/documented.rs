@@ -81,7 +81,8 @@ fn every_example_is_checked_or_says_that_it_is_not() {
     for example in examples() {
         assert!(
             known.contains(&example.tag.as_str()),
-            "{}: the tag `{}` of this block is not one of {known:?}: a test checks each by its tag; `text` is not run",
+            "{}: the tag `{}` of this block is not one of {known:?}: \
+            a test checks each by its tag; `text` is not run",
             example.place(),
             example.tag
         );
@@ -314,7 +315,8 @@ fn yaml_is_planned() {
             None
         } else if has("table") && has("columns") {
             // A layout stands in a file of its own.
-            let text = "version: 1\nname: layout\nstages:\n  x: { uses: ingest/option_chain, with: { path: x.csv, layout: layout.yaml } }\n";
+            let text = "version: 1\nname: layout\nstages:\n  x: { uses: ingest/option_chain, \
+            with: { path: x.csv, layout: layout.yaml } }\n";
             planned(text, Some(&example.text))
                 .err()
                 .map(|errors| errors.to_string())

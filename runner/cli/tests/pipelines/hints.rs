@@ -135,7 +135,8 @@ impl Tally {
     fn finish(self, what: &str, least: usize) {
         let Self { tried, advice, wrong } = self;
         println!(
-            "{what}: tried {tried}, told {tried}, right {}, silent 0; advice without a text to write {advice}",
+            "{what}: tried {tried}, told {tried}, right {}, silent 0; \
+            advice without a text to write {advice}",
             tried - wrong.len()
         );
         assert!(
@@ -218,7 +219,8 @@ fn hints_of_settings_help() {
 fn symbols_are_quoted_as_they_are_written() {
     let pipeline = |symbols: &str| {
         format!(
-            "version: 1\nname: symbols\nstages:\n  bars: {{ uses: ingest/bars, with: {{ path: bars.csv, symbols: {symbols} }} }}\n"
+            "version: 1\nname: symbols\nstages:\n\x20 \
+            bars: {{ uses: ingest/bars, with: {{ path: bars.csv, symbols: {symbols} }} }}\n"
         )
     };
     let mut tried = 0;
@@ -268,7 +270,8 @@ fn symbols_are_quoted_as_they_are_written() {
 fn small_contradictions() {
     let stage = |stage: &str| {
         format!(
-            "version: 1\nname: small\nstages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  x: {{ {stage} }}\n"
+            "version: 1\nname: small\nstages:\n\x20 \
+            env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  x: {{ {stage} }}\n"
         )
     };
     let said = |text: &str| {
@@ -297,16 +300,19 @@ fn small_contradictions() {
         );
     }
     let points = stage(
-        "run: \"echo ${matrix.v} > ${outputs.o}\", outputs: { o: o.txt }, matrix: { points: [{ v: 1, w: a }, { v: 1.0, w: a }] }",
+        "run: \"echo ${matrix.v} > ${outputs.o}\", outputs: { o: o.txt }, \
+        matrix: { points: [{ v: 1, w: a }, { v: 1.0, w: a }] }",
     );
     assert!(said(&points).contains("this point is given twice"), "{}", said(&points));
     let distinct = stage(
-        "run: \"echo ${matrix.v} > ${outputs.o}\", outputs: { o: o.txt }, matrix: { v: [1, 1.5, 2, x, \"y\"] }",
+        "run: \"echo ${matrix.v} > ${outputs.o}\", outputs: { o: o.txt }, \
+        matrix: { v: [1, 1.5, 2, x, \"y\"] }",
     );
     assert_eq!(said(&distinct), "");
     let action = |ratio: &str| {
         stage(&format!(
-            "uses: ingest/corporate_actions, with: {{ actions: [{{ symbol: A, date: 2014-06-09, ratio: {ratio} }}] }}"
+            "uses: ingest/corporate_actions, with: {{ \
+            actions: [{{ symbol: A, date: 2014-06-09, ratio: {ratio} }}] }}"
         ))
     };
     for ratio in ["7", "0.125", "\"7:1\"", "7.0", "\"7\"", "3-for-2", "1.5"] {
@@ -326,7 +332,8 @@ fn small_contradictions() {
         ("dqn", "2_000", "1_900"),
     ] {
         let text = stage(&format!(
-            "uses: train/{kind}, needs: {{ env: env }}, with: {{ total_timesteps: {total}, learning_starts: {starts} }}"
+            "uses: train/{kind}, needs: {{ env: env }}, with: {{ total_timesteps: {total}, \
+            learning_starts: {starts} }}"
         ));
         assert!(
             said(&text).contains("nothing would be learned"),
@@ -334,7 +341,8 @@ fn small_contradictions() {
             said(&text)
         );
         let text = stage(&format!(
-            "uses: train/{kind}, needs: {{ env: env }}, with: {{ total_timesteps: 3_000, learning_starts: {starts} }}"
+            "uses: train/{kind}, needs: {{ env: env }}, with: {{ total_timesteps: 3_000, \
+            learning_starts: {starts} }}"
         ));
         assert_eq!(said(&text).is_empty(), starts != "50000", "{kind}: {}", said(&text));
     }

@@ -614,7 +614,8 @@ fn figures_that_are_no_numbers_are_read_as_null_and_said() {
             (
                 "`m.json`, row 2",
                 format!(
-                    "{{\"name\": \"NaN\", \"value\": 1}}\n{{\"value\":{word},\"step\":0,\"name\":\"sharpe\"}}\n"
+                    "{{\"name\": \"NaN\", \"value\": 1}}\n\
+                    {{\"value\":{word},\"step\":0,\"name\":\"sharpe\"}}\n"
                 ),
             ),
         ] {
