@@ -492,8 +492,11 @@ fn files_of_ones_own_end_in_a_running_pipeline() {
 fn a_directory_of_several_tables_is_one_pipeline() {
     let project = Project::new(NOTHING);
     project.write("data/AAPL.csv", plain(60));
-    let two = plain(60).replace(",1", ",2");
-    project.write("data/MSFT.csv", two);
+    let other = rows("Date,Open,High,Low,Close,Volume", 60, |i, date, _| {
+        let (o, h, l, c, v) = bar(i, 250.0);
+        format!("{date},{o:.2},{h:.2},{l:.2},{c:.2},{v}")
+    });
+    project.write("data/MSFT.csv", other);
     project.write("data/splits.csv", "symbol,date,ratio\nAAPL,2020-08-31,4\n");
     project.write(
         "data/rates.csv",
@@ -519,6 +522,13 @@ fn a_directory_of_several_tables_is_one_pipeline() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(exec(&project, "all.yaml"), 0);
+    // Inspection shows the table with most bytes, and names the other files.
+    let shown = inspect(&project, "data").stdout;
+    assert!(shown.contains("files of other headers are left out"), "{shown}");
+    assert!(
+        shown.contains("60 rows read, 60 kept") || shown.contains("120 rows read, 120 kept"),
+        "{shown}"
+    );
 }
 
 /// `--symbol` names the symbol of files that do not, and takes one of several where they do.

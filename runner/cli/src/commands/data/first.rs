@@ -8,7 +8,6 @@ use arrow_array::{Array, RecordBatch};
 use datasets::Date;
 use runner_engine::Failure;
 use serde_json::Value;
-use stages_core::Source;
 use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -77,30 +76,6 @@ impl Found {
         let columns = self.batches.iter().filter_map(|batch| batch.column_by_name(name));
         let mut values = columns.filter_map(|column| column.as_primitive_opt::<Float64Type>());
         values.all(|values| values.iter().flatten().all(|value| value > 0.0))
-    }
-}
-
-/// The names in a file's header, by which files of one table are told from others; the number of fields for a
-/// file without one.
-pub(super) fn signature(source: &Source) -> Vec<String> {
-    let header = stages_ingest::read::first(source).and_then(|first| stages_ingest::frame::header(&first));
-    match header {
-        Ok(names)
-            if names
-                .first()
-                .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit())) =>
-        {
-            vec![names.len().to_string()]
-        }
-        Ok(names) => names.iter().map(|name| name.trim().to_lowercase()).collect(),
-        Err(_) => vec![
-            source
-                .path
-                .extension()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-        ],
     }
 }
 

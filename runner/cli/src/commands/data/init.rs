@@ -12,7 +12,6 @@ use runner_engine::{Failure, text};
 use runner_pipeline::load_text;
 use serde_json::{Value, json};
 use stages_core::StageError;
-use stages_ingest::files::Paths;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -175,17 +174,14 @@ fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Ve
             None => groups.push((signature, vec![path])),
         };
     for path in &args.paths {
-        let sources = Paths::one(path.as_str()).find("path", &session.current);
-        let sources = sources.map_err(|problem| read::failed(super::trial::of_problem(problem)))?;
-        let signatures: Vec<Vec<String>> = sources.iter().map(first::signature).collect();
-        let is_one = session.current.join(path).is_file();
-        if is_one {
-            add(signatures.into_iter().next().unwrap_or_default(), named(path));
+        let found = read::by_header(&session.current, path)?;
+        if session.current.join(path).is_file() {
+            let signature = found.into_iter().next().map(|(signature, _)| signature);
+            add(signature.unwrap_or_default(), named(path));
             continue;
         }
-        let differ = signatures.windows(2).any(|pair| pair[0] != pair[1]);
         let whole = reading(args, vec![named(path)]);
-        let is_read = !differ || {
+        let is_read = found.len() < 2 || {
             let looked = read::look(&session.current, &whole)?;
             attempt(scratch, &whole, &looked)?.is_some_and(|attempt| attempt.finding.is_none())
         };
@@ -193,9 +189,10 @@ fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Ve
             add(vec![path.clone()], named(path));
             continue;
         }
-        for (source, signature) in sources.iter().zip(signatures) {
-            let relative = source.path.strip_prefix(&session.current).unwrap_or(&source.path);
-            add(signature, named(&relative.to_string_lossy()));
+        for (signature, paths) in found {
+            for path in paths {
+                add(signature.clone(), named(&path));
+            }
         }
     }
     Ok(groups.into_iter().map(|(_, paths)| paths).collect())

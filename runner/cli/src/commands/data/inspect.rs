@@ -39,9 +39,22 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure> {
-    let looked = read::look(&session.current, args)?;
     let scratch = Scratch::new(&session.current)?;
-    let attempt = attempt(&scratch, args, &looked)?;
+    let mut looked = read::look(&session.current, args)?;
+    let mut tried = attempt(&scratch, args, &looked)?;
+    // Files of several headers are several tables: the one with most bytes is shown.
+    let (mut args, mut others) = (args.clone(), Vec::new());
+    if tried.as_ref().is_none_or(|tried| tried.read.is_none())
+        && let [path] = args.paths.as_slice()
+        && let [(_, first), rest @ ..] = read::by_header(&session.current, path)?.as_slice()
+        && !rest.is_empty()
+    {
+        others = rest.iter().flat_map(|(_, paths)| paths.clone()).collect();
+        args.paths.clone_from(first);
+        looked = read::look(&session.current, &args)?;
+        tried = attempt(&scratch, &args, &looked)?;
+    }
+    let (args, attempt) = (&args, tried);
     let batches = match attempt.as_ref().and_then(|attempt| attempt.read.as_ref()) {
         Some(read) => read.partitions()?,
         None => Vec::new(),
@@ -60,6 +73,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
         let proposed = attempt.as_ref().filter(|attempt| attempt.is_proposed);
         return output::print_json(&json!({
             "files": looked.files,
+            "files_of_other_headers": others,
             "format": looked.first.format,
             "separator": looked.first.separator,
             "header": looked.first.header,
@@ -84,6 +98,13 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
         }));
     }
     let mut out = opening(args, &looked);
+    if !others.is_empty() {
+        let _ = writeln!(
+            out,
+            "files of other headers are left out (inspect them by themselves; `runner init` takes all): {}",
+            others.join(", ")
+        );
+    }
     match &attempt {
         Some(attempt) if !attempt.is_proposed => {
             let _ = writeln!(out, "header: {}", looked.first.header.join(", "));

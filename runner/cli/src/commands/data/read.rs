@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use datasets::layout::Table;
 use runner_engine::Failure;
 use serde_json::Value;
-use stages_core::{Input, StageError, table};
+use stages_core::{Input, Source, StageError, table};
 use stages_ingest::files::Paths;
 use stages_ingest::inspect::Inspection;
 use stages_ingest::propose::scalar;
@@ -105,6 +105,57 @@ pub(super) fn failed(err: StageError) -> Failure {
     match err.hint {
         Some(hint) => failure.hint(hint),
         None => failure,
+    }
+}
+
+/// Files of one header: the header, and their paths.
+pub(super) type OfHeader = (Vec<String>, Vec<String>);
+
+/// The files at a path by their headers, those of most bytes first; paths are relative to `base` where they
+/// are below it.
+pub(super) fn by_header(base: &Path, path: &str) -> Result<Vec<OfHeader>, Failure> {
+    let sources = Paths::one(path)
+        .find("path", base)
+        .map_err(|problem| failed(of_problem(problem)))?;
+    let mut groups: Vec<(u64, OfHeader)> = Vec::new();
+    for source in &sources {
+        let path = source.path.strip_prefix(base).unwrap_or(&source.path);
+        let path = path.to_string_lossy().into_owned();
+        let bytes = std::fs::metadata(&source.path).map_or(0, |meta| meta.len());
+        let signature = signature(source);
+        match groups.iter_mut().find(|(_, (other, _))| *other == signature) {
+            Some((size, (_, paths))) => {
+                *size += bytes;
+                paths.push(path);
+            }
+            None => groups.push((bytes, (signature, vec![path]))),
+        }
+    }
+    groups.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    Ok(groups.into_iter().map(|(_, group)| group).collect())
+}
+
+/// The names in a file's header, by which files of one table are told from others; the number of fields for a
+/// file without one.
+fn signature(source: &Source) -> Vec<String> {
+    let header = stages_ingest::read::first(source).and_then(|first| stages_ingest::frame::header(&first));
+    match header {
+        Ok(names)
+            if names
+                .first()
+                .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit())) =>
+        {
+            vec![names.len().to_string()]
+        }
+        Ok(names) => names.iter().map(|name| name.trim().to_lowercase()).collect(),
+        Err(_) => vec![
+            source
+                .path
+                .extension()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+        ],
     }
 }
 
