@@ -169,6 +169,7 @@ fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
         Ok(read) => {
             attempt.take(read);
             of_symbol(scratch, args, &mut attempt);
+            state_assumptions(&mut attempt);
             return attempt;
         }
         Err(error) => error,
@@ -254,6 +255,43 @@ fn of_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
     if let Ok(read) = run(scratch, &yaml) {
         attempt.yaml = yaml;
         attempt.take(read);
+    }
+}
+
+/// Adds the facts that no file, layout or name states, as comments to be made settings.
+fn state_assumptions(attempt: &mut Attempt) {
+    let (Some(Table::Bars | Table::Rates), Some(read)) = (attempt.table, &attempt.read) else {
+        return;
+    };
+    let meta = &read.artifact.meta;
+    let is_plain = meta["layout"]
+        .as_array()
+        .is_some_and(|names| names.iter().any(|name| name == "plain"));
+    let mut lines = String::new();
+    for key in ["currency", "calendar", "adjusted"] {
+        let is_rates = attempt.table == Some(Table::Rates);
+        let fact = &meta["facts"][key];
+        let is_assumed = match fact["origin"].as_str() {
+            Some(origin) => matches!(origin, "assumed" | "found"),
+            None => attempt.is_proposed || is_plain,
+        };
+        let value = match (&fact["value"], &meta[key]) {
+            (Value::String(value), _) | (_, Value::String(value)) => value.as_str(),
+            _ if key == "adjusted" && !is_rates => "none",
+            _ => continue,
+        };
+        if is_assumed && !attempt.yaml.contains(&format!("\n      {key}: ")) {
+            let choices = if key == "adjusted" {
+                "   # or splits, splits_and_dividends"
+            } else {
+                ""
+            };
+            lines += &format!("      # {key}: {}{choices}\n", scalar(value));
+        }
+    }
+    if !lines.is_empty() {
+        attempt.yaml += "      # Assumed; write what holds, and take the mark away:\n";
+        attempt.yaml += &lines;
     }
 }
 

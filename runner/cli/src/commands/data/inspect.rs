@@ -348,9 +348,16 @@ fn layouts_of(read: &Read) -> String {
 fn facts(out: &mut String, meta: &Value) {
     out.push_str("\nfacts\n");
     for key in ["symbols", "currency", "calendar", "underlying", "quotes"] {
-        if let Some(value) = meta.get(key).filter(|value| !value.is_null()) {
+        if let Some(value) = meta
+            .get(key)
+            .filter(|value| !value.is_null() && meta["facts"][key].is_null())
+        {
             let _ = writeln!(out, "  {key:12} {}", shown(value));
         }
+    }
+    for (key, fact) in meta["facts"].as_object().into_iter().flatten() {
+        let (value, origin) = (shown(&fact["value"]), shown(&fact["origin"]));
+        let _ = writeln!(out, "  {key:12} {value} ({origin})");
     }
     // Classes that have the same facts stand in one line.
     let mut classes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
