@@ -6,6 +6,7 @@ pub mod calendar;
 pub mod contract;
 pub mod corporate_action;
 pub mod date;
+pub mod fact;
 pub mod layout;
 pub mod quality;
 pub mod schema;
@@ -13,4 +14,5 @@ pub mod snapshot_time;
 mod words;
 
 pub use date::{Date, DateRange};
+pub use fact::{Fact, FactOrigin};
 pub use snapshot_time::{SnapshotTime, TimeZone, parse_instant};

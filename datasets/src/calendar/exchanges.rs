@@ -161,3 +161,15 @@ pub fn of_hundredths(currency: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
+/// The currency of the exchange with this calendar; `None` where the calendar is that of no exchange.
+pub fn currency_of(calendar: CalendarName) -> Option<&'static str> {
+    let base = match calendar.base() {
+        CalendarName::Cboe | CalendarName::Cme => CalendarName::Us,
+        CalendarName::Eurex => return Some("EUR"),
+        CalendarName::Always | CalendarName::Weekends | CalendarName::None => return None,
+        other => other,
+    };
+    let known = MARKETS.iter().find(|(_, market)| market.calendar == base)?;
+    Some(of_hundredths(known.1.currency).unwrap_or(known.1.currency))
+}

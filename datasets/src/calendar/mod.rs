@@ -20,6 +20,7 @@
 //! [`CalendarName::range`] says where it ends, and stages warn where data goes beyond.
 mod changes;
 mod exchanges;
+mod found;
 mod holidays;
 mod name;
 mod periods;
@@ -30,7 +31,8 @@ mod trading_days;
 mod us;
 
 pub use changes::Changes;
-pub use exchanges::{Listed, Market, market_of, of_hundredths};
+pub use exchanges::{Listed, Market, currency_of, market_of, of_hundredths};
+pub use found::found;
 pub use name::CalendarName;
 pub use periods::DaysAYear;
 pub use rules::good_friday;

@@ -1,7 +1,7 @@
 //! The columns of a file that a layout reads, and those that are missing.
 
 use crate::frame;
-use datasets::layout::{self, Condition, Layout, Mapping, OTHERS, nearest_header, normal};
+use datasets::layout::{Condition, Layout, Mapping, OTHERS, Table, nearest_header, normal};
 use datasets::schema::{Type, VENDOR_GREEKS};
 use stages_core::StageError;
 use std::collections::BTreeSet;
@@ -128,7 +128,7 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
             }
         }
     }
-    let is_rates = layout.table == layout::Table::Rates;
+    let is_rates = layout.table == Table::Rates;
     if is_rates && lacking.is_empty() && !layout.sources("rate").any(|mapping| names.has(&mapping.theirs)) {
         lacking.push("any of its rates".to_owned());
     }
@@ -197,6 +197,14 @@ pub(crate) fn needed<'a>(
     })
 }
 
+/// The columns that state the market of bars, whose layout needs not name them: their normalised names.
+pub(crate) fn market_columns(layout: &Layout) -> &'static [&'static str] {
+    match layout.table {
+        Table::Bars => &["currency", "exchange", "mic"],
+        Table::Chain | Table::Rates => &[],
+    }
+}
+
 /// The columns that a layout reads, in the form that [`frame::Frame::read`] needs.
 pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {
     layout
@@ -204,6 +212,7 @@ pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {
         .flat_map(|column| std::iter::once(column.theirs.as_str()).chain(column.unit.column()))
         .chain(layout.contract_symbol.iter().map(|symbol| symbol.column.as_str()))
         .map(normal)
+        .chain(market_columns(layout).iter().map(|name| (*name).to_owned()))
         .chain(layout.condition.iter().flat_map(Condition::columns))
         .collect()
 }

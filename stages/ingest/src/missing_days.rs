@@ -91,3 +91,19 @@ pub(crate) fn count_missing_days(
         missing.next(symbol, calendar, *day, tally);
     }
 }
+
+/// The remedy of [`beyond_calendar`].
+pub(crate) const ADDS_DAYS: &str =
+    "`calendar: { base: …, closed: [DATE, …] }` adds what the exchange has announced";
+
+/// A warning if the data extends beyond the years that the calendar covers.
+pub(crate) fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
+    let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
+    let (first, last) = calendar.range()?;
+    (beyond > 0).then(|| {
+        format!(
+            "the calendar `{calendar}` covers {first} to {last}; the holidays of {beyond} days of the \
+            data are not known"
+        )
+    })
+}

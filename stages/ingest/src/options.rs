@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::dataset::Period;
 use stages_core::{ConfigProblem, StageError, table};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// The first supported date: 1800-01-01.
 const FIRST_DATE: Date = Date(-62_091);
@@ -85,12 +86,24 @@ impl Serialize for CalendarChoice {
 
 impl<'de> Deserialize<'de> for CalendarChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            AUTO => Ok(Self(None)),
-            name => {
-                CalendarName::deserialize(de::value::StrDeserializer::new(name)).map(|name| Self(Some(name)))
+        struct Read;
+        impl<'de> de::Visitor<'de> for Read {
+            type Value = CalendarChoice;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`auto`, a calendar's name, or `{ base: …, closed: [DATE, …] }`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<CalendarChoice, E> {
+                match text {
+                    AUTO => Ok(CalendarChoice(None)),
+                    name => name.parse().map(|name| CalendarChoice(Some(name))).map_err(E::custom),
+                }
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<CalendarChoice, A::Error> {
+                let map = de::value::MapAccessDeserializer::new(map);
+                CalendarName::deserialize(map).map(|changed| CalendarChoice(Some(changed)))
             }
         }
+        deserializer.deserialize_any(Read)
     }
 }
 

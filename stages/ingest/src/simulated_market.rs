@@ -375,7 +375,7 @@ fn write_bars(worlds: &[World], context: &Context) -> Result<cache::ArtifactDige
     }
     let batch = bars::to_batch(&found)?;
     let (bad, mut tally) = (keep(), Tally::new(BARS));
-    bars::clean(&mut found, &bad, CALENDAR, &mut bars::States::new(), &mut tally);
+    bars::clean(&mut found, &bad, |_| CALENDAR, &mut bars::States::new(), &mut tally);
     let meta = json!({
         "symbols": symbols(worlds),
         "currency": "USD",

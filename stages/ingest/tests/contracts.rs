@@ -294,11 +294,11 @@ fn a_calendar_ends_where_its_table_does() {
         "{:?}",
         done.warnings
     );
-    let old = text.replace("06/21/2019,05/31/2019", "06/20/2014,05/30/2014");
+    let old = text.replace("06/21/2019,05/31/2019", "06/21/1996,05/31/1996");
     let done = run(&old, json!({ "calendar": "nse" })).unwrap();
     assert!(
         done.warnings.iter().any(|warning| warning
-            == "the calendar `nse` covers 2015 to 2025; the holidays of 1 days of the data are not known"),
+            == "the calendar `nse` covers 1997 to 2026; the holidays of 1 days of the data are not known"),
         "{:?}",
         done.warnings
     );

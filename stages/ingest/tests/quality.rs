@@ -337,7 +337,8 @@ fn a_panel_that_loses_most_of_its_rows_fails() {
     }
     bench.file("panel.csv", panel);
     let with = |columns: Value, more: Value| {
-        let mut with = json!({ "path": "panel.csv", "layout": { "columns": columns }, "calendar": "none" });
+        let mut with = json!({ "path": "panel.csv", "layout": { "columns": columns }, "calendar": "none",
+            "currency": "USD" });
         with.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         with
     };

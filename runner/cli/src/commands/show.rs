@@ -215,6 +215,22 @@ fn stage_text(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, 
     Ok(out)
 }
 
+/// A line for each fact of a table: the name, the value, and the origin.
+pub(crate) fn facts_table(meta: &Value) -> String {
+    let facts = meta["facts"].as_object();
+    let lines = facts.into_iter().flatten().map(|(name, fact)| {
+        let value = match &fact["value"] {
+            Value::String(value) => value.clone(),
+            other => other.to_string(),
+        };
+        format!(
+            "  {name:12} {value} ({})\n",
+            fact["origin"].as_str().unwrap_or_default()
+        )
+    });
+    lines.collect()
+}
+
 /// The provenance of an artifact: its stage, the stages upstream of it, and so on.
 fn lineage(run: &Run, stage: &StageRun, depth: usize, out: &mut Vec<String>) {
     let needs: Vec<String> = stage
@@ -312,6 +328,7 @@ fn show_artifact(
     let mut meta = artifact.meta.clone();
     if let Some(fields) = meta.as_object_mut() {
         fields.remove("quality");
+        fields.remove("facts");
     }
     let is_empty = meta.as_object().is_none_or(serde_json::Map::is_empty);
     if !is_empty {
@@ -323,6 +340,10 @@ fn show_artifact(
         } else {
             "\n"
         });
+    }
+    let facts = facts_table(&artifact.meta);
+    if !facts.is_empty() {
+        out.push_str(&format!("facts\n{facts}"));
     }
     out.push_str(&quality_table(&artifact.meta));
     out.push_str(&preview.to_text());

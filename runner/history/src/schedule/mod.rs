@@ -16,4 +16,4 @@ pub use due::{Due, DueTimes};
 pub use night::{Night, NightStatus};
 pub use night_log::{NightLog, names};
 pub use ready::Awaited;
-pub use scheduler::{Outcome, Ran, RunEnd, Scheduler, Work};
+pub use scheduler::{Outcome, Ran, RunEnd, Scheduler, Work, close};

@@ -145,6 +145,52 @@ impl Scheduler<'_> {
     }
 }
 
+/// Closes a night that is due and not settled, such as one whose data never comes because the exchange was
+/// closed: it is not run again. `file` is the absolute path of the pipeline file.
+///
+/// # Errors
+/// If the night is not due or is settled, if nights before it have not been tried, if another process runs the
+/// nights, or if the log cannot be written.
+pub fn close(
+    home: &Path,
+    file: &Path,
+    scheduled: &Scheduled,
+    night: &str,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<Night, Failure> {
+    let name = &scheduled.name;
+    let Some(_lock) = lock(home, name)? else {
+        return Err(Failure::usage(format!("another process runs the nights of `{name}`"))
+            .hint("wait for it, or stop it"));
+    };
+    let mut log = NightLog::read(home, name)?;
+    let steps = plan(scheduled, &log, now);
+    let Some(step) = steps.iter().find(|step| step.due.night == night) else {
+        return Err(Failure::usage(format!("`{name}` has no night {night} that is due and not done")).hint(
+            "`runner schedule log` lists the nights; a day to come is closed by the calendar: `calendar: { base: \
+            XNYS, closed: [2025-01-09] }`",
+        ));
+    };
+    let is_untried = |step: &&Step| log.get(&step.due.night).is_none() && step.due.night.as_str() < night;
+    if let Some(before) = steps.iter().find(is_untried) {
+        return Err(
+            Failure::usage(format!("the night {} before it has not been tried", before.due.night))
+                .hint("`runner schedule run-due` runs the nights in order; close this one then"),
+        );
+    }
+    log.set_file(now, file)?;
+    let change = Change::Ended {
+        status: NightStatus::Skipped,
+        run: None,
+        end: Ended::because(format!("closed: {reason}")),
+    };
+    log.add(now, &step.due, change)?;
+    log.get(night)
+        .cloned()
+        .ok_or_else(|| Failure::usage(format!("the night {night} is not in the log")))
+}
+
 /// A night that is due and not settled.
 struct Step {
     due: Due,

@@ -195,7 +195,7 @@ fn with_schedule(block: &Tree, read: &Schedule) -> Tree {
     let zone = || text(read.calendar().session().map_or("UTC", |session| session.time_zone));
     let calendar = || match read.calendar() {
         CalendarName::Always => text(EVERY_DAY),
-        other => text(other.name()),
+        other => written(&other),
     };
     let block = with(block, "timezone", zone);
     let block = with(&block, "calendar", calendar);

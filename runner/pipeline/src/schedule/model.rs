@@ -3,11 +3,12 @@
 use super::cron::Cron;
 use crate::Notify;
 use crate::text::{Several, Text, Written, duration, is_name, several, some_text, suggest, text};
-use datasets::calendar::CalendarName;
+use datasets::calendar::{CalendarName, Changes};
 use datasets::contract::TimeOfDay;
 use datasets::{Date, TimeZone};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -42,7 +43,7 @@ pub struct Schedule {
     pub timezone: Option<TimeZone>,
     /// The days that have a night: the trading days of an exchange by its ISO 10383 code or its name here, or
     /// every day.
-    #[serde(deserialize_with = "some_text")]
+    #[serde(deserialize_with = "some_calendar")]
     #[schemars(schema_with = "calendar_schema", extend("default" = EVERY_DAY))]
     pub calendar: Option<CalendarName>,
     /// The date of the first night; by default, the latest that is due when the schedule is first run.
@@ -223,8 +224,26 @@ fn calendars() -> impl Iterator<Item = &'static str> {
     CalendarName::codes().chain([EVERY_DAY])
 }
 
-fn calendar_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "enum": calendars().collect::<Vec<_>>() })
+fn calendar_schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [{ "enum": calendars().collect::<Vec<_>>() }, generator.subschema_for::<Changes>()] })
+}
+
+/// Reads a calendar: a name or a code, or one with changes.
+fn some_calendar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CalendarName>, D::Error> {
+    struct Read;
+    impl<'de> Visitor<'de> for Read {
+        type Value = CalendarName;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a calendar, or `{ base: XNYS, closed: [DATE, …] }`")
+        }
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CalendarName, E> {
+            CalendarName::read(text).map_err(E::custom)
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CalendarName, A::Error> {
+            CalendarName::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(Read).map(Some)
 }
 
 impl Written for When {

@@ -86,7 +86,7 @@ impl Bar {
 pub(crate) fn clean(
     bars: &mut Vec<Bar>,
     bad: &OnBadRows,
-    calendar: CalendarName,
+    calendar: impl Fn(&str) -> CalendarName,
     states: &mut States,
     tally: &mut Tally,
 ) {
@@ -103,6 +103,7 @@ pub(crate) fn clean(
     let mut keep = Vec::with_capacity(bars.len());
     let mut lags = Vec::new();
     for symbol_bars in bars.chunk_by_mut(|a, b| a.symbol == b.symbol) {
+        let calendar = calendar(&symbol_bars[0].symbol);
         let last = states.entry(symbol_bars[0].symbol.to_string()).or_default();
         for bar in symbol_bars {
             let day = Surroundings {
@@ -319,7 +320,7 @@ pub fn closes(
     }
     let (mut states, mut tally) = (States::new(), Tally::new(BARS));
     let (bad, read) = (OnBadRows::default(), bars.len() as u64);
-    clean(&mut bars, &bad, CalendarName::None, &mut states, &mut tally);
+    clean(&mut bars, &bad, |_| CalendarName::None, &mut states, &mut tally);
     let refused =
         |err: StageError| err.hint("correct the file; `ingest/bars` shows all that its rules find in it");
     bad.enforce(&tally).map_err(refused)?;
@@ -401,7 +402,7 @@ mod tests {
                 CalendarName::None,
             ] {
                 let (mut whole, mut tally) = (bars(), Tally::new(BARS));
-                clean(&mut whole, &bad, calendar, &mut States::new(), &mut tally);
+                clean(&mut whole, &bad, |_| calendar, &mut States::new(), &mut tally);
                 for days in [1, 7, 31, 365] {
                     let mut parts: BTreeMap<i32, Vec<Bar>> = BTreeMap::new();
                     for bar in bars() {
@@ -410,7 +411,7 @@ mod tests {
                     let (mut states, mut merged, mut left) = (States::new(), Tally::new(BARS), Vec::new());
                     for mut part in parts.into_values() {
                         let mut tally = Tally::new(BARS);
-                        clean(&mut part, &bad, calendar, &mut states, &mut tally);
+                        clean(&mut part, &bad, |_| calendar, &mut states, &mut tally);
                         merged.merge(tally.counted());
                         left.append(&mut part);
                         // Serialised, as the state is between two partitions.

@@ -2,6 +2,7 @@
 //! partition.
 
 use super::rows::{Bar, collect};
+use super::stated::{self, Stated};
 use crate::cuts::{self, CutWriter, Cuts, decode, encode};
 use crate::file_memo::File;
 use crate::value::OUT_OF_RANGE;
@@ -26,6 +27,8 @@ pub(super) struct FileBars {
     days: BTreeSet<Date>,
     /// The number of rows without a supported date, by symbol. These rows are in no cut.
     out_of_range: BTreeMap<String, u64>,
+    /// The symbols, each with what the file's columns state of its market.
+    pub symbols: BTreeMap<String, Stated>,
 }
 
 impl AsRef<Cuts> for FileBars {
@@ -43,7 +46,7 @@ pub(super) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn has_symbol(&self, symbol: &str) -> bool {
+    pub(super) fn has_symbol(&self, symbol: &str) -> bool {
         self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol)
     }
 
@@ -61,8 +64,10 @@ impl FileBars {
         let bars = cuts::of_file(context, &memo, || {
             let mut writer = CutWriter::new(&context.store, Period::Year, &[], &[])?;
             let (mut days, mut out_of_range) = (BTreeSet::new(), BTreeMap::new());
+            let mut known: BTreeMap<String, Stated> = BTreeMap::new();
             file.parts(context, &mut |batch| {
                 let symbols = table::texts(&batch, "symbol")?;
+                stated::collect(&batch, &mut known)?;
                 let mut rows = Vec::with_capacity(batch.num_rows());
                 let mut last = OUT_OF_RANGE;
                 for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
@@ -84,6 +89,7 @@ impl FileBars {
                 cuts: writer.finish()?,
                 days,
                 out_of_range,
+                symbols: known,
             })
         })?;
         Ok(Self { unnamed, name, ..bars })

@@ -4,9 +4,11 @@ mod clean;
 mod config;
 mod copies;
 mod file_bars;
+mod markets;
 mod partitions;
 mod rows;
 mod stage;
+mod stated;
 mod whose;
 
 pub use clean::closes;

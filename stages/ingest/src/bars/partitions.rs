@@ -5,11 +5,11 @@
 use super::clean::{States, clean};
 use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
+use super::markets::Markets;
 use super::rows::{Bar, to_batch};
 use crate::cuts::{Tables, Unit, decode, encode, kept, units};
 use cache::BlobRef;
 use datasets::DateRange;
-use datasets::layout::CalendarName;
 use datasets::quality::{BARS, Counted, Tally};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,8 @@ pub(super) struct Facts<'a> {
     pub config: &'a BarsConfig,
     /// The wanted rows.
     pub wanted: Wanted<'a>,
-    /// The days on which the exchange is open.
-    pub calendar: CalendarName,
+    /// The markets of the symbols.
+    pub markets: Markets,
     /// The period of partitions.
     pub period: Period,
 }
@@ -111,7 +111,7 @@ impl Facts<'_> {
             "dates": dates.filter(|dates| *dates != unit.range),
             "symbols": self.wanted.symbols,
             "on_bad_rows": self.config.on_bad_rows,
-            "calendar": self.calendar,
+            "calendar": self.markets.by_symbol(),
             "period": self.period,
         });
         let facts = cache::canonical_json(&facts);
@@ -145,7 +145,8 @@ impl Facts<'_> {
             ..Done::default()
         };
         let mut tally = Tally::new(BARS);
-        clean(&mut bars, &self.config.on_bad_rows, self.calendar, states, &mut tally);
+        let calendar = |symbol: &str| self.markets.of(symbol);
+        clean(&mut bars, &self.config.on_bad_rows, calendar, states, &mut tally);
         done.tally = tally.counted();
         done.rows = bars.len() as u64;
         done.symbols = bars

@@ -1,11 +1,12 @@
 //! Conversion of vendors' bars to our columns.
 
+use super::stated;
 use crate::clock::{Clocks, time_text};
 use crate::cuts::with_left_out;
 use crate::file_memo::{Around, Reading};
 use crate::form::{Opened, open, prepare};
 use crate::frame::Frame;
-use crate::header::{needed, source_of, wanted};
+use crate::header::{market_columns, needed, source_of, wanted};
 use crate::layout_choice::Chosen;
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
@@ -95,7 +96,8 @@ pub(crate) fn parse(
     let names = symbols
         .iter()
         .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
-    with_left_out(batch(names, dates.into_iter(), values, false)?, frame.left_out())
+    let rows = with_left_out(batch(names, dates.into_iter(), values, false)?, frame.left_out())?;
+    stated::mark(rows, frame, &symbols, market_columns(layout))
 }
 
 /// The time zone in which epochs have their day: the layout's or, where all are midnights of UTC as those of

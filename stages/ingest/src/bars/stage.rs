@@ -2,6 +2,7 @@
 
 use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
+use super::markets::Markets;
 use super::partitions::Facts;
 use super::rows::reading;
 use super::whose;
@@ -81,15 +82,8 @@ impl StageKind for Bars {
                 Ok(begins)
             },
         )?;
-        let facts = layouts.first().map(|layout| layout.facts.clone());
-        let facts = facts.ok_or_else(|| read::no_file(config.until))?;
-        let differs = |layout: &&Layout| layout.facts.currency != facts.currency;
-        if let Some(other) = layouts.iter().find(differs).filter(|_| config.currency.is_empty()) {
-            return Err(StageError::new(format!(
-                "the files are of layouts `{}` and `{}`, whose currencies differ",
-                layouts[0].name, other.name
-            ))
-            .hint("read them in two stages"));
+        if layouts.is_empty() {
+            return Err(read::no_file(config.until));
         }
         let adjusted = adjusted(config, &layouts)?;
         let names: BTreeSet<&str> = layouts.iter().map(|layout| &*layout.name).collect();
@@ -107,11 +101,13 @@ impl StageKind for Bars {
             }
             days.extend(file.days(context, &wanted)?);
         }
-        let calendar = config.calendar.resolve(facts.calendar, &days);
+        let markets = Markets::settle(context, config, &layouts, &files, &wanted)?;
+        let (calendar, currency) = (markets.calendar.value, markets.currency.value.clone());
+        let stated = markets.facts();
         let partitions = Facts {
             config,
             wanted,
-            calendar,
+            markets,
             period: config.partition.resolve(0, Period::Year),
         };
         let periods = partitions.partitions(context, &files)?;
@@ -140,10 +136,11 @@ impl StageKind for Bars {
         let open = days.iter().copied().filter(|day| is_trading_day(calendar, *day));
         let mut meta = json!({
             "symbols": symbols,
-            "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
+            "currency": currency,
             "layout": names,
             "recognised": reasons,
             "calendar": calendar,
+            "facts": stated,
             PERIODS_A_YEAR: PeriodsAYear::of_dates(Some(calendar), open),
             "rows_read": rows_read,
             "rows": rows,

@@ -2,8 +2,9 @@
 
 use super::columns::Chain;
 use super::config::ChainConfig;
+use crate::missing_days::beyond_calendar;
 use datasets::Date;
-use datasets::calendar::{CalendarName, fits};
+use datasets::calendar::{CalendarName, fits, found};
 use datasets::contract::{
     Assumption, ContractTerms, Contracts, Facts, Origin, QuoteUnit, Sources, Terms, adjusted_root, resolve,
     specification, usual,
@@ -183,11 +184,13 @@ pub(super) fn facts(
         }
     };
     if config.calendar.name().is_none() && terms.calendar.is_none() && !fits(calendar, days) {
-        warnings.push(format!(
-            "the days of the chain are not those of the calendar `{calendar}`: every day is taken for a \
-            trading day"
-        ));
-        calendar = CalendarName::None;
+        let lacking = format!("the days of the chain are not those of the calendar `{calendar}`");
+        let taken = found(calendar, days);
+        warnings.push(match taken {
+            Some(other) => format!("{lacking}: they are those of `{other}`, which is taken"),
+            None => format!("{lacking}: every day is taken for a trading day"),
+        });
+        calendar = taken.unwrap_or(CalendarName::None);
         for facts in contracts.classes.values_mut() {
             facts.terms.calendar = Some(calendar);
             facts.origin.insert("calendar".to_owned(), Origin::Assumed);
@@ -199,18 +202,6 @@ pub(super) fn facts(
         contracts,
         calendar,
         warnings,
-    })
-}
-
-/// A warning if the data extends beyond the years that the calendar covers.
-pub(super) fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
-    let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
-    let (first, last) = calendar.range()?;
-    (beyond > 0).then(|| {
-        format!(
-            "the calendar `{calendar}` covers {first} to {last}; the holidays of {beyond} days of the \
-            data are not known"
-        )
     })
 }
 

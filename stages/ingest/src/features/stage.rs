@@ -8,6 +8,7 @@ use super::rows::{Columns, parse};
 use super::whose::Whose;
 use crate::files::unreadable;
 use crate::finder::planned;
+use crate::missing_days::{ADDS_DAYS, beyond_calendar};
 use crate::options::rows_until;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
@@ -106,7 +107,12 @@ impl StageKind for Features {
                 let calendar = config
                     .calendar
                     .ok_or_else(|| StageError::new("the days that the features are to have are not known"))?;
-                Days::of_calendar(calendar, factors.dates(), config.lag)?
+                let dates = factors.dates();
+                let last = dates.iter().map(|(_, last)| *last).collect();
+                for warning in beyond_calendar(calendar, &last) {
+                    context.warn(warning, Some(ADDS_DAYS));
+                }
+                Days::of_calendar(calendar, dates, config.lag)?
             }
         };
         let by_symbol = days.by_symbol()?;

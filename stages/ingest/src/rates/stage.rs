@@ -7,7 +7,7 @@ use crate::files::Paths;
 use crate::form::{Opened, open};
 use crate::header::needed;
 use crate::layout_choice::{Chosen, LayoutChoice};
-use crate::missing_days::count_missing_days;
+use crate::missing_days::{ADDS_DAYS, beyond_calendar, count_missing_days};
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
@@ -131,6 +131,9 @@ impl StageKind for Rates {
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
+        for warning in beyond_calendar(calendar, &days) {
+            context.warn(warning, Some(ADDS_DAYS));
+        }
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
         count_missing_days("", calendar, &days, &mut tally);
         let treatment = Treatment {

@@ -5,6 +5,7 @@ use super::chain;
 use super::read::{self, Looked, Read, path_of};
 use super::trial::Scratch;
 use crate::commands::data::read::ReadArgs;
+use crate::commands::show::facts_table;
 use crate::output;
 use crate::session::Session;
 use arrow_array::cast::AsArray;
@@ -348,17 +349,14 @@ fn layouts_of(read: &Read) -> String {
 fn facts(out: &mut String, meta: &Value) {
     out.push_str("\nfacts\n");
     for key in ["symbols", "currency", "calendar", "underlying", "quotes"] {
-        if let Some(value) = meta
+        let value = meta
             .get(key)
-            .filter(|value| !value.is_null() && meta["facts"][key].is_null())
-        {
+            .filter(|value| !value.is_null() && meta["facts"][key].is_null());
+        if let Some(value) = value {
             let _ = writeln!(out, "  {key:12} {}", shown(value));
         }
     }
-    for (key, fact) in meta["facts"].as_object().into_iter().flatten() {
-        let (value, origin) = (shown(&fact["value"]), shown(&fact["origin"]));
-        let _ = writeln!(out, "  {key:12} {value} ({origin})");
-    }
+    out.push_str(&facts_table(meta));
     // Classes that have the same facts stand in one line.
     let mut classes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (class, facts) in meta["contracts"].as_object().into_iter().flatten() {

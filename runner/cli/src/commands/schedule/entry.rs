@@ -21,7 +21,7 @@ pub(crate) struct ScheduledArgs {
 }
 
 /// Parses an ISO 8601 instant; without an offset, it is in UTC.
-fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) fn instant(text: &str) -> Result<DateTime<Utc>, String> {
     let micros = datasets::parse_instant(text);
     micros
         .and_then(DateTime::from_timestamp_micros)
@@ -72,7 +72,12 @@ pub(super) fn entries(session: &Session, args: &ScheduledArgs) -> Result<Vec<Ent
 
 /// The machine's clock, or a clock that stands still at the given instant.
 pub(super) fn clock(args: &ScheduledArgs) -> Box<dyn Clock> {
-    match args.now {
+    clock_at(args.now)
+}
+
+/// The machine's clock, or a clock that stands still at `now`.
+pub(super) fn clock_at(now: Option<DateTime<Utc>>) -> Box<dyn Clock> {
+    match now {
         Some(now) => Box::new(SimulatedClock::new(now)),
         None => Box::new(SystemClock),
     }

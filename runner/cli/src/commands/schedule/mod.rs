@@ -1,5 +1,6 @@
 //! `runner schedule`.
 
+mod close;
 mod cron;
 mod entry;
 mod install;
@@ -23,7 +24,8 @@ Examples:
   runner schedule install nightly.yaml
   runner schedule run-due nightly.yaml
   runner schedule list
-  runner schedule log nightly.yaml --last 30")]
+  runner schedule log nightly.yaml --last 30
+  runner schedule close nightly.yaml 2025-01-09 --reason \"day of mourning\"")]
 pub(crate) enum ScheduleCommand {
     Next(show::NextArgs),
     /// List the scheduled pipelines of this home.
@@ -49,6 +51,7 @@ Example:
   runner schedule uninstall nightly.yaml --with cron --yes")]
     Uninstall(TimerArgs),
     Log(show::NightsArgs),
+    Close(close::CloseArgs),
 }
 
 pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u8, Failure> {
@@ -57,6 +60,7 @@ pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u
         ScheduleCommand::Next(args) => show::next(session, args).map(done),
         ScheduleCommand::List(args) => show::list(session, args).map(done),
         ScheduleCommand::Log(args) => show::log(session, args).map(done),
+        ScheduleCommand::Close(args) => close::close(session, args).map(done),
         ScheduleCommand::RunDue(args) => run_due::run_due(session, args),
         ScheduleCommand::Install(args) => install::install(session, args).map(done),
         ScheduleCommand::Uninstall(args) => install::uninstall(session, args).map(done),

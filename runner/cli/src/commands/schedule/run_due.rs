@@ -1,7 +1,7 @@
 //! `runner schedule run-due`.
 
 use super::entry::{Entry, ScheduledArgs, clock, entries};
-use super::show::{due_json, local};
+use super::show::{due_json, local, warn_beyond};
 use crate::commands::exec::{self, Caller, ExecArgs};
 use crate::commands::policy::act::{self, PolicyActArgs};
 use crate::project::{Selection, Settings};
@@ -76,6 +76,11 @@ pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failur
             Ran::Busy => (true, Outcome::default()),
             Ran::Nights(outcome) => (false, outcome),
         };
+        let dates = outcome
+            .nights
+            .iter()
+            .filter_map(|night| night.night.get(..10)?.parse().ok());
+        warn_beyond(&entry, dates);
         let has_failed = outcome.nights.iter().any(|night| !night.status.is_settled());
         if has_failed {
             code = exit::STAGE_FAILED;

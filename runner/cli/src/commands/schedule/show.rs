@@ -6,6 +6,7 @@ use crate::output;
 use crate::session::Session;
 use chrono::{DateTime, Utc};
 use clap::Args;
+use datasets::Date;
 use runner_engine::{Failure, row, text, timestamp};
 use runner_history::schedule::{Due, DueTimes, Night};
 use runner_pipeline::Schedule;
@@ -45,7 +46,9 @@ pub(super) fn next(session: &Session, args: &NextArgs) -> Result<(), Failure> {
     let (mut rows, mut all) = (Vec::new(), Vec::new());
     for entry in entries(session, &args.scheduled)? {
         let schedule = &entry.scheduled.schedule;
-        for due in following(schedule, now, args.count) {
+        let nights = following(schedule, now, args.count);
+        warn_beyond(&entry, nights.iter().map(|due| due.dates.date));
+        for due in nights {
             rows.push(row![
                 entry.scheduled.name,
                 due.night,
@@ -64,6 +67,21 @@ pub(super) fn next(session: &Session, args: &NextArgs) -> Result<(), Failure> {
     }
     let head = ["pipeline", "night", "local time", "UTC", "night before"];
     output::print(&text::table(&head, &rows, &[]))
+}
+
+/// Warns of the first of these nights that is beyond the years of the schedule's calendar: it may be one of a
+/// holiday.
+pub(super) fn warn_beyond(entry: &Entry, dates: impl IntoIterator<Item = Date>) {
+    let calendar = entry.scheduled.schedule.calendar();
+    let beyond = dates.into_iter().find(|date| !calendar.covers(*date));
+    if let Some((date, (first, last))) = beyond.zip(calendar.range()) {
+        output::warn(&format!(
+            "{}: the calendar `{name}` covers {first} to {last}: the night {date} may be one of a holiday; \
+            `calendar: {{ base: {name}, closed: [DATE, …] }}` adds what the exchange has announced",
+            entry.scheduled.name,
+            name = calendar.name(),
+        ));
+    }
 }
 
 fn following(schedule: &Schedule, now: DateTime<Utc>, count: usize) -> Vec<Due> {
@@ -105,6 +123,7 @@ pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failur
         let log = entry.log()?;
         let last = log.nights().next_back();
         let next = DueTimes(schedule).after(now);
+        warn_beyond(&entry, next.as_ref().map(|due| due.dates.date));
         let timers = install::installed(session, &scheduled.name);
         let none = || "none".to_owned();
         let night = last.map(|night| format!("{} {}", night.night, night.status.name()));

@@ -1,0 +1,340 @@
+//! The markets of bars: calendar, currency, time zone and unit of prices, each with its origin.
+//!
+//! A fact is taken from the configuration, or else from the columns of the file, the suffix of the symbol
+//! (`7203.T`), the layout, the data, or an assumption. Sessions that a calendar lacks show that it is another
+//! market's: unless the calendar was configured, it is replaced by the one that fits the data, or refused.
+
+use super::config::BarsConfig;
+use super::file_bars::{FileBars, Wanted};
+use super::rows::CLOSE;
+use crate::missing_days::{ADDS_DAYS, beyond_calendar};
+use datasets::calendar::{CalendarName, currency_of, fits, found, is_trading_day, market_of, of_hundredths};
+use datasets::layout::Layout;
+use datasets::{Date, DateRange, Fact, FactOrigin};
+use serde_json::{Value, json};
+use stages_core::{Context, StageError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// From so many sessions on that a calendar lacks, and on which prices moved, it is not the calendar of the
+/// data.
+const FOREIGN: usize = 2;
+
+const WEEKDAYS: [&str; 7] = [
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+];
+
+/// The unit of prices that are in hundredths of their currency.
+const PENCE: &str = "pence";
+
+/// The markets of a table of bars.
+pub(super) struct Markets {
+    /// The calendar of each symbol.
+    calendars: BTreeMap<String, CalendarName>,
+    /// The calendar of the table: where its symbols have several, the days on which any may trade.
+    pub calendar: Fact<CalendarName>,
+    /// The currency of prices, ISO 4217.
+    pub currency: Fact<String>,
+    /// The unit of prices, where it is not the currency.
+    unit: Option<Fact<&'static str>>,
+}
+
+impl Markets {
+    /// The calendar of a symbol.
+    pub(super) fn of(&self, symbol: &str) -> CalendarName {
+        self.calendars.get(symbol).copied().unwrap_or(self.calendar.value)
+    }
+
+    /// The calendar, or those of the symbols where they have several.
+    pub(super) fn by_symbol(&self) -> Value {
+        let mut all = self.calendars.values();
+        match all.all(|calendar| *calendar == self.calendar.value) {
+            true => json!(self.calendar.value),
+            false => json!(self.calendars),
+        }
+    }
+
+    /// The facts as the metadata of the table has them.
+    pub(super) fn facts(&self) -> Value {
+        let mut facts = json!({ "calendar": self.calendar, "currency": self.currency });
+        if let Some(session) = self.calendar.value.session() {
+            facts["time_zone"] = json!(Fact::new(session.time_zone, self.calendar.origin.clone()));
+        }
+        if let Some(unit) = &self.unit {
+            facts["unit"] = json!(unit);
+        }
+        let mut symbols: BTreeMap<CalendarName, Vec<&str>> = BTreeMap::new();
+        for (symbol, calendar) in &self.calendars {
+            symbols.entry(*calendar).or_default().push(symbol);
+        }
+        if symbols.len() > 1 {
+            let names = symbols
+                .iter()
+                .map(|(calendar, symbols)| (calendar.to_string(), json!(symbols)));
+            facts["calendar"]["symbols"] = names.collect();
+        }
+        facts
+    }
+
+    /// Settles the facts for the wanted symbols of files, and warns of what is assumed or found.
+    ///
+    /// # Errors
+    /// If the symbols have two currencies, or the data has sessions that its calendar lacks.
+    pub(super) fn settle(
+        context: &Context,
+        config: &BarsConfig,
+        layouts: &[Layout],
+        files: &[FileBars],
+        wanted: &Wanted<'_>,
+    ) -> Result<Self, StageError> {
+        let mut calendars: BTreeMap<String, Fact<CalendarName>> = BTreeMap::new();
+        let mut currencies: BTreeMap<String, Fact<String>> = BTreeMap::new();
+        for (layout, file) in layouts.iter().zip(files) {
+            let symbols = file.symbols.iter().filter(|(symbol, _)| wanted.has_symbol(symbol));
+            for (symbol, stated) in symbols {
+                let market = market_of(symbol);
+                let of_layout = || match layout.is_described {
+                    true => FactOrigin::Configuration,
+                    false => FactOrigin::Layout(layout.name.clone()),
+                };
+                let calendar = (config
+                    .calendar
+                    .name()
+                    .map(|name| Fact::new(name, FactOrigin::Configuration)))
+                .or_else(|| stated.calendar.map(|name| Fact::new(name, FactOrigin::File)))
+                .or_else(|| {
+                    let is_configured = layout.is_described && !layout.facts.calendar_is_assumed;
+                    is_configured.then(|| Fact::new(layout.facts.calendar, FactOrigin::Configuration))
+                })
+                .or_else(|| market.map(|market| Fact::new(market.calendar, FactOrigin::Name)))
+                .unwrap_or_else(|| match layout.facts.calendar_is_assumed {
+                    true => Fact::new(layout.facts.calendar, FactOrigin::Assumed),
+                    false => Fact::new(layout.facts.calendar, of_layout()),
+                });
+                let set = Some(&config.currency).filter(|currency| !currency.is_empty());
+                let of_exchange = |calendar: &Fact<CalendarName>| {
+                    currency_of(calendar.value)
+                        .map(|name| Fact::new(name.to_owned(), calendar.origin.clone()))
+                };
+                let currency = (set.map(|name| Fact::new(name.clone(), FactOrigin::Configuration)))
+                    .or_else(|| stated.currency.clone().map(|name| Fact::new(name, FactOrigin::File)))
+                    .or_else(|| {
+                        let stated = layout.contract.currency.clone().filter(|_| layout.is_described);
+                        stated.map(|name| Fact::new(name, FactOrigin::Configuration))
+                    })
+                    .or_else(|| market.map(|market| Fact::new(market.currency.to_owned(), FactOrigin::Name)))
+                    .or_else(|| {
+                        layout
+                            .contract
+                            .currency
+                            .clone()
+                            .map(|name| Fact::new(name, of_layout()))
+                    })
+                    .or_else(|| of_exchange(&calendar))
+                    .unwrap_or_else(|| Fact::new(layout.facts.currency.clone(), FactOrigin::Assumed));
+                calendars.entry(symbol.clone()).or_insert(calendar);
+                currencies.entry(symbol.clone()).or_insert(currency);
+            }
+        }
+        let (currency, unit) = one_currency(currencies)?;
+        let mut groups: BTreeMap<(CalendarName, FactOrigin), Vec<String>> = BTreeMap::new();
+        for (symbol, calendar) in calendars {
+            groups
+                .entry((calendar.value, calendar.origin))
+                .or_default()
+                .push(symbol);
+        }
+        let (count, mut settled) = (groups.len(), Vec::new());
+        for ((calendar, origin), symbols) in groups {
+            let of_group = Wanted {
+                symbols: if count == 1 { wanted.symbols } else { &symbols },
+                dates: wanted.dates,
+            };
+            let mut days: BTreeSet<Date> = BTreeSet::new();
+            for file in files {
+                days.extend(file.days(context, &of_group)?);
+            }
+            let calendar = Fact::new(calendar, origin);
+            let calendar = checked(context, files, &of_group, &symbols, &days, calendar)?;
+            for warning in beyond_calendar(calendar.value, &days) {
+                context.warn(warning, Some(ADDS_DAYS));
+            }
+            settled.push((calendar, symbols));
+        }
+        let calendar = match settled.as_slice() {
+            [(one, _)] => one.clone(),
+            several => {
+                let any = |name| several.iter().any(|(fact, _)| fact.value.base() == name);
+                let value = match several.iter().all(|(fact, _)| fact.value == several[0].0.value) {
+                    true => several[0].0.value,
+                    false if any(CalendarName::Always) || any(CalendarName::None) => CalendarName::None,
+                    false => CalendarName::Weekends,
+                };
+                let origins = several.iter().map(|(fact, _)| fact.origin.clone());
+                Fact::new(value, origins.max().unwrap_or(FactOrigin::Assumed))
+            }
+        };
+        let mut assumed = Vec::new();
+        if calendar.origin == FactOrigin::Assumed {
+            assumed.push(format!("calendar: {}", calendar.value));
+        }
+        if currency.origin == FactOrigin::Assumed {
+            assumed.push(format!("currency: {}", currency.value));
+        }
+        if !assumed.is_empty() {
+            context.warn(
+                format!(
+                    "nothing states these facts of the bars, they are assumed: {}",
+                    assumed.join(", ")
+                ),
+                Some("the settings of the same names state them"),
+            );
+        }
+        let by_symbol = settled
+            .into_iter()
+            .flat_map(|(fact, symbols)| symbols.into_iter().map(move |symbol| (symbol, fact.value)));
+        Ok(Self {
+            calendars: by_symbol.collect(),
+            calendar,
+            currency,
+            unit,
+        })
+    }
+}
+
+/// The currency of all symbols, and the unit of prices if that is a hundredth of it.
+fn one_currency(
+    currencies: BTreeMap<String, Fact<String>>,
+) -> Result<(Fact<String>, Option<Fact<&'static str>>), StageError> {
+    let mut symbols: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (symbol, currency) in &currencies {
+        symbols.entry(currency.value.clone()).or_default().push(symbol);
+    }
+    let mut several = symbols.iter();
+    if let (Some((one, here)), Some((other, there))) = (several.next(), several.next()) {
+        return Err(StageError::new(format!(
+            "the prices are in several currencies: {one} of {} and {other} of {}",
+            shown(here),
+            shown(there)
+        ))
+        .hint(format!(
+            "read them in a stage each, with `symbols: [{}]` and `symbols: [{}]`; where all prices are in one, \
+            state it: `currency: {one}`",
+            shown(here),
+            shown(there)
+        )));
+    }
+    let fact = currencies.into_values().max_by(|a, b| a.origin.cmp(&b.origin));
+    let fact = fact.unwrap_or_else(|| Fact::new("USD".to_owned(), FactOrigin::Assumed));
+    Ok(match of_hundredths(&fact.value) {
+        Some(whole) => {
+            let unit = Fact::new(PENCE, fact.origin.clone());
+            (Fact::new(whole.to_owned(), fact.origin), Some(unit))
+        }
+        None => (fact, None),
+    })
+}
+
+/// The first symbols of a list.
+fn shown(symbols: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let first = symbols.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if symbols.len() > SHOWN {
+        format!("{first}, …")
+    } else {
+        first
+    }
+}
+
+/// The calendar of symbols with data on `days`: as it was stated, or the one that the data shows.
+fn checked(
+    context: &Context,
+    files: &[FileBars],
+    wanted: &Wanted<'_>,
+    symbols: &[String],
+    days: &BTreeSet<Date>,
+    calendar: Fact<CalendarName>,
+) -> Result<Fact<CalendarName>, StageError> {
+    let foreign: BTreeSet<Date> = days
+        .iter()
+        .copied()
+        .filter(|day| !is_trading_day(calendar.value, *day))
+        .collect();
+    if calendar.origin == FactOrigin::Configuration || foreign.len() < FOREIGN {
+        return Ok(calendar);
+    }
+    let fits = fits(calendar.value, days);
+    let moved = match fits {
+        true => moved(context, files, wanted, &foreign)?,
+        false => foreign,
+    };
+    let Some(first) = moved.first().filter(|_| moved.len() >= FOREIGN) else {
+        return Ok(calendar);
+    };
+    let names: Vec<&str> = symbols.iter().map(String::as_str).collect();
+    let lacks = format!(
+        "the calendar `{}` ({}) lacks {} sessions of {}, the first on {first} ({})",
+        calendar.value,
+        calendar.origin,
+        moved.len(),
+        shown(&names),
+        WEEKDAYS[first.weekday() as usize % 7],
+    );
+    match found(calendar.value, days) {
+        Some(other) => {
+            let hint = format!("state it: `calendar: {other}`");
+            context.warn(format!("{lacks}; the calendar `{other}` has all of them, and is taken"), Some(&hint));
+            Ok(Fact::new(other, FactOrigin::Found))
+        }
+        None if !fits => {
+            context.warn(
+                format!("{lacks}; every day is taken for a trading day"),
+                Some("state the calendar of the exchange: `calendar: XTKS`"),
+            );
+            Ok(Fact::new(CalendarName::None, FactOrigin::Found))
+        }
+        None => Err(StageError::new(format!("{lacks}, and prices moved on them")).hint(format!(
+            "state the calendar of the exchange, such as `calendar: XTKS` or a changed one (`calendar: {{ base: {}, \
+            open: [{first}] }}`); `calendar: weekends` keeps every day from Monday to Friday, `none` every day, and \
+            `calendar: {}` drops these rows",
+            calendar.value.name(), calendar.value.name()
+        ))),
+    }
+}
+
+/// The days among `foreign` on which the close of a symbol differs from the one before.
+fn moved(
+    context: &Context,
+    files: &[FileBars],
+    wanted: &Wanted<'_>,
+    foreign: &BTreeSet<Date>,
+) -> Result<BTreeSet<Date>, StageError> {
+    let every = DateRange {
+        from: Date(i32::MIN),
+        to: Date(i32::MAX),
+    };
+    let mut moved = BTreeSet::new();
+    let mut last: BTreeMap<std::sync::Arc<str>, f64> = BTreeMap::new();
+    for file in files {
+        for cut in 0..file.cuts.list.len() {
+            context.check_cancelled()?;
+            let mut bars = file.bars(context, &[cut], every, wanted)?;
+            bars.sort_by(|a, b| (&a.symbol, a.date).cmp(&(&b.symbol, b.date)));
+            for bar in bars {
+                let close = bar.values[CLOSE];
+                let before = last.insert(bar.symbol, close);
+                if foreign.contains(&bar.date)
+                    && before.is_some_and(|before| before != close && !close.is_nan())
+                {
+                    moved.insert(bar.date);
+                }
+            }
+        }
+    }
+    Ok(moved)
+}

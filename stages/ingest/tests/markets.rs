@@ -1,0 +1,337 @@
+//! The markets of bars: calendars, currencies and units that symbols, columns, layouts and the data show.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod common;
+
+use common::{Bench, Done};
+use datasets::Date;
+use datasets::calendar::{CalendarName, is_trading_day};
+use serde_json::{Value, json};
+use stages_core::StageError;
+
+const BARS: &str = "ingest/bars";
+
+/// A generator (Knuth's, 64 bits).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = (self.0)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+}
+
+fn date(text: &str) -> Date {
+    text.parse().unwrap()
+}
+
+/// The sessions of a calendar from a day on.
+fn sessions(calendar: &str, from: &str, days: i32) -> Vec<Date> {
+    let calendar = CalendarName::of_code(calendar).unwrap();
+    let all = (0..days).map(|day| date(from).plus(day));
+    all.filter(|day| is_trading_day(calendar, *day)).collect()
+}
+
+/// Yahoo's CSV of bars whose closes move on every day.
+fn yahoo(days: &[Date]) -> String {
+    let mut text = "Date,Open,High,Low,Close,Adj Close,Volume\n".to_owned();
+    for (i, day) in days.iter().enumerate() {
+        let close = 100.0 + (i % 7) as f64 + i as f64 / 100.0;
+        text += &format!("{day},{close},{close},{close},{close},{close},1000\n");
+    }
+    text
+}
+
+fn run(name: &str, text: &str, with: &Value) -> Result<(Bench, Done), StageError> {
+    let bench = Bench::new();
+    bench.file(&format!("raw/{name}"), text);
+    let mut config = json!({ "path": "raw" });
+    config
+        .as_object_mut()
+        .unwrap()
+        .extend(with.as_object().unwrap().clone());
+    let done = bench.run(BARS, config)?;
+    Ok((bench, done))
+}
+
+/// A value and the origin of a fact.
+fn fact(done: &Done, name: &str) -> (String, String) {
+    let fact = &done.artifact.meta["facts"][name];
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    (text(&fact["value"]), text(&fact["origin"]))
+}
+
+fn pair(value: &str, origin: &str) -> (String, String) {
+    (value.to_owned(), origin.to_owned())
+}
+
+#[test]
+fn yahoos_file_of_tokyo_keeps_its_sessions() {
+    let days = sessions("XTKS", "2023-01-01", 210);
+    let (_, done) = run("7203.T.csv", &yahoo(&days), &json!({})).unwrap();
+    assert_eq!(done.artifact.meta["rows"], days.len());
+    assert_eq!(done.artifact.meta["calendar"], "XTKS");
+    assert_eq!(fact(&done, "calendar"), pair("XTKS", "name"));
+    assert_eq!(fact(&done, "currency"), pair("JPY", "name"));
+    assert_eq!(fact(&done, "time_zone"), pair("Asia/Tokyo", "name"));
+    assert!(done.warnings.is_empty(), "{:?}", done.warnings);
+    // Without a suffix the data shows it.
+    let (_, done) = run("TOYOTA.csv", &yahoo(&days), &json!({})).unwrap();
+    assert_eq!(done.artifact.meta["rows"], days.len());
+    assert_eq!(fact(&done, "calendar"), pair("XTKS", "found"));
+    assert!(done.warnings[0].contains("`us` (layout yahoo)"), "{:?}", done.warnings);
+    // A calendar that was stated is obeyed.
+    let (_, done) = run("7203.T.csv", &yahoo(&days), &json!({ "calendar": "us" })).unwrap();
+    assert_eq!(fact(&done, "calendar"), pair("us", "configuration"));
+    assert!(done.artifact.meta["rows"].as_u64().unwrap() < days.len() as u64);
+    assert!(done.warnings[0].contains("non_trading_day"), "{:?}", done.warnings);
+}
+
+#[test]
+fn a_panel_of_paris() {
+    let days = sessions("XPAR", "2023-01-01", 200);
+    let mut text = "date,tic,close,volume\n".to_owned();
+    for symbol in ["AIR.PA", "BNP.PA"] {
+        for (i, day) in days.iter().enumerate() {
+            text += &format!("{day},{symbol},{},1000\n", 100.0 + i as f64);
+        }
+    }
+    let (_, done) = run("panel.csv", &text, &json!({})).unwrap();
+    assert_eq!(done.artifact.meta["rows"], 2 * days.len());
+    assert_eq!(fact(&done, "calendar"), pair("XPAR", "name"));
+    assert_eq!(fact(&done, "currency"), pair("EUR", "name"));
+}
+
+#[test]
+fn several_markets() {
+    let bench = Bench::new();
+    let paris = sessions("XPAR", "2023-01-01", 360);
+    let frankfurt = sessions("XETR", "2023-01-01", 360);
+    bench.file("raw/AIR.PA.csv", yahoo(&paris));
+    bench.file("raw/SAP.DE.csv", yahoo(&frankfurt));
+    let done = bench.run(BARS, json!({ "path": "raw" })).unwrap();
+    assert_eq!(done.artifact.meta["rows"], paris.len() + frankfurt.len());
+    assert_eq!(fact(&done, "calendar"), pair("weekends", "name"));
+    assert_eq!(
+        done.artifact.meta["facts"]["calendar"]["symbols"]["XETR"],
+        json!(["SAP.DE"])
+    );
+    assert_eq!(done.finding("missing_day").0, 0);
+    // Two currencies are refused, and the remedy works.
+    bench.file("raw/VOD.L.csv", yahoo(&sessions("XLON", "2023-01-01", 360)));
+    let err = bench.run(BARS, json!({ "path": "raw" })).unwrap_err();
+    assert!(
+        err.message.contains("EUR of AIR.PA, SAP.DE and GBp of VOD.L"),
+        "{}",
+        err.message
+    );
+    assert!(format!("{:?}", err.hint).contains("symbols: [VOD.L]"), "{:?}", err.hint);
+    let done = bench.run(BARS, json!({ "path": "raw", "symbols": ["VOD.L"] })).unwrap();
+    assert_eq!(fact(&done, "calendar"), pair("XLON", "name"));
+    assert_eq!(
+        (fact(&done, "currency"), fact(&done, "unit")),
+        (pair("GBP", "name"), pair("pence", "name"))
+    );
+}
+
+#[test]
+fn columns_state_currency_and_exchange() {
+    let days = sessions("XTKS", "2023-01-01", 120);
+    let mut text = "date,symbol,close,currency,mic\n".to_owned();
+    for (i, day) in days.iter().enumerate() {
+        text += &format!("{day},TOYOTA,{},JPY,XTKS\n", 2_000 + i);
+    }
+    let (_, done) = run("bars.csv", &text, &json!({})).unwrap();
+    assert_eq!(fact(&done, "calendar"), pair("XTKS", "file"));
+    assert_eq!(fact(&done, "currency"), pair("JPY", "file"));
+    assert_eq!(done.artifact.meta["rows"], days.len());
+    assert!(done.warnings.is_empty(), "{:?}", done.warnings);
+    let (_, done) = run("bars.csv", &text.replace("JPY", "GBp"), &json!({})).unwrap();
+    assert_eq!(
+        (fact(&done, "currency"), fact(&done, "unit")),
+        (pair("GBP", "file"), pair("pence", "file"))
+    );
+    let mixed = text.replacen("JPY", "USD", 1);
+    let err = run("bars.csv", &mixed, &json!({})).map(|_| ()).unwrap_err();
+    assert!(err.message.contains("in JPY here and in USD above"), "{}", err.message);
+}
+
+#[test]
+fn what_is_assumed_is_said() {
+    let text = "date,close\n2023-01-05,1\n2023-01-06,2\n";
+    let (_, done) = run("ABC.csv", text, &json!({})).unwrap();
+    assert_eq!(fact(&done, "calendar"), pair("weekends", "assumed"));
+    assert_eq!(
+        done.warnings,
+        ["nothing states these facts of the bars, they are assumed: calendar: weekends, currency: USD"]
+    );
+    let (_, done) = run("ABC.csv", text, &json!({ "calendar": "XTKS" })).unwrap();
+    assert_eq!(fact(&done, "currency"), pair("JPY", "configuration"));
+    assert!(done.warnings.is_empty(), "{:?}", done.warnings);
+}
+
+#[test]
+fn beyond_its_table_a_calendar_warns_and_may_be_changed() {
+    let days = sessions("weekends", "2026-12-28", 14);
+    let with = json!({ "calendar": "sse" });
+    let (_, done) = run("ABC.csv", &yahoo(&days), &with).unwrap();
+    assert!(
+        done.warnings.iter().any(|line| line.contains("covers 1991 to 2026")),
+        "{:?}",
+        done.warnings
+    );
+    let with = json!({ "calendar": { "base": "XSHG", "closed": ["2027-01-01"] } });
+    let (_, done) = run("ABC.csv", &yahoo(&days), &with).unwrap();
+    assert_eq!(done.examples("non_trading_day"), ["2027-01-01"]);
+    assert_eq!(
+        done.artifact.meta["calendar"],
+        json!({ "base": "sse", "closed": ["2027-01-01"] })
+    );
+}
+
+/// Suffixes of Yahoo with the calendars of their exchanges.
+const SUFFIXES: [(&str, &str); 26] = [
+    (".T", "XTKS"),
+    (".L", "XLON"),
+    (".PA", "XPAR"),
+    (".AS", "XAMS"),
+    (".BR", "XBRU"),
+    (".LS", "XLIS"),
+    (".DE", "XETR"),
+    (".MI", "XMIL"),
+    (".MC", "XMAD"),
+    (".SW", "XSWX"),
+    (".ST", "XSTO"),
+    (".CO", "XCSE"),
+    (".HE", "XHEL"),
+    (".OL", "XOSL"),
+    (".SI", "XSES"),
+    (".NS", "XNSE"),
+    (".HK", "XHKG"),
+    (".SS", "XSHG"),
+    (".TW", "XTAI"),
+    (".KS", "XKRX"),
+    (".AX", "XASX"),
+    (".TO", "XTSE"),
+    (".SA", "BVMF"),
+    (".MX", "XMEX"),
+    (".JO", "XJSE"),
+    (".TA", "XTAE"),
+];
+
+/// Every shipped calendar's sessions in Yahoo's files, clean and damaged. What is lost is told, or nothing is
+/// lost.
+#[test]
+fn no_session_of_a_foreign_exchange_is_lost_without_a_word() {
+    let mut random = Random(11);
+    let mut counts = std::collections::BTreeMap::<&str, [usize; 4]>::new();
+    let mut judge =
+        |kind: &'static str, days: &[Date], outcome: Result<(Bench, Done), StageError>, expected: usize| {
+            let count = counts.entry(kind).or_default();
+            count[0] += 1;
+            match outcome {
+                Err(err) => {
+                    assert!(err.hint.is_some(), "{kind}: {}", err.message);
+                    count[1] += 1;
+                }
+                Ok((_, done)) => {
+                    let rows = done.artifact.meta["rows"].as_u64().unwrap() as usize;
+                    let lost = rows != expected;
+                    let told = !done.warnings.is_empty();
+                    if told {
+                        count[1] += 1;
+                    } else if !lost {
+                        count[2] += 1;
+                    } else {
+                        eprintln!("SILENT {kind}: {rows} of {expected}, {:?}", days.first());
+                        count[3] += 1;
+                    }
+                }
+            }
+        };
+    for (suffix, code) in SUFFIXES {
+        let year = 2019 + random.below(6);
+        let from = format!("{year}-{:02}-{:02}", 1 + random.below(12), 1 + random.below(28));
+        let days = sessions(code, &from, 150 + random.below(250) as i32);
+        let name = format!("S{}{suffix}.csv", random.below(1_000));
+        judge("suffix", &days, run(&name, &yahoo(&days), &json!({})), days.len());
+        judge(
+            "no suffix, layout's calendar",
+            &days,
+            run("STOCK.csv", &yahoo(&days), &json!({})),
+            days.len(),
+        );
+        let plain = yahoo(&days).replace("Adj Close", "VWAP");
+        judge(
+            "no suffix, no calendar stated",
+            &days,
+            run("STOCK.csv", &plain, &json!({})),
+            days.len(),
+        );
+        let other = SUFFIXES[random.below(SUFFIXES.len())];
+        let stated = json!({ "calendar": other.1 });
+        judge(
+            "another calendar stated",
+            &days,
+            run(&name, &yahoo(&days), &stated),
+            days.len(),
+        );
+        let suffix = format!("S{}", other.0);
+        judge(
+            "another suffix",
+            &days,
+            run(&format!("{suffix}.csv"), &yahoo(&days), &json!({})),
+            days.len(),
+        );
+        // Three holidays of the exchange with prices that move.
+        let all = sessions("weekends", &from, 150);
+        let mut traded = days.clone();
+        let holidays: Vec<Date> = all.into_iter().filter(|day| !days.contains(day)).take(3).collect();
+        traded.extend(&holidays);
+        traded.sort_unstable();
+        if holidays.len() >= 2 {
+            judge(
+                "holidays traded",
+                &traded,
+                run(&name, &yahoo(&traded), &json!({})),
+                traded.len(),
+            );
+        }
+        // Missing sessions are counted; no row is lost.
+        let mut some = days.clone();
+        for _ in 0..1 + random.below(10) {
+            some.remove(random.below(some.len()));
+        }
+        let outcome = run(&name, &yahoo(&some), &json!({}));
+        if let Ok((_, done)) = &outcome {
+            assert!(done.finding("missing_day").0 > 0, "{name}");
+        }
+        judge("missing sessions", &some, outcome, some.len());
+        judge(
+            "missing sessions, no suffix",
+            &some,
+            run("STOCK.csv", &yahoo(&some), &json!({})),
+            some.len(),
+        );
+        // Days that are a day off: Sunday to Thursday.
+        let shifted: Vec<Date> = days.iter().map(|day| day.plus(-1)).collect();
+        judge(
+            "dates a day off",
+            &shifted,
+            run(&name, &yahoo(&shifted), &json!({})),
+            shifted.len(),
+        );
+    }
+    for (kind, [tried, told, right, silent]) in &counts {
+        println!("kind {kind}: tried {tried}, told {told}, right {right}, silent {silent}");
+    }
+    assert!(
+        counts
+            .values()
+            .all(|[tried, _, _, silent]| *tried >= 20 && *silent == 0),
+        "{counts:?}"
+    );
+}
