@@ -114,7 +114,7 @@ impl JsonSchema for CalendarName {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let names: Vec<&str> = Self::codes().collect();
         json_schema!({
-            "description": "A calendar by its name or the ISO 10383 code of its exchange, or one with changes.",
+            "description": "A calendar: its name, the ISO 10383 code of its exchange, or one with changes.",
             "anyOf": [{ "enum": names }, generator.subschema_for::<Changes>()]
         })
     }

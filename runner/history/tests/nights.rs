@@ -8,7 +8,7 @@ use datasets::calendar::CalendarName;
 use runner_engine::{Failure, RunStatus, exit};
 use runner_history::schedule::{
     Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock,
-    Work, names,
+    Work, close, names,
 };
 use runner_pipeline::{CatchUp, Keep, Schedule, Scheduled, Then, WaitFor, When};
 use stages_core::CancelToken;
@@ -475,4 +475,40 @@ fn nothing_is_written_where_nothing_is_due() {
     let before = std::fs::read(&path).unwrap();
     assert_eq!(machine.at("2026-03-03T12:00:00Z"), "");
     assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_night_whose_data_never_comes_is_closed() {
+    let mut machine = Machine::new("2026-03-04T12:00:00Z", CatchUp::All).waiting("never.csv", 0, &[]);
+    let late = machine.at("2026-03-04T23:31:00Z");
+    assert!(late.starts_with("2026-03-04 late: "), "{late}");
+    let close = |machine: &Machine, night: &str, now: &str| {
+        let (home, file) = (machine.home(), Path::new("/p.yaml"));
+        let closed = close(&home, file, &machine.scheduled, night, "day of mourning", instant(now));
+        closed.map(|night| line(&night)).map_err(|failure| failure.message)
+    };
+    let now = "2026-03-05T23:31:00Z";
+    // The night after has not been tried; closing it would lose none before it.
+    assert_eq!(
+        close(&machine, "2026-03-04", now).unwrap(),
+        "2026-03-04 skipped: closed: day of mourning\n"
+    );
+    for night in ["2026-03-04", "2026-03-06", "2026-03-07", "x"] {
+        let refused = close(&machine, night, now).unwrap_err();
+        assert!(refused.contains("that is due and not done"), "{night}: {refused}");
+    }
+    let refused = close(&machine, "2026-03-06", "2026-03-06T23:31:00Z").unwrap_err();
+    assert_eq!(refused, "the night 2026-03-05 before it has not been tried");
+    // What is closed is not tried again, and the log has the reason.
+    let next = machine.at("2026-03-05T23:31:00Z");
+    assert!(
+        next.starts_with("2026-03-05 late: ") && !next.contains("03-04"),
+        "{next}"
+    );
+    let why = machine.log().get("2026-03-04").unwrap().why.clone();
+    assert_eq!(why.as_deref(), Some("closed: day of mourning"));
+    // A day that the calendar closes later has no night any more.
+    machine.scheduled.schedule.calendar =
+        Some(serde_json::from_str(r#"{ "base": "XNYS", "closed": ["2026-03-05"] }"#).unwrap());
+    assert_eq!(machine.at("2026-03-06T12:00:00Z"), "");
 }

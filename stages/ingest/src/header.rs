@@ -1,7 +1,7 @@
 //! The columns of a file that a layout reads, and those that are missing.
 
 use crate::frame;
-use datasets::layout::{Condition, Layout, Mapping, OTHERS, Table, nearest_header, normal};
+use datasets::layout::{self, Condition, Layout, Mapping, OTHERS, Table, nearest_header, normal};
 use datasets::schema::{Type, VENDOR_GREEKS};
 use stages_core::StageError;
 use std::collections::BTreeSet;

@@ -145,3 +145,117 @@ fn an_old_night_again() {
       hint: name the pipelines: `runner schedule next nightly.yaml`
     ");
 }
+
+/// A schedule by an exchange's close; its stage takes no time.
+fn by_close(calendar: &str, from: &str) -> Project {
+    Project::new(&format!(
+        "version: 1\nname: s\nschedule: {{ at: close, calendar: {calendar}, from: {from} }}\n\
+        stages: {{ a: {{ run: \"echo ${{schedule.date}} > ${{outputs.o}}\", outputs: {{ o: o.txt }} }} }}\n"
+    ))
+}
+
+#[test]
+fn half_days_without_a_rule() {
+    let project = by_close("XNYS", "1990-01-02");
+    for day in ["1997-12-26", "1999-12-31", "2003-12-26"] {
+        let now = format!("{day}T12:00:00Z");
+        let next = project.run(&["schedule", "next", "p.yaml", "--now", &now]);
+        assert!(
+            next.stdout.contains(&format!("{day} 13:00 America/New_York")),
+            "{}",
+            next.stdout
+        );
+    }
+}
+
+#[test]
+fn beyond_its_table_a_calendar_warns() {
+    let project = by_close("XSHG", "2026-12-30");
+    let next = |now: &str| project.run(&["schedule", "next", "p.yaml", "--count", "2", "--now", now]);
+    assert_eq!(next("2026-12-29T16:00:00Z").stderr, "");
+    let beyond = next("2026-12-31T00:00:00Z").stderr;
+    let expected = "warning: s: the calendar `sse` covers 1991 to 2026: the night 2027-01-01 may be one of a \
+        holiday; \
+        `calendar: { base: sse, closed: [DATE, …] }` adds what the exchange has announced\n";
+    assert_eq!(beyond, expected);
+    for command in ["run-due", "list"] {
+        let ended = project.run(&["schedule", command, "p.yaml", "--now", "2027-01-01T12:00:00Z"]);
+        assert!(
+            ended.stderr.contains("the calendar `sse` covers"),
+            "{command}: {}",
+            ended.stderr
+        );
+    }
+    // Republic Day of India is in the table of 2026.
+    let nse = by_close("XNSE", "2026-01-23");
+    let next = nse.run(&[
+        "schedule",
+        "next",
+        "p.yaml",
+        "--count",
+        "2",
+        "--now",
+        "2026-01-23T00:00:00Z",
+    ]);
+    assert!(
+        next.stdout.contains("2026-01-27") && !next.stdout.contains("2026-01-26"),
+        "{}",
+        next.stdout
+    );
+    // What was announced later is added.
+    let changed = by_close("{ base: XSHG, closed: [2027-01-01] }", "2026-12-30");
+    let next = changed.run(&[
+        "schedule",
+        "next",
+        "p.yaml",
+        "--count",
+        "2",
+        "--now",
+        "2026-12-31T00:00:00Z",
+    ]);
+    assert!(
+        next.stdout.contains("2027-01-04") && !next.stdout.contains("2027-01-01 "),
+        "{}",
+        next.stdout
+    );
+}
+
+#[test]
+fn a_night_without_data_is_closed() {
+    let project = Project::new(
+        "version: 1\nname: s\nschedule:\n  at: \"18:30\"\n  calendar: XNYS\n  from: 2028-01-05\n  \
+        wait_for: { files: [\"${schedule.date}.csv\"], until: \"23:00\" }\n\
+        stages: { a: { run: \"echo ${schedule.date} > ${outputs.o}\", outputs: { o: o.txt } } }\n",
+    );
+    let now = "2028-01-06T12:00:00Z";
+    let due = || project.run(&["schedule", "run-due", "p.yaml", "--now", now]);
+    assert_eq!(due().code, 1);
+    let closed = project.run(&[
+        "schedule",
+        "close",
+        "p.yaml",
+        "2028-01-05",
+        "--reason",
+        "day of mourning",
+        "--now",
+        now,
+    ]);
+    assert_eq!(
+        (closed.code, &*closed.stdout),
+        (0, "s 2028-01-05: skipped, closed: day of mourning\n")
+    );
+    assert_eq!(due().code, 0);
+    let log = project.run(&["schedule", "log", "p.yaml"]);
+    assert!(log.stdout.contains("closed: day of mourning"), "{}", log.stdout);
+    let again = project.run(&[
+        "schedule",
+        "close",
+        "p.yaml",
+        "2028-01-05",
+        "--reason",
+        "x",
+        "--now",
+        now,
+    ]);
+    assert_eq!(again.code, 2);
+}

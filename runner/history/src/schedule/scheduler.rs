@@ -149,8 +149,8 @@ impl Scheduler<'_> {
 /// closed: it is not run again. `file` is the absolute path of the pipeline file.
 ///
 /// # Errors
-/// If the night is not due or is settled, if nights before it have not been tried, if another process runs the
-/// nights, or if the log cannot be written.
+/// If the night is not due or is settled, if nights before it have not been tried, if another process runs
+/// the nights, or if the log cannot be written.
 pub fn close(
     home: &Path,
     file: &Path,

@@ -225,7 +225,8 @@ fn calendars() -> impl Iterator<Item = &'static str> {
 }
 
 fn calendar_schema(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "anyOf": [{ "enum": calendars().collect::<Vec<_>>() }, generator.subschema_for::<Changes>()] })
+    let names: Vec<&str> = calendars().collect();
+    json_schema!({ "anyOf": [{ "enum": names }, generator.subschema_for::<Changes>()] })
 }
 
 /// Reads a calendar: a name or a code, or one with changes.

@@ -161,7 +161,7 @@ impl Markets {
             }
             let calendar = Fact::new(calendar, origin);
             let calendar = checked(context, files, &of_group, &symbols, &days, calendar)?;
-            for warning in beyond_calendar(calendar.value, &days) {
+            if let Some(warning) = beyond_calendar(calendar.value, &days) {
                 context.warn(warning, Some(ADDS_DAYS));
             }
             settled.push((calendar, symbols));
@@ -288,7 +288,8 @@ fn checked(
     match found(calendar.value, days) {
         Some(other) => {
             let hint = format!("state it: `calendar: {other}`");
-            context.warn(format!("{lacks}; the calendar `{other}` has all of them, and is taken"), Some(&hint));
+            let taken = format!("{lacks}; the calendar `{other}` has all of them, and is taken");
+            context.warn(taken, Some(&hint));
             Ok(Fact::new(other, FactOrigin::Found))
         }
         None if !fits => {

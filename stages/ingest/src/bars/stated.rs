@@ -48,7 +48,8 @@ pub(super) fn mark(
             before = (text.to_owned(), symbol);
             let stated = known.entry(symbol).or_default();
             if *column != "currency" {
-                let code = CalendarName::of_code(text).filter(|_| text.chars().all(|c| c.is_ascii_uppercase()));
+                let is_code = text.chars().all(|c| c.is_ascii_uppercase());
+                let code = is_code.then(|| CalendarName::of_code(text)).flatten();
                 stated.calendar = code.or(stated.calendar);
                 return Ok(());
             }
@@ -57,12 +58,14 @@ pub(super) fn mark(
                 None => text.to_ascii_uppercase(),
             };
             match &stated.currency {
-                Some(other) if *other != currency => Err(frame
-                    .error(row, column, &format!("the prices of {symbol} are in {currency} here and in {other} above"))
-                    .hint(format!(
-                        "prices of two currencies are no series: `layout: {{ where: \"{column} = {other}\", … }}` reads \
-                        the rows of one"
-                    ))),
+                Some(other) if *other != currency => {
+                    let problem =
+                        format!("the prices of {symbol} are in {currency} here and in {other} above");
+                    Err(frame.error(row, column, &problem).hint(format!(
+                        "prices of two currencies are no series: `layout: {{ where: \"{column} = {other}\", … }}` \
+                        reads the rows of one"
+                    )))
+                }
                 _ => {
                     stated.currency = Some(currency);
                     Ok(())

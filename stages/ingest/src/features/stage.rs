@@ -109,7 +109,7 @@ impl StageKind for Features {
                     .ok_or_else(|| StageError::new("the days that the features are to have are not known"))?;
                 let dates = factors.dates();
                 let last = dates.iter().map(|(_, last)| *last).collect();
-                for warning in beyond_calendar(calendar, &last) {
+                if let Some(warning) = beyond_calendar(calendar, &last) {
                     context.warn(warning, Some(ADDS_DAYS));
                 }
                 Days::of_calendar(calendar, dates, config.lag)?

@@ -131,7 +131,7 @@ impl StageKind for Rates {
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        for warning in beyond_calendar(calendar, &days) {
+        if let Some(warning) = beyond_calendar(calendar, &days) {
             context.warn(warning, Some(ADDS_DAYS));
         }
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
