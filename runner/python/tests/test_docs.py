@@ -91,7 +91,7 @@ def test_stages(tmp_path):
     (tmp_path / "my_stages.py").write_text(block("python.md", "python", "# my_stages.py"), encoding="utf-8")
     market = "  market: { uses: ingest/simulated_panel, with: { stocks: 2, days: 300 } }"
     file = pipeline("python.md", "call: my_stages:make_factors", tmp_path, market.replace("market:", "panel:"))
-    file.write_text(file.read_text().replace("bars: market", "bars: panel.bars"))
+    file.write_text(file.read_text().replace("bars: market.bars", "bars: panel.bars"))
     run = runner.exec(file, directory=tmp_path, progress=False)
     factors = run["factors.factors"].to_arrow()
     assert factors.column_names == ["symbol", "date", "momentum"]
