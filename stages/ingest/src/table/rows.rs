@@ -46,7 +46,7 @@ impl Columns {
             one of those";
         finder.check_others("column", numbers.iter(), is_key, hint)?;
         if symbol.is_none() && config.symbol.is_empty() {
-            finder.check_unread(Some(&instant), &numbers.iter().collect::<Vec<_>>())?;
+            finder.check_unread(Some(&instant), &numbers.iter().chain(&time).collect::<Vec<_>>())?;
         }
         Ok(Self {
             instant,
