@@ -42,6 +42,9 @@ impl Default for Sizes {
     }
 }
 
+/// The number of rows in the beginning of a Parquet file.
+const FIRST_ROWS: usize = 1 << 14;
+
 /// A function that receives the parts of a file.
 pub(crate) type Take<'a> = dyn FnMut(Packed) -> Result<(), StageError> + 'a;
 
@@ -87,10 +90,15 @@ impl Sizes {
             Kind::Parquet => {
                 let builder = guarded(&place, || ParquetRecordBatchReaderBuilder::try_new(file))?;
                 let names = builder.schema().fields().iter().map(|field| field.name().clone());
+                let header: Vec<String> = names.collect();
+                let schema = Arc::clone(builder.schema());
+                let reader = builder.with_batch_size(FIRST_ROWS).build();
+                let mut reader = guarded(&place, || reader)?;
+                let first = guarded(&place, || reader.next().transpose())?;
                 let part = Part {
-                    header: names.collect(),
-                    columns: (0..builder.schema().fields().len()).collect(),
-                    batch: RecordBatch::new_empty(Arc::clone(builder.schema())),
+                    columns: (0..header.len()).collect(),
+                    header,
+                    batch: first.unwrap_or_else(|| RecordBatch::new_empty(schema)),
                 };
                 Ok(Some(packed_part(path, part, 0)))
             }

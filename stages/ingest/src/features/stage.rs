@@ -12,7 +12,7 @@ use crate::missing_days::{ADDS_DAYS, beyond_calendar};
 use crate::options::rows_until;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
-use crate::whose::{Partitions, listed, lookalike, tell_empty};
+use crate::whose::{Partitions, listed, lookalike, of_one_each, tell_empty, tell_places};
 use arrow_array::RecordBatch;
 use cache::{BlobRef, canonical_json};
 use datasets::schema;
@@ -294,17 +294,27 @@ fn read_file(
         settings.extend([json!(config.contract), json!(config.undated)]);
     }
     let settings = canonical_json(&json!(settings));
-    let tables = unpack::unpack(&source.path, bytes)?;
-    let only = places.get(&source.name).map_or("", String::as_str);
-    let place = format!("{}\n{only}", Partitions::of(&source.name).text());
+    let tables = unpack::unpack(&source.path, bytes)?.into_iter();
+    let tables: Vec<unpack::Packed> = tables.map(|packed| packed.named(&source.name)).collect();
+    let mut entries = BTreeMap::new();
+    if tables.len() > 1 && Columns::of(&tables[0], config, false)?.symbol.is_none() {
+        entries = of_one_each(tables.iter().map(|entry| (entry.path.as_str(), entry.stem.as_str())));
+    }
+    if !entries.is_empty() {
+        let files = tables.iter().map(|entry| (entry.path.as_str(), false));
+        tell_places(context, &entries, "the whole market", files);
+    }
     let read = |(i, packed): (usize, unpack::Packed)| {
+        let only = entries
+            .get(&packed.path)
+            .or(places.get(&source.name))
+            .map_or("", String::as_str);
+        let place = format!("{}\n{only}", Partitions::of(&source.name).text());
         let label = format!("{} (rows)", source.name);
         let i = (i as u64).to_le_bytes();
         let parts: [&[u8]; 4] = [content.as_bytes(), settings.as_bytes(), &i, place.as_bytes()];
         let memo = Memo::new("ingest/features file v3", &parts, label);
-        let value = context.memo(&memo, || {
-            table::to_parquet(&parse(&packed.named(&source.name), config, only)?)
-        })?;
+        let value = context.memo(&memo, || table::to_parquet(&parse(&packed, config, only)?))?;
         table::from_parquet(context.store.blob(value.blob)?)
     };
     tables.into_iter().enumerate().map(read).collect()

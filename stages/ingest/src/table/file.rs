@@ -14,6 +14,7 @@ use datasets::schema::{SNAPSHOT, TABLE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{Context, Given, Memo, Source, StageError};
+use std::collections::BTreeMap;
 
 /// The stored rows of a file, and a summary of them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,6 +28,8 @@ pub(super) struct FileTable {
     pub numbers: Vec<String>,
     /// True if a column states the symbols.
     pub has_symbols: bool,
+    /// The symbols of an archive's files that are each of one, by their names.
+    pub entries: BTreeMap<String, String>,
     /// True if any row has a time other than midnight.
     pub has_times: bool,
     /// True if any row has no time.
@@ -135,6 +138,7 @@ impl FileTable {
             cuts: writer.finish()?,
             numbers,
             has_symbols,
+            entries: places,
             has_times,
             has_days,
             rows,

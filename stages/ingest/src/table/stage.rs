@@ -71,6 +71,13 @@ impl StageKind for Table {
             &format!("one symbol, `{ONLY}`"),
             files.iter().map(|file| (&*file.name, file.has_symbols)),
         );
+        for file in files
+            .iter()
+            .filter(|file| !file.has_symbols && !file.entries.is_empty())
+        {
+            let entries = file.entries.keys().map(|name| (name.as_str(), false));
+            tell_places(context, &file.entries, ONLY, entries);
+        }
         tell_empty(context, files.iter().map(|file| (&*file.name, file.rows)));
         if let Some(until) = config.until {
             files.retain(|file| file.begins_by(until));
