@@ -1,8 +1,9 @@
 //! The files of `--data`: the stages that read them, and the last moment in their data.
 
-use super::Stages;
 use super::recorded::Recorded;
-use cache::Store;
+use super::today::{Followed, Today};
+use super::{Settings, Stages};
+use cache::{ArtifactDigest, Store};
 use datasets::SnapshotTime;
 use runner_engine::{Failure, Made, Progress};
 use runner_pipeline::{Node, Pipeline, TaskGraph, Work, suggest};
@@ -28,6 +29,8 @@ pub(super) struct Data {
     files: BTreeMap<(usize, String), Vec<PathBuf>>,
     /// The last moment in the data of all files.
     pub until: SnapshotTime,
+    /// What the rows say against the history that they follow.
+    pub today: Today,
 }
 
 fn config(node: &Node) -> Option<&Value> {
@@ -52,10 +55,11 @@ fn reads_files(node: &Node) -> bool {
     config(node).is_some_and(|config| names_files(&config[PATH]))
 }
 
-/// Finds the stage of each file, and reads each stage's files on their own to find their last moment.
+/// Finds the stage of each file, and reads each stage's files on their own to find their last moment, and to
+/// hold them against the stage's history.
 pub(super) fn resolve(
     recorded: &Recorded,
-    given: &[Given],
+    settings: &Settings,
     stages: &Stages<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Data, Failure> {
@@ -71,7 +75,7 @@ pub(super) fn resolve(
         .hint("data that is simulated has no today: read it from files by an `ingest/…` stage"));
     }
     let mut files: BTreeMap<(usize, String), Vec<PathBuf>> = BTreeMap::new();
-    for given in given {
+    for given in &settings.data {
         match named(pipeline, given)? {
             Some((node, field, file)) => files.entry((node, field)).or_default().push(existing(given, file)?),
             None => {
@@ -87,12 +91,13 @@ pub(super) fn resolve(
     let mut until: Option<SnapshotTime> = None;
     // Files of a stage that needs other stages, such as factors at the dates of bars, follow the dates of
     // those.
-    let probed: Vec<(usize, Vec<PathBuf>)> = files
+    let probed: Vec<(usize, Option<Vec<PathBuf>>)> = files
         .iter()
         .filter(|((node, field), _)| field == PATH && sources.contains(node))
-        .map(|((node, _), files)| (*node, files.clone()))
+        .map(|((node, _), files)| (*node, Some(files.clone())))
         .collect();
     let made = probe(pipeline, &probed, stages, progress)?;
+    let mut new = Vec::new();
     for ((node, _), made) in probed.iter().zip(made) {
         let id = &pipeline.nodes[*node].id;
         let outputs = made.map_err(|refused| Failure {
@@ -102,6 +107,7 @@ pub(super) fn resolve(
         let last = last_moment(&stages.acting.archive.store, &outputs)?
             .ok_or_else(|| super::refused(format!("the files given to `{id}` have no rows")))?;
         until = until.max(Some(last));
+        new.push(outputs.1);
     }
     let until = until.ok_or_else(|| {
         Failure::usage("no file is given that has rows by date").hint(format!(
@@ -109,7 +115,36 @@ pub(super) fn resolve(
             names().collect::<Vec<_>>().join(", ")
         ))
     })?;
-    Ok(Data { files, until })
+    // What the stages read themselves, as it is now; in place of which the files stand, what they read.
+    let own: Vec<(usize, Option<Vec<PathBuf>>)> = probed.iter().map(|(node, _)| (*node, None)).collect();
+    let histories: Vec<Option<BTreeMap<String, ArtifactDigest>>> = match settings.replace {
+        true => own
+            .iter()
+            .map(|(node, _)| Some(recorded.outputs[*node].clone()))
+            .collect(),
+        false => {
+            let made = probe(pipeline, &own, stages, progress)?;
+            // Where its own files are missing, the run of the stage tells.
+            made.into_iter()
+                .map(|made| made.ok().map(|(_, outputs)| outputs))
+                .collect()
+        }
+    };
+    let mut today = Today::default();
+    for (((node, _), history), new) in own.iter().zip(&histories).zip(&new) {
+        if let Some(history) = history {
+            let followed = Followed {
+                store: &stages.acting.archive.store,
+                id: &pipeline.nodes[*node].id,
+                history,
+                new,
+                at: settings.at.unwrap_or(until).date,
+                replaces: settings.replace,
+            };
+            followed.examine(&mut today)?;
+        }
+    }
+    Ok(Data { files, until, today })
 }
 
 fn existing(given: &Given, file: &str) -> Result<PathBuf, Failure> {
@@ -173,7 +208,8 @@ fn fitting(
     stages: &Stages<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<usize, Failure> {
-    let probes: Vec<(usize, Vec<PathBuf>)> = sources.iter().map(|&i| (i, vec![file.to_owned()])).collect();
+    let probes = sources.iter().map(|&i| (i, Some(vec![file.to_owned()])));
+    let probes: Vec<(usize, Option<Vec<PathBuf>>)> = probes.collect();
     let made = probe(pipeline, &probes, stages, progress)?;
     let (mut fits, mut reasons) = (Vec::new(), Vec::new());
     for (&node, made) in sources.iter().zip(made) {
@@ -204,11 +240,11 @@ struct Refused {
     hint: Option<String>,
 }
 
-/// Runs source stages on these files alone, and returns the outputs of each stage, or the reason why it
-/// failed.
+/// Runs source stages on these files alone, or on their own, over all dates, and returns the outputs of each
+/// stage, or the reason why it failed.
 fn probe(
     pipeline: &Pipeline,
-    probes: &[(usize, Vec<PathBuf>)],
+    probes: &[(usize, Option<Vec<PathBuf>>)],
     stages: &Stages<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<Result<Made, Refused>>, Failure> {
@@ -216,7 +252,9 @@ fn probe(
     for (node, files) in probes {
         let mut node = pipeline.nodes[*node].clone();
         if let Work::Kind { config, .. } = &mut node.work {
-            config[PATH] = paths(files);
+            if let Some(files) = files {
+                config[PATH] = paths(files);
+            }
             all_dates(config);
         }
         nodes.push(node);

@@ -6,6 +6,7 @@ mod account;
 mod data;
 mod made;
 mod recorded;
+mod today;
 
 pub use account::account;
 pub use data::Given;
@@ -60,6 +61,8 @@ pub struct Settings {
     pub data: Vec<Given>,
     /// If true, the files replace the stages' own files.
     pub replace: bool,
+    /// If true, days may be missing between the history and the files.
+    pub allow_gap: bool,
     /// The account for which the decision is made.
     pub account: (AccountKind, Option<Holdings>),
     /// The moment of the decision; if `None`, the last moment in the files.
@@ -170,7 +173,7 @@ pub fn decide(
         acting,
         logs: logs.path(),
     };
-    let data = data::resolve(&recorded, &settings.data, &runs, progress)?;
+    let mut data = data::resolve(&recorded, settings, &runs, progress)?;
     let until = settings.at.unwrap_or(data.until);
     if let Some(trained) = trained_until
         && until.date <= trained
@@ -193,6 +196,7 @@ pub fn decide(
         ))
         .hint("train it on newer dates, or give a greater `--max-age`"));
     }
+    data.today.check(settings.allow_gap)?;
     let mut pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
     let (account, holdings) = settings.account.clone();
     let config = DecideConfig {
@@ -234,7 +238,7 @@ pub fn decide(
         environment,
         data_until: data.until.to_string(),
         acted,
-        notes: recorded.notes,
+        notes: [recorded.notes, data.today.notes].concat(),
         made,
     })
 }

@@ -21,6 +21,8 @@ pub(super) struct Recorded {
     pub env: usize,
     /// The environment that the run built.
     made: Option<ArtifactDigest>,
+    /// What the run's stages made, by node.
+    pub outputs: Vec<BTreeMap<String, ArtifactDigest>>,
     /// Differences between the record and this program.
     pub notes: Vec<String>,
 }
@@ -118,6 +120,7 @@ impl Recorded {
             },
             env: place[&env],
             made,
+            outputs: needed.iter().map(|&i| run.stages[i].outputs.clone()).collect(),
             notes,
         })
     }

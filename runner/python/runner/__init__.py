@@ -84,6 +84,7 @@ def policy_act(
     data: str | PathLike[str] | Sequence[str] | Mapping[str, str | PathLike[str]],
     *,
     replace: bool = False,
+    allow_gap: bool = False,
     positions: str | PathLike[str] = "none",
     cash: float | None = None,
     directory: str | PathLike[str] | None = None,
@@ -95,6 +96,7 @@ def policy_act(
         name: the policy, such as `latest/train`.
         data: a file, several, or files by the stage that reads them. Relative paths are relative to `directory`.
         replace: the files stand in place of the stages' own ones, not after them.
+        allow_gap: decide though days are missing between what the stages read and the files.
         positions: a file, `none`, or `played`.
         cash: the cash that is held.
         directory: where the command runs, if not in the current one.
@@ -109,7 +111,7 @@ def policy_act(
         files = [f"{stage}={fspath(file)}" for stage, file in data.items()]
     else:
         files = [data] if isinstance(data, str) else [fspath(data)] if isinstance(data, PathLike) else list(data)
-    arguments = ["policy", "act", name, "--positions", fspath(positions), *(["--replace"] if replace else [])]
+    arguments = ["policy", "act", name, "--positions", fspath(positions), *(["--replace"] if replace else []), *(["--allow-gap"] if allow_gap else [])]
     arguments += [part for file in files for part in ("--data", fspath(file))]
     if cash is not None:
         arguments += ["--cash", str(cash)]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod annual;
 mod bounded;
 mod cached;
 mod commands;

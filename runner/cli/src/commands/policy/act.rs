@@ -53,6 +53,9 @@ pub(crate) struct PolicyActArgs {
     /// far.
     #[arg(long)]
     pub replace: bool,
+    /// Decide though days are missing between what the stages read and the files.
+    #[arg(long)]
+    pub allow_gap: bool,
     /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would
     /// have, had it traded from the start on.
     #[arg(long, value_name = "FILE|none|played", default_value = "none")]
@@ -82,14 +85,12 @@ pub(crate) struct PolicyActArgs {
 
 pub(super) fn act(session: &Session, args: &PolicyActArgs) -> Result<(), Failure> {
     let decision = decision(session, args, &interrupt::control()?, None)?;
+    for note in &decision.notes {
+        output::warn(note);
+    }
     match session.json {
         true => output::print_json(&decision),
-        false => {
-            for note in &decision.notes {
-                output::say(&format!("warning: {note}"));
-            }
-            output::print(&page(&decision))
-        }
+        false => output::print(&page(&decision)),
     }
 }
 
@@ -111,6 +112,7 @@ pub(crate) fn decision(
             })
             .collect(),
         replace: args.replace,
+        allow_gap: args.allow_gap,
         account: runner_acting::account(&args.positions, args.cash, &session.current)?,
         at: args.at.as_deref().map(moment).transpose()?,
         from: args

@@ -307,6 +307,8 @@ impl Work for PipelineWork<'_> {
             what: format!("{}@{}", reference.name, version.version),
             data: then.data,
             replace: then.replace,
+            // The nights that are missing are told by the schedule.
+            allow_gap: true,
             positions: then.positions.unwrap_or_else(|| "none".to_owned()),
             cash: None,
             at: Some(due.dates.date.to_string()),
