@@ -411,7 +411,8 @@ fn sentences() {
     let refused = today.check(false).unwrap_err();
     assert_eq!(
         refused.message,
-        "`rows`: its rows go to 2024-01-04 and then on from 2024-01-09: 2 days are missing between, 2024-01-05, 2024-01-08"
+        "`rows`: its rows go to 2024-01-04 and then on from 2024-01-09: 2 days are missing between, \
+            2024-01-05, 2024-01-08"
     );
     today.check(true).unwrap();
     assert_eq!(
@@ -419,7 +420,8 @@ fn sentences() {
         [
             "`rows`: no row of BBB on 2024-01-09, of which the history has one on 2024-01-04",
             "`rows`: the close of AAA goes from 51 to 5200 on 2024-01-09, by a factor of 102: another unit",
-            "`rows`: its rows go to 2024-01-04 and then on from 2024-01-09: 2 days are missing between, 2024-01-05, 2024-01-08",
+            "`rows`: its rows go to 2024-01-04 and then on from 2024-01-09: 2 days are missing between, \
+            2024-01-05, 2024-01-08",
         ]
     );
     let restated = case(vec![row("AAA", "2024-01-04", 52.0), row("BBB", "2024-01-04", 7.0)]);

@@ -112,7 +112,8 @@ impl Treatment<'_> {
             ),
             (_, Remedy::Always) => accept,
             ("implausible_rate", _) => format!(
-                "where 5.25 is 5.25 %, `percent` of the layout is true, and false where it is 0.0525; {accept}"
+                "where 5.25 is 5.25 %, `percent` of the layout is true, and false where it is 0.0525; \
+                {accept}"
             ),
             ("non_trading_day", _) => format!("is it the right `calendar:`? {accept}"),
             (name, _) => format!("{accept}; `on_bad_rows: {{ {name}: keep }}` keeps the rows"),
