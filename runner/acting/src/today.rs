@@ -23,6 +23,9 @@ const LEAST_MOVES: usize = 20;
 /// The names of rows of one symbol that a note lists.
 const NAMED: usize = 5;
 
+/// The rules that give a price another value.
+const REPAIRS: [&str; 2] = ["decimal_error", "underlying_beyond_limit"];
+
 /// Columns of prices, by which a move is judged; of other tables every column that is above 0 is.
 const PRICES: [&str; 2] = ["close", "underlying"];
 
@@ -177,6 +180,18 @@ impl Followed<'_> {
             let usual = before.iter().find(|other| other.rule == finding.rule);
             let usual = usual.map_or(0.0, |other| other.rows as f64 / rows(old));
             let share = finding.rows as f64 / rows(new);
+            if REPAIRS.contains(&finding.rule.as_str())
+                && finding.action == "repaired"
+                && finding.examples.contains(&self.at)
+            {
+                today.wrong.push((
+                    format!(
+                        "a row of `{}` on {} was given another value by the rule `{}`: an order would be priced at it",
+                        self.id, self.at, finding.rule
+                    ),
+                    "correct the file: no order is priced at a value that it does not have",
+                ));
+            }
             let acts = ["dropped", "repaired", "untradable"].contains(&finding.action.as_str());
             if acts && share > 3.0 * usual + 0.01 {
                 let such = finding

@@ -424,6 +424,15 @@ fn sentences() {
             2024-01-05, 2024-01-08",
         ]
     );
+    let mut repaired = case(vec![row("AAA", "2024-01-05", 51.5), row("BBB", "2024-01-05", 7.0)]);
+    repaired.new_meta["quality"] = json!([{ "rule": "decimal_error", "about": "a price that is 10 times the others",
+        "rows": 1, "days": 1, "examples": ["2024-01-05"], "action": "repaired" }]);
+    let refused = repaired.examine(&store, Kind::Bars, false).check(true).unwrap_err();
+    assert_eq!(
+        refused.message,
+        "a row of `rows` on 2024-01-05 was given another value by the rule `decimal_error`: an order would be \
+        priced at it"
+    );
     let restated = case(vec![row("AAA", "2024-01-04", 52.0), row("BBB", "2024-01-04", 7.0)]);
     let refused = restated.examine(&store, Kind::Bars, false).check(true).unwrap_err();
     assert!(
