@@ -155,7 +155,7 @@ fn hours_around_the_clock_and_hours_of_sessions() {
         ("weekly", 0..1, |day| day.weekday() == 4, 52.0),
     ] {
         let project = Project::new(HOURS);
-        let mut rows = "instant,symbol,close,signal\n".to_owned();
+        let mut rows = "timestamp,symbol,close,signal\n".to_owned();
         let days = if name == "weekly" { 1_400 } else { 300 };
         let days = (0..days).map(|day| first.plus(day)).filter(keeps);
         let mut i = 0;
