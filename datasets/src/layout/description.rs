@@ -87,8 +87,17 @@ pub struct Layout {
     pub contract_symbol: Option<ContractSymbol>,
     /// Values of our columns that are the same in every row.
     pub values: BTreeMap<String, String>,
-    /// The formats of dates: `strftime` codes, or [`EPOCHS`]. The first that fits counts.
+    /// The formats of dates: `strftime` codes, [`EPOCHS`] or [`EXCEL`]. The first that fits counts.
     pub dates: Vec<String>,
+    /// True where a user states the formats of dates, so that no other is looked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub states_dates: bool,
+    /// The decimal sign of numbers; empty where it is found from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decimal: String,
+    /// The sign between thousands; empty where it is found from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thousands: String,
     /// The time zone of times of day, and in which an epoch or an instant has its date, an IANA name.
     pub zone: String,
     /// The values for a call, in any case.
@@ -158,7 +167,16 @@ pub struct Form {
     pub number_repeated: bool,
     /// The place of the rows in a JSON document.
     pub json: Option<JsonRows>,
+    /// The encoding of the text, such as `gb18030`; empty where it is found.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub encoding: String,
+    /// True for a header of several rows, of which one names prices and another the symbols.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub symbols_in_header: bool,
 }
+
+/// The name of the column of symbols that the rows of a header name ([`Form::symbols_in_header`]).
+pub const HEADER_SYMBOL: &str = "symbol in the header";
 
 /// The place of the rows in a JSON document.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -288,11 +306,16 @@ pub enum YieldQuote {
 }
 
 /// The texts that stand for a missing value, in any case.
-pub const MISSING: &[&str] = &["", "null", "na", "n/a", "nan", "none", "-", "."];
+pub const MISSING: &[&str] = &[
+    "", "null", "na", "n/a", "nan", "none", "-", ".", "--", "—", "#n/a", "<na>", "n.a.", "nat",
+];
 
 /// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and
 /// nanoseconds.
 pub const EPOCHS: [&str; 4] = ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"];
+
+/// The format of dates that counts days as Excel does: 44970 is 2023-02-13.
+pub const EXCEL: &str = "excel";
 
 impl Layout {
     /// The vendor's columns that may fill one of ours, in order; of both sides, where a row has a call and a

@@ -44,10 +44,23 @@ pub struct LayoutFile {
     /// `{ column: ticker, format: occ }`.
     pub contract_symbol: Option<ContractSymbol>,
     /// The formats of dates, of which the first that fits counts: `strftime` codes (`%m/%d/%Y`), or
-    /// `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` for time since 1970 in UTC. None for `%Y-%m-%d`.
+    /// `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` for time since 1970 in UTC, or `excel` for days as Excel
+    /// counts them. None for `%Y-%m-%d` or, where that does not fit, the one format that fits all rows; if
+    /// day and month could be either, it has to be given.
     pub dates: Vec<String>,
     /// The format of dates, where it is one.
     pub date_format: String,
+    /// The decimal sign of numbers, `.` or `,`. Empty: found from the values, and `.` for plain numbers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decimal: String,
+    /// The sign between thousands: `,`, `.`, `'` or a blank. Empty: found from the values, none for plain
+    /// numbers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thousands: String,
+    /// The encoding of the text, such as `gb18030`, `big5`, `shift_jis`, `euc-kr`, `windows-1252`,
+    /// `utf-16le`. Empty: found from the text, and said if it is not UTF-8.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub encoding: String,
     /// The time zone of times of day, and in which an epoch has its date, such as `America/New_York`. Empty:
     /// epochs have their date in UTC, and times of day are taken for those of the exchange, with a warning
     /// where a day has several snapshots.
@@ -82,7 +95,12 @@ pub struct LayoutFile {
     /// If true, the second column of a name is called `name#2`, and so on; otherwise a wanted name may be
     /// there once only.
     pub number_repeated: bool,
-    /// The place of the rows in a JSON document.
+    /// If true, the header has several rows, of which one names prices and another the symbols, as
+    /// `yfinance.download().to_csv()` writes them: the symbols are the column `symbol in the header`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub symbols_in_header: bool,
+    /// The place of the rows in a JSON document. With `header`, the rows are lists with values of these
+    /// names.
     pub json: Option<JsonRows>,
     /// A second table that is joined: its file is among the stage's files, and is recognised by its header.
     pub join: Option<Join>,
@@ -149,6 +167,7 @@ impl LayoutFile {
         fill! {
             table about source contract_symbol zone call_values put_values missing percent condition paths
             skip_lines preamble header footer number_repeated json join partial quote symbol
+            decimal thousands encoding symbols_in_header
             symbol_from_file_name adjusted daily_limit
         }
         self.contract = std::mem::take(&mut self.contract).over(&base.contract);

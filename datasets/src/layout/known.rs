@@ -30,7 +30,7 @@ const FILES: &[(&str, &str)] = files! {
     akshare_hist akshare_daily tushare_daily baostock quandl_wiki finnhub_candles twelve_data_json
     dukascopy firstrate crsp crsp_ciz cboe_index_history finrl_compustat polygon_bars
     interactive_brokers_bars lean_equity_daily plain plain_json us_treasury_xml us_treasury_csv
-    fred_daily fred_series bank_of_england
+    fred_daily fred_series bank_of_england yfinance_download ccxt_ohlcv
 };
 
 /// A layout with its text.

@@ -21,11 +21,12 @@ mod resolve;
 pub use condition::{Comparison, Condition};
 pub use contract_symbol::{Contract, SymbolFormat};
 pub use description::{
-    CalendarName, ContractSymbol, EPOCHS, Evidence, Exercise, Facts, Form, Join, JsonRows, Layout, MISSING,
-    Mapping, OTHERS, Recognise, Table, Unit, YieldQuote,
+    CalendarName, ContractSymbol, EPOCHS, EXCEL, Evidence, Exercise, Facts, Form, HEADER_SYMBOL, Join,
+    JsonRows, Layout, MISSING, Mapping, OTHERS, Recognise, Table, Unit, YieldQuote,
 };
 pub use file::{ColumnSource, ColumnSources, LayoutFile, LayoutProblem, Percent};
 pub use known::{find, known, text_of, yaml_of};
 pub use nearest::{nearest, nearest_header, normal, suggestion};
 pub use pattern::{Named, Pattern};
 pub use recognise::{Candidate, Recognised, Unrecognised, candidates, recognise};
+pub use resolve::check_separator;

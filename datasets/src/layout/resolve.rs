@@ -2,7 +2,7 @@
 
 use super::condition::Condition;
 use super::description::{
-    CalendarName, EPOCHS, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote,
+    CalendarName, EPOCHS, EXCEL, Facts, Form, Layout, Mapping, OTHERS, Table, Unit, YieldQuote,
 };
 use super::file::{ColumnSource, ColumnSources, Percent};
 use super::file::{LayoutFile, LayoutProblem};
@@ -43,6 +43,7 @@ impl LayoutFile {
             self.clone().over(base).layout(table)?
         };
         layout.is_described = self.like.is_empty();
+        layout.states_dates = !self.dates.is_empty() || !self.date_format.is_empty();
         if table == Table::Bars && self.symbol_from_file_name.is_none() {
             layout.facts.symbol_from_file_name = true;
         }
@@ -103,6 +104,9 @@ impl LayoutFile {
                 "" => texts(&self.dates, &["%Y-%m-%d"]),
                 one => vec![one.to_owned()],
             },
+            states_dates: false,
+            decimal: check_separator("decimal", &self.decimal)?,
+            thousands: check_separator("thousands", &self.thousands)?,
             zone: self.zone.clone(),
             call_values: texts(&self.call_values, &["c", "call", "true"]),
             put_values: texts(&self.put_values, &["p", "put", "false"]),
@@ -116,6 +120,8 @@ impl LayoutFile {
                 footer: patterns("footer", &self.footer)?,
                 number_repeated: self.number_repeated,
                 json: self.json.clone(),
+                encoding: self.encoding.clone(),
+                symbols_in_header: self.symbols_in_header,
             },
             join: self.join.clone(),
             facts: Facts {
@@ -132,11 +138,21 @@ impl LayoutFile {
             },
             contract: self.contract.clone(),
         };
+        if !layout.decimal.is_empty() && layout.decimal == layout.thousands {
+            return Err(problem(
+                "thousands",
+                "it is the decimal sign, too",
+                "leave one of the two out",
+            ));
+        }
         if let Some(format) = layout.dates.iter().find(|format| !is_date_format(format)) {
             return Err(problem(
                 "dates",
                 format!("`{format}` is not a format of dates"),
-                format!("`strftime` codes such as %d/%m/%Y, or one of {}", EPOCHS.join(", ")),
+                format!(
+                    "`strftime` codes such as %d/%m/%Y, or one of {}, {EXCEL}",
+                    EPOCHS.join(", ")
+                ),
             ));
         }
         if table == Table::Rates {
@@ -343,8 +359,32 @@ fn unit(place: &str, source: &ColumnSource, in_percent: bool) -> Result<Unit, La
     }
 }
 
+/// The separator of numbers that the key `decimal` or `thousands` gives: empty, or one of the known signs.
+///
+/// # Errors
+/// When it is another sign.
+pub fn check_separator(field: &str, given: &str) -> Result<String, LayoutProblem> {
+    let known: &[&str] = match field {
+        "decimal" => &[".", ","],
+        _ => &[",", ".", "'", "’", " ", "\u{a0}", "\u{202f}"],
+    };
+    if given.is_empty() || known.contains(&given) {
+        return Ok(given.to_owned());
+    }
+    let message = format!("`{given}` is not a separator of numbers");
+    Err(problem(
+        field,
+        message,
+        format!(
+            "one of \"{}\"",
+            known.iter().take(5).copied().collect::<Vec<_>>().join("\", \"")
+        ),
+    ))
+}
+
 fn is_date_format(format: &str) -> bool {
     use chrono::format::{Item, StrftimeItems};
     EPOCHS.contains(&format)
+        || format == EXCEL
         || format.contains('%') && !StrftimeItems::new(format).any(|item| item == Item::Error)
 }

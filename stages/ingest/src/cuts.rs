@@ -31,6 +31,9 @@ pub struct Cuts {
     pub list: Vec<Cut>,
     /// The number of rows of the file that its layout leaves out (`where`).
     pub left_out: u64,
+    /// What was found about how the file is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Default for Cuts {
@@ -39,6 +42,7 @@ impl Default for Cuts {
             blob: BlobRef::of(&[]),
             list: Vec::new(),
             left_out: 0,
+            notes: Vec::new(),
         }
     }
 }
@@ -244,6 +248,7 @@ pub struct CutWriter {
     optional: &'static [&'static str],
     list: Vec<Cut>,
     rows_left_out: u64,
+    notes: BTreeSet<String>,
 }
 
 impl CutWriter {
@@ -263,6 +268,7 @@ impl CutWriter {
             optional,
             list: Vec::new(),
             rows_left_out: 0,
+            notes: BTreeSet::new(),
         })
     }
 
@@ -279,6 +285,7 @@ impl CutWriter {
             .get(LEFT_OUT)
             .and_then(|rows| rows.parse::<u64>().ok());
         self.rows_left_out += left_out.unwrap_or(0);
+        self.notes.extend(crate::notes::of_table(batch));
         let batch = self.aligned(batch)?;
         let dates = table::dates(&batch, "date")?;
         rows.sort_by_key(|row| dates[*row as usize]);
@@ -354,6 +361,7 @@ impl CutWriter {
             blob: self.writer.finish()?,
             list: self.list,
             left_out: self.rows_left_out,
+            notes: self.notes.into_iter().collect(),
         })
     }
 }

@@ -6,6 +6,7 @@ use crate::files::{name_of, unreadable};
 use crate::form::Lookup;
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
+use crate::notes::{self, Notes};
 use crate::unpack::{self, Packed};
 use crate::whose::{Columns, Partitions, Place, Places, Suspect, unread, with_symbol};
 use arrow_array::RecordBatch;
@@ -99,7 +100,7 @@ impl File<'_> {
         let (source, layout, parse, around) = (self.source, self.layout, self.parse, self.around);
         let mut one = |packed: Packed, around: &Around<'_>| {
             context.check_cancelled()?;
-            take(parse(&packed, layout, around)?)
+            take(packed.notes.attach(parse(&packed, layout, around)?)?)
         };
         let mut part = |packed: Packed| one(packed.named(&source.name), &around);
         if self.bytes.is_none() && Sizes::default().parts(source, layout, &mut part)? {
@@ -139,7 +140,13 @@ impl File<'_> {
                 batches.push(batch);
                 Ok(())
             })?;
+            let notes = Notes::default();
+            batches
+                .iter()
+                .flat_map(notes::of_table)
+                .for_each(|note| notes.add(note));
             let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches)?;
+            let batch = notes.attach(batch)?;
             let bytes = table::to_parquet(&batch)?;
             fresh = Some(batch);
             Ok(bytes)

@@ -16,7 +16,7 @@ pub struct Paths(Vec<Location>);
 
 /// The extensions by which tables are found in a directory.
 pub const ENDINGS: &[&str] = &[
-    "csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zst", "zip",
+    "csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "xlsx", "gz", "zst", "zip",
 ];
 
 /// The depth to which a directory is searched.

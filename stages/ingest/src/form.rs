@@ -1,8 +1,9 @@
 //! Normalises the forms of vendors' files: JSON, preambles, missing headers, repeated names and joined tables
 //! all become plain text with a header.
 
-use crate::frame::{self, Frame};
+use crate::frame::{self, Frame, Stated};
 use crate::header::{self, JOINED, Names, numeric, wanted};
+use crate::symbol_header;
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::whose::Partitions;
 use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, Pattern, normal};
@@ -50,7 +51,10 @@ impl<'p> Looked<'p> {
                 false => None,
             },
             (Format::Csv, None) if !form.header.is_empty() => {
-                let names = frame::header(self.packed).ok()?;
+                let packed = self.packed.stated(&form.encoding).ok()?;
+                let line = first_line(below(text_of(&packed.bytes), form.skip_lines));
+                let line = std::str::from_utf8(line).ok()?;
+                let names = fields(line, separator(line));
                 // A first line that begins with a digit is data.
                 let is_data = names
                     .first()?
@@ -58,13 +62,23 @@ impl<'p> Looked<'p> {
                     .starts_with(|c: char| c.is_ascii_digit());
                 (is_data || has_names(&names, form)).then_some(names)
             }
+            (Format::Csv, None) if form.symbols_in_header => {
+                let packed = self.packed.stated(&form.encoding).ok()?;
+                Some(symbol_header::Header::of(text_of(&packed.bytes))?.names())
+            }
             (Format::Csv, None) => {
-                let text = text_of(&self.packed.bytes);
+                let packed = self.packed.stated(&form.encoding).ok()?;
+                let text = text_of(&packed.bytes);
                 let (at, _) = header_line(text, form.skip_lines)?;
                 let names = names_in(text.get(at..)?, form)?;
                 Some(names)
             }
         }
+    }
+
+    /// The JSON document.
+    pub(crate) fn document(&self) -> Option<&Value> {
+        self.document.as_ref()
     }
 
     /// The paths of the lists of objects in a JSON document, at most three names deep.
@@ -169,6 +183,14 @@ pub(crate) fn json_part(packed: &Packed, form: &Form) -> Result<Part, StageError
         columns: (0..batch.num_columns()).collect(),
         batch,
     })
+}
+
+/// The text below its first lines.
+fn below(mut text: &[u8], lines: usize) -> &[u8] {
+    for _ in 0..lines {
+        text = text.get(first_line(text).len() + 1..).unwrap_or_default();
+    }
+    text
 }
 
 /// The offset of the header in the text, and the number of lines before it. The header is the line with the
@@ -286,12 +308,13 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
     {
         add(found);
     }
+    let stated = packed.stated(&form.encoding)?;
     let cut: Cow<'p, Packed> = match (packed.format, form.footer.is_empty()) {
         (Format::Csv, false) => Cow::Owned(Packed {
-            bytes: packed.bytes.slice_ref(without_footer(&packed.bytes, &form.footer)),
-            ..packed.clone()
+            bytes: stated.bytes.slice_ref(without_footer(&stated.bytes, &form.footer)),
+            ..stated.into_owned()
         }),
-        _ => Cow::Borrowed(packed),
+        _ => stated,
     };
     let packed: &Packed = &cut;
     let with = |bytes: Vec<u8>, numbering| Packed {
@@ -313,11 +336,23 @@ pub(crate) fn prepare<'p>(packed: &'p Packed, layout: &Layout) -> Result<Prepare
                 true => format!("\"{}\"", name.replace('"', "'").replace(['\n', '\r'], " ")),
                 false => name.clone(),
             };
-            let separator = separator(&String::from_utf8_lossy(first_line(text_of(&packed.bytes))));
-            let between = char::from(separator).to_string();
-            let header = form.header.iter().map(quoted).collect::<Vec<_>>().join(&between) + "\n";
-            let bytes = [header.as_bytes(), text_of(&packed.bytes)].concat();
-            Some(with(bytes, Numbering::Lines(-1)))
+            let rest = below(text_of(&packed.bytes), form.skip_lines);
+            // Names stand with the separator of the rows.
+            let by = char::from(separator(&String::from_utf8_lossy(first_line(rest)))).to_string();
+            let header = form.header.iter().map(quoted).collect::<Vec<_>>().join(&by) + "\n";
+            let bytes = [header.as_bytes(), rest].concat();
+            Some(with(bytes, Numbering::Lines(form.skip_lines as isize - 1)))
+        }
+        (Format::Csv, None) if form.symbols_in_header => {
+            let header = symbol_header::Header::of(text_of(&packed.bytes)).ok_or_else(|| {
+                StageError::new(format!("`{}` has no header of prices and symbols", packed.place))
+                    .hint("`symbols_in_header` is for files of yfinance's `download`")
+            })?;
+            let (bytes, lines) = header.rows(text_of(&packed.bytes));
+            Some(Packed {
+                lines: Some(Arc::new(lines)),
+                ..with(bytes, Numbering::Lines(0))
+            })
         }
         (Format::Csv, None) if form.skip_lines > 0 || form.number_repeated => {
             let text = text_of(&packed.bytes);
@@ -406,9 +441,13 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
             numeric.contains(name)
         }
     };
-    let is_number = |name: &str| is_number(name) && !is_key(name);
+    // Stated separators make other numbers of plain ones.
+    let is_plain = layout.decimal.is_empty() && layout.thousands.is_empty();
+    let is_number = |name: &str| is_plain && is_number(name) && !is_key(name);
     let frame = Frame::read_with_numbers(&packed, |name| is_wanted(name) || is_key(name), is_number)?;
-    let mut frame = frame.with_missing(&layout.missing);
+    let mut frame = frame
+        .with_missing(&layout.missing)
+        .with_stated(Stated::of_layout(layout));
     if let Some((join, lookup)) = join {
         let names = lookup.joined().map(|name| (normal(&name), is_wanted(&normal(&name))));
         let found = frame.join(&join.on, names, |key| lookup.rows.get(key).map(Vec::as_slice))?;

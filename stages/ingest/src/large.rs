@@ -84,7 +84,7 @@ impl Sizes {
                 let bytes = packing::decoder(kind, BufReader::new(file))
                     .and_then(|reader| packing::inflate(reader, limit, true))
                     .map_err(|fault| StageError::of_fault(&place, &fault))?;
-                let packed = unpack::table(place, &name, "", bytes);
+                let packed = unpack::text_table(unpack::table(place, &name, "", bytes), true)?;
                 Ok((packed.format == Format::Csv).then_some(packed))
             }
             Kind::Parquet => {
@@ -115,8 +115,12 @@ impl Sizes {
         take: &mut Take<'_>,
     ) -> Result<bool, StageError> {
         let form = &layout.form;
-        let is_plain =
-            form.json.is_none() && form.header.is_empty() && form.skip_lines == 0 && !form.number_repeated;
+        let is_plain = form.json.is_none()
+            && form.header.is_empty()
+            && form.skip_lines == 0
+            && !form.number_repeated
+            && form.encoding.is_empty()
+            && !form.symbols_in_header;
         if !is_plain || layout.join.is_some() {
             return Ok(false);
         }
@@ -163,7 +167,10 @@ impl Sizes {
         let mut size = self.text;
         let mut rest = Vec::new();
         let mut is_end = fill(&mut rest, size)?;
-        if packing::kind(&rest) != Kind::Text {
+        if packing::kind(&rest) != Kind::Text
+            || crate::foreign::refused(&place, &rest).is_some()
+            || crate::plain_text::must_be_whole(&rest[..rest.len().min(HEADER_LIMIT as usize)])
+        {
             return Ok(false);
         }
         if rest.starts_with(b"\xef\xbb\xbf") {

@@ -176,7 +176,10 @@ impl Chosen {
                         err.message,
                         crate::value::shown_list(&looked.shown_header())
                     ))
-                    .hint(err.hint)),
+                    .hint(match crate::remedy::of(table, packed, &looked) {
+                        Some(remedy) => format!("{remedy}; {}", err.hint),
+                        None => err.hint,
+                    })),
                 }
             }
         }

@@ -3,10 +3,10 @@
 use crate::file_memo::{File, Read, Reading, Why};
 use crate::files::name_of;
 use crate::files::unreadable;
-use crate::form::{Looked, Lookup};
+use crate::form::{Looked, Lookup, prepare};
 use crate::frame;
-use crate::header::wanted;
 use crate::header::{self, Names};
+use crate::header::{source_of, wanted};
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::options::is_there;
@@ -14,7 +14,7 @@ use crate::unpack::{self, Format, Packed};
 use crate::whose::{Columns, Places, unread, with_symbol};
 use arrow_array::RecordBatch;
 use datasets::Date;
-use datasets::layout::{Layout, Table};
+use datasets::layout::{Layout, Table, normal};
 use rayon::prelude::*;
 use serde::Serialize;
 use stages_core::table::dates;
@@ -248,6 +248,7 @@ pub fn peek(
             header::check(&first.place, &layout, &names)?;
             let wanted = wanted(&layout);
             frame::check_unique(&first.place, &header, |name| wanted.contains(name))?;
+            check_dates(&first, &layout)?;
             let present = header::filled(&layout, &names);
             Ok(Some((*layout, present)))
         };
@@ -259,6 +260,24 @@ pub fn peek(
             Err(err.at(field))
         }
         _ => Ok(found),
+    }
+}
+
+/// Fails if the head of a file is the whole of it, and does not tell the day of its dates from the month.
+fn check_dates(packed: &Packed, layout: &Layout) -> Result<(), StageError> {
+    let is_whole = packed.format == Format::Csv && (packed.bytes.len() as u64) < HEADER_LIMIT;
+    if !is_whole || layout.join.is_some() || layout.states_dates {
+        return Ok(());
+    }
+    let prepared = prepare(packed, layout)?.packed;
+    let names: BTreeSet<String> = layout.sources("date").map(|mapping| normal(&mapping.theirs)).collect();
+    let frame = frame::Frame::read(&prepared, |name| names.contains(name));
+    // Other faults of the rows are found in the run.
+    let Ok(frame) = frame else { return Ok(()) };
+    let frame = frame.with_stated(frame::Stated::of_layout(layout));
+    match source_of(layout, &frame, "date") {
+        Some(mapping) => frame.check_order(&mapping.theirs, &layout.dates, &layout.zone),
+        None => Ok(()),
     }
 }
 

@@ -2,6 +2,10 @@
 //! name.
 
 use crate::files::name_of;
+use crate::foreign::refused;
+use crate::notes::Notes;
+use crate::plain_text::plain;
+use crate::workbook;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use stages_core::StageError;
@@ -61,6 +65,12 @@ pub struct Packed {
     pub format: Format,
     /// The numbering of the table's rows.
     pub numbering: Numbering,
+    /// The lines of the file on which the rows of a text stand, where they are not consecutive.
+    pub lines: Option<Arc<Vec<usize>>>,
+    /// The bytes of a text in the file, where `bytes` are others.
+    pub raw: Option<Bytes>,
+    /// What is found about how the file is read.
+    pub notes: Notes,
 }
 
 /// The tables in a file, at least one.
@@ -71,8 +81,9 @@ pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
 
 /// The first table in a file; of a text, no more than its header needs.
 pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
+    let is_plain = refused("", bytes).is_none();
     let bytes = match kind(bytes) {
-        Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
+        Kind::Text if is_plain => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
         _ => bytes,
     };
     let limit = packing::limit(bytes.len() as u64);
@@ -82,21 +93,84 @@ pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
 fn open(path: &Path, bytes: Vec<u8>, limit: u64, wanted: Wanted) -> Result<Vec<Packed>, StageError> {
     let place = path.display().to_string();
     let name = name_of(path.file_name().unwrap_or_default());
+    let is_head = wanted == Wanted::Head;
     if !matches!(kind(&bytes), Kind::Gzip | Kind::Zstd | Kind::Zip) {
-        return Ok(vec![table(place, &name, "", bytes)]);
+        return Ok(vec![text_table(table(place, &name, "", bytes), is_head)?]);
     }
-    let (_, files) =
+    if workbook::is_workbook(&bytes) {
+        let sheet = workbook::sheet(&place, &bytes)?;
+        let packed = Packed {
+            numbering: Numbering::Lines(sheet.above),
+            format: Format::Csv,
+            ..table(format!("{place}: {}", sheet.name), &name, "", sheet.text)
+        };
+        packed
+            .notes
+            .add("an Excel workbook: its first sheet with a table is read");
+        return Ok(vec![text_table(packed, is_head)?]);
+    }
+    if let Some(what) = workbook::other(&bytes) {
+        return Err(StageError::new(format!("`{place}` is {what}, which is not read"))
+            .hint("save it as .xlsx or as CSV: `libreoffice --headless --convert-to xlsx FILE`"));
+    }
+    let (_, mut files) =
         packing::unpack(&bytes, limit, wanted).map_err(|fault| StageError::of_fault(&place, &fault))?;
-    let table = |(entry, bytes): (String, Cow<'_, [u8]>)| match entry.as_str() {
-        "" => table(place.clone(), &name, "", bytes.into_owned()),
-        entry => table(
-            format!("{place}: {entry}"),
-            entry,
-            &format!("/{entry}"),
-            bytes.into_owned(),
-        ),
+    let all = files.len();
+    if files.iter().any(|(entry, _)| !packing::is_readme(entry)) {
+        files.retain(|(entry, _)| !packing::is_readme(entry));
+    }
+    let left_out = all - files.len();
+    let table = |(entry, bytes): (String, Cow<'_, [u8]>)| {
+        let packed = match entry.as_str() {
+            "" => table(place.clone(), &name, "", bytes.into_owned()),
+            entry => table(
+                format!("{place}: {entry}"),
+                entry,
+                &format!("/{entry}"),
+                bytes.into_owned(),
+            ),
+        };
+        if left_out > 0 {
+            packed
+                .notes
+                .add("texts about the others in an archive (README.txt) are left out");
+        }
+        text_table(packed, is_head)
     };
-    Ok(files.into_iter().map(table).collect())
+    files.into_iter().map(table).collect()
+}
+
+/// A table whose text is made plain; other files than tables are refused.
+pub(crate) fn text_table(packed: Packed, is_head: bool) -> Result<Packed, StageError> {
+    if packed.format == Format::Parquet {
+        return Ok(packed);
+    }
+    if let Some(refused) = refused(&packed.place, &packed.bytes) {
+        return Err(refused);
+    }
+    // Lines mean nothing in a JSON document.
+    if packed.format == Format::Json && std::str::from_utf8(&packed.bytes).is_ok() {
+        return Ok(packed);
+    }
+    in_encoding(packed, "", is_head)
+}
+
+/// A table whose text is read in an encoding; empty to find it.
+fn in_encoding(mut packed: Packed, encoding: &str, is_head: bool) -> Result<Packed, StageError> {
+    let raw = packed.raw.clone().unwrap_or_else(|| packed.bytes.clone());
+    let Some((bytes, before)) = plain(&packed.place, &raw, encoding, is_head, &packed.notes)? else {
+        return Ok(packed);
+    };
+    packed.format = match kind(&bytes) {
+        Kind::Json => Format::Json,
+        _ => packed.format,
+    };
+    if let Numbering::Lines(lines) = &mut packed.numbering {
+        *lines += before;
+    }
+    packed.bytes = bytes.into();
+    packed.raw = Some(raw);
+    Ok(packed)
 }
 
 pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
@@ -119,10 +193,23 @@ pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> P
         part: None,
         format,
         numbering,
+        lines: None,
+        raw: None,
+        notes: Notes::default(),
     }
 }
 
 impl Packed {
+    /// The table as a layout reads it that states the encoding.
+    pub(crate) fn stated(&self, encoding: &str) -> Result<Cow<'_, Self>, StageError> {
+        if encoding.is_empty() || self.part.is_some() || self.format == Format::Parquet {
+            return Ok(Cow::Borrowed(self));
+        }
+        // What was found about the encoding does not count.
+        self.notes.remove("the text is");
+        in_encoding(self.clone(), encoding, self.bytes.len() as u64 >= HEADER_LIMIT).map(Cow::Owned)
+    }
+
     /// Sets the path of the file relative to the source's root.
     #[must_use]
     pub fn named(mut self, file: &str) -> Self {
@@ -144,7 +231,9 @@ pub(crate) fn stem(name: &str) -> &str {
         is_known.then_some(stem)
     }
     let name = without(name, &PACKED_ENDINGS).unwrap_or(name);
-    without(name, &TABLE_ENDINGS).unwrap_or(name)
+    without(name, &TABLE_ENDINGS)
+        .or_else(|| without(name, &["xlsx"]))
+        .unwrap_or(name)
 }
 
 /// A file name without the extension of a packed file.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate};
 use chrono_tz::Tz;
 use datasets::Date;
-use datasets::layout::{EPOCHS, MISSING};
+use datasets::layout::{EPOCHS, EXCEL, MISSING};
 use std::ops::RangeInclusive;
 
 /// The supported years of dates.
@@ -26,14 +26,10 @@ pub fn in_range(day: i64) -> Date {
     }
 }
 
-/// Parses a number; NaN for a missing value.
+/// Parses a plain number; NaN for a missing value.
 pub fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Ok(value),
-        _ if is_missing(text) => Ok(f64::NAN),
-        _ => Err(format!("`{}` is not a number", shown(text))),
-    }
+    crate::number::plain(text).ok_or_else(|| format!("`{}` is not a number", shown(text)))
 }
 
 /// Returns whether the text stands for a missing value.
@@ -94,12 +90,11 @@ impl<'a> Dates<'a> {
         let date = self
             .instant(text)
             .or_else(|| {
-                self.formats
-                    .iter()
-                    .find_map(|format| match EPOCHS.contains(&format.as_str()) {
-                        true => epoch(text, format, self.zone),
-                        false => parse(text, format),
-                    })
+                self.formats.iter().find_map(|format| match format.as_str() {
+                    EXCEL => excel_day(text),
+                    epoch if EPOCHS.contains(&epoch) => epoch_day(text, epoch, self.zone),
+                    format => parse(text, format),
+                })
             })
             .filter(|date| YEARS.contains(&date.ymd().0))
             .ok_or_else(|| {
@@ -137,7 +132,7 @@ pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
 }
 
 /// The date of an epoch (time since 1970-01-01 UTC) in a time zone.
-fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
+fn epoch_day(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
     let time: i64 = match text.parse() {
         Ok(time) => time,
         // An integer written as a float, as JSON and spreadsheets do.
@@ -154,6 +149,16 @@ fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
         Some(zone) => instant.with_timezone(&zone).date_naive().into(),
         None => instant.date_naive().into(),
     })
+}
+
+/// The date that Excel counts as this number of days, with a time of day as a fraction: 44970 is 2023-02-13.
+/// Days before 1954 and after 2099 are taken for other numbers.
+fn excel_day(text: &str) -> Option<Date> {
+    let days: f64 = text.parse().ok()?;
+    // 1970-01-01 is day 25569.
+    (20_000.0..73_051.0)
+        .contains(&days)
+        .then(|| Date(days.floor() as i32 - 25_569))
 }
 
 /// Removes the time of day after a date.

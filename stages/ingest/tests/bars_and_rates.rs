@@ -70,7 +70,7 @@ fn other_bars() {
             "datadate,tic,prccd,ajexdi,prcod,prchd,prcld,cshtrd\n20090102,SPY,92.96,2.0,90.44,93.44,89.85,\
             227563000.0\n",
         )
-        .file("vix.csv", "DATE,CLOSE\n01/02/1990,17.24\n");
+        .file("vix.csv", "DATE,CLOSE\n01/02/1990,17.24\n01/16/1990,24.67\n");
     let spy = bench.run("ingest/bars", json!({ "path": "spy.csv" })).unwrap();
     assert_eq!(
         text(&bench.rows(&spy)),
@@ -79,7 +79,10 @@ fn other_bars() {
     let provided = bench.check("ingest/bars", json!({ "path": "vix.csv" })).unwrap();
     assert!(!provided["bars"].may_have("high") && provided["bars"].may_have("close"));
     let vix = bench.run("ingest/bars", json!({ "path": "vix.csv" })).unwrap();
-    assert_eq!(text(&bench.rows(&vix)), "vix 1990-01-02 - - - 17.24 - -\n");
+    assert_eq!(
+        text(&bench.rows(&vix)),
+        "vix 1990-01-02 - - - 17.24 - -\nvix 1990-01-16 - - - 24.67 - -\n"
+    );
     let layout = json!({ "columns": { "date": "DATE", "close": "LAST" } });
     let problem = bench
         .check("ingest/bars", json!({ "path": "vix.csv", "layout": layout }))

@@ -196,8 +196,8 @@ fn errors_name_file_row_and_column() {
             .ends_with("row 3, column `type`: `kall` is neither a call nor a put")
     );
     assert!(
-        broken("06/07/2019,05/31", "31/07/2019,05/31")
-            .contains("row 2, column `expiration`: `31/07/2019` is not a date")
+        broken("06/07/2019,05/31", "06/37/2019,05/31")
+            .contains("row 2, column `expiration`: `06/37/2019` is not a date")
     );
     assert!(broken(",3500.0,", ",,").contains("row 4, column `strike`: the strike is missing"));
     let check = |path: &str| bench.check("ingest/option_chain", json!({ "path": path })).unwrap_err();

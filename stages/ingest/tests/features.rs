@@ -176,7 +176,7 @@ fn what_is_wrong_is_named() {
         ("date,tic,v\n2019-05-28,ABC,inf\n", json!({}), "row 2"),
         ("date,tic,v\n2019-05-28,,1\n", json!({}), "no good row is left"),
         ("date,tic,v\n,ABC,1\n", json!({}), "row 2"),
-        ("date,tic,v\n28/05/2019,ABC,1\n", json!({}), "28/05/2019"),
+        ("date,tic,v\n28:05:2019,ABC,1\n", json!({}), "28:05:2019"),
         (
             "date,tic,v\n2019-05-28,EUR,1\n",
             json!({}),

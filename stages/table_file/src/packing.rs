@@ -153,7 +153,12 @@ fn unzip(bytes: &[u8], limit: u64, wanted: Wanted) -> Result<Entries<'_>, Fault>
     match wanted {
         Wanted::All => {}
         Wanted::Tables => entries.sort(),
-        Wanted::Head => entries = entries.into_iter().min().into_iter().collect(),
+        Wanted::Head => {
+            let first = entries
+                .into_iter()
+                .min_by_key(|(name, i)| (is_readme(name), name.clone(), *i));
+            entries = first.into_iter().collect();
+        }
     }
     if entries.is_empty() && wanted != Wanted::All {
         return Err(Fault::new(
@@ -184,6 +189,24 @@ fn is_table(name: &str) -> bool {
     !base.starts_with('.')
         && !name.starts_with("__MACOSX/")
         && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
+
+/// Returns whether an entry's name is that of a text about the others: `README.txt`, `License.txt`.
+pub fn is_readme(name: &str) -> bool {
+    let base = name.rsplit(['/', '\\']).next().unwrap_or(name).to_lowercase();
+    let words = [
+        "readme",
+        "read me",
+        "read_me",
+        "license",
+        "licence",
+        "terms",
+        "notice",
+        "disclaimer",
+        "changelog",
+        "about",
+    ];
+    base.ends_with(".txt") && words.iter().any(|word| base.starts_with(word))
 }
 
 /// The unpacked bytes of a file of this kind; those of any but a gzip or zstd file are as they are.

@@ -72,7 +72,7 @@ pub fn fault(text: &[u8], separator: u8, header: usize) -> Option<Fault> {
         ..Fault::new(
             format!("{found} fields under a header of {header}"),
             match found > header {
-                true => "a text that holds the separator must stand in quotes",
+                true => "every column needs a name in the header, and a text that holds the separator quotes",
                 false => "the row is cut off; the file may be incomplete",
             },
         )
@@ -84,8 +84,8 @@ pub fn not_text(bytes: &[u8], row: usize) -> Fault {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Fault::new("is UTF-16, and not UTF-8", "convert it: `iconv -f UTF-16 -t UTF-8`");
     }
-    let hint = "CSV and JSON (UTF-8, perhaps gzip, zstd or zip) and Parquet files are read; `iconv -f LATIN1 -t \
-        UTF-8` converts others";
+    let hint = "CSV and JSON (plain, gzip, zstd or zip), Excel workbooks and Parquet files are read; `encoding:` of a \
+        layout names the encoding of a text (gb18030, big5, shift_jis, euc-kr, windows-1252)";
     Fault {
         row: Some(row),
         ..Fault::new("the text is not UTF-8", hint)

@@ -36,8 +36,15 @@ pub struct CorporateActionsConfig {
     /// Our columns and their names in the files' header, for names that are not known: `symbol`, `date` (the
     /// ex-date), `kind`, `ratio`, `amount`, `new_symbol`.
     pub columns: BTreeMap<String, String>,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty for
+    /// `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
     pub date_format: String,
+    /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decimal: String,
+    /// The sign between thousands: `,`, `.`, `'` or a blank; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thousands: String,
     /// The symbol of rows that name none; empty to take it from a folder of its own (`AAPL/splits.csv`) or
     /// from the file's name without its endings, in capitals (`AAPL` of `aapl.csv`).
     pub symbol: String,
@@ -156,6 +163,7 @@ impl GivenAction {
 impl CorporateActionsConfig {
     /// Refuses invalid values, as far as the configuration alone shows them.
     pub fn check(&self) -> Result<(), ConfigProblem> {
+        crate::number::check_separators(&self.decimal, &self.thousands)?;
         let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(ConfigProblem::new(

@@ -2,7 +2,7 @@
 
 use super::config::{COLUMNS, CorporateActionsConfig};
 use super::ratio;
-use crate::frame::{Frame, header};
+use crate::frame::{Frame, Stated, header};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, number};
 use crate::whose::{Partitions, found_symbol};
@@ -55,7 +55,9 @@ pub(super) fn parse(
         ))
     };
     let wanted: Vec<String> = theirs.values().map(|name| normal(name)).collect();
-    let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?;
+    let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?.with_stated(
+        Stated::of_settings((&config.decimal, &config.thousands), "date_format", &config.date_format),
+    );
     for (ours, theirs) in &theirs {
         if !frame.has(theirs) {
             return Err(missing(ours));
@@ -79,7 +81,11 @@ pub(super) fn parse(
         frame.error(row, theirs.get(ours).map_or(ours, String::as_str), what)
     };
     let (symbols, kinds, new_symbols) = (texts("symbol")?, texts("kind")?, texts("new_symbol")?);
-    let (ratios, amounts) = (texts("ratio")?, texts("amount")?);
+    let ratios = texts("ratio")?;
+    let amounts = match theirs.get("amount") {
+        Some(theirs) => frame.raw_numbers(theirs)?,
+        None => vec![f64::NAN; frame.rows()],
+    };
     let mut actions = Vec::new();
     for row in 0..frame.rows() {
         let symbol = match symbols[row].as_str() {
@@ -100,7 +106,7 @@ pub(super) fn parse(
                 wrong(row, "ratio", &format!("`{text}` is not a ratio such as 7:1 or 0.125"))
             })?,
         };
-        let amount = number(&amounts[row]).map_err(|what| wrong(row, "amount", &what))?;
+        let amount = amounts[row];
         if amount < 0.0 {
             return Err(wrong(row, "amount", &format!("{amount} is below 0")));
         }

@@ -3,13 +3,14 @@
 use super::config::{ActionFormat, CorporateActionsConfig};
 use super::{found, lean, named};
 use crate::files::unreadable;
+use crate::notes::Notices;
 use crate::table_input::{Files, TABLE, given_twice};
 use crate::unpack;
 use crate::whose::{Places, listed, lookalike};
 use cache::{ArtifactDigest, BlobRef};
 use datasets::corporate_action::{CorporateAction, SplitRatio};
 use datasets::schema;
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::corporate_actions::batch;
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{
@@ -84,10 +85,13 @@ impl StageKind for CorporateActions {
             .map_err(|problem| StageError::new(format!("{}: {}", problem.field, problem.message)))?;
         let files = Files::open_told(context)?;
         let places = Places::of_sources(&files.sources);
+        let mut found: Vec<Vec<String>> = Vec::new();
         for source in &files.sources {
             context.check_cancelled()?;
-            actions.extend(read(config, source, &places)?);
+            actions.extend(read(config, source, &places, &mut found)?);
         }
+        let mut meta = json!({});
+        Notices::of(found).tell(context, &mut meta);
         actions.retain(|action| config.symbols.is_empty() || config.symbols.contains(&action.symbol));
         let is_there = |action: &CorporateAction| config.until.is_none_or(|until| action.date <= until);
         actions.retain(is_there);
@@ -123,7 +127,7 @@ impl StageKind for CorporateActions {
         }
         [("actions", actions), ("proposed", proposed)]
             .into_iter()
-            .map(|(name, actions)| Ok((name.to_owned(), write(context, &actions)?)))
+            .map(|(name, actions)| Ok((name.to_owned(), write(context, &actions, &meta)?)))
             .collect()
     }
 }
@@ -132,6 +136,7 @@ fn read(
     config: &CorporateActionsConfig,
     source: &Source,
     places: &Places,
+    found: &mut Vec<Vec<String>>,
 ) -> Result<Vec<CorporateAction>, StageError> {
     let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
     source.check(BlobRef::of(&bytes).blob)?;
@@ -158,6 +163,7 @@ fn read(
             true => lean::parse(&packed, &symbol()?)?,
             false => named::parse(&packed, config, symbol)?,
         });
+        found.push(packed.notes.list());
     }
     Ok(actions)
 }
@@ -230,13 +236,20 @@ fn count(symbols: usize) -> String {
     }
 }
 
-fn write(context: &Context, actions: &[CorporateAction]) -> Result<ArtifactDigest, StageError> {
+fn write(
+    context: &Context,
+    actions: &[CorporateAction],
+    found: &Value,
+) -> Result<ArtifactDigest, StageError> {
     let symbols: BTreeSet<&str> = actions.iter().map(|action| action.symbol.as_str()).collect();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for action in actions {
         *kinds.entry(action.kind.name()).or_default() += 1;
     }
-    let meta = json!({ "symbols": symbols, "rows": actions.len(), "kinds": kinds });
+    let mut meta = json!({ "symbols": symbols, "rows": actions.len(), "kinds": kinds });
+    if let Some(found) = found.get("found") {
+        meta["found"] = found.clone();
+    }
     let partitions = dataset::partition_symbols(&context.store, &batch(actions)?, Period::Year)?;
     dataset::write(&context.store, PortType::CorporateActions, meta, partitions)
 }

@@ -9,6 +9,7 @@ use super::whose;
 use crate::cuts::say_left_out;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
+use crate::notes::Notices;
 use crate::options::{Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin, columns};
@@ -156,6 +157,7 @@ impl StageKind for Bars {
         if accepted.iter().any(Option::is_some) {
             meta[ACCEPTED] = accepted.into_iter().flatten().collect();
         }
+        Notices::of(files.iter().map(|file| file.cuts.notes.as_slice())).tell(context, &mut meta);
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }

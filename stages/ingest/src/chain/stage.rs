@@ -18,6 +18,7 @@ use crate::cuts::say_left_out;
 use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
 use crate::missing_days::count_missing_days;
+use crate::notes::Notices;
 use crate::options::{Treatment, dates_until};
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
@@ -291,6 +292,7 @@ impl StageKind for OptionChain {
                 snapshots_a_day::describe(units.iter().map(|(_, done)| done), &contracts, &files);
         }
         meta["quality"] = json!(counted.findings(|rule| config.on_bad_rows.action(rule)));
+        Notices::of(files.iter().map(|file| file.cuts.notes.as_slice())).tell(context, &mut meta);
         context.progress(0, None, "writing");
         let mut partitions: Vec<Partition> =
             units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();

@@ -37,8 +37,15 @@ pub struct FeaturesConfig {
     /// features to those in the files, `{ value: "B/M" }`; empty for all others than those of dates and
     /// symbols.
     pub columns: FactorColumns,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty for
+    /// `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
     pub date_format: String,
+    /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decimal: String,
+    /// The sign between thousands: `,`, `.`, `'` or a blank; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thousands: String,
     /// Take no rows after this date: files are as they were on that day, whatever was appended since.
     pub until: Option<Date>,
     /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is
@@ -69,6 +76,8 @@ impl Default for FeaturesConfig {
             undated: false,
             columns: FactorColumns::default(),
             date_format: String::new(),
+            decimal: String::new(),
+            thousands: String::new(),
             until: None,
             lag: 1,
             max_age: None,
@@ -82,6 +91,7 @@ impl Default for FeaturesConfig {
 impl FeaturesConfig {
     /// Refuses columns that are named twice or like a key, and unknown rules.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
+        crate::number::check_separators(&self.decimal, &self.thousands)?;
         self.on_bad_rows.check(self.rules())?;
         self.max_dropped.check(self.rules())?;
         self.validate_undated()?;

@@ -4,7 +4,7 @@ use super::config::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
 use crate::finder::Finder;
-use crate::frame::Frame;
+use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, shown};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
@@ -102,9 +102,15 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Res
         keys.any(|key| normal(key) == name)
     };
     // A symbol or a date of digits is a text, also where it is a factor, too.
-    let is_number = |name: &str| strike.as_deref() == Some(name) || is_factor(name) && !is_key(name);
+    let is_plain = config.decimal.is_empty() && config.thousands.is_empty();
+    let is_number =
+        |name: &str| is_plain && (strike.as_deref() == Some(name) || is_factor(name) && !is_key(name));
     let is_wanted = |name: &str| is_factor(name) || is_key(name);
-    let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
+    let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?.with_stated(Stated::of_settings(
+        (&config.decimal, &config.thousands),
+        "date_format",
+        &config.date_format,
+    ));
     let formats = formats_or_iso(&config.date_format);
     let dates = match &columns.date {
         Some(date) => frame.dates(date, &formats, "")?,

@@ -9,6 +9,7 @@ use super::whose::Whose;
 use crate::files::unreadable;
 use crate::finder::planned;
 use crate::missing_days::{ADDS_DAYS, beyond_calendar};
+use crate::notes::{self, Notices};
 use crate::options::rows_until;
 use crate::table_input::{Files, TABLE, check_origin};
 use crate::unpack;
@@ -89,7 +90,10 @@ impl StageKind for Features {
         };
         let whose = Whose::of(config, context, &files.sources, &known)?;
         let config = &whose.config;
-        let factors = Factors::read(config, context, read_files(&whose, context, &files.sources)?)?;
+        let parts = read_files(&whose, context, &files.sources)?;
+        let notices = Notices::of(parts.iter().map(notes::of_table));
+        let parts = parts.into_iter().map(notes::without).collect::<Result<_, _>>()?;
+        let factors = Factors::read(config, context, parts)?;
         context.progress(0, None, "joining");
         if config.contract.is_some() {
             let chain = context.optional(CHAIN);
@@ -159,7 +163,7 @@ impl StageKind for Features {
             .filter(|symbol| !factors.has(symbol))
             .collect();
         tell(context, &factors, days.what, (&unknown, &without), &shown)?;
-        let meta = json!({
+        let mut meta = json!({
             "features": factors.names,
             "lag": config.lag(),
             "days_of": days.what,
@@ -168,6 +172,7 @@ impl StageKind for Features {
             "symbols_without_rows": without,
             "quality": factors.quality,
         });
+        notices.tell(context, &mut meta);
         let digest = dataset::write(&context.store, PortType::Features, meta, partitions)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
     }
@@ -293,6 +298,9 @@ fn read_file(
     if config.contract.is_some() || config.undated {
         settings.extend([json!(config.contract), json!(config.undated)]);
     }
+    if !config.decimal.is_empty() || !config.thousands.is_empty() {
+        settings.push(json!([config.decimal, config.thousands]));
+    }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?.into_iter();
     let tables: Vec<unpack::Packed> = tables.map(|packed| packed.named(&source.name)).collect();
@@ -314,7 +322,9 @@ fn read_file(
         let i = (i as u64).to_le_bytes();
         let parts: [&[u8]; 4] = [content.as_bytes(), settings.as_bytes(), &i, place.as_bytes()];
         let memo = Memo::new("ingest/features file v3", &parts, label);
-        let value = context.memo(&memo, || table::to_parquet(&parse(&packed, config, only)?))?;
+        let value = context.memo(&memo, || {
+            table::to_parquet(&packed.notes.attach(parse(&packed, config, only)?)?)
+        })?;
         table::from_parquet(context.store.blob(value.blob)?)
     };
     tables.into_iter().enumerate().map(read).collect()

@@ -4,11 +4,14 @@
 //! has no header row, so that its first row is 1.
 
 mod column;
+mod stated;
 #[cfg(test)]
 mod tests;
 mod values;
 
 use self::column::Column;
+pub(crate) use self::stated::Stated;
+use crate::notes::Notes;
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::value::shown;
 use crate::whose::{Partitions, is_symbol, is_usual, whole_date};
@@ -58,7 +61,8 @@ pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> boo
                 first + 1,
                 i + 1
             ))
-            .hint("rename or remove one of them in the file: names are compared without case and blanks"));
+            .hint("rename or remove one of them in the file (names are compared without case and blanks), or number \
+                them by `number_repeated: true` in the layout: the second is `NAME#2`"));
         }
     }
     Ok(())
@@ -78,6 +82,13 @@ pub struct Frame {
     kept: Option<Vec<usize>>,
     /// Values that stand for missing ones, in addition to the usual.
     missing: Vec<String>,
+    /// The header, and the indices in it of the columns.
+    header: (Vec<String>, Vec<usize>),
+    /// The lines of the rows in the file, where they are not consecutive.
+    lines: Option<Arc<Vec<usize>>>,
+    /// What is stated about numbers and dates.
+    stated: Stated,
+    notes: Notes,
 }
 
 impl Frame {
@@ -136,6 +147,10 @@ impl Frame {
             columns: columns.into_iter().map(Column).collect(),
             kept: None,
             missing: Vec::new(),
+            header: (header.clone(), indices),
+            lines: packed.lines.clone(),
+            stated: Stated::default(),
+            notes: packed.notes.clone(),
         };
         let partitions = Partitions::of(&packed.path);
         frame.check_partitions(&partitions)?;
@@ -184,6 +199,13 @@ impl Frame {
     #[must_use]
     pub fn with_missing(mut self, missing: &[String]) -> Self {
         self.missing = missing.to_vec();
+        self
+    }
+
+    /// States how numbers and dates are written.
+    #[must_use]
+    pub(crate) fn with_stated(mut self, stated: Stated) -> Self {
+        self.stated = stated;
         self
     }
 
@@ -294,7 +316,9 @@ impl Frame {
     /// An error about the value in a row of the column `theirs`.
     pub fn error(&self, row: usize, theirs: &str, what: &str) -> StageError {
         let row = self.kept.as_ref().map_or(row, |kept| kept[row]);
+        let mapped = self.lines.as_ref().and_then(|lines| lines.get(row).copied());
         let row = match (&self.text, self.numbering) {
+            _ if let Some(line) = mapped => line,
             (Some(text), Numbering::Lines(before)) => line_of(text, row).saturating_add_signed(before),
             (_, Numbering::RowsAfter(before)) => before + row + 1,
             _ => row + 1,

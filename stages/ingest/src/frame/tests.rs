@@ -15,6 +15,9 @@ fn packed(bytes: &[u8]) -> Packed {
         part: None,
         format: Format::Csv,
         numbering: Numbering::Lines(0),
+        lines: None,
+        raw: None,
+        notes: Default::default(),
     }
 }
 
@@ -141,8 +144,8 @@ fn errors_name_file_row_and_column() {
         "`t.csv`, row 4, column `b`: `x` is not a number"
     );
     assert_eq!(
-        message("b,d\n1,01/02/2019\n").unwrap_err(),
-        "`t.csv`, row 2, column `d`: `01/02/2019` is not a date as %Y-%m-%d"
+        message("b,d\n1,01:02:2019\n").unwrap_err(),
+        "`t.csv`, row 2, column `d`: `01:02:2019` is not a date as %Y-%m-%d"
     );
     assert_eq!(
         message("b,d\n1,\n").unwrap_err(),

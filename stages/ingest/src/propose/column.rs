@@ -1,6 +1,8 @@
 //! A column of an unknown table, and what its name and values can be.
 
 use crate::clock::Clocks;
+use crate::column_names::NAMES;
+pub(super) use crate::column_names::plain;
 use crate::value::{Dates, is_missing};
 use datasets::Date;
 use datasets::layout::SymbolFormat;
@@ -41,21 +43,11 @@ const ORDERS: [(&str, &str); 3] = [
     ("%m/%d/%y", "%d/%m/%y"),
 ];
 
-/// Known names of columns, in lower case and without punctuation; the most reliable come first.
-const NAMES: &str = include_str!("../column_names.txt");
-
 /// The most texts that are no date in a column of dates, such as the first cell of a line of totals.
 const FOOTERS: usize = 2;
 
 /// The rank from which a name is known by one of its words alone.
 const BY_WORD: usize = 100;
-
-pub(super) fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|c| c.is_alphanumeric())
-        .collect::<String>()
-        .to_lowercase()
-}
 
 /// The words of a name in lower case: parted by punctuation and at capitals after small letters.
 pub(super) fn words(name: &str) -> Vec<String> {

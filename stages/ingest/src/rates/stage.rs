@@ -8,6 +8,7 @@ use crate::form::{Opened, open};
 use crate::header::needed;
 use crate::layout_choice::{Chosen, LayoutChoice};
 use crate::missing_days::{ADDS_DAYS, beyond_calendar, count_missing_days};
+use crate::notes::{self, Notices};
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, dates_until};
 use crate::read;
 use crate::table_input::{self, Files, TABLE, check_origin};
@@ -150,7 +151,7 @@ impl StageKind for Rates {
                 point.2 = zero;
             }
         }
-        let meta = json!({
+        let mut meta = json!({
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
             "layout": layouts,
             "recognised": reasons,
@@ -162,6 +163,7 @@ impl StageKind for Rates {
             "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
         });
         let partitions = dataset::partition(&context.store, &batch(&points)?, Period::Year, "rates")?;
+        Notices::of(files.iter().map(|(_, batch)| notes::of_table(batch))).tell(context, &mut meta);
         let digest = dataset::write(&context.store, PortType::Rates, meta, partitions)?;
         Ok(Outputs::from([("rates".to_owned(), digest)]))
     }
@@ -177,7 +179,7 @@ impl StageKind for Rates {
 
 fn reading(chosen: &Chosen) -> Reading<'_> {
     Reading {
-        memo: "ingest/rates file v4",
+        memo: "ingest/rates file v5",
         table: Table::Rates,
         chosen,
         symbol: "",

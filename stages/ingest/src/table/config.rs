@@ -32,8 +32,15 @@ pub struct TableConfig {
     /// than those of instants and symbols.
     pub columns: Vec<String>,
     /// The format of days and instants, in `strftime` codes (`%m/%d/%Y %H:%M`), or `epoch_s`, `epoch_ms`,
-    /// `epoch_us`, `epoch_ns`; empty for ISO 8601.
+    /// `epoch_us`, `epoch_ns`, `excel`; empty for ISO 8601 or, where that does not fit, the one format
+    /// that fits all rows.
     pub instant_format: String,
+    /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub decimal: String,
+    /// The sign between thousands: `,`, `.`, `'` or a blank; empty to find it from the values.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thousands: String,
     /// The time zone of times without an offset, and of the day that an instant belongs to, such as
     /// `America/New_York`; empty for UTC.
     pub zone: String,
@@ -63,6 +70,7 @@ impl TableConfig {
                 );
             }
         }
+        crate::number::check_separators(&self.decimal, &self.thousands)?;
         zone_of(&self.zone)
             .map(|_| ())
             .map_err(|what| ConfigProblem::new("zone", what))

@@ -64,6 +64,9 @@ pub(super) fn memo(
     if !config.time.is_empty() {
         settings.push(json!(config.time));
     }
+    if !config.decimal.is_empty() || !config.thousands.is_empty() {
+        settings.push(json!({ "decimal": config.decimal, "thousands": config.thousands }));
+    }
     let settings = canonical_json(&json!(settings));
     let place = format!("{}\n{}", Partitions::of(&source.name).text(), only.unwrap_or_default());
     let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), place.as_bytes()];
@@ -116,7 +119,7 @@ impl FileTable {
             let own = places.get(&packed.path).map(String::as_str);
             let parsed = parse(&packed, config, own.or(only).unwrap_or(ONLY))?;
             has_symbols |= parsed.has_symbols;
-            let batch: &RecordBatch = &parsed.batch;
+            let batch: &RecordBatch = &packed.notes.attach(parsed.batch)?;
             if numbers.is_empty() {
                 let schema = batch.schema();
                 let own = schema.fields().iter().skip(TABLE.len() + 1);

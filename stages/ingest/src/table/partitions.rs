@@ -2,6 +2,7 @@
 //! taken from its memo.
 
 use super::file::FileTable;
+use crate::clock::instant_text;
 use crate::cuts::{Tables, Unit, cached_or, units};
 use crate::options::rows_until;
 use arrow_array::cast::AsArray as _;
@@ -12,7 +13,7 @@ use arrow_select::concat::concat_batches;
 use arrow_select::take::take_record_batch;
 use cache::canonical_json;
 use datasets::schema::{SNAPSHOT, TABLE};
-use datasets::{Date, SnapshotTime};
+use datasets::{Date, SnapshotTime, TimeZone};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ pub(super) struct Facts {
     pub period: Period,
     /// The last date whose rows count.
     pub until: Option<Date>,
+    /// The time zone of times without an offset.
+    pub zone: TimeZone,
 }
 
 /// The result for one period: the value of the period's memo.
@@ -129,11 +132,14 @@ impl Facts {
             }
             if let Some(place) = columns.iter().position(|column| bits(column, a) != bits(column, b)) {
                 let (symbol, time): (&str, SnapshotTime) = key(a);
-                return Err(StageError::new(format!(
+                let err = StageError::new(format!(
                     "two rows of `{symbol}` at {time} have different values of `{}`",
                     self.numbers[place]
-                ))
-                .hint(
+                ));
+                if let Some(hint) = self.clock_set_back(time) {
+                    return Err(err.hint(hint));
+                }
+                return Err(err.hint(
                     "an instant has one row of a symbol: keep the one that was known first, or date the \
                     other when it was known",
                 ));
@@ -141,6 +147,21 @@ impl Facts {
         }
         order.dedup_by(|a, b| key(*a) == key(*b));
         Ok(take_record_batch(&all, &UInt32Array::from(order))?)
+    }
+
+    /// The hint about two rows of one instant whose hour comes twice, as the clock is set back in it.
+    fn clock_set_back(&self, time: SnapshotTime) -> Option<String> {
+        let (instant, hour) = (time.instant?, 3_600_000_000);
+        let (day, micros) = self.zone.local(instant);
+        if self.zone.local(instant + hour) != (day, micros) {
+            return None;
+        }
+        Some(format!(
+            "the clock of {} is set back, so that {day} has this hour twice: write times with their offset from \
+            UTC, such as `{}`, or in UTC",
+            self.zone,
+            instant_text(instant).replace('Z', "+00:00")
+        ))
     }
 
     /// The columns of the table: the keys, the instant if there are several rows a day, and the numbers in

@@ -3,7 +3,7 @@
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
 use crate::finder::Finder;
-use crate::frame::Frame;
+use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, shown, zone_of};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
@@ -77,11 +77,15 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig, only: &str) -> Result
     };
     let is_listed = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
     // A symbol or a date of digits is a text, also where it is a column of numbers, too.
-    let is_number = |name: &str| is_listed(name) && !is_key(name);
+    let is_plain = config.decimal.is_empty() && config.thousands.is_empty();
+    let is_number = |name: &str| is_plain && is_listed(name) && !is_key(name);
     let is_wanted = |name: &str| is_listed(name) || is_key(name);
-    let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?;
-    let formats = config.formats();
-    let dates = frame.dates(&columns.instant, &formats, &config.zone)?;
+    let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?.with_stated(Stated::of_settings(
+        (&config.decimal, &config.thousands),
+        "instant_format",
+        &config.instant_format,
+    ));
+    let (dates, formats) = frame.dates_as(&columns.instant, &config.formats(), &config.zone)?;
     if let Some(row) = dates.iter().position(|date| *date == OUT_OF_RANGE) {
         return Err(frame.error(row, &columns.instant, "the day is not in the years 1800 to 2199"));
     }

@@ -5,9 +5,12 @@ use super::file::{FileTable, memo};
 use super::partitions::Facts;
 use super::rows::{Columns, ONLY};
 use crate::finder::planned;
+use crate::notes::Notices;
 use crate::read;
 use crate::table_input::{Files, TABLE, check_origin};
+use crate::value::zone_of;
 use crate::whose::{of_sources, tell_empty, tell_places};
+use datasets::TimeZone;
 use datasets::schema;
 use rayon::prelude::*;
 use serde_json::json;
@@ -100,6 +103,7 @@ impl StageKind for Table {
         if config.until.is_none() {
             meta["rows_read"] = json!(files.iter().map(|file| file.rows).sum::<u64>());
         }
+        Notices::of(files.iter().map(|file| file.cuts.notes.as_slice())).tell(context, &mut meta);
         let digest = dataset::write(&context.store, PortType::Table, meta, partitions)?;
         Ok(Outputs::from([("table".to_owned(), digest)]))
     }
@@ -153,5 +157,6 @@ fn facts(config: &TableConfig, files: &[FileTable]) -> Result<Facts, StageError>
         is_intraday: timed.is_some(),
         period: config.partition,
         until: config.until,
+        zone: TimeZone::from(zone_of(&config.zone).map_err(StageError::new)?.unwrap_or_default()),
     })
 }
