@@ -138,7 +138,8 @@ pub fn hold(closes: &Closes, actions: &[CorporateAction]) -> Vec<Held> {
     held.collect()
 }
 
-/// The usual deviation of the change to the close at a place: of the changes around it, and of the days between.
+/// The usual deviation of the change to the close at a place: of the changes around it, and of the days
+/// between.
 fn deviation(closes: &Closes, moves: &[f64], at: usize) -> f64 {
     let around = at.saturating_sub(31)..(at + 30).min(moves.len());
     let mut sizes: Vec<f64> = around.filter(|i| i + 1 != at).map(|i| moves[i].abs()).collect();

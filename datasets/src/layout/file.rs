@@ -114,8 +114,8 @@ pub struct LayoutFile {
     pub symbol: String,
     /// If true, the file's name without its endings is the symbol where nothing else gives it.
     pub symbol_from_file_name: Option<bool>,
-    /// What the prices of bars are adjusted for, all along: `splits`, `splits_and_dividends` or `none`. Absent
-    /// where the vendor does not say.
+    /// What the prices of bars are adjusted for, all along: `splits`, `splits_and_dividends` or `none`.
+    /// Absent where the vendor does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjusted: Option<Adjusted>,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %).

@@ -154,15 +154,17 @@ impl Level {
             });
         }
         let usual = self.usual();
-        let tolerance = match size > NO_NEWS {
-            true => 0.1,
-            false => (3.0 * usual).clamp(0.02, 0.05),
+        // A day that opens at the ratio and is as busy as others says more than a close alone.
+        let tolerance = match (size > NO_NEWS, knows_volume && !opening.is_nan()) {
+            (true, _) => 0.1,
+            (false, true) => (5.0 * usual).clamp(0.02, 0.08),
+            (false, false) => (3.0 * usual).clamp(0.02, 0.05),
         };
         let is_split = |common: &SplitRatio| {
             let value = common.value();
             let stands_out = value.ln().abs() > 8.0 * usual;
             let opens = (opening / value).ln().abs() <= 2.0 * tolerance;
-            let is_calm = volume <= 4.0 * mean * value.max(1.0);
+            let is_calm = volume <= 3.0 * mean * value.max(1.0);
             let is_small = value.max(1.0 / value) < 1.9;
             let has_evidence = !is_small || knows_volume && opens && (ratio / value).ln().abs() <= 0.02;
             stands_out

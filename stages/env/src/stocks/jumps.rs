@@ -74,13 +74,76 @@ pub(super) fn refuse(
     };
     let found = format!("`{symbol}`: the close of {date}, {close}, is {jump}");
     Err(match jump.shape {
-        Shape::Unit => StageError::new(format!("{found}: another unit or decimal point, and no price{more}")).hint(
+        Shape::Unit => StageError::new(format!("{found}: another unit or decimal point{more}")).hint(
             "correct the file, or name the unit in its layout; `on_bad_rows: { unit_jump: keep }` of \
                 `ingest/bars` takes the prices as they are",
         ),
         _ => StageError::new(format!("{found} split, which no corporate action explains{more}")).hint(
-            "connect `actions`: a stage `ingest/corporate_actions` that has the split; or state at `ingest/bars` \
-                that there is none: `adjusted: splits`, or `on_bad_rows: { split_jump: keep }`",
+            "connect `actions`: a stage `ingest/corporate_actions` that has the split; or state at \
+                `ingest/bars` that there is none: `adjusted: splits`, or `on_bad_rows: { split_jump: keep }`",
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::Date;
+    use serde_json::{Value, json};
+
+    /// Closes of one symbol, which are 100 or 101 but for a factor from a day on.
+    fn refused(factor: f64, meta: Value, actions: &[CorporateAction]) -> Option<String> {
+        let bar = |day: i32| {
+            let close = (100.0 + f64::from(day % 2)) * if day < 40 { 1.0 } else { factor };
+            Bar {
+                date: Date(day),
+                open: close,
+                close,
+                adjusted_close: f64::NAN,
+                volume: 1000.0,
+            }
+        };
+        let bars = BTreeMap::from([("X".to_owned(), (0..60).map(bar).collect())]);
+        let set = DataSet {
+            meta,
+            partitions: Vec::new(),
+        };
+        let refused = refuse(&StocksConfig::default(), &set, &bars, actions).err();
+        refused.map(|err| err.to_string())
+    }
+
+    #[test]
+    fn jumps_without_a_reason_are_refused() {
+        let split = CorporateAction {
+            symbol: "X".to_owned(),
+            date: Date(40),
+            kind: Kind::Split,
+            ratio: 2.0,
+            amount: f64::NAN,
+            new_symbol: String::new(),
+            origin: "test".to_owned(),
+        };
+        let err = refused(0.5, json!({}), &[]).unwrap();
+        assert!(
+            err.contains("`X`: the close of 1970-02-10, 50, is") && err.contains("2-for-1 split"),
+            "{err}"
+        );
+        assert_eq!(refused(0.5, json!({}), &[split]), None);
+        assert_eq!(refused(0.5, json!({ "accepted": ["split_jump"] }), &[]), None);
+        let stated =
+            |origin: &str| json!({ "facts": { "adjusted": { "value": "splits", "origin": origin } } });
+        assert_eq!(refused(0.5, stated("configuration"), &[]), None);
+        assert!(
+            refused(0.5, stated("layout yahoo"), &[]).is_some(),
+            "a vendor may have forgotten one"
+        );
+        assert!(
+            refused(0.01, json!({}), &[])
+                .unwrap()
+                .contains("another unit or decimal point")
+        );
+        assert_eq!(refused(0.01, json!({ "accepted": ["unit_jump"] }), &[]), None);
+        assert_eq!(refused(0.6, json!({}), &[]), None, "news");
+        assert_eq!(refused(1.8, json!({}), &[]), None, "news");
+    }
 }

@@ -27,8 +27,8 @@ pub struct Treatment<'a> {
 }
 
 impl Treatment<'_> {
-    /// Fails if a rule demands it or drops too many rows, and reports every rule that is broken, with the first
-    /// example. `read` and `left` are the numbers of rows before and after the rules.
+    /// Fails if a rule demands it or drops too many rows, and reports every rule that is broken, with the
+    /// first example. `read` and `left` are the numbers of rows before and after the rules.
     pub fn apply(&self, context: &Context, tally: &Tally, read: u64, left: u64) -> Result<(), StageError> {
         self.bad.enforce(tally)?;
         self.limit(tally, read)?;

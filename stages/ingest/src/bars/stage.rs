@@ -184,7 +184,7 @@ fn adjusted(config: &BarsConfig, layouts: &[Layout]) -> Result<Option<Stated>, S
         };
         if let Some((other, first)) = stated.filter(|(_, first)| *first != value) {
             return Err(StageError::new(format!(
-                "the files are of layouts `{}` and `{}`, whose prices are adjusted for `{first}` and `{value}`",
+                "the files are of layouts `{}` and `{}`, whose prices are adjusted for {first} and {value}",
                 other.name, layout.name
             ))
             .hint("read them in two stages"));
