@@ -268,7 +268,9 @@ fn rows_of_something_else() {
     });
     each("another symbol's level", |panel, draw| {
         let (symbol, day, days) = (draw.below(5), 30 + draw.below(440), 1 + draw.below(4));
-        let other = (symbol + 2) % 5;
+        let of = |other: usize| (panel.bars[other][day][3] / panel.bars[symbol][day][3]).ln().abs();
+        let far: Vec<usize> = (0..5).filter(|other| *other != symbol && of(*other) > 0.3).collect();
+        let other = far[draw.below(far.len())];
         for day in day..day + days {
             panel.bars[symbol][day] = panel.bars[other][day].map(|value| value * 1.0013);
         }

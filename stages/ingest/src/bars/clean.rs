@@ -254,7 +254,7 @@ impl Last {
         }
         let is_back = |away: &Away| {
             let (from, there) = (f64::from_bits(away.from), f64::from_bits(away.close));
-            (close / from).ln().abs() * 5.0 < (there / from).ln().abs()
+            (close / from).ln().abs() * 3.0 < (there / from).ln().abs()
         };
         match self.away.take().filter(is_back) {
             Some(away) => tally.add_rows("spike", away.since, away.days.into(), || Example {
@@ -470,7 +470,7 @@ mod tests {
             clean(
                 &mut bars,
                 &OnBadRows::default(),
-                CalendarName::Weekends,
+                |_| CalendarName::Weekends,
                 &mut States::new(),
                 &mut tally,
             );
