@@ -147,6 +147,10 @@ fn keys(text: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// A file of the documented layout, without which a plan does not look at the layout.
+const LAID_OUT: &str = "Trade Day,Last Day,K,CP,Bid Px,Ask Px,Instrument,Session\n\
+    02.01.2024,19.01.2024,100000,C,1,2,OPT,F1\n";
+
 /// Plans a pipeline in a directory of its own, which has the modules that it names, and a layout; the data
 /// that a page speaks of are not there.
 fn planned(text: &str, layout: Option<&str>) -> Result<(), PipelineErrors> {
@@ -160,6 +164,7 @@ fn planned(text: &str, layout: Option<&str>) -> Result<(), PipelineErrors> {
     }
     if let Some(layout) = layout {
         std::fs::write(dir.path().join("layout.yaml"), layout).unwrap();
+        std::fs::write(dir.path().join("x.csv"), LAID_OUT).unwrap();
     }
     let path = dir.path().join("p.yaml");
     std::fs::write(&path, text).unwrap();
