@@ -215,17 +215,17 @@ fn golden() {
     // But for the reason for their layout, they are those of the versions before.
     assert_eq!(
         bench.digest_without(&bars, "recognised"),
-        "d667ec88e446208e425ad1df54f26dc058e93ee9ff1a8b1429811a73955c1975"
+        "7afacb9be2a93ba157ad48af3721937cc8fdbf040c9ddc7741751133ae195b7b"
     );
     assert_eq!(
         bench.digest_without(&rates, "recognised"),
-        "e8b1d075640d7b805de9575aee2c155767a6c7e03b906527dd10e7bfe1acb0fc"
+        "693f283be4772e781b3b7dcfd2dc71a5614ab436f5e0e3cd5e309df020168ec4"
     );
     assert_eq!(
         [bars.digest, rates.digest],
         [
-            "0fb16ce761fe3440457bcf7945482b0b7d1d44028d71edd1545ca0e021bce28e",
-            "2c799e5ed10b09e424b7b7ba95588751f5ad38555c23c0dff6d790601b2209cf"
+            "8ae518f7aea8cd211130542d1e1fc2769199cedc5e79c06c6c68c54bb7822e63",
+            "efc674a356610a2c89fa0213ee8ca7a9bce37c1151413638cd53eea95939632b"
         ]
     );
 }

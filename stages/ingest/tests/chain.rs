@@ -325,17 +325,17 @@ fn golden() {
     // But for the reason for their layout, they are those of version 2.
     assert_eq!(
         bench.digest_without(&cboe, "recognised"),
-        "28077e8556cb34739e9e9b94e9eb991df6a8115db27c87c054a206c7afd0b449"
+        "81a7a8a623bb270a91df2860387fb9322e897ddcde37ea3d19448645b5be4ab3"
     );
     assert_eq!(
         bench.digest_without(&sse, "recognised"),
-        "1259196ce07f5a206c0686ae297fd9ce3a5cfd0a605b873ce9ef0c2ff7dbffb1"
+        "02bd63907f61b8d6a5cce3da7d27098bd8f83d1e43116f7b85119e1339dffc0b"
     );
     assert_eq!(
         [cboe.digest, sse.digest],
         [
-            "d375eaca93add530a032e1b435c77f27522f20b205e0e8bfb2dfc5cb74170084",
-            "9c57c878aa26cd8ae3b07d8edad683a4b34fd4abd3c104a8be78cfa7f29a2aca"
+            "f42c5de4c359326c990c772b40b82d1f98063ecb7fa3a09a2a3ca8f50adaa002",
+            "3d3dc22fb8c2010d359c286ea7ecad962bfe2e253ee4954afa395e1e36bb47ec"
         ]
     );
 }

@@ -161,7 +161,7 @@ fn columns_state_currency_and_exchange() {
 
 #[test]
 fn what_is_assumed_is_said() {
-    let text = "date,close\n2023-01-05,1\n2023-01-06,2\n";
+    let text = "date,close\n2023-01-05,1.00\n2023-01-06,1.01\n";
     let (_, done) = run("ABC.csv", text, &json!({})).unwrap();
     assert_eq!(fact(&done, "calendar"), pair("weekends", "assumed"));
     assert_eq!(
