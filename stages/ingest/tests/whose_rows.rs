@@ -111,7 +111,13 @@ impl Tried {
 /// Runs `ingest/bars`: the closes, and what was told.
 fn bars(bench: &Bench, with: Value) -> (Panel, String) {
     match bench.run_with("ingest/bars", with, &[]) {
-        Ok((outputs, warnings)) => (closes(bench, &outputs["bars"], "close"), warnings.join("\n")),
+        Ok((outputs, warnings)) => {
+            // Facts of the market are told, too, and are not of symbols.
+            let of_symbols =
+                |warning: &String| !warning.contains("facts of the bars") && !warning.contains("calendar");
+            let told: Vec<String> = warnings.into_iter().filter(of_symbols).collect();
+            (closes(bench, &outputs["bars"], "close"), told.join("\n"))
+        }
         Err(err) => (
             Panel::new(),
             format!("{} ({})", err.message, err.hint.unwrap_or_default()),
