@@ -227,7 +227,7 @@ pub(crate) const SAMPLES: &[Sample] = &[
         "investing",
         ["AAPL Historical Data.csv", "AAPL", "ohlcv"],
         "\"Date\",\"Price\",\"Open\",\"High\",\"Low\",\"Vol.\",\"Change %\"\n",
-        "\"{d%m/%d/%Y}\",\"{c}\",\"{o}\",\"{h}\",\"{l}\",\"{vM}\",\"-0.75%\"",
+        "\"{d%b %d, %Y}\",\"{c}\",\"{o}\",\"{h}\",\"{l}\",\"{vM}\",\"-0.75%\"",
     ),
     csv(
         "investing_comma",
@@ -355,7 +355,8 @@ pub(crate) const SAMPLES: &[Sample] = &[
         "coinbase_candles",
         ["BTC-USD.json", "BTC-USD", "ohlcv"],
         "{\"candles\":[",
-        "{{\"start\":\"{s}\",\"low\":\"{l}\",\"high\":\"{h}\",\"open\":\"{o}\",\"close\":\"{c}\",\"volume\":\"{v}\"}",
+        "{{\"start\":\"{s}\",\"low\":\"{l}\",\"high\":\"{h}\",\"open\":\"{o}\",\"close\":\"{c}\",\
+         \"volume\":\"{v}\"}",
         "]}",
     ),
     json(
