@@ -113,7 +113,7 @@ impl Panel {
 fn told(panel: &Panel, actions: &Value) -> (bool, String) {
     let bench = Bench::new();
     bench.file("panel.csv", panel.text());
-    let with = json!({ "path": "panel.csv", "calendar": "weekends" });
+    let with = json!({ "path": "panel.csv", "calendar": "weekends", "currency": "USD" });
     let (outputs, mut warnings) = match bench.run_with("ingest/bars", with, &[]) {
         Ok(done) => done,
         Err(err) => return (true, err.message),
@@ -360,7 +360,10 @@ fn units_that_change_are_refused() {
     for text in [pence, dots] {
         bench.file("x.csv", format!("date,symbol,close\n{text}"));
         let err = bench
-            .run("ingest/bars", json!({ "path": "x.csv", "calendar": "none" }))
+            .run(
+                "ingest/bars",
+                json!({ "path": "x.csv", "calendar": "none", "currency": "USD" }),
+            )
             .unwrap_err();
         assert!(
             err.message.contains("the rule `unit_jump`, first on 2023-02-15"),
@@ -374,7 +377,8 @@ fn units_that_change_are_refused() {
             "{err}"
         );
         for action in ["drop", "keep"] {
-            let with = json!({ "path": "x.csv", "calendar": "none", "on_bad_rows": { "unit_jump": action } });
+            let with = json!({ "path": "x.csv", "calendar": "none", "currency": "USD",
+                "on_bad_rows": { "unit_jump": action } });
             let done = bench.run("ingest/bars", with).unwrap();
             assert!(done.warnings[0].contains("unit_jump"), "{:?}", done.warnings);
             assert_eq!(done.artifact.meta["accepted"].is_null(), action == "drop");

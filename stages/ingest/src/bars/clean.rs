@@ -437,46 +437,4 @@ mod tests {
             }
         }
     }
-
-    /// The time of the rules: `cargo test --release -p stages-ingest the_rules_cost -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "a measurement"]
-    fn what_the_rules_cost() {
-        let mut close = 100.0;
-        let mut bars: Vec<Bar> = Vec::new();
-        for symbol in 0..200 {
-            let symbol: Arc<str> = format!("S{symbol}").into();
-            for day in 0..252 {
-                let x = f64::from((day * 7919 + 13) % 101) / 101.0 - 0.5;
-                close *= 1.0 + 0.02 * x;
-                let values = [
-                    close,
-                    1.01 * close,
-                    0.99 * close,
-                    1.001 * close,
-                    1e6 * (1.0 + x),
-                    f64::NAN,
-                ];
-                bars.push(Bar {
-                    symbol: Arc::clone(&symbol),
-                    date: Date(17_000 + day),
-                    values,
-                });
-            }
-        }
-        let least = (0..9).map(|_| {
-            let (mut bars, mut tally) = (bars.clone(), Tally::new(BARS));
-            let start = std::time::Instant::now();
-            clean(
-                &mut bars,
-                &OnBadRows::default(),
-                |_| CalendarName::Weekends,
-                &mut States::new(),
-                &mut tally,
-            );
-            start.elapsed().as_secs_f64() / bars.len() as f64
-        });
-        let least = least.fold(f64::INFINITY, f64::min);
-        println!("rules: {:.0} ns a bar", 1e9 * least);
-    }
 }
