@@ -110,6 +110,8 @@ impl Tried {
 
 /// Runs `ingest/bars`: the closes, and what was told.
 fn bars(bench: &Bench, with: Value) -> (Panel, String) {
+    let mut with = with;
+    with["currency"] = json!("USD");
     match bench.run_with("ingest/bars", with, &[]) {
         Ok((outputs, warnings)) => {
             // Facts of the market are told, too, and are not of symbols.
@@ -414,7 +416,10 @@ fn property_names_of_symbol_columns() {
             }
             bench.file("bars.csv", text);
             let market = bench
-                .run("ingest/bars", json!({ "path": "bars.csv", "calendar": "none" }))
+                .run(
+                    "ingest/bars",
+                    json!({ "path": "bars.csv", "calendar": "none", "currency": "USD" }),
+                )
                 .unwrap();
             let with = json!({ "path": "factors.csv", "columns": ["value"] });
             let (is_right, told) =
@@ -557,7 +562,10 @@ fn property_symbols_that_a_source_lacks() {
             bench.file("bars.csv", long(&[&[of_bars], others].concat(), "close"));
             bench.file("f.csv", long(&[&[of_factors], others].concat(), "value"));
             let market = bench
-                .run("ingest/bars", json!({ "path": "bars.csv", "calendar": "none" }))
+                .run(
+                    "ingest/bars",
+                    json!({ "path": "bars.csv", "calendar": "none", "currency": "USD" }),
+                )
                 .unwrap();
             let run = bench.run_with(
                 "ingest/features",
@@ -703,7 +711,7 @@ fn factors_are_of_the_whole_market_only_where_nothing_says_otherwise() {
     }
     bench.file("bars.csv", rows);
     let market = bench
-        .run("ingest/bars", json!({ "path": "bars.csv" }))
+        .run("ingest/bars", json!({ "path": "bars.csv", "currency": "USD" }))
         .unwrap()
         .artifact;
     let run = |with: Value| bench.run_with("ingest/features", with, &[("bars", &market)]);

@@ -278,9 +278,7 @@ fn times_beside(
     date: &str,
 ) -> Result<Option<(String, Vec<i64>)>, StageError> {
     let read = wanted(layout);
-    let is_time = |name: &&String| {
-        is_usual("time", name) && normal(name) != normal(date) && !read.contains(&normal(name))
-    };
+    let is_time = |name: &&String| is_usual("time", name) && normal(name) != normal(date);
     for name in opened.header.iter().filter(is_time) {
         let prepared = prepare(packed, layout)?.packed;
         let Ok(mut frame) = Frame::read(&prepared, |other| other == normal(name) || read.contains(other))
