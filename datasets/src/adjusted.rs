@@ -329,7 +329,7 @@ pub fn hold_dividends(closes: &Closes, actions: &[CorporateAction]) -> Result<Ve
         if amount >= before {
             return Err(Contradiction {
                 message: format!(
-                    "`{symbol}`: the dividend of {amount} on {date} is no less than the close before it, {before}"
+                    "`{symbol}`: the dividend of {amount} on {date} is no less than the last close, {before}"
                 ),
                 hint: "an amount is in currency, for one share of that day; correct it in the actions, or \
                     state at `ingest/bars` what the prices are adjusted for"

@@ -13,6 +13,10 @@ const UNITS: [f64; 4] = [100.0, 1e3, 1e4, 1e6];
 const UNIT_TOLERANCE: f64 = 0.2;
 /// The ratio from which no news moves a price.
 const NO_NEWS: f64 = 9.5;
+/// Days without a bar from which on a change below [`AFTER_PAUSE`] may be news, whatever its ratio.
+const LONGEST_PAUSE: i32 = 14;
+/// See [`LONGEST_PAUSE`].
+const AFTER_PAUSE: f64 = 3.5;
 /// The move that is usual before anything is known of the symbol, and the number of bars that it counts for.
 const FIRST_MOVE: (f64, u32) = (0.02, 5);
 /// The largest move that counts for what is usual.
@@ -124,13 +128,20 @@ impl Level {
         (sum / f64::from(self.moves.count() + bars)).max(0.001)
     }
 
-    /// The jump to the next bar, if it is one.
-    pub fn jump(&self, open: f64, close: f64, volume: f64) -> Option<Jump> {
+    /// The jump to the next bar, on `date`, if it is one. After a longer pause any news may have come: a
+    /// change by the ratio of a split is none of its own accord.
+    pub fn jump(&self, date: Date, open: f64, close: f64, volume: f64) -> Option<Jump> {
         let before = self.close()?;
         let ratio = before / close;
         let shape = match ratio > LEAST_JUMP || ratio * LEAST_JUMP < 1.0 {
             true => self.shape(ratio, before / open, volume)?,
             false => return None,
+        };
+        let is_late =
+            date.0 - self.date.0 > LONGEST_PAUSE && (1.0 / AFTER_PAUSE..AFTER_PAUSE).contains(&ratio);
+        let shape = match shape {
+            Shape::Split(_) if is_late => Shape::News,
+            other => other,
         };
         Some(Jump {
             shape,
@@ -210,7 +221,7 @@ mod tests {
     #[test]
     fn shapes_of_jumps() {
         let shape = |close: f64, open: f64, volume: f64| {
-            level(1000.0).jump(open, close, volume).map(|jump| jump.shape)
+            level(1000.0).jump(Date(40), open, close, volume).map(|jump| jump.shape)
         };
         let split = |new, old| Some(Shape::Split(SplitRatio { new, old }));
         assert_eq!(shape(50.4, 50.5, 2000.0), split(2, 1));
@@ -229,7 +240,7 @@ mod tests {
         assert_eq!(shape(10_200.0, f64::NAN, f64::NAN), Some(Shape::Unit));
         assert_eq!(shape(0.099, f64::NAN, f64::NAN), Some(Shape::Unit));
         assert_eq!(shape(10_200.0, 10_000.0, 12.0), split(1, 100));
-        let jump = level(1.0).jump(f64::NAN, 0.101, 1.0).unwrap();
+        let jump = level(1.0).jump(Date(40), f64::NAN, 0.101, 1.0).unwrap();
         assert_eq!(jump.to_string(), "1000.0000 times below the close of 1970-02-09, 101");
     }
 
@@ -240,10 +251,14 @@ mod tests {
             let close = if day % 2 == 0 { 100.0 } else { 115.0 };
             level.take(Date(day), close, f64::NAN, None);
         }
-        let shape = level.jump(f64::NAN, 57.0, f64::NAN).map(|jump| jump.shape);
+        let shape = level
+            .jump(level.date().plus(1), f64::NAN, 57.0, f64::NAN)
+            .map(|jump| jump.shape);
         assert_eq!(shape, Some(Shape::News));
         // A unit is one all the same.
-        let shape = level.jump(f64::NAN, 1.3, f64::NAN).map(|jump| jump.shape);
+        let shape = level
+            .jump(level.date().plus(1), f64::NAN, 1.3, f64::NAN)
+            .map(|jump| jump.shape);
         assert_eq!(shape, Some(Shape::Unit));
     }
 }

@@ -186,7 +186,8 @@ impl Followed<'_> {
             {
                 today.wrong.push((
                     format!(
-                        "a row of `{}` on {} was given another value by the rule `{}`: an order would be priced at it",
+                        "a row of `{}` on {} was given another value by the rule `{}`: an order would be \
+                        priced at it",
                         self.id, self.at, finding.rule
                     ),
                     "correct the file: no order is priced at a value that it does not have",

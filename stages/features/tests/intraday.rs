@@ -88,7 +88,8 @@ fn features(snapshots: &[usize], with_instants: bool, spot: impl Fn(usize, usize
     let chain = store_set(PortType::OptionChain, key);
     let greeks = store_set(PortType::Greeks, greeks);
     let context = context(&store, &[("chain", chain), ("greeks", greeks)]);
-    let with = json!({ "atm_iv": [30], "skew": [], "term_slope": [], "realised_window": 3 });
+    let with =
+        json!({ "atm_iv": [30], "skew": [], "term_slope": [], "realised_window": 3, "days_a_year": 252 });
     let digest = try_run(&context, "features/options_surface", with).unwrap();
     read(&store, digest, "TOY")
 }

@@ -140,7 +140,7 @@ fn a_split_is_no_change_of_price() {
             }
         }
         // A split that is still to come is not known.
-        let later = actions(&store, &[(SPLIT, 7.0), (SPLIT + 20, 4.0)]);
+        let later = actions(&store, &[(SPLIT, 7.0), (SPLIT + 20, 1.05)]);
         let other = run(&store, &[("bars", split), ("actions", later)], kind, with).0;
         let other = read(&store, other, "AAPL");
         assert_eq!(other.slice(0, BEFORE + 20), found.slice(0, BEFORE + 20));

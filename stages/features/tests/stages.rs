@@ -140,7 +140,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["949f2ed45f", "a28084533d", "0438fe72fa"]
+        ["949f2ed45f", "9a193e6110", "de17cb78c8"]
     );
 }
 

@@ -80,7 +80,10 @@ pub(crate) fn sheet(place: &str, bytes: &[u8]) -> Result<Sheet, StageError> {
         Ok(None)
     };
     guarded(read)
-        .map_err(|fault| StageError::of_fault(place, &fault))?
+        .map_err(|fault| {
+            StageError::new(format!("`{place}`, an Excel workbook, {}", fault.what))
+                .hint("open it in a spreadsheet program, and save its sheet as CSV (UTF-8)")
+        })?
         .ok_or_else(|| StageError::new(format!("no sheet of `{place}` has a table")))
 }
 

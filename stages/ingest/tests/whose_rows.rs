@@ -652,7 +652,7 @@ fn property_times_of_day() {
             let days = weekdays("2023-02-13", 30);
             let rows: Vec<String> = days
                 .iter()
-                .map(|date| format!("{},1{}\n", stamp(form, *date, minute), date.0 % 10))
+                .map(|date| format!("{},10{}\n", stamp(form, *date, minute), date.0 % 10))
                 .collect();
             let column = if form == "beside" { "date,time" } else { "date" };
             let bench = Bench::new();

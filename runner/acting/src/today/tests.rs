@@ -425,8 +425,9 @@ fn sentences() {
         ]
     );
     let mut repaired = case(vec![row("AAA", "2024-01-05", 51.5), row("BBB", "2024-01-05", 7.0)]);
-    repaired.new_meta["quality"] = json!([{ "rule": "decimal_error", "about": "a price that is 10 times the others",
-        "rows": 1, "days": 1, "examples": ["2024-01-05"], "action": "repaired" }]);
+    repaired.new_meta["quality"] = json!([{ "rule": "decimal_error",
+        "about": "a price that is 10 times the others", "rows": 1, "days": 1,
+        "examples": ["2024-01-05"], "action": "repaired" }]);
     let refused = repaired.examine(&store, Kind::Bars, false).check(true).unwrap_err();
     assert_eq!(
         refused.message,

@@ -450,7 +450,7 @@ fn exec(project: &Project, pipeline: &str) -> usize {
     }
     let text = std::fs::read_to_string(project.path(pipeline)).unwrap();
     assert!(text.contains(CHOOSE), "{pipeline}: {}\n{text}", first.stderr);
-    project.write(pipeline, text.replacen(CHOOSE, "", 1));
+    project.write(pipeline, text.replacen(&format!("  {CHOOSE}"), "  ", 1));
     let second = run();
     assert_eq!(second.code, 0, "{pipeline}: {}\n{text}", second.stderr);
     1

@@ -47,7 +47,7 @@ pub(super) fn refuse(
                 continue;
             }
             let (close, volume) = (bar.close * factor, bar.volume / factor);
-            let jump = level.jump(bar.open * factor, close, volume);
+            let jump = level.jump(bar.date, bar.open * factor, close, volume);
             level.take(bar.date, close, volume, jump.as_ref());
             let Some(jump) = jump else { continue };
             let is_explained = match jump.shape {

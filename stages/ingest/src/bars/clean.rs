@@ -197,7 +197,7 @@ impl Last {
         let mut stays = !close.is_nan() && !drops(&broken);
         let mut note = None;
         if stays {
-            let jump = self.level.jump(open, close, volume);
+            let jump = self.level.jump(bar.date, open, close, volume);
             if let Some(jump) = jump {
                 let rule = match jump.shape {
                     Shape::Split(_) => "split_jump",

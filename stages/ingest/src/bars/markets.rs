@@ -141,6 +141,7 @@ impl Markets {
                 currencies.entry(symbol.clone()).or_insert(currency);
             }
         }
+        let follows = follow_the_stated(context, &mut currencies);
         let (currency, unit) = one_currency(currencies)?;
         let mut groups: BTreeMap<(CalendarName, FactOrigin), Vec<String>> = BTreeMap::new();
         for (symbol, calendar) in calendars {
@@ -149,6 +150,9 @@ impl Markets {
                 .or_default()
                 .push(symbol);
         }
+        StageError::new("no row is left: the files hold none of these symbols")
+            .hint("see `symbols`")
+            .when(groups.is_empty())?;
         let (count, mut settled) = (groups.len(), Vec::new());
         for ((calendar, origin), symbols) in groups {
             let of_group = Wanted {
@@ -183,7 +187,7 @@ impl Markets {
         if calendar.origin == FactOrigin::Assumed {
             assumed.push(format!("calendar: {}", calendar.value));
         }
-        if currency.origin == FactOrigin::Assumed {
+        if currency.origin == FactOrigin::Assumed && !follows {
             assumed.push(format!("currency: {}", currency.value));
         }
         if !assumed.is_empty() {
@@ -205,6 +209,36 @@ impl Markets {
             unit,
         })
     }
+}
+
+/// Where the currency of some symbols is known and that of others assumed, the others are taken to be in the
+/// known one, with a warning. Returns whether there are such symbols.
+fn follow_the_stated(context: &Context, currencies: &mut BTreeMap<String, Fact<String>>) -> bool {
+    let known: BTreeSet<String> = currencies
+        .values()
+        .filter(|fact| fact.origin != FactOrigin::Assumed)
+        .map(|fact| fact.value.clone())
+        .collect();
+    let Some(known) = known.first().filter(|_| known.len() == 1) else {
+        return false;
+    };
+    let mut followed = Vec::new();
+    for (symbol, fact) in currencies {
+        if fact.origin == FactOrigin::Assumed {
+            fact.value.clone_from(known);
+            followed.push(symbol.as_str());
+        }
+    }
+    if !followed.is_empty() {
+        context.warn(
+            format!(
+                "nothing states the currency of {}: {known} is assumed, that of the other symbols",
+                shown(&followed)
+            ),
+            Some("`currency:` states it; read symbols of another currency in a stage of their own"),
+        );
+    }
+    !followed.is_empty()
 }
 
 /// The currency of all symbols, and the unit of prices if that is a hundredth of it.

@@ -125,6 +125,19 @@ impl StageKind for Bars {
             tally.merge(done.tally);
         }
         whose::tell_symbols(config, context, &contents);
+        if rows < 2 * contents.len() as u64 && days.len() > 2 {
+            context.warn(
+                format!(
+                    "{} symbols have {rows} rows in all, over {} days: most symbols have one bar",
+                    contents.len(),
+                    days.len()
+                ),
+                Some(
+                    "is the column of the symbol one of numbers or ids? `layout: { columns: { symbol: … } }` \
+                    names another",
+                ),
+            );
+        }
         let symbols: BTreeSet<String> = contents.into_keys().collect();
         let treatment = Treatment {
             bad: &config.on_bad_rows,

@@ -11,10 +11,10 @@ use runner_history::schedule;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Close a night that is due and not done: it is skipped, with a reason.
+/// Close a night whose data never comes, with a reason
 ///
-/// For a night whose data never comes, such as one on a day on which the exchange was closed by announcement:
-/// it stays late otherwise, and `run-due` tries it again. `log` lists it with its reason.
+/// For a night that is due and not done, such as one on a day on which the exchange was closed by
+/// announcement: it is skipped. It stays late otherwise, and `run-due` tries it again. `log` lists it with its reason.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:

@@ -155,9 +155,13 @@ fn symbols_and_worlds_of_inputs() {
 
     let mut markets = source;
     for (i, of_symbol) in markets.bars.iter_mut().enumerate() {
-        of_symbol.symbol = format!("{}:{}", ["east", "west"][i / 3], of_symbol.symbol);
+        let symbol = format!("{}:{}", ["east", "west"][i / 3], of_symbol.symbol);
+        let actions = markets.actions.iter_mut();
+        actions
+            .filter(|action| action.symbol == of_symbol.symbol)
+            .for_each(|action| action.symbol.clone_from(&symbol));
+        of_symbol.symbol = symbol;
     }
-    markets.actions.clear();
     config.world_separator = ":".to_owned();
     let env = run(&config, &markets).unwrap();
     assert_eq!((env.worlds(), env.num_symbols()), (vec!["east", "west"], 3));
