@@ -357,33 +357,30 @@ fn units_that_change_are_refused() {
     };
     let pence = rows(&["100.35", "101.17", "10110", "10150", "10160"]);
     let dots = rows(&["1.073", "1.046", "998", "1.002", "990"]);
-    {
-        let text = pence;
-        bench.file("x.csv", format!("date,symbol,close\n{text}"));
-        let err = bench
-            .run(
-                "ingest/bars",
-                json!({ "path": "x.csv", "calendar": "none", "currency": "USD" }),
-            )
-            .unwrap_err();
-        assert!(
-            err.message.contains("the rule `unit_jump`, first on 2023-02-15"),
-            "{err}"
-        );
-        assert!(
-            err.hint
-                .as_ref()
-                .unwrap()
-                .contains("`on_bad_rows: { unit_jump: drop }`"),
-            "{err}"
-        );
-        for action in ["drop", "keep"] {
-            let with = json!({ "path": "x.csv", "calendar": "none", "currency": "USD",
-                "on_bad_rows": { "unit_jump": action } });
-            let done = bench.run("ingest/bars", with).unwrap();
-            assert!(done.warnings[0].contains("unit_jump"), "{:?}", done.warnings);
-            assert_eq!(done.artifact.meta["accepted"].is_null(), action == "drop");
-        }
+    bench.file("x.csv", format!("date,symbol,close\n{pence}"));
+    let err = bench
+        .run(
+            "ingest/bars",
+            json!({ "path": "x.csv", "calendar": "none", "currency": "USD" }),
+        )
+        .unwrap_err();
+    assert!(
+        err.message.contains("the rule `unit_jump`, first on 2023-02-15"),
+        "{err}"
+    );
+    assert!(
+        err.hint
+            .as_ref()
+            .unwrap()
+            .contains("`on_bad_rows: { unit_jump: drop }`"),
+        "{err}"
+    );
+    for action in ["drop", "keep"] {
+        let with = json!({ "path": "x.csv", "calendar": "none", "currency": "USD",
+            "on_bad_rows": { "unit_jump": action } });
+        let done = bench.run("ingest/bars", with).unwrap();
+        assert!(done.warnings[0].contains("unit_jump"), "{:?}", done.warnings);
+        assert_eq!(done.artifact.meta["accepted"].is_null(), action == "drop");
     }
     bench.file("x.csv", format!("date,symbol,close\n{dots}"));
     let with = json!({ "path": "x.csv", "calendar": "none", "currency": "USD" });
