@@ -158,6 +158,7 @@ mod tests {
     install pipelines
     uninstall pipelines
     log pipelines
+    close pipeline
     gc keep_run
     push run
     pull what

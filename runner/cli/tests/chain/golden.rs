@@ -60,15 +60,15 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .map(|(name, digest)| format!("{name}: {digest}"))
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    env: adff383fd1f04417e10a2537f17c430459d0515c666d44595c09bf7093dc6359
-    evaluate metrics: 9b21c98be4d067f2744c5ad652b5a487d1301d385a970fe9b9f5ebfe790b9707
-    evaluate trajectory: 614c4be3ef1a428992947479cfdffbcdc6b76969a054bea49253fd5869cc12ed
+    env: 96dd3ee17468b5ee325628751889a92dfaf83914d8bf0f2779ea21f968fe84ab
+    evaluate metrics: dafbbf24d4368abcc851b458e38887956372bc5107ae81433b0526abd6d465c9
+    evaluate trajectory: d13d6dbd179a32a8eb8fd5c90d7ebcd3c5ec5db3a95c0f8bcd96740b5fb6e9f0
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
     implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
-    market bars: ccc8653a63332bcc7a9f2f132de511d51ee699b0ce61b3dbf1f6c2f3480dd14f
+    market bars: 0f455a1f351fcf600af34aca270ba93a32403dbfdeafa345076b4c30185745cb
     market chain: 546943130c58fa26a2ff854dafb560fd523e0ea2ff37daa314200b527337280a
     market hidden: 05732067df96ed69d31720cb4a8085591b06c2d937f3d87bffa344e004c64fd4
-    market rates: b1eb03fda000590bbd745edf5954d9c081b8f64f974097c3fb95dbdf330e2d3c
+    market rates: f63eab02ba26631f475b29d39fc980c98cc9caf853dc1db5de068e515df05005
     realised volatility: 9fd57f88464b37dfc013f8a1720cf2f62ee51802b7710440e29dd97d6b22e435
     surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68
     technical: c42a483a49a4a8319a5725c60fee24cc150e66baf71caeaf38f0c06fa4cbfa2f

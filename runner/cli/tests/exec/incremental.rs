@@ -178,7 +178,7 @@ fn an_appended_day_costs_one_day() {
     market.write(&project, 49);
     let second = project.exec(&[]);
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 6 of 9 parts found
+    bars: ran, 5 of 9 parts found
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found

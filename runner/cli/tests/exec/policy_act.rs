@@ -498,7 +498,7 @@ fn what_cannot_be_decided_is_refused() {
     ");
     insta::assert_snapshot!(of(&["--data", "short.csv", "--replace"]), @"
     1 error: `rows` cannot read the files given to it: `short.csv` has no column of instants (datetime, timestamp, date, datadate, day)
-      hint: it has symbol, quantity; `instant`, `symbol` and `columns` name them
+      hint: it has symbol, quantity; `instant`, `time`, `symbol` and `columns` name them
     ");
     insta::assert_snapshot!(of(&["--data", "rows.csv", "--at", "soon"]), @"
     2 error: `soon` is neither a day nor an instant

@@ -64,7 +64,7 @@ fn nights_judge_their_challengers_and_an_old_night_stays_as_it_was() {
         .collect();
     insta::assert_snapshot!(verdicts.join("\n"), @r#"
     2024-01-02 version 1 against null: noise, trials 1.0, moved true
-    2024-01-03 version 2 against 1: noise, trials 2.0, moved false
+    2024-01-03 version 2 against 1: worse, trials 2.0, moved false
     2024-01-04 version 3 against 1: noise, trials 3.0, moved false
     2024-01-05 version 3 against 1: noise, trials 4.0, moved false
     "#);

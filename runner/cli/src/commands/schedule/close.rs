@@ -14,7 +14,8 @@ use std::path::PathBuf;
 /// Close a night whose data never comes, with a reason
 ///
 /// For a night that is due and not done, such as one on a day on which the exchange was closed by
-/// announcement: it is skipped. It stays late otherwise, and `run-due` tries it again. `log` lists it with its reason.
+/// announcement: it is skipped. It stays late otherwise, and `run-due` tries it again. `log` lists it with
+/// its reason.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:
