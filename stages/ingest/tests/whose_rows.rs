@@ -658,7 +658,9 @@ fn property_times_of_day() {
             let bench = Bench::new();
             bench.file("AAA.csv", format!("{column},close\n{}", rows.concat()));
             let (found, told) = bars(&bench, json!({ "path": "AAA.csv", "calendar": "none" }));
-            assert_eq!((found["AAA"].len(), told.as_str()), (30, ""), "{form} {minute}");
+            let found_format = "found in the files and not stated: dates in `date` are read as `%m/%d/%Y`";
+            let told = told.trim_start_matches(if form == "us" { found_format } else { "" });
+            assert_eq!((found["AAA"].len(), told), (30, ""), "{form} {minute}");
         }
     }
 }

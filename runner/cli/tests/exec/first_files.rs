@@ -176,7 +176,7 @@ fn ordinary() -> Vec<Sample> {
                 },
             ),
             bars,
-            &["60 rows read, 60 kept", "[\"EURUSD_Daily\"]"],
+            &["60 rows read, 60 kept", "[\"EURUSD\"]"],
         ),
         of(
             "nav.csv",
