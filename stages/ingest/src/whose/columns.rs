@@ -195,10 +195,10 @@ impl Columns {
             mapped.is_none() && symbol.is_none() && !is_given && layout.facts.symbol_from_file_name;
         let suspect = match is_by_name {
             true => {
-                let date = layout.sources("date").map(|mapping| mapping.theirs.as_str());
+                let mut date = layout.sources("date").map(|mapping| mapping.theirs.as_str());
                 let header = header(&prepared)?;
                 let is_there = |date: &&str| header.iter().any(|name| normal(name) == normal(date));
-                let found = suspect(&prepared, date.filter(is_there).next(), |name| read.contains(name))?;
+                let found = suspect(&prepared, date.find(is_there), |name| read.contains(name))?;
                 let like = if layout.is_described { "" } else { layout.name.as_str() };
                 found.map(|found| Suspect {
                     like: like.to_owned(),
