@@ -307,7 +307,8 @@ pub enum YieldQuote {
 
 /// The texts that stand for a missing value, in any case.
 pub const MISSING: &[&str] = &[
-    "", "null", "na", "n/a", "nan", "none", "-", ".", "--", "—", "#n/a", "<na>", "n.a.", "nat",
+    "", "null", "na", "n/a", "nan", "none", "-", ".", "--", "—", "#n/a", "<na>", "n.a.", "nat", "#n/a n/a",
+    "#value!", "#ref!", "#div/0!", "#num!", "#name?", "#null!",
 ];
 
 /// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and

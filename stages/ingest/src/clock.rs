@@ -161,9 +161,12 @@ fn local(time: NaiveTime) -> Clock {
     }
 }
 
-/// The time of day in a text, with or without a date before it: `15:45`, `15:45:00.250`, `3:45 PM`.
+/// The time of day in a text, with or without a date before it: `15:45`, `15:45:00.250`, `3:45 PM`; after a
+/// date also `154500` and `1545`.
 fn clock(text: &str) -> Option<Clock> {
-    let (before, after) = text.split_once(':')?;
+    let Some((before, after)) = text.split_once(':') else {
+        return digits_after_date(text);
+    };
     let digits = before.bytes().rev().take(2).take_while(u8::is_ascii_digit).count();
     let hour: i64 = before.get(before.len() - digits..)?.parse().ok()?;
     let minute: i64 = after.get(..2)?.parse().ok()?;
@@ -190,6 +193,22 @@ fn clock(text: &str) -> Option<Clock> {
         local: hour * HOUR + minute * MINUTE + second * SECOND + fraction,
         instant: None,
     })
+}
+
+/// The time of four or six digits that follow a date of digits: `20170103 093000`, `2017-01-03 0930`.
+fn digits_after_date(text: &str) -> Option<Clock> {
+    let (date, time) = text.rsplit_once([' ', 'T'])?;
+    let is_time = matches!(time.len(), 4 | 6) && time.bytes().all(|b| b.is_ascii_digit());
+    let is_date =
+        date.ends_with(|c: char| c.is_ascii_digit()) && date.bytes().filter(u8::is_ascii_digit).count() >= 6;
+    if !is_time || !is_date {
+        return None;
+    }
+    let part = |at: usize| {
+        time.get(at..at + 2)
+            .map_or(Some(0), |digits| digits.parse::<u32>().ok())
+    };
+    NaiveTime::from_hms_opt(part(0)?, part(2)?, part(4)?).map(local)
 }
 
 /// Formats a time of day (microseconds after midnight), to the second or as finely as it needs.
@@ -228,6 +247,9 @@ mod tests {
             ("2019-06-28T15:45:30.25", "", "15:45:30.250000", None),
             ("6/28/2019 3:45 PM", "", "15:45", None),
             ("6/28/2019 12:05 am", "", "00:05", None),
+            ("20190628 154501", "", "15:45:01", None),
+            ("28.06.2019 1545", "", "15:45", None),
+            ("2019-06-28T154500", "", "15:45", None),
             ("2019-06-28 15:45:00-04:00", "", "15:45", instant),
             ("2019-06-28 15:45:00-0400", "", "15:45", instant),
             ("2019-06-28T19:45:00Z", new_york, "15:45", instant),
@@ -236,7 +258,15 @@ mod tests {
         ] {
             assert_eq!(read(text, zone), Some((time.to_owned(), at)), "{text}");
         }
-        for text in ["2019-06-28", "28:99", "2019-06-28 25:00", "20190628"] {
+        for text in [
+            "2019-06-28",
+            "28:99",
+            "2019-06-28 25:00",
+            "20190628",
+            "28 Jun 2019",
+            "28 06 2019",
+            "20190628 256000",
+        ] {
             assert_eq!(read(text, ""), None, "{text}");
         }
     }

@@ -6,7 +6,10 @@ use crate::header::{self, JOINED, Names, numeric, wanted};
 use crate::symbol_header;
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::whose::Partitions;
-use datasets::layout::{Form, Join, JsonRows, Layout, Named, OTHERS, Pattern, normal};
+use datasets::layout::{
+    self, ColumnSource, ColumnSources, Form, Join, JsonRows, Layout, LayoutFile, Named, OTHERS, Pattern,
+    Table, normal,
+};
 use serde_json::Value;
 use stages_core::StageError;
 use stages_table_file::json;
@@ -193,16 +196,27 @@ fn below(mut text: &[u8], lines: usize) -> &[u8] {
     text
 }
 
+/// The number of cells of a line up to its last one with a text: spreadsheets fill every line of a preamble
+/// up with separators.
+pub(crate) fn filled(line: &str) -> usize {
+    let cells = fields(line, separator(line));
+    let last = cells
+        .iter()
+        .rposition(|cell| !cell.trim_matches(|c: char| c == '"' || c.is_whitespace()).is_empty());
+    last.map_or(0, |last| last + 1)
+}
+
 /// The offset of the header in the text, and the number of lines before it. The header is the line with the
-/// most fields among the first `skip` + 1 lines.
+/// most fields among the first `skip` + 1 lines; of several, the last that has names alone.
 fn header_line(text: &[u8], skip: usize) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize, usize)> = None;
     let mut at = 0;
     for number in 0..=skip {
         let line = first_line(text.get(at..)?);
         let as_text = std::str::from_utf8(line).ok()?;
-        let count = fields(as_text, separator(as_text)).len();
-        if best.is_none_or(|(most, ..)| count > most) {
+        let count = filled(as_text);
+        let has_names = count > 1 && !as_text.contains(|c: char| c.is_ascii_digit());
+        if best.is_none_or(|(most, ..)| count > most || count == most && has_names) {
             best = Some((count, at, number));
         }
         at += line.len() + 1;
@@ -279,6 +293,48 @@ pub(crate) fn is_joined(join: &Join, header: &[String]) -> bool {
 pub(crate) struct Prepared<'p> {
     pub packed: Cow<'p, Packed>,
     pub given: BTreeMap<String, Named>,
+}
+
+/// Returns whether no lines are left out, for settings that are written where they say something.
+pub(crate) fn is_zero(lines: &usize) -> bool {
+    *lines == 0
+}
+
+/// A table below some lines, or one whose columns the settings name, as a table with a header.
+pub(crate) fn with_header<'p>(
+    packed: &'p Packed,
+    skip_lines: usize,
+    header: &[String],
+) -> Result<Cow<'p, Packed>, StageError> {
+    if skip_lines == 0 && header.is_empty() {
+        return Ok(Cow::Borrowed(packed));
+    }
+    let form = Form {
+        skip_lines,
+        header: header.to_vec(),
+        ..Form::default()
+    };
+    formed(packed, &form).map(Cow::Owned)
+}
+
+/// A file of this form as a plain table.
+pub(crate) fn formed(packed: &Packed, form: &Form) -> Result<Packed, StageError> {
+    // Any layout of this form will do, as its columns are not read.
+    let column = |ours: &str| {
+        let source = ColumnSource::named(ours);
+        (ours.to_owned(), ColumnSources(vec![source]))
+    };
+    let plain = LayoutFile {
+        columns: ["date", "close"].map(column).into(),
+        json: form.json.clone(),
+        skip_lines: form.skip_lines,
+        header: form.header.clone(),
+        ..LayoutFile::default()
+    };
+    let plain = plain
+        .layout(Table::Bars)
+        .map_err(|problem| StageError::new(problem.message))?;
+    Ok(prepare(packed, &plain)?.packed.into_owned())
 }
 
 /// Converts a file to a plain table.
@@ -432,6 +488,9 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
     let (wanted, numeric) = (wanted(layout), numeric(layout));
     // Every other column may be the column of a symbol.
     let all = layout.mappings().any(|mapping| mapping.theirs == OTHERS);
+    if all && !layout.is_described {
+        without_rates(&packed, &mut header);
+    }
     let is_wanted = |name: &str| all || wanted.contains(name);
     let is_key = |name: &str| join.is_some_and(|(join, _)| normal(&join.on) == name);
     let is_number = |name: &str| {
@@ -469,6 +528,27 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
         frame,
         given,
     })
+}
+
+/// Leaves rates out of the columns of a known layout that takes every other column for prices: those that a
+/// known layout of rates reads in the same file.
+fn without_rates(packed: &Packed, header: &mut Vec<String>) {
+    let found = layout::recognise(Table::Rates, &packed.path, |form| {
+        (*form == Form::default()).then(|| header.clone())
+    });
+    let Ok(rates) = found else { return };
+    let names: HashSet<String> = rates.layout.sources("rate").map(|rate| normal(&rate.theirs)).collect();
+    let (left_out, kept): (Vec<String>, Vec<String>) = std::mem::take(header)
+        .into_iter()
+        .partition(|name| names.contains(&normal(name)));
+    *header = kept;
+    if !left_out.is_empty() {
+        let left_out: Vec<String> = left_out.iter().map(|name| format!("`{}`", name.trim())).collect();
+        packed.notes.add(format!(
+            "{} are rates, and left out: `ingest/rates` reads them",
+            left_out.join(", ")
+        ));
+    }
 }
 
 fn no_key(place: &str, join: &Join) -> StageError {

@@ -1,10 +1,10 @@
 //! For `runner data inspect`: the layout recognised for a file, what its text shows, and proposed stages.
 
-use crate::form::{Looked, prepare};
+use crate::form::{Looked, filled, formed};
 use crate::frame::Frame;
 use crate::propose::{Proposal, propose};
 use crate::unpack::{self, Format, Packed};
-use datasets::layout::{self, Candidate, Form, JsonRows, LayoutFile, Recognised, Table, Unrecognised};
+use datasets::layout::{self, Candidate, Form, JsonRows, Recognised, Table, Unrecognised};
 use stages_core::{Source, StageError};
 use stages_table_file::packing::HEADER_LIMIT;
 use stages_table_file::text::{fields, separator, text_of};
@@ -180,8 +180,9 @@ fn form_of(looked: &Looked<'_>, packed: &Packed) -> Option<Form> {
 fn text_form(lines: &[String]) -> Form {
     let counts: Vec<usize> = lines.iter().map(|line| fields(line, separator(line)).len()).collect();
     let most = counts.iter().copied().max().unwrap_or(0);
-    // The header is the first line with as many fields as most lines have.
-    let before = counts.iter().position(|count| *count == most).unwrap_or(0);
+    // The header is the first line with as many fields as most lines have, at least half of them filled.
+    let is_header = |(line, count): (&String, &usize)| *count == most && filled(line) * 2 > most;
+    let before = lines.iter().zip(&counts).position(is_header).unwrap_or(0);
     let has_rows = counts[before.min(counts.len())..]
         .iter()
         .filter(|count| **count == most)
@@ -211,23 +212,7 @@ fn text_form(lines: &[String]) -> Form {
 
 /// The first rows of a file, as columns of text.
 fn sample(packed: &Packed, form: &Form) -> Result<Vec<(String, Vec<String>)>, StageError> {
-    // Any layout of this form will do, as its columns are not read.
-    let plain = LayoutFile {
-        columns: [("date", "date"), ("close", "close")]
-            .map(|(ours, theirs)| {
-                let source = layout::ColumnSource::named(theirs);
-                (ours.to_owned(), layout::ColumnSources(vec![source]))
-            })
-            .into(),
-        json: form.json.clone(),
-        skip_lines: form.skip_lines,
-        header: form.header.clone(),
-        ..LayoutFile::default()
-    };
-    let plain = plain
-        .layout(Table::Bars)
-        .map_err(|problem| StageError::new(problem.message))?;
-    let prepared = prepare(&whole_lines(packed), &plain)?.packed.into_owned();
+    let prepared = formed(&whole_lines(packed), form)?;
     let header = crate::frame::header(&prepared)?;
     let frame = Frame::read(&prepared, |_| true)?;
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();

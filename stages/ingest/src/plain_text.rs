@@ -3,7 +3,9 @@
 
 use crate::column_names::is_known;
 use crate::notes::Notes;
+use crate::value::Dates;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use datasets::layout::normal;
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, Encoding, GB18030, GBK, ISO_8859_2, KOI8_R, SHIFT_JIS, UTF_8, UTF_16BE, UTF_16LE,
     WINDOWS_1250, WINDOWS_1251, WINDOWS_1252, WINDOWS_1254,
@@ -182,6 +184,10 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
         let rest = first.get(first_line(first).len() + 1..).unwrap_or_default().to_vec();
         (text, is_changed, before) = (std::borrow::Cow::Owned(rest), true, 1);
     }
+    if let Some(named) = unnamed_dates(&text) {
+        (text, is_changed) = (std::borrow::Cow::Owned(named), true);
+        notes.add("the first column has dates and no name, and is read as `date`");
+    }
     if let Some(even) = trailing(&text) {
         (text, is_changed) = (std::borrow::Cow::Owned(even), true);
         notes.add("the separator at the end of rows is left out");
@@ -195,6 +201,25 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
 /// The number of fields in a line.
 fn count(line: &[u8], separator: u8) -> usize {
     fields(&String::from_utf8_lossy(line), separator).len()
+}
+
+/// The text with `date` as the name of its first column, where that has none and dates below, as an index
+/// that pandas writes.
+fn unnamed_dates(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text_of(text);
+    let header = first_line(text);
+    let line = std::str::from_utf8(header).ok()?;
+    let by = separator(line);
+    let names = fields(line, by);
+    if names.len() < 2 || !names[0].trim().is_empty() || names.iter().any(|name| normal(name) == "date") {
+        return None;
+    }
+    let second = String::from_utf8_lossy(first_line(text.get(header.len() + 1..)?));
+    let first = fields(&second, by).into_iter().next()?;
+    let formats = ["%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%m/%d/%Y", "%d.%m.%Y"].map(str::to_owned);
+    let is_date = first.len() >= 8 && Dates::new(&formats, "").ok()?.parse(&first).is_ok();
+    let rest = &header[memchr(by, header)?..];
+    is_date.then(|| [b"date", rest, &text[header.len()..]].concat())
 }
 
 /// The text without the separator that ends every row of data, and not the header, or the header alone.

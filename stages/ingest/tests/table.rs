@@ -133,6 +133,25 @@ fn instants() {
             "2019-06-28: 2019-06-28 15:46:00 UTC"
         ]
     );
+    // NinjaTrader's minutes have no header; titles stand above others.
+    bench.file("es.txt", "20190628 093000;2500;10\n20190628 093100;2501;20\n");
+    bench.file(
+        "titled.csv",
+        "Hourly,,\ntimestamp,x,y\n2019-06-28 09:30,1,2\n2019-06-28 09:31,1,2\n",
+    );
+    for with in [
+        json!({ "path": "es.txt", "header": ["at", "close", "volume"], "instant": "at",
+            "instant_format": "%Y%m%d %H%M%S" }),
+        json!({ "path": "titled.csv", "skip_lines": 1 }),
+    ] {
+        assert_eq!(
+            instants(with),
+            [
+                "2019-06-28: 2019-06-28 09:30:00 UTC",
+                "2019-06-28: 2019-06-28 09:31:00 UTC"
+            ]
+        );
+    }
     bench.file("mixed.csv", "timestamp,x\n2019-06-28 15:45:00,1\n2019-06-29,2\n");
     assert!(
         refused(&bench, json!({ "path": "mixed.csv" }))

@@ -570,6 +570,65 @@ fn workbook(bars: &[Bar], above: &[&str]) -> Vec<u8> {
     zip_of(&files)
 }
 
+/// Indexes without a name, lines above a header, and other programs' signs of missing values.
+#[test]
+fn indexes_preambles_and_missing_values() {
+    let values = [[10.0, 12.0, 9.0, 11.0, 100.0], [11.0, 13.0, 10.0, 12.0, 200.0]];
+    let wanted = [
+        ("2024-01-02".to_owned(), values[0]),
+        ("2024-01-03".to_owned(), values[1]),
+    ];
+    let rows = "2024-01-02,10,12,9,11,100\n2024-01-03,11,13,10,12,200\n";
+    let plain = format!("date,open,high,low,close,volume\n{rows}");
+    let gaps = ["#N/A N/A", "#N/A", "#VALUE!", "--", "#DIV/0!"]
+        .map(|sign| format!("{plain}2024-01-04,{sign},{sign},{sign},{sign},{sign}\n"));
+    let cases = [
+        (format!(",Open,High,Low,Close,Volume\n{rows}"), json!(null)),
+        (format!("\"\",Open,High,Low,Close,Volume\n{rows}"), json!(null)),
+        (
+            format!("Kurse,,,,,\nQuelle,Bank,,,,\n{plain}"),
+            json!({ "like": "plain", "skip_lines": 2 }),
+        ),
+        (
+            format!("a,b,c,d,e,f\n{plain}"),
+            json!({ "like": "plain", "skip_lines": 1 }),
+        ),
+        (plain.clone(), json!({ "like": "plain", "skip_lines": 1 })),
+    ];
+    let gaps = gaps.into_iter().map(|text| (text, json!(null)));
+    for (text, layout) in cases.into_iter().chain(gaps) {
+        let bench = Bench::new();
+        bench.file("x.csv", &text);
+        let mut with = json!({ "path": "x.csv" });
+        if !layout.is_null() {
+            with["layout"] = layout;
+        }
+        let (mut found, _) = read(&bench, &with).unwrap_or_else(|err| panic!("{text}: {err}"));
+        found.retain(|(_, values)| !values[3].is_nan());
+        assert!(same(&found, &wanted), "{text}: {found:?}");
+    }
+}
+
+/// A download of series has prices and rates: rates are no symbols.
+#[test]
+fn rates_among_prices_are_left_out() {
+    let bench = Bench::new();
+    bench.file(
+        "fred.csv",
+        "observation_date,DGS2,SP500,VIXCLS\n2024-01-02,4.33,4742.83,13.2\n2024-01-03,4.33,4704.81,14.04\n",
+    );
+    let done = bench.run("ingest/bars", json!({ "path": "fred.csv" })).unwrap();
+    let rows = text(&bench.rows(&done));
+    assert!(rows.contains("VIXCLS") && !rows.contains("DGS2"), "{rows}");
+    assert!(
+        done.warnings
+            .iter()
+            .any(|told| told.contains("`DGS2` are rates, and left out")),
+        "{:?}",
+        done.warnings
+    );
+}
+
 #[test]
 fn containers_and_lines_of_many_programs() {
     let mut counts = Counts::default();

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// little. The loss is reported all the same.
 const FEW_ROWS: u64 = 100;
 
+/// The greatest share of lost rows that is offered to be accepted.
+const MOST_OFFERED: f64 = 0.5;
+
 /// The rules that are broken in the best of data, and say nothing of one row.
 const STATISTICS: [&str; 5] = [
     "zero_bid",
@@ -100,11 +103,11 @@ impl Treatment<'_> {
             rule.about,
             self.table(tally, read)
         ));
-        let accept = format!(
-            "`max_dropped: {{ {}: {} }}` accepts the loss",
-            rule.name,
-            (share(rows) * 100.0).ceil() / 100.0
-        );
+        // To lose most of a file is no choice to offer: it is read wrongly.
+        let accept = match (share(rows) * 100.0).ceil() / 100.0 {
+            share if share > MOST_OFFERED => "the file is read as what it is not".to_owned(),
+            share => format!("`max_dropped: {{ {}: {share} }}` accepts the loss", rule.name),
+        };
         Err(error.hint(match (rule.name, rule.remedy) {
             ("duplicate_key", _) => format!(
                 "several rows have one key: is the column of the symbol (or, of options, the class) named \
@@ -245,7 +248,9 @@ mod tests {
             err.message.contains("\n  duplicate_key  3,369  90.8 %  dropped"),
             "{err}"
         );
-        assert!(err.hint.unwrap().contains("`max_dropped: { duplicate_key: 0.91 }`"));
+        assert!(!err.hint.unwrap().contains("max_dropped"));
+        let err = limit("\"by_rule\"", "duplicate_key", 369, 3712).unwrap_err();
+        assert!(err.hint.unwrap().contains("`max_dropped: { duplicate_key: 0.1 }`"));
         // Rows without a quote are usual, and kept rows are no loss.
         assert!(limit("\"by_rule\"", "no_quote", 400, 1000).is_ok());
         assert!(limit("\"by_rule\"", "no_quote", 501, 1000).is_err());

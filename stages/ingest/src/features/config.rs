@@ -40,6 +40,12 @@ pub struct FeaturesConfig {
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty for
     /// `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
     pub date_format: String,
+    /// The number of lines before the header, such as a title; 0 if the header is the first line.
+    #[serde(skip_serializing_if = "crate::form::is_zero")]
+    pub skip_lines: usize,
+    /// The names of the columns, in order, of a text without a header; empty where it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub header: Vec<String>,
     /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub decimal: String,
@@ -74,6 +80,8 @@ impl Default for FeaturesConfig {
             symbol: String::new(),
             contract: None,
             undated: false,
+            skip_lines: 0,
+            header: Vec::new(),
             columns: FactorColumns::default(),
             date_format: String::new(),
             decimal: String::new(),

@@ -4,6 +4,7 @@ use super::config::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
 use crate::finder::Finder;
+use crate::form::with_header;
 use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, shown};
@@ -35,6 +36,7 @@ impl Columns {
         config: &FeaturesConfig,
         checks_unread: bool,
     ) -> Result<Self, StageError> {
+        let packed = &*with_header(packed, config.skip_lines, &config.header)?;
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
         let contract = contract.and_then(|columns| Found::of(columns, &mut finder));
@@ -93,6 +95,7 @@ pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 /// value is not a finite number).
 pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Result<RecordBatch, StageError> {
     let columns = Columns::of(packed, config, only.is_empty())?;
+    let packed = &*with_header(packed, config.skip_lines, &config.header)?;
     let contract = columns.contract.as_ref();
     let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
     let strike = contract.and_then(Found::numeric).map(|strike| normal(strike));

@@ -301,6 +301,9 @@ fn read_file(
     if !config.decimal.is_empty() || !config.thousands.is_empty() {
         settings.push(json!([config.decimal, config.thousands]));
     }
+    if config.skip_lines > 0 || !config.header.is_empty() {
+        settings.push(json!({ "skip_lines": config.skip_lines, "header": config.header }));
+    }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?.into_iter();
     let tables: Vec<unpack::Packed> = tables.map(|packed| packed.named(&source.name)).collect();

@@ -265,7 +265,7 @@ impl<'c> Column<'c> {
             "rownum",
         ];
         let Some(numbers) = &self.numbers else {
-            return self.plain.is_empty();
+            return self.plain.is_empty() && self.dates.is_none();
         };
         let counts = numbers.len() > 2
             && numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0)

@@ -507,6 +507,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             kind: "ingest/features",
             ..Proposal::default()
         };
+        proposal.settings.extend(self.form_lines());
         self.keys("date", date, symbol, &mut proposal);
         if let Some(date) = date {
             self.dates_of(date, false, "date_format", &mut proposal);
@@ -532,6 +533,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             kind: "ingest/table",
             ..Proposal::default()
         };
+        proposal.settings.extend(self.form_lines());
         if let Some(time) = self.time(date) {
             proposal.settings.push(format!("time: {}", scalar(time.name)));
         }
@@ -628,6 +630,19 @@ impl<'t, 'c> Unknown<'t, 'c> {
         }
     }
 
+    /// The keys that say where the header is, or which names a file without one has.
+    fn form_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.form.skip_lines > 0 {
+            lines.push(format!("skip_lines: {}", self.form.skip_lines));
+        }
+        if !self.form.header.is_empty() {
+            let names: Vec<String> = self.form.header.iter().map(|name| scalar(name)).collect();
+            lines.push(format!("header: [{}]", names.join(", ")));
+        }
+        lines
+    }
+
     /// A stage with a layout of these columns.
     fn of_layout(&self, table: Table, wanted: &[&'static str], taken: &Taken<'t, 'c>) -> Proposal {
         let mut proposal = Proposal {
@@ -640,13 +655,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
                 .layout
                 .push(format!("json: {{ rows: {} }}", scalar(&json.rows)));
         }
-        if self.form.skip_lines > 0 {
-            proposal.layout.push(format!("skip_lines: {}", self.form.skip_lines));
-        }
-        if !self.form.header.is_empty() {
-            let names: Vec<String> = self.form.header.iter().map(|name| scalar(name)).collect();
-            proposal.layout.push(format!("header: [{}]", names.join(", ")));
-        }
+        proposal.layout.extend(self.form_lines());
         let keys: Vec<&Column<'_>> = ["date", "expiry"]
             .iter()
             .filter_map(|ours| Some(taken.get(ours)?.0))
@@ -774,7 +783,12 @@ fn meaning(text: &str, format: &str) -> String {
 
 /// The format of dates with times, by the first value.
 fn with_time(format: &str, values: &[String]) -> String {
-    let first = values.iter().find(|text| text.contains(':')).map_or("", String::as_str);
+    let Some(first) = values.iter().find(|text| text.contains(':')) else {
+        let first = values.iter().find(|text| !text.is_empty()).map_or("", String::as_str);
+        let time = first.rsplit([' ', 'T']).next().unwrap_or_default();
+        let mark = if first.contains('T') { "T" } else { " " };
+        return format!("{format}{mark}%H%M{}", if time.len() == 6 { "%S" } else { "" });
+    };
     let mark = if first.contains('T') { "T" } else { " " };
     let seconds = if first.matches(':').count() > 1 { ":%S" } else { "" };
     let half = first.ends_with('M') || first.ends_with('m');

@@ -35,6 +35,12 @@ pub struct TableConfig {
     /// `epoch_us`, `epoch_ns`, `excel`; empty for ISO 8601 or, where that does not fit, the one format
     /// that fits all rows.
     pub instant_format: String,
+    /// The number of lines before the header, such as a title; 0 if the header is the first line.
+    #[serde(skip_serializing_if = "crate::form::is_zero")]
+    pub skip_lines: usize,
+    /// The names of the columns, in order, of a text without a header; empty where it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub header: Vec<String>,
     /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub decimal: String,

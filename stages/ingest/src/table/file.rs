@@ -67,6 +67,9 @@ pub(super) fn memo(
     if !config.decimal.is_empty() || !config.thousands.is_empty() {
         settings.push(json!({ "decimal": config.decimal, "thousands": config.thousands }));
     }
+    if config.skip_lines > 0 || !config.header.is_empty() {
+        settings.push(json!({ "skip_lines": config.skip_lines, "header": config.header }));
+    }
     let settings = canonical_json(&json!(settings));
     let place = format!("{}\n{}", Partitions::of(&source.name).text(), only.unwrap_or_default());
     let parts: [&[u8]; 3] = [content.as_bytes(), settings.as_bytes(), place.as_bytes()];

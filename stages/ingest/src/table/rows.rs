@@ -3,6 +3,7 @@
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
 use crate::finder::Finder;
+use crate::form::with_header;
 use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, shown, zone_of};
@@ -31,6 +32,7 @@ pub(super) struct Columns {
 impl Columns {
     /// Finds the columns in a file's header.
     pub(super) fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
+        let packed = &*with_header(packed, config.skip_lines, &config.header)?;
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
         let time = finder.key("time", &config.time, &[]);
@@ -71,6 +73,7 @@ pub(super) struct Parsed {
 /// Reads a file into a table. Rows without a symbol are of `only`.
 pub(super) fn parse(packed: &Packed, config: &TableConfig, only: &str) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
+    let packed = &*with_header(packed, config.skip_lines, &config.header)?;
     let is_key = |name: &str| {
         let key = [Some(&columns.instant), columns.time.as_ref(), columns.symbol.as_ref()];
         key.into_iter().flatten().any(|key| normal(key) == name)

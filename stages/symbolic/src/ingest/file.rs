@@ -121,12 +121,10 @@ fn parse(config: &KnowledgeBaseConfig, source: &Source, content: BlobDigest) -> 
             hint => error.hint(hint),
         }
     };
-    let text = std::str::from_utf8(&packed.bytes).map_err(|err| {
-        let line = packed.bytes[..err.valid_up_to()]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count()
-            + 1;
+    // What is made of tables, such as their encodings and the remarks below them, is not made of programs.
+    let bytes = packed.raw.as_ref().unwrap_or(&packed.bytes);
+    let text = std::str::from_utf8(bytes).map_err(|err| {
+        let line = bytes[..err.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
         StageError::new(format!("`{}`, line {line}: the text is not UTF-8", packed.place))
             .hint("convert it to UTF-8")
     })?;
