@@ -35,6 +35,8 @@ pub const ACCEPTED: &str = "accepted";
 const LEAST: f64 = 0.15;
 /// The distance, as a logarithm, within which a change of price is one of the expected size.
 const NEAR: f64 = 0.182;
+/// The most bars between an ex-date and the change that is taken for its split.
+const MOST_OFF: usize = 12;
 
 /// The closes of a symbol, in order of date.
 #[derive(Clone, Debug, Default)]
@@ -119,7 +121,8 @@ pub fn hold(closes: &Closes, actions: &[CorporateAction]) -> Vec<Held> {
                     !splits.contains_key(other)
                         && (moves[other - 1] - ratio.ln()).abs() <= (3.0 * deviation).max(0.05)
                 };
-                let others = (1..closes.dates.len()).filter(is_it);
+                let around = at.saturating_sub(MOST_OFF).max(1)..closes.dates.len().min(at + MOST_OFF + 1);
+                let others = around.filter(is_it);
                 let nearest = others.min_by_key(|other| other.abs_diff(at));
                 let usual = shown(moves[at - 1], ratio.ln(), deviation);
                 nearest.map_or(usual, |other| Shown::On(closes.dates[other]))
@@ -151,9 +154,11 @@ fn deviation(closes: &Closes, moves: &[f64], at: usize) -> f64 {
 
 /// What a change of price shows of an expected one, both as logarithms.
 fn shown(change: f64, expected: f64, deviation: f64) -> Shown {
-    if expected.abs() < (6.0 * deviation).max(LEAST) {
+    if expected.abs() < (3.0 * deviation).max(LEAST) {
         return Shown::Undecidable;
     }
+    // Of a restless price, the nearer one has to be so by more.
+    let apart = if expected.abs() < 6.0 * deviation { 3.0 } else { 2.0 };
     let near = (4.0 * deviation).max(NEAR);
     let off = (change - expected).abs();
     let mut found = [
@@ -163,7 +168,7 @@ fn shown(change: f64, expected: f64, deviation: f64) -> Shown {
     ];
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     let [(nearest, shown), (next, _), _] = found;
-    let is_clear = nearest <= near && next - nearest >= 2.0 * deviation;
+    let is_clear = nearest <= near && next - nearest >= apart * deviation;
     if off > (6.0 * deviation).max(0.05) && !(is_clear && shown != Shown::Split) {
         let tolerance = (2.0 * deviation).max(0.01);
         if let Some(other) = SplitRatio::near(change.exp(), tolerance)
@@ -209,8 +214,22 @@ pub fn resolve(stated: Option<&Stated>, held: &[Held]) -> Result<(Stated, Vec<St
     for of in held {
         let (split, closes) = (of.split(), of.closes());
         let (message, hint) = match of.shown {
-            Shown::Undecidable => continue,
+            Shown::Undecidable if is_adjusted || of.ratio.ln().abs() < LEAST => continue,
+            Shown::Undecidable => {
+                warnings.push(format!(
+                    "{split} is no more than the usual moves of the price, which can neither show nor \
+                    contradict it: {closes}; it is taken as stated"
+                ));
+                continue;
+            }
             Shown::Split if !is_adjusted => continue,
+            Shown::On(day) if is_adjusted => {
+                warnings.push(format!(
+                    "{split} is not in the prices, as is stated, but they change by its ratio on {day}: is it \
+                    another one, or news?"
+                ));
+                continue;
+            }
             Shown::NoSplit | Shown::Unclear if is_adjusted => continue,
             Shown::Unclear => {
                 warnings.push(format!(
@@ -230,7 +249,7 @@ pub fn resolve(stated: Option<&Stated>, held: &[Held]) -> Result<(Stated, Vec<St
                         .to_owned(),
                     Some(other) => format!(
                         "another one is not ({}): divide the prices before {} in the file, or leave the \
-                        symbol out at `symbols`",
+                        symbol out at `symbols` of `ingest/bars`",
                         other.split(),
                         of.date
                     ),
@@ -239,9 +258,9 @@ pub fn resolve(stated: Option<&Stated>, held: &[Held]) -> Result<(Stated, Vec<St
             Shown::NoSplit => (
                 format!("{split} is not in the prices: {closes}; they are adjusted for it already{says}"),
                 match first(Shown::Split) {
-                    None => "state `adjusted: splits` at `ingest/bars` (or `splits_and_dividends`): what the \
-                        prices have is then not applied again; or leave `actions` unconnected. Take a split \
-                        that never was out of the actions"
+                    None => "state `adjusted: splits` at `ingest/bars` (or `splits_and_dividends`) if all \
+                        symbols are: what the prices have is then not applied again; or leave `actions` \
+                        unconnected. Take a split that never was out of the actions"
                         .to_owned(),
                     Some(other) => format!(
                         "another one is ({}): take the splits that are in the prices already out of the \
@@ -273,11 +292,12 @@ pub fn resolve(stated: Option<&Stated>, held: &[Held]) -> Result<(Stated, Vec<St
     if let Some(stated) = stated {
         return Ok((stated.clone(), warnings));
     }
-    let is_found = first(Shown::Split).is_some();
+    let shows = |of: &Held| matches!(of.shown, Shown::Split | Shown::Other(_));
+    let is_found = held.iter().any(shows);
     if let Some(of) = held.first().filter(|_| !is_found) {
         warnings.push(format!(
-            "nothing says whether the bars are adjusted for splits, and no split is large enough to show it \
-            ({}): they are taken for unadjusted; `adjusted:` of `ingest/bars` states it",
+            "nothing says whether the bars are adjusted for splits, and no split of the actions shows it \
+            clearly ({}): they are taken for unadjusted; `adjusted:` of `ingest/bars` states it",
             of.split()
         ));
     }
@@ -348,4 +368,96 @@ pub fn hold_dividends(closes: &Closes, actions: &[CorporateAction]) -> Result<Ve
         }
     }
     Ok(warnings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Closes of 120 days that move by `size` to and fro, times the factors from their days on.
+    fn closes(size: f64, factors: &[(i32, f64)]) -> Closes {
+        let close = |day: i32| {
+            let of: f64 = factors
+                .iter()
+                .filter(|(from, _)| day >= *from)
+                .map(|(_, by)| by)
+                .product();
+            100.0 * of * if day % 2 == 0 { 1.0 } else { 1.0 + size }
+        };
+        Closes {
+            symbol: "X".to_owned(),
+            dates: (0..120).map(Date).collect(),
+            closes: (0..120).map(close).collect(),
+        }
+    }
+
+    fn split(day: i32, ratio: f64) -> CorporateAction {
+        CorporateAction {
+            symbol: "X".to_owned(),
+            date: Date(day),
+            kind: Kind::Split,
+            ratio,
+            amount: f64::NAN,
+            new_symbol: String::new(),
+            origin: "test".to_owned(),
+        }
+    }
+
+    /// The error, or the warnings, of one split against closes.
+    fn said(size: f64, factors: &[(i32, f64)], split: CorporateAction, stated: Option<Adjusted>) -> String {
+        let stated = stated.map(|value| Stated {
+            value,
+            origin: "configuration".to_owned(),
+        });
+        match resolve(stated.as_ref(), &hold(&closes(size, factors), &[split])) {
+            Ok((_, warnings)) => warnings.join("\n"),
+            Err(err) => format!("error: {} | {}", err.message, err.hint),
+        }
+    }
+
+    #[test]
+    fn splits_are_held_against_closes() {
+        let splits = Some(Adjusted::Splits);
+        for (size, factors, split, stated, expected) in [
+            (0.01, &[(60, 0.5)][..], split(60, 2.0), None, ""),
+            (
+                0.01,
+                &[],
+                split(60, 2.0),
+                None,
+                "error: `X`: the split 2-for-1 on 1970-03-02 is not in the",
+            ),
+            (0.01, &[], split(60, 2.0), splits, ""),
+            (0.01, &[(65, 0.5)], split(60, 2.0), None, "they show it on 1970-03-07"),
+            // A fall by the same ratio long after is none of it, and one soon after may be news.
+            (0.01, &[(100, 0.667)], split(30, 1.5), splits, ""),
+            (
+                0.01,
+                &[(100, 0.667)],
+                split(30, 1.5),
+                None,
+                "they are adjusted for it already",
+            ),
+            (
+                0.01,
+                &[(35, 0.667)],
+                split(30, 1.5),
+                splits,
+                "they change by its ratio on 1970-02-05",
+            ),
+            // Of a restless price, one that it does not show is told, whatever its size.
+            (0.1, &[], split(60, 2.0), None, "they are adjusted for it already"),
+            (0.1, &[(60, 0.5)], split(60, 2.0), None, ""),
+            (0.3, &[], split(60, 2.0), None, "no more than the usual moves"),
+            (0.3, &[], split(60, 2.0), splits, ""),
+        ] {
+            let said = said(size, factors, split, stated);
+            let is_so = if expected.is_empty() {
+                said.is_empty()
+            } else {
+                said.contains(expected)
+            };
+            assert!(is_so, "{size} {factors:?} {stated:?}: {said}, not {expected:?}");
+        }
+    }
 }

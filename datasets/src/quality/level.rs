@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The ratio of two closes, up or down, from which their shape is looked at.
-const LEAST_JUMP: f64 = 1.4;
+const LEAST_JUMP: f64 = 1.18;
+/// The ratio of a split from which the day beside it need not be as calm as the others.
+const FAINT_SPLIT: f64 = 1.45;
+/// The change, and the number of usual moves, above which a close without a volume is news or a mistake.
+const UNUSUAL: (f64, f64) = (1.3, 8.0);
 /// The units that files confuse, one in another: pence and pounds, thousands, and millions.
 const UNITS: [f64; 4] = [100.0, 1e3, 1e4, 1e6];
 /// The logarithm of the factor by which a move beside a change of unit may differ from it.
@@ -32,9 +36,9 @@ const PERIOD: i32 = 91;
 pub enum Shape {
     /// By a common ratio of splits, far outside the symbol's own moves, on a day that is usual otherwise.
     Split(SplitRatio),
-    /// By 100, 1,000 or more to 1, up or down.
+    /// By 100, 1,000 or more to 1, or by what no news makes and no split is.
     Unit,
-    /// By half or more, and neither.
+    /// By half or more, and neither; by less, where the volume is not known and the price is else calm.
     News,
 }
 
@@ -110,6 +114,11 @@ impl Mean {
     }
 }
 
+/// Returns whether a ratio is that of two units.
+fn is_unit(size: f64) -> bool {
+    UNITS.iter().any(|unit| (size / unit).ln().abs() <= UNIT_TOLERANCE)
+}
+
 impl Level {
     /// The last close; `None` before the first.
     pub fn close(&self) -> Option<f64> {
@@ -134,13 +143,14 @@ impl Level {
         let before = self.close()?;
         let ratio = before / close;
         let shape = match ratio > LEAST_JUMP || ratio * LEAST_JUMP < 1.0 {
-            true => self.shape(ratio, before / open, volume)?,
+            true => self.shape(before, ratio, before / open, volume)?,
             false => return None,
         };
-        let is_late =
-            date.0 - self.date.0 > LONGEST_PAUSE && (1.0 / AFTER_PAUSE..AFTER_PAUSE).contains(&ratio);
+        let is_late = date.0 - self.date.0 > LONGEST_PAUSE;
+        let is_small = (1.0 / AFTER_PAUSE..AFTER_PAUSE).contains(&ratio);
         let shape = match shape {
-            Shape::Split(_) if is_late => Shape::News,
+            Shape::Split(_) if is_late && is_small => Shape::News,
+            Shape::Unit if is_late && !is_unit(ratio.max(1.0 / ratio)) => Shape::News,
             other => other,
         };
         Some(Jump {
@@ -151,12 +161,16 @@ impl Level {
         })
     }
 
-    /// The shape of a large change; `ratio` and `opening` are the last close over close and open.
-    fn shape(&self, ratio: f64, opening: f64, volume: f64) -> Option<Shape> {
+    /// The shape of a large change; `ratio` and `opening` are the last close, `before`, over close and open.
+    fn shape(&self, before: f64, ratio: f64, opening: f64, volume: f64) -> Option<Shape> {
         let mean = self.volumes.sum() / f64::from(self.volumes.count().max(1));
         let knows_volume = self.volumes.count() >= FEW_BARS && volume > 0.0;
         let size = ratio.max(1.0 / ratio);
-        if UNITS.iter().any(|unit| (size / unit).ln().abs() <= UNIT_TOLERANCE) {
+        // A share that falls to nearly nothing, and trades much, is bankrupt.
+        if ratio > NO_NEWS && before / ratio < 1.0 && knows_volume && volume > 3.0 * mean {
+            return Some(Shape::News);
+        }
+        if is_unit(size) {
             // As many shares more as the price is lower: a split.
             let is_split = knows_volume && ((volume / mean).ln() - ratio.ln()).abs() < ratio.ln().abs() / 2.0;
             return Some(match SplitRatio::near(ratio, 0.25).filter(|_| is_split) {
@@ -177,15 +191,29 @@ impl Level {
             let opens = (opening / value).ln().abs() <= 2.0 * tolerance;
             let is_calm = volume <= 3.0 * mean * value.max(1.0);
             let is_small = value.max(1.0 / value) < 1.9;
-            let has_evidence = !is_small || knows_volume && opens && (ratio / value).ln().abs() <= 0.02;
+            let is_near = (ratio / value).ln().abs() <= 0.02;
+            let has_evidence = !is_small || knows_volume && opens && is_near;
+            // Below 3 for 2, falls of news are as likely: the day has to be a usual one.
+            let is_faint = value.max(1.0 / value) < FAINT_SPLIT;
+            let is_usual =
+                (opening / ratio).ln().abs() <= (1.5 * usual).max(0.01) && volume <= 1.5 * mean * value;
             stands_out
                 && has_evidence
+                && (!is_faint || is_usual)
                 && (opening.is_nan() || opens)
-                && (!knows_volume || is_calm || value.max(1.0 / value) > NO_NEWS)
+                && (!knows_volume || is_calm || value < 1.0 / NO_NEWS)
         };
         match SplitRatio::near(ratio, tolerance).filter(is_split) {
             Some(ratio) => Some(Shape::Split(ratio)),
-            None => (size > super::LARGE_JUMP).then_some(Shape::News),
+            // No news makes a price so much higher, or so much lower on a day like others.
+            None if ratio < 1.0 / NO_NEWS || size > NO_NEWS && knows_volume && volume <= 3.0 * mean => {
+                Some(Shape::Unit)
+            }
+            None => {
+                let (least, moves) = UNUSUAL;
+                let is_unusual = !knows_volume && size > least && size.ln() > moves * usual;
+                (size > super::LARGE_JUMP || is_unusual).then_some(Shape::News)
+            }
         }
     }
 
@@ -233,6 +261,22 @@ mod tests {
         assert_eq!(shape(50.4, 70.0, 2000.0), Some(Shape::News));
         assert_eq!(shape(50.4, 50.5, 20_000.0), Some(Shape::News));
         assert_eq!(shape(67.3, f64::NAN, f64::NAN), Some(Shape::News));
+        // 4:3 and 5:4 ask for a usual day.
+        assert_eq!(shape(75.8, 75.7, 1330.0), split(4, 3));
+        assert_eq!(shape(80.8, 80.8, 1250.0), split(5, 4));
+        assert_eq!(shape(80.8, 80.8, 4000.0), None);
+        assert_eq!(shape(80.8, 85.0, 1250.0), None);
+        assert_eq!(shape(70.0, 70.0, f64::NAN), Some(Shape::News));
+        // No news makes these, and no split.
+        for (close, volume) in [
+            (13_332.0, 1000.0),
+            (3535.0, 50_000.0),
+            (65_650.0, f64::NAN),
+            (2.9, 1000.0),
+        ] {
+            assert_eq!(shape(close, close, volume), Some(Shape::Unit), "{close}");
+        }
+        assert_eq!(shape(2.9, 2.9, 40_000.0), Some(Shape::News));
         assert_eq!(shape(60.0, 61.0, 5000.0), Some(Shape::News));
         assert_eq!(shape(80.0, 80.0, 5000.0), None);
         // As many shares as before, at a hundredth of the price, are pounds.
@@ -240,6 +284,15 @@ mod tests {
         assert_eq!(shape(10_200.0, f64::NAN, f64::NAN), Some(Shape::Unit));
         assert_eq!(shape(0.099, f64::NAN, f64::NAN), Some(Shape::Unit));
         assert_eq!(shape(10_200.0, 10_000.0, 12.0), split(1, 100));
+        // A share of a few that falls to pennies on many times the volume is bankrupt.
+        for fall in [30.65, 95.0] {
+            let mut level = level(1000.0);
+            level.take(Date(40), 3.0, 1000.0, None);
+            let shape = level
+                .jump(Date(41), f64::NAN, 3.0 / fall, 40_000.0)
+                .map(|jump| jump.shape);
+            assert_eq!(shape, Some(Shape::News), "{fall}");
+        }
         let jump = level(1.0).jump(Date(40), f64::NAN, 0.101, 1.0).unwrap();
         assert_eq!(jump.to_string(), "1000.0000 times below the close of 1970-02-09, 101");
     }

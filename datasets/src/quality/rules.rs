@@ -171,12 +171,12 @@ pub const BARS: &[Rule] = rules! {
         they one?";
     negative_count: Value, "volume below 0; removed";
     zero_volume: Row => Keep, "a day without a trade";
-    unit_jump: Row => Fail, "a close 100, 1,000 or more times the last one, or that part of it: another \
-        unit, or a separator that is read wrong";
+    unit_jump: Row => Fail, "a close 100, 1,000 or more times the last one, or that part of it, or so far \
+        off as no news makes it: another unit, or a separator that is read wrong";
     split_jump: Note, "a close that moved from the last one by a common ratio of splits, on a day that is \
         usual otherwise: a split in prices that are not adjusted";
-    large_jump: Row => Keep, "a close more than 50 % above or a third below the last one, without the ratio \
-        of a split: news, or a mistake";
+    large_jump: Row => Keep, "a close more than 50 % above or a third below the last one (30 % and eight usual \
+        moves, without a volume), without the ratio of a split: news, or a mistake";
     spike: Note, "closes far from those before and after, for five days or less: a price of something else";
 };
 

@@ -106,7 +106,8 @@ fn mistakes_are_named() {
         .file("a.csv", "symbol,date,ratio\nABC,2019-06-10,seven\n")
         .file("b.csv", "symbol,date,kind,ratio\nABC,2019-06-10,merger,2\n")
         .file("c.csv", "symbol,date,other\nABC,2019-06-10,1\n")
-        .file("d.csv", "symbol,date,kind,ratio,amount\nABC,2019-06-10,split,,\n");
+        .file("d.csv", "symbol,date,kind,ratio,amount\nABC,2019-06-10,split,,\n")
+        .file("e.csv", "symbol,date,kind,ratio\nABC,2019-06-10,stock_dividend,0.05\n");
     let err = |path: &str| bench.run_with(KIND, json!({ "path": path }), &[]).unwrap_err();
     assert!(
         err("a.csv")
@@ -122,6 +123,7 @@ fn mistakes_are_named() {
     );
     assert!(err("c.csv").message.contains("has no column for `ratio`"));
     assert!(err("d.csv").message.contains("a split needs it"));
+    assert!(err("e.csv").hint.is_some_and(|hint| hint.ends_with("1.05 for 5 %")));
     for (with, field) in [
         (json!({}), "path"),
         (
@@ -139,6 +141,11 @@ fn mistakes_are_named() {
         (
             json!({ "actions": [{ "symbol": "ABC", "date": "2019-06-10", "kind": "splt" }] }),
             "actions[0].kind",
+        ),
+        (
+            json!({ "actions": [{ "symbol": "ABC", "date": "2019-06-10", "kind": "stock_dividend",
+                "ratio": 0.1 }] }),
+            "actions[0].ratio",
         ),
         (json!({ "path": "a.csv", "columns": { "rato": "x" } }), "columns.rato"),
     ] {

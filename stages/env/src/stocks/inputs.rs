@@ -26,7 +26,8 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
     let mut found = all_bars(context, &set)?;
     let (rates, actions) = (rates::read(&given)?, corporate_actions::open(&given, "actions")?);
     let left = corporate_actions::held(context, &set, actions.clone())?;
-    jumps::refuse(config, &set, &found, &actions)?;
+    let listed = context.optional("actions").is_some().then_some(actions.as_slice());
+    jumps::refuse(config, &set, &found, listed)?;
     let mut hedges = Hedges::take(config, &mut found);
     let bars = chosen(config, found)?;
     let mut worlds: BTreeMap<String, PanelSource> = BTreeMap::new();

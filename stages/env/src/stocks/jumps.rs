@@ -10,16 +10,20 @@ use stages_core::{StageError, corporate_actions};
 use std::collections::BTreeMap;
 
 /// Refuses bars whose prices change from one to the next by the ratio of a split or of a unit, unless a
-/// corporate action explains it, or the stage that reads the bars is told to keep it.
+/// corporate action explains it, or the stage that reads the bars is told to keep it; `actions` are those of
+/// the port, if it is connected.
 pub(super) fn refuse(
     config: &StocksConfig,
     set: &DataSet,
     bars: &BTreeMap<String, Vec<Bar>>,
-    actions: &[CorporateAction],
+    actions: Option<&[CorporateAction]>,
 ) -> Result<(), StageError> {
     let stated = corporate_actions::stated(set);
-    let has_no_splits =
-        stated.is_some_and(|stated| stated.origin == "configuration" && stated.value != Adjusted::Unadjusted);
+    // Where splits are listed, one that is not is missing, whatever the others' prices are adjusted for.
+    let has_no_splits = actions.is_none()
+        && config.prices == Prices::Close
+        && stated
+            .is_some_and(|stated| stated.origin == "configuration" && stated.value != Adjusted::Unadjusted);
     let is_kept = |rule: &str| {
         let kept = set.meta[ACCEPTED].as_array();
         kept.is_some_and(|kept| kept.iter().any(|kept| *kept == rule))
@@ -33,6 +37,7 @@ pub(super) fn refuse(
     let (mut first, mut more) = (None, 0);
     for (symbol, bars) in bars.iter().filter(|(symbol, _)| is_held(symbol)) {
         let own: Vec<&CorporateAction> = actions
+            .unwrap_or_default()
             .iter()
             .filter(|action| action.symbol == *symbol)
             .filter(|action| matches!(action.kind, Kind::Split | Kind::StockDividend))
@@ -46,7 +51,7 @@ pub(super) fn refuse(
             if factor.is_nan() || factor <= 0.0 {
                 continue;
             }
-            let (close, volume) = (bar.close * factor, bar.volume / factor);
+            let (close, volume) = (bar.close * factor, bar.volume);
             let jump = level.jump(bar.date, bar.open * factor, close, volume);
             level.take(bar.date, close, volume, jump.as_ref());
             let Some(jump) = jump else { continue };
@@ -73,14 +78,31 @@ pub(super) fn refuse(
         more => format!("; and {} more such jumps", more - 1),
     };
     let found = format!("`{symbol}`: the close of {date}, {close}, is {jump}");
+    if config.prices == Prices::AdjustedClose {
+        return Err(StageError::new(format!("{found}, in adjusted closes{more}")).hint(
+            "an adjusted close has no splits: correct the file's adjusted closes, take those of one unit and \
+                one download, or use `prices: close` with `actions`; `on_bad_rows: { unit_jump: keep, \
+                split_jump: keep }` of `ingest/bars` takes the prices as they are",
+        ));
+    }
     Err(match jump.shape {
         Shape::Unit => StageError::new(format!("{found}: another unit or decimal point{more}")).hint(
             "correct the file, or name the unit in its layout; `on_bad_rows: { unit_jump: keep }` of \
                 `ingest/bars` takes the prices as they are",
         ),
         _ => StageError::new(format!("{found} split, which no corporate action explains{more}")).hint(
-            "connect `actions`: a stage `ingest/corporate_actions` that has the split; or state at \
-                `ingest/bars` that there is none: `adjusted: splits`, or `on_bad_rows: { split_jump: keep }`",
+            match actions {
+                None => {
+                    "connect `actions`: a stage `ingest/corporate_actions` that has the split; or state at \
+                        `ingest/bars` that there is none: `adjusted: splits`, or `on_bad_rows: { split_jump: \
+                        keep }`"
+                }
+                Some(_) => {
+                    "add the split to the actions, and take those that the prices have already out of them; \
+                        or divide the earlier prices in the file; or state at `ingest/bars` that there is \
+                        none: `on_bad_rows: { split_jump: keep }`"
+                }
+            },
         ),
     })
 }
@@ -92,14 +114,26 @@ mod tests {
     use serde_json::{Value, json};
 
     /// Closes of one symbol, which are 100 or 101 but for a factor from a day on.
-    fn refused(factor: f64, meta: Value, actions: &[CorporateAction]) -> Option<String> {
+    fn refused(factor: f64, meta: Value, actions: Option<&[CorporateAction]>) -> Option<String> {
+        refused_of(&StocksConfig::default(), factor, meta, actions)
+    }
+
+    fn refused_of(
+        config: &StocksConfig,
+        factor: f64,
+        meta: Value,
+        actions: Option<&[CorporateAction]>,
+    ) -> Option<String> {
         let bar = |day: i32| {
-            let close = (100.0 + f64::from(day % 2)) * if day < 40 { 1.0 } else { factor };
+            let whole = 100.0 + f64::from(day % 2);
+            let scaled = whole * if day < 40 { 1.0 } else { factor };
+            let is_plain = config.prices == Prices::Close;
+            let close = if is_plain { scaled } else { whole };
             Bar {
                 date: Date(day),
                 open: close,
                 close,
-                adjusted_close: f64::NAN,
+                adjusted_close: if is_plain { f64::NAN } else { scaled },
                 volume: 1000.0,
             }
         };
@@ -108,7 +142,7 @@ mod tests {
             meta,
             partitions: Vec::new(),
         };
-        let refused = refuse(&StocksConfig::default(), &set, &bars, actions).err();
+        let refused = refuse(config, &set, &bars, actions).err();
         refused.map(|err| err.to_string())
     }
 
@@ -123,27 +157,40 @@ mod tests {
             new_symbol: String::new(),
             origin: "test".to_owned(),
         };
-        let err = refused(0.5, json!({}), &[]).unwrap();
+        let err = refused(0.5, json!({}), None).unwrap();
         assert!(
             err.contains("`X`: the close of 1970-02-10, 50, is") && err.contains("2-for-1 split"),
             "{err}"
         );
-        assert_eq!(refused(0.5, json!({}), &[split]), None);
-        assert_eq!(refused(0.5, json!({ "accepted": ["split_jump"] }), &[]), None);
+        assert_eq!(refused(0.5, json!({}), Some(&[split])), None);
+        assert_eq!(refused(0.5, json!({ "accepted": ["split_jump"] }), None), None);
         let stated =
             |origin: &str| json!({ "facts": { "adjusted": { "value": "splits", "origin": origin } } });
-        assert_eq!(refused(0.5, stated("configuration"), &[]), None);
+        assert_eq!(refused(0.5, stated("configuration"), None), None);
         assert!(
-            refused(0.5, stated("layout yahoo"), &[]).is_some(),
+            refused(0.5, stated("configuration"), Some(&[])).is_some(),
+            "actions are listed, and not this one"
+        );
+        let adjusted = StocksConfig {
+            prices: Prices::AdjustedClose,
+            ..StocksConfig::default()
+        };
+        for factor in [0.5, 0.01, 100.0] {
+            let err = refused_of(&adjusted, factor, stated("configuration"), None).unwrap();
+            assert!(err.contains("in adjusted closes"), "{err}");
+        }
+        assert_eq!(refused_of(&adjusted, 1.0, json!({}), None), None);
+        assert!(
+            refused(0.5, stated("layout yahoo"), None).is_some(),
             "a vendor may have forgotten one"
         );
         assert!(
-            refused(0.01, json!({}), &[])
+            refused(0.01, json!({}), None)
                 .unwrap()
                 .contains("another unit or decimal point")
         );
-        assert_eq!(refused(0.01, json!({ "accepted": ["unit_jump"] }), &[]), None);
-        assert_eq!(refused(0.6, json!({}), &[]), None, "news");
-        assert_eq!(refused(1.8, json!({}), &[]), None, "news");
+        assert_eq!(refused(0.01, json!({ "accepted": ["unit_jump"] }), None), None);
+        assert_eq!(refused(0.6, json!({}), None), None, "news");
+        assert_eq!(refused(1.8, json!({}), None), None, "news");
     }
 }

@@ -80,7 +80,8 @@ pub struct GivenAction {
     /// Its kind: `split`, `cash_dividend`, `special_dividend`, `stock_dividend` or `symbol_change`; empty for
     /// what the other fields make it.
     pub kind: String,
-    /// Shares after it for one before: `7`, `"7:1"`, `0.125`; empty for none.
+    /// Shares after it for one before: `7`, `"7:1"`, `0.125`, and 1.05 for a stock dividend of 5 %; empty for
+    /// none.
     #[serde(deserialize_with = "text_or_number")]
     #[schemars(with = "TextOrNumber")]
     pub ratio: String,
@@ -138,6 +139,9 @@ impl GivenAction {
             })?,
             _ => f64::NAN,
         };
+        if kind == Kind::StockDividend && ratio <= 1.0 {
+            return Err(problem("ratio", ratio::not_of_a_dividend(ratio)).hint(ratio::OF_A_DIVIDEND));
+        }
         let amount = match kind {
             Kind::CashDividend | Kind::SpecialDividend => self
                 .amount

@@ -151,6 +151,10 @@ pub(super) fn parse(
                 &format!("a {} needs it", kind.name().replace('_', " ")),
             ));
         }
+        if kind == Kind::StockDividend && action.ratio <= 1.0 {
+            let err = wrong(row, "ratio", &ratio::not_of_a_dividend(action.ratio));
+            return Err(err.hint(ratio::OF_A_DIVIDEND));
+        }
         actions.push(action);
     }
     if is_yahoo(&present) {

@@ -19,6 +19,14 @@ pub(super) fn parse(text: &str) -> Option<f64> {
     }
 }
 
+/// The refusal of a stock dividend's ratio that is not above 1.
+pub(super) fn not_of_a_dividend(ratio: f64) -> String {
+    format!("a stock dividend leaves more shares than before, not {ratio} for one")
+}
+
+/// The remedy beside [`not_of_a_dividend`].
+pub(super) const OF_A_DIVIDEND: &str = "write the shares after it for one before: 1.05 for 5 %";
+
 #[cfg(test)]
 mod tests {
     use super::parse;
