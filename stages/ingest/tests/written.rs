@@ -103,8 +103,11 @@ fn rows(bars: &[Bar]) -> Vec<(String, [f64; 5])> {
     bars.iter().map(|(day, values)| (day.to_string(), *values)).collect()
 }
 
+/// Days and values of bars, and the warnings of their stage.
+type Read = (Vec<(String, [f64; 5])>, Vec<String>);
+
 /// Reads bars; no rule leaves a row out.
-fn read(bench: &Bench, with: &Value) -> Result<(Vec<(String, [f64; 5])>, Vec<String>), StageError> {
+fn read(bench: &Bench, with: &Value) -> Result<Read, StageError> {
     let mut with = with.clone();
     with["on_bad_rows"] = json!("keep");
     with["calendar"] = json!("none");

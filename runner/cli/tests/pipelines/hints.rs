@@ -134,7 +134,7 @@ impl Tally {
 
     fn finish(self, what: &str, least: usize) {
         let Self { tried, advice, wrong } = self;
-        println!(
+        eprintln!(
             "{what}: tried {tried}, told {tried}, right {}, silent 0; \
             advice without a text to write {advice}",
             tried - wrong.len()
@@ -262,7 +262,7 @@ fn symbols_are_quoted_as_they_are_written() {
         assert_eq!(changed, pipeline(&format!("[{symbol}]")));
         tried += 1;
     }
-    println!("symbols that YAML reads otherwise: tried {tried}, told {tried}, right {tried}, silent 0");
+    eprintln!("symbols that YAML reads otherwise: tried {tried}, told {tried}, right {tried}, silent 0");
 }
 
 /// Settings that contradict one another are refused before anything runs, and what a hint names is read.

@@ -148,7 +148,7 @@ fn an_old_night_again() {
 
 /// A schedule by an exchange's close; its stage takes no time.
 fn by_close(calendar: &str, from: &str) -> Project {
-    Project::new(&format!(
+    Project::new(format!(
         "version: 1\nname: s\nschedule: {{ at: close, calendar: {calendar}, from: {from} }}\n\
         stages: {{ a: {{ run: \"echo ${{schedule.date}} > ${{outputs.o}}\", outputs: {{ o: o.txt }} }} }}\n"
     ))
