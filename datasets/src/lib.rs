@@ -11,6 +11,7 @@ pub mod layout;
 pub mod quality;
 pub mod schema;
 pub mod snapshot_time;
+pub mod spelling;
 mod words;
 
 pub use date::{Date, DateRange};

@@ -11,6 +11,8 @@ const LEAST_DATES: usize = 10;
 pub enum DaysAYear {
     /// Those of an exchange that closes on weekends and holidays: 252.
     Exchange,
+    /// Six days of the week: 313.
+    Six,
     /// Every day: 365.
     Every,
 }
@@ -18,11 +20,14 @@ pub enum DaysAYear {
 impl DaysAYear {
     /// The days of a market with a calendar, and data of it on `dates`. An exchange's calendar has 252, and
     /// `always` 365, unless none of at least ten dates is a Saturday or Sunday. Where no exchange is known,
-    /// the dates tell: 365 if at least a fourteenth of them are Saturdays, and as many Sundays.
+    /// the dates tell: 365 if at least a fourteenth of them are Saturdays, and as many Sundays; 313 if they are
+    /// of six weekdays, each with an eighth or more of the dates and of all snapshots.
     pub fn of(calendar: Option<CalendarName>, dates: impl IntoIterator<Item = Date>) -> Self {
         let mut counts = [0_usize; 7];
+        let mut snapshots = [0_usize; 7];
         let mut last = None;
         for date in dates {
+            snapshots[date.weekday() as usize % 7] += 1;
             if last.replace(date) != Some(date) {
                 counts[date.weekday() as usize % 7] += 1;
             }
@@ -34,13 +39,28 @@ impl DaysAYear {
             Some(calendar) if calendar.knows_holidays() => false,
             _ => 14 * saturdays.min(sundays) >= all.max(1),
         };
-        if never_closes { Self::Every } else { Self::Exchange }
+        // A Sunday evening of a few hours is no day.
+        let often = |counts: &[usize; 7]| {
+            let all: usize = counts.iter().sum();
+            counts.iter().filter(|count| 8 * **count >= all).count()
+        };
+        let is_known = calendar.is_some_and(|calendar| calendar.base().knows_holidays());
+        let has_six = all >= 3 * LEAST_DATES
+            && counts.iter().filter(|count| **count == 0).count() == 1
+            && often(&counts) == 6
+            && often(&snapshots) == 6;
+        match never_closes {
+            true => Self::Every,
+            false if has_six && !is_known => Self::Six,
+            false => Self::Exchange,
+        }
     }
 
     /// The number of days.
     pub const fn number(self) -> f64 {
         match self {
             Self::Exchange => 252.0,
+            Self::Six => 313.0,
             Self::Every => 365.0,
         }
     }
@@ -88,7 +108,7 @@ impl DaysAYear {
             gap if gap % 7 == 0 => 52.0 / f64::from(gap / 7),
             gap => {
                 let gap = match self {
-                    Self::Every => gap,
+                    Self::Every | Self::Six => gap,
                     Self::Exchange => median(&gaps(|a, b| weekdays(b) - weekdays(a))),
                 };
                 self.number() / f64::from(gap)
@@ -212,6 +232,18 @@ mod tests {
                 None,
                 daily(&dates(1, |d| ![4, 5].contains(&d.weekday()))),
                 252.0,
+            ),
+            (
+                "no calendar, Sunday to Friday",
+                None,
+                daily(&dates(1, |d| d.weekday() != 5)),
+                313.0,
+            ),
+            (
+                "weekends, Monday to Saturday",
+                Some(C::Weekends),
+                daily(&dates(2, |d| d.weekday() != 6)),
+                313.0,
             ),
             ("every second session", Some(C::Us), daily(&every_n(us(3), 2)), 126.0),
             ("every second day", Some(C::Always), daily(&every_n(every(2), 2)), 182.5),

@@ -4,7 +4,7 @@
 use super::refused;
 use cache::{Artifact, ArtifactDigest, Store};
 use datasets::calendar::{CalendarName, DaysAYear, is_trading_day};
-use datasets::quality::{Finding, LARGE_JUMP};
+use datasets::quality::{Example, Finding, LARGE_JUMP};
 use datasets::{Date, SnapshotTime};
 use runner_engine::Failure;
 use serde::Deserialize as _;
@@ -19,6 +19,9 @@ const DAYS_OF_CHAINS: i32 = 40;
 
 /// The fewest moves that tell how much a symbol usually moves.
 const LEAST_MOVES: usize = 20;
+
+/// The rows of a symbol among which those are looked for that a new row is a copy of.
+const REMEMBERED: usize = 70;
 
 /// The names of rows of one symbol that a note lists.
 const NAMED: usize = 5;
@@ -132,7 +135,6 @@ impl Followed<'_> {
                 ));
             }
         }
-        self.quality(&old.meta, &of_new.meta, today);
         // What is the same in both needs no look.
         let known: BTreeSet<(String, &[u8])> = history
             .partitions
@@ -142,21 +144,29 @@ impl Followed<'_> {
         let is_other =
             |part: &&Partition| !known.contains(&(part.key.name(), &part.blob.blob.as_bytes()[..]));
         let new: Vec<&Partition> = new.partitions.iter().filter(is_other).collect();
-        let Some(first) = new.iter().map(|part| part.key.range.from).min() else {
-            return Ok(());
-        };
+        let first = new.iter().map(|part| part.key.range.from).min().unwrap_or(self.at);
         let back = if old.kind == "option_chain" {
             DAYS_OF_CHAINS
         } else {
             DAYS
         };
-        let recent = history
-            .partitions
-            .iter()
-            .filter(|part| part.key.range.to >= first.plus(-back));
+        // The last part of each symbol counts, however long ago it is.
+        let mut last: BTreeMap<String, Date> = BTreeMap::new();
+        let of = |part: &Partition| format!("{:?}", part.key.symbols);
+        for part in &history.partitions {
+            let to = last.entry(of(part)).or_insert(part.key.range.to);
+            *to = part.key.range.to.max(*to);
+        }
+        let recent = history.partitions.iter().filter(|part| {
+            let to = part.key.range.to;
+            to >= first.plus(-back) || last.get(&of(part)) == Some(&to)
+        });
         let mut columns = Vec::new();
         let history = self.read(recent, &mut columns)?;
         let new = self.read(new.into_iter(), &mut columns)?;
+        let close = columns.iter().position(|name| name == "close");
+        self.quality(&old.meta, &of_new.meta, today);
+        self.contradicted(&of_new.meta, [&history, &new], close, today);
         let found = Found {
             id: self.id,
             columns: &columns,
@@ -203,6 +213,66 @@ impl Followed<'_> {
                 today.notes.push(format!(
                     "`{}`: {} {} of the new rows by the rule `{}`{such}: {}",
                     self.id, finding.rows, finding.action, finding.rule, finding.about
+                ));
+            }
+        }
+    }
+
+    /// Rows of the decision's day that are there with another close, too, or that the history has and a rule
+    /// drops.
+    fn contradicted(&self, new: &Value, rows: [&BySymbol; 2], close: Option<usize>, today: &mut Today) {
+        let on_the_day = |rows: &BySymbol, symbol: &str| -> Option<Vec<f64>> {
+            let mut rows = rows.get(symbol)?.iter();
+            rows.find(|(time, _)| time.date == self.at).map(|(_, row)| row.clone())
+        };
+        let [history, given] = rows;
+        let is_of_other_close = |row: &Example| {
+            let kept = row
+                .symbol
+                .as_deref()
+                .and_then(|symbol| on_the_day(given, symbol).or_else(|| on_the_day(history, symbol)));
+            let kept = kept.zip(close).and_then(|(kept, close)| kept.get(close).copied());
+            kept.zip(row.close).is_some_and(|(kept, close)| !same(kept, close))
+        };
+        let is_dropped = |row: &Example| {
+            let has = |rows| {
+                row.symbol
+                    .as_deref()
+                    .is_some_and(|symbol| on_the_day(rows, symbol).is_some())
+            };
+            has(history) && !has(given)
+        };
+        for finding in Vec::<Finding>::deserialize(&new["quality"]).unwrap_or_default() {
+            let is_of_day = |row: &&Example| row.date == Some(self.at);
+            let mut rows = finding.sample.iter().filter(is_of_day);
+            let (row, why) = match finding.rule.as_str() {
+                "duplicate_key" => (
+                    rows.find(|row| is_of_other_close(row)),
+                    "is there with another close, too: an order would be priced at one of two values",
+                ),
+                _ if finding.action == "dropped" && !self.replaces => (
+                    rows.find(|row| is_dropped(row)),
+                    "is dropped, and the history has another row of that day: an order would be priced at one \
+                    of two values",
+                ),
+                _ => continue,
+            };
+            let is_unseen = finding.rule == "duplicate_key"
+                && !self.replaces
+                && finding.examples.contains(&self.at)
+                && finding.rows > finding.sample.len() as u64;
+            if let Some(row) = row {
+                today.wrong.push((
+                    format!("`{}`: the row {row} {why} (rule `{}`)", self.id, finding.rule),
+                    "give one row of each symbol and day",
+                ));
+            } else if is_unseen {
+                today.wrong.push((
+                    format!(
+                        "`{}`: {} of the new rows are of a symbol and day that have another one, some of {}",
+                        self.id, finding.rows, self.at
+                    ),
+                    "give one row of each symbol and day",
                 ));
             }
         }
@@ -341,6 +411,7 @@ impl<'a> Found<'a> {
             self.moves(pair, today);
         }
         self.copies(&pairs, today);
+        self.older(&pairs, today);
         self.others(&pairs, today);
     }
 
@@ -439,7 +510,8 @@ impl<'a> Found<'a> {
                 .flat_map(|rows| rows.keys().map(|time| time.date))
                 .collect()
         };
-        let known = dates(self.history);
+        // A symbol may have ended long before.
+        let known: BTreeSet<Date> = dates(self.history).split_off(&known_until.plus(-DAYS));
         let new: Vec<Date> = dates(self.new).into_iter().filter(|date| *date > known_until).collect();
         let calendar = self.calendar.filter(|calendar| calendar.knows_holidays());
         let every = DaysAYear::of(self.calendar, known.iter().copied()) == DaysAYear::Every;
@@ -590,6 +662,63 @@ impl<'a> Found<'a> {
                 "all values are those of the row before: {}: a copy, not a market",
                 named(&stale)
             );
+            self.note(today, text);
+        }
+    }
+
+    /// Rows that have all values of an earlier one than the row before; of single values those of several
+    /// symbols together.
+    fn older(&self, pairs: &[Pair<'_>], today: &mut Today) {
+        if self.by_tenor {
+            return;
+        }
+        let mut together: BTreeMap<(SnapshotTime, SnapshotTime), Vec<String>> = BTreeMap::new();
+        let mut copies = Vec::new();
+        for pair in pairs {
+            let Some((before, row)) = pair.before else { continue };
+            if all_same(row, pair.row) {
+                continue;
+            }
+            let sides = [self.history, self.new]
+                .into_iter()
+                .filter_map(|rows| rows.get(pair.symbol));
+            let earlier = sides.flat_map(|rows| rows.range(..before).rev().take(REMEMBERED));
+            let times = earlier
+                .filter(|(_, row)| all_same(row, pair.row))
+                .map(|(time, _)| *time);
+            let times: BTreeSet<SnapshotTime> = times.collect();
+            let mut values = pair.row.iter().filter(|value| !value.is_nan() && **value != 0.0);
+            let first = values.next();
+            let is_single = values.all(|value| Some(value) == first);
+            let known = self.history.get(pair.symbol);
+            let is_seldom = || {
+                let bits = |row: &Vec<f64>| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                let rows = known.map_or(0, Rows::len);
+                let different: BTreeSet<_> = known.into_iter().flat_map(Rows::values).map(bits).collect();
+                50 * (rows - different.len()) < rows
+            };
+            match times.last() {
+                Some(at) if !is_single && is_seldom() => {
+                    copies.push(format!("{} on {} those of {at}", pair.symbol, pair.time));
+                }
+                _ => {
+                    for at in times {
+                        together
+                            .entry((pair.time, at))
+                            .or_default()
+                            .push(pair.symbol.to_owned());
+                    }
+                }
+            }
+        }
+        for ((time, at), symbols) in together {
+            let all = pairs.iter().filter(|pair| pair.time == time).count();
+            if symbols.len() >= 3 && 4 * symbols.len() >= 3 * all {
+                copies.push(format!("{} on {time} those of {at}", named(&symbols)));
+            }
+        }
+        if !copies.is_empty() {
+            let text = format!("all values are those of an earlier row: {}: a copy", named(&copies));
             self.note(today, text);
         }
     }

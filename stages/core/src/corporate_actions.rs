@@ -10,6 +10,7 @@ use datasets::Date;
 use datasets::adjusted::{self, Closes, Contradiction, Stated};
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::schema::CORPORATE_ACTIONS;
+use datasets::spelling::lookalike;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub fn held(
     if actions.is_empty() {
         return Ok(actions);
     }
+    tell_unknown(context, &actions, &bars.symbols(&context.store)?);
     let refused = |found: Contradiction| StageError::new(found.message).hint(found.hint);
     let closes = closes(context, bars, &actions)?;
     let of_each = closes.iter().flat_map(|closes| adjusted::hold(closes, &actions));
@@ -65,6 +67,33 @@ pub fn held(
 
 /// The number of warnings that name an action each.
 const WARNINGS: usize = 5;
+
+/// Tells of symbols with actions and without bars; of a change of symbols one side may be there alone.
+fn tell_unknown(context: &Context, actions: &[CorporateAction], bars: &[String]) {
+    let bars: BTreeSet<&str> = bars.iter().map(String::as_str).collect();
+    let of_prices = actions.iter().filter(|action| action.kind != Kind::SymbolChange);
+    let symbols: BTreeSet<&str> = of_prices.map(|action| action.symbol.as_str()).collect();
+    let unknown: Vec<&str> = symbols.into_iter().filter(|symbol| !bars.contains(symbol)).collect();
+    let count = match unknown.len() {
+        0 => return,
+        1 => "1 symbol".to_owned(),
+        n => format!("{n} symbols"),
+    };
+    let spelling = unknown.iter().find_map(|symbol| {
+        let near = lookalike(symbol, bars.iter().copied())?;
+        Some(format!(
+            "`{symbol}` of the actions may be `{near}` of the bars: symbols are compared as they are written"
+        ))
+    });
+    let mut named = unknown.iter().take(WARNINGS).copied().collect::<Vec<_>>().join(", ");
+    if let Some(more @ 1..) = unknown.len().checked_sub(WARNINGS) {
+        named.push_str(&format!(" and {more} more"));
+    }
+    context.warn(
+        format!("there are no bars of {count} with actions: {named}"),
+        spelling.as_deref(),
+    );
+}
 
 /// The closes of the symbols that have splits or dividends.
 fn closes(context: &Context, bars: &DataSet, actions: &[CorporateAction]) -> Result<Vec<Closes>, StageError> {

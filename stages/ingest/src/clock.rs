@@ -10,7 +10,7 @@ pub(crate) const SECOND: i64 = 1_000_000;
 /// The number of microseconds in a minute.
 pub(crate) const MINUTE: i64 = 60 * SECOND;
 /// The number of microseconds in an hour.
-const HOUR: i64 = 60 * MINUTE;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
 /// The number of microseconds in a day.
 pub(crate) const DAY: i64 = 24 * HOUR;
 

@@ -284,6 +284,34 @@ fn rows_of_something_else() {
         }
         (json!([]), vec![format!("date {}", panel.dates[day])])
     });
+    each("copied day without volume", |panel, draw| {
+        let day = 30 + draw.below(440);
+        panel.is_short = false;
+        panel.bars.truncate(1 + draw.below(2));
+        for bars in &mut panel.bars {
+            bars.iter_mut().for_each(|bar| bar[4] = f64::NAN);
+            bars[day] = bars[day - 1];
+        }
+        (json!([]), vec![format!("date {}", panel.dates[day])])
+    });
+    each("copy of an earlier day", |panel, draw| {
+        let (day, distance) = (80 + draw.below(400), 2 + draw.below(60));
+        panel.is_short = false;
+        for bars in &mut panel.bars {
+            bars[day] = bars[day - distance];
+        }
+        (json!([]), vec![format!("date {}", panel.dates[day])])
+    });
+    each("copied quarter", |panel, draw| {
+        let (day, distance) = (140 + draw.below(200), 40 + draw.below(28));
+        for bars in &mut panel.bars {
+            for day in day..day + distance {
+                bars[day] = bars[day - distance];
+            }
+        }
+        let of = |day: usize| format!("date {}", panel.dates[day]);
+        (json!([]), (day..day + distance).map(of).collect())
+    });
     each("copied block", |panel, draw| {
         let (day, days) = (60 + draw.below(400), 2 + draw.below(20));
         for bars in &mut panel.bars {

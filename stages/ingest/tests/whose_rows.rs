@@ -608,14 +608,34 @@ fn property_times_of_day() {
                 let (year, month, day) = date.ymd();
                 format!("{month:02}/{day:02}/{year} {hour:02}:{minute:02}")
             }
+            "digits" => format!("{} {hour:02}{minute:02}", date.to_string().replace('-', "")),
+            "seconds" => format!("{}T{hour:02}{minute:02}00", date.to_string().replace('-', "")),
+            "dot" => format!("{date} {hour:02}.{minute:02}"),
+            "digits beside" => format!("{date},{hour:02}{minute:02}"),
+            "seconds beside" => format!("{date},{hour:02}{minute:02}00"),
+            "words beside" => format!("{date},{hour}h{minute}"),
             _ => format!("{date},{hour:02}:{minute:02}"),
         }
     };
-    for form in ["iso", "t", "offset", "z", "us", "beside"] {
+    let forms = [
+        "iso",
+        "t",
+        "offset",
+        "z",
+        "us",
+        "beside",
+        "digits",
+        "seconds",
+        "dot",
+        "digits beside",
+        "seconds beside",
+        "words beside",
+    ];
+    for form in forms {
         for step in [5, 30, 60, 240] {
             for days in [1, 3, 20] {
                 let symbols: &[&str] = [&["AAA"][..], &["AAA", "BBB"]][draw.below(2)];
-                let column = if form == "beside" { "date,time" } else { "date" };
+                let column = if form.ends_with("beside") { "date,time" } else { "date" };
                 let mut rows: Vec<String> = Vec::new();
                 for date in weekdays("2023-02-13", days) {
                     for minute in (570..960).step_by(step) {
@@ -647,14 +667,14 @@ fn property_times_of_day() {
         }
     }
     tried.report("bars of times of day");
-    for form in ["iso", "t", "offset", "z", "us", "beside"] {
+    for form in forms {
         for minute in [0, 570, 960] {
             let days = weekdays("2023-02-13", 30);
             let rows: Vec<String> = days
                 .iter()
                 .map(|date| format!("{},10{}\n", stamp(form, *date, minute), date.0 % 10))
                 .collect();
-            let column = if form == "beside" { "date,time" } else { "date" };
+            let column = if form.ends_with("beside") { "date,time" } else { "date" };
             let bench = Bench::new();
             bench.file("AAA.csv", format!("{column},close\n{}", rows.concat()));
             let (found, told) = bars(&bench, json!({ "path": "AAA.csv", "calendar": "none" }));

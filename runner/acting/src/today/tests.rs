@@ -210,7 +210,7 @@ fn scale(case: &mut Case, kind: Kind, random: &mut Random, by: f64) {
     }
 }
 
-const DAMAGES: [(&str, Damage); 13] = [
+const DAMAGES: [(&str, Damage); 16] = [
     ("restated day", |case, kind, random| {
         // A day of the history comes again, with another price: the last one, or one before.
         let dates: BTreeSet<Date> = case.history.iter().map(|row| row.date).collect();
@@ -315,6 +315,39 @@ const DAMAGES: [(&str, Damage); 13] = [
             row.values.iter_mut().for_each(|value| *value *= 1.001);
             row
         }));
+        true
+    }),
+    ("rows of an earlier day", |case, kind, random| {
+        let dates: BTreeSet<Date> = case.history.iter().map(|row| row.date).collect();
+        let from = *dates.iter().rev().nth(2 + random.below(50)).unwrap();
+        let date = case.dates()[0];
+        case.new.retain(|row| row.date != date);
+        let copies = case.history.iter().filter(|row| row.date == from).cloned();
+        case.new.extend(copies.map(|row| Row { date, ..row }));
+        // Closes alone.
+        if random.below(2) == 0 && kind == Kind::Bars {
+            for row in case.history.iter_mut().chain(&mut case.new) {
+                let close = row.values[3];
+                row.values.fill(close);
+            }
+        }
+        true
+    }),
+    ("another close of the day", |case, kind, random| {
+        let last = case.dates().into_iter().max().unwrap();
+        let rows: Vec<&Row> = case.new.iter().filter(|row| row.date == last).collect();
+        let row = rows[random.below(rows.len())];
+        case.new_meta["quality"] = json!([{ "rule": "duplicate_key", "about": "twice", "rows": 1, "days": 1,
+            "examples": [last], "action": "dropped", "sample": [{ "symbol": row.symbol, "date": last,
+            "close": row.values[kind.prices().end - 1] * (1.001 + random.next()) }] }]);
+        kind == Kind::Bars
+    }),
+    ("years later", |case, kind, _| {
+        // Rows that follow after years, in another unit.
+        case.new.iter_mut().for_each(|row| {
+            row.date = row.date.plus(7 * 150);
+            row.values[kind.prices()].iter_mut().for_each(|value| *value *= 100.0);
+        });
         true
     }),
     ("late rows", |case, _, random| {
@@ -434,6 +467,33 @@ fn sentences() {
         "a row of `rows` on 2024-01-05 was given another value by the rule `decimal_error`: an order would be \
         priced at it"
     );
+    let mut dropped = case(vec![row("BBB", "2024-01-04", 7.0)]);
+    dropped.new_meta["quality"] = json!([{ "rule": "inconsistent_range", "about": "impossible", "rows": 1,
+        "days": 1, "examples": ["2024-01-04"], "action": "dropped",
+        "sample": [{ "symbol": "AAA", "date": "2024-01-04", "close": 25.5 }] }]);
+    let refused = dropped.examine(&store, Kind::Bars, false).check(true).unwrap_err();
+    assert!(
+        refused.message.contains("AAA")
+            && refused.message.contains("is dropped, and the history has another"),
+        "{}",
+        refused.message
+    );
+    dropped.examine(&store, Kind::Bars, true).check(true).unwrap();
+    let mut twice = case(vec![row("AAA", "2024-01-05", 51.5), row("BBB", "2024-01-05", 7.0)]);
+    let duplicate = |close: f64| {
+        json!([{ "rule": "duplicate_key", "about": "twice", "rows": 1, "days": 1,
+            "examples": ["2024-01-05"], "action": "dropped",
+            "sample": [{ "symbol": "AAA", "date": "2024-01-05", "close": close }] }])
+    };
+    twice.new_meta["quality"] = duplicate(51.6);
+    let refused = twice.examine(&store, Kind::Bars, false).check(true).unwrap_err();
+    assert!(
+        refused.message.contains("with another close, too"),
+        "{}",
+        refused.message
+    );
+    twice.new_meta["quality"] = duplicate(51.5);
+    twice.examine(&store, Kind::Bars, false).check(true).unwrap();
     let restated = case(vec![row("AAA", "2024-01-04", 52.0), row("BBB", "2024-01-04", 7.0)]);
     let refused = restated.examine(&store, Kind::Bars, false).check(true).unwrap_err();
     assert!(

@@ -6,7 +6,7 @@ use crate::files::unreadable;
 use crate::notes::Notices;
 use crate::table_input::{Files, TABLE, given_twice};
 use crate::unpack;
-use crate::whose::{Places, listed, lookalike};
+use crate::whose::Places;
 use cache::{ArtifactDigest, BlobRef};
 use datasets::corporate_action::{CorporateAction, SplitRatio};
 use datasets::schema;
@@ -99,7 +99,6 @@ impl StageKind for CorporateActions {
         let mut proposed = Vec::new();
         if let Some(bars) = context.optional("bars") {
             let bars = DataSet::open(bars)?;
-            tell_unknown(context, &actions, &bars.symbols(&context.store)?);
             stages_core::corporate_actions::held(context, &bars, actions.clone())?;
             proposed.extend(found::in_bars(context, &bars)?);
         }
@@ -199,40 +198,6 @@ fn put_in_order(actions: &mut Vec<CorporateAction>) -> Result<(), StageError> {
         ))
         .hint("leave out the one that is wrong, by `symbols` or by `path`")),
         None => Ok(()),
-    }
-}
-
-/// Tells of symbols with actions and without bars.
-fn tell_unknown<'s>(
-    context: &Context,
-    actions: &[CorporateAction],
-    bars: impl IntoIterator<Item = &'s String> + Copy,
-) {
-    let bars: BTreeSet<&str> = bars.into_iter().map(String::as_str).collect();
-    let symbols: BTreeSet<&str> = actions.iter().map(|action| action.symbol.as_str()).collect();
-    let unknown: Vec<&str> = symbols.into_iter().filter(|symbol| !bars.contains(symbol)).collect();
-    let spelling = unknown.iter().find_map(|symbol| {
-        let near = lookalike(symbol, bars.iter().copied())?;
-        Some(format!(
-            "`{symbol}` of the actions may be `{near}` of the bars: symbols are compared as they are written"
-        ))
-    });
-    if !unknown.is_empty() {
-        context.warn(
-            format!(
-                "there are no bars of {} with actions: {}",
-                count(unknown.len()),
-                listed(&unknown)
-            ),
-            spelling.as_deref(),
-        );
-    }
-}
-
-fn count(symbols: usize) -> String {
-    match symbols {
-        1 => "1 symbol".to_owned(),
-        n => format!("{n} symbols"),
     }
 }
 

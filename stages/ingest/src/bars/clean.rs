@@ -53,6 +53,7 @@ fn compare(a: &Bar, b: &Bar) -> Ordering {
     a.symbol
         .cmp(&b.symbol)
         .then(a.date.cmp(&b.date))
+        .then_with(|| a.is_impossible().cmp(&b.is_impossible()))
         .then_with(|| most(b.values[VOLUME]).total_cmp(&most(a.values[VOLUME])))
         .then_with(|| {
             [CLOSE, 0, 1, 2, 5]
@@ -64,6 +65,16 @@ fn compare(a: &Bar, b: &Bar) -> Ordering {
 }
 
 impl Bar {
+    /// Returns whether its prices cannot be those of one day.
+    fn is_impossible(&self) -> bool {
+        let [open, high, low, close, _, adjusted] = self.values;
+        let slack = BAR_TOLERANCE * close.abs();
+        close.is_nan()
+            || [open, high, low, close, adjusted].iter().any(|price| *price <= 0.0)
+            || open.max(close) > high + slack
+            || open.min(close) < low - slack
+    }
+
     /// The bar as an example in the data-quality table.
     fn example(&self) -> Example {
         let [open, high, low, close, volume, _] = self.values.map(Example::number);
@@ -382,6 +393,25 @@ mod tests {
             }
         }
         bars
+    }
+
+    #[test]
+    fn a_sound_bar_stays_beside_an_impossible_one() {
+        let bar = |values| Bar {
+            symbol: "AAA".into(),
+            date: Date(19_000),
+            values,
+        };
+        let sound = [10.0, 10.2, 9.9, 10.1, 100.0, f64::NAN];
+        for (at, value) in [(CLOSE, 20.0), (CLOSE, f64::NAN), (CLOSE, -10.1), (0, 30.0), (2, 0.0)] {
+            let mut wrong = sound;
+            wrong[at] = value;
+            wrong[VOLUME] = 900.0;
+            let (mut bars, mut tally) = (vec![bar(wrong), bar(sound)], Tally::new(BARS));
+            let bad = OnBadRows::default();
+            clean(&mut bars, &bad, |_| CalendarName::None, &mut States::new(), &mut tally);
+            assert_eq!((bars.len(), bars[0].values[VOLUME]), (1, 100.0), "{at} {value}");
+        }
     }
 
     #[test]

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The number of bars with the same prices in a row, after the first, from which they are stale.
 const STALE: u32 = 4;
 /// The number of bars that are remembered: the longest distance of a block to its copy.
-const REMEMBERED: usize = 32;
+const REMEMBERED: usize = 70;
 /// The number of bars that are copies in a row, from which a block is: with more than a close, and without.
 const BLOCK: [u32; 2] = [2, 4];
-/// The number of symbols whose bars are copies, from which a day is: with volume, and without.
+/// The number of symbols whose bars are copies, from which a day is: of bars with trade, and of others.
 const DAY: [u32; 2] = [2, 3];
 
 /// The last bars of a symbol, by their hashes.
@@ -49,7 +49,7 @@ impl Repeats {
         self.recent.push_front(hash);
         let is_copy = before == Some(values);
         [
-            (is_copy && volume > 0.0).then_some("copied_bar"),
+            (is_copy && has_trade(bar)).then_some("copied_bar"),
             (self.same >= STALE).then_some("stale_price"),
             (self.run >= BLOCK[usize::from(has_close_alone(bar))]).then_some("copied_block"),
         ]
@@ -57,7 +57,8 @@ impl Repeats {
 
     /// The number of bars from `bar`, the last one, to the one that it is a copy of, if it is no block alone.
     pub(super) fn lag(&self, bar: &Bar) -> Option<usize> {
-        (has_close_alone(bar) && (1..BLOCK[1]).contains(&self.run)).then_some(self.lag)
+        let block = BLOCK[usize::from(has_close_alone(bar))];
+        (1..block).contains(&self.run).then_some(self.lag)
     }
 }
 
@@ -80,6 +81,12 @@ pub(super) fn copied_together(bars: &[Bar], lags: &[(usize, usize)]) -> Vec<usiz
 
 fn has_close_alone(bar: &Bar) -> bool {
     bar.values[0].is_nan() && bar.values[VOLUME].is_nan()
+}
+
+/// Returns whether a bar has a volume or, without one, a range.
+fn has_trade(bar: &Bar) -> bool {
+    let [_, high, low, _, volume, _] = bar.values;
+    volume > 0.0 || volume.is_nan() && high > low
 }
 
 /// A hash of values, which differs with `seed`.
@@ -115,7 +122,7 @@ pub(super) fn copied_days(bars: &[Bar], states: &States) -> BTreeSet<Date> {
         .enumerate()
         .filter(|(i, bar)| is_several && is_copy(*i, bar))
     {
-        copies.entry(bar.date).or_default()[usize::from(bar.values[VOLUME].is_nan())] += 1;
+        copies.entry(bar.date).or_default()[usize::from(!has_trade(bar))] += 1;
     }
     if copies.is_empty() {
         return BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Conversion of vendors' bars to our columns.
 
 use super::stated;
-use crate::clock::{Clocks, time_text};
+use crate::clock::{Clocks, HOUR, MINUTE, SECOND, time_text};
 use crate::cuts::with_left_out;
 use crate::file_memo::{Around, Reading};
 use crate::form::{Opened, open, prepare};
@@ -230,7 +230,10 @@ fn one_a_day(
     for (row, (symbol, date)) in rows {
         let other = *first.entry((symbol, *date)).or_insert(row);
         if times[other] != times[row] {
-            let [a, b] = [other, row].map(|row| time_text(times[row]));
+            let [a, b] = [other, row].map(|row| match times[row] {
+                ..0 => "a time of another notation".to_owned(),
+                time => time_text(time),
+            });
             let what = format!(
                 "`{symbol}` has rows at {a} and at {b} of {date}: `ingest/bars` reads one bar a day, and these \
                 are bars of times of day"
@@ -256,18 +259,51 @@ fn times_in(
     zone: &str,
 ) -> Result<Option<Vec<i64>>, StageError> {
     let mut clocks = Clocks::new(formats, zone).map_err(StageError::new)?;
+    let mut of = |text: &str| match clocks.of_date(text) {
+        Some(clock) => Some(clock.local),
+        None => Some(of_digits(after_date(text, formats)?)),
+    };
     // The first row decides: a daily file costs nothing.
-    let has_time = frame
-        .first_text(column)
-        .is_some_and(|text| clocks.of_date(&text).is_some());
+    let has_time = frame.first_text(column).is_some_and(|text| of(&text).is_some());
     let mut times: Vec<i64> = Vec::new();
     if has_time {
         frame.texts(column, |_, text| {
-            times.push(clocks.of_date(text).map_or(0, |clock| clock.local));
+            times.push(of(text).unwrap_or(0));
             Ok(())
         })?;
     }
     Ok(has_time.then_some(times))
+}
+
+/// What a text has after its date and a blank or `T`, if that begins with a digit.
+fn after_date<'t>(text: &'t str, formats: &[String]) -> Option<&'t str> {
+    let usual = ["%Y-%m-%d", "%Y%m%d"];
+    text.match_indices([' ', 'T']).find_map(|(at, _)| {
+        let (date, rest) = (text.get(..at)?, text.get(at + 1..)?.trim());
+        let mut formats = formats.iter().map(String::as_str).chain(usual);
+        let is_date = |format| chrono::NaiveDate::parse_from_str(date, format).is_ok();
+        (rest.starts_with(|c: char| c.is_ascii_digit()) && formats.any(is_date)).then_some(rest)
+    })
+}
+
+/// A time of day as plain digits, `930`, `0930` or `093000`, in microseconds after midnight; below 0, and
+/// another for each text, where it is none.
+fn of_digits(text: &str) -> i64 {
+    let number = text
+        .parse::<u32>()
+        .ok()
+        .filter(|_| (3..=6).contains(&text.len()))
+        .map(i64::from);
+    let [hour, minute, second] = match number {
+        Some(number) if text.len() > 4 => [number / 10_000, number / 100 % 100, number % 100],
+        Some(number) => [number / 100, number % 100, 0],
+        None => [24, 0, 0],
+    };
+    if hour < 24 && minute < 60 && second < 60 {
+        return hour * HOUR + minute * MINUTE + second * SECOND;
+    }
+    let mix = |hash: i64, byte: u8| hash.wrapping_mul(0x100_0000_01b3) ^ i64::from(byte);
+    text.bytes().fold(0x1234_5678, mix) | i64::MIN
 }
 
 /// The times of day in a column beside the dates that is not read, if the file has one.
@@ -289,10 +325,16 @@ fn times_beside(
             frame.keep(condition)?;
         }
         let mut clocks = Clocks::new(&layout.dates, &layout.zone).map_err(StageError::new)?;
-        let times = frame.map(name, |text| Ok(clocks.of_time(text, |hours| hours).ok().flatten()))?;
-        if times.len() == opened.frame.rows() && times.iter().any(Option::is_some) {
-            let times = times.into_iter().map(|clock| clock.map_or(0, |clock| clock.local));
-            return Ok(Some((name.trim().to_owned(), times.collect())));
+        let mut of = |text: &str| match clocks.of_time(text, |hours| hours) {
+            _ if text.len() > 2 && text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() < 7 => {
+                of_digits(text)
+            }
+            Ok(clock) => clock.map_or(0, |clock| clock.local),
+            Err(_) => of_digits(text),
+        };
+        let times = frame.map(name, |text| Ok(of(text)))?;
+        if times.len() == opened.frame.rows() && times.iter().any(|time| *time != 0) {
+            return Ok(Some((name.trim().to_owned(), times)));
         }
     }
     Ok(None)

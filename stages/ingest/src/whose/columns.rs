@@ -2,13 +2,14 @@
 
 use super::names::{is_usual, symbol_names};
 use super::partitions::Partitions;
-use super::spelling::{listed, lookalike};
+use super::spelling::listed;
 use crate::form::{Looked, prepare};
 use crate::frame::{Frame, header};
 use crate::header::wanted;
 use crate::unpack::{Format, Packed};
 use crate::value::{is_missing, shown};
 use datasets::layout::{Layout, Mapping, OTHERS, Table, Unit, normal};
+use datasets::spelling::lookalike;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_table_file::packing::HEADER_LIMIT;

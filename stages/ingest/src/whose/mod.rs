@@ -16,10 +16,11 @@ pub(crate) use columns::{
     Columns, Suspect, found_symbol, is_certain, is_index, of_known, suspect, unread, with_symbol,
 };
 pub(crate) use copies::once_each;
+pub(crate) use datasets::spelling::lookalike;
 pub(crate) use names::{is_symbol, is_usual};
 pub(crate) use partitions::{Partitions, whole_date};
 pub(crate) use places::{Place, Places};
-pub(crate) use spelling::{listed, lookalike, other_spellings};
+pub(crate) use spelling::{listed, other_spellings};
 pub(crate) use told::{of_one_each, of_sources, tell_empty, tell_places};
 
 /// The name of a file without directories and known endings.
