@@ -20,8 +20,8 @@ pub enum DaysAYear {
 impl DaysAYear {
     /// The days of a market with a calendar, and data of it on `dates`. An exchange's calendar has 252, and
     /// `always` 365, unless none of at least ten dates is a Saturday or Sunday. Where no exchange is known,
-    /// the dates tell: 365 if at least a fourteenth of them are Saturdays, and as many Sundays; 313 if they are
-    /// of six weekdays, each with an eighth or more of the dates and of all snapshots.
+    /// the dates tell: 365 if at least a fourteenth of them are Saturdays, and as many Sundays; 313 if they
+    /// are of six weekdays, each with an eighth or more of the dates and of all snapshots.
     pub fn of(calendar: Option<CalendarName>, dates: impl IntoIterator<Item = Date>) -> Self {
         let mut counts = [0_usize; 7];
         let mut snapshots = [0_usize; 7];

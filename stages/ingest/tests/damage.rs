@@ -292,7 +292,10 @@ fn rows_of_something_else() {
             bars.iter_mut().for_each(|bar| bar[4] = f64::NAN);
             bars[day] = bars[day - 1];
         }
-        (json!([]), vec![format!("date {}", panel.dates[day])])
+        (
+            json!([]),
+            vec![format!("date {}", panel.dates[day]), "copied_bar: 2 rows".to_owned()],
+        )
     });
     each("copy of an earlier day", |panel, draw| {
         let (day, distance) = (80 + draw.below(400), 2 + draw.below(60));
@@ -304,6 +307,7 @@ fn rows_of_something_else() {
     });
     each("copied quarter", |panel, draw| {
         let (day, distance) = (140 + draw.below(200), 40 + draw.below(28));
+        panel.is_short = false;
         for bars in &mut panel.bars {
             for day in day..day + distance {
                 bars[day] = bars[day - distance];
