@@ -43,6 +43,19 @@ impl Changes {
         if let Some(day) = days {
             return Err(format!("{day} is both `closed` and `open` or `early`"));
         }
+        let trades = |day: &&Date| super::is_trading_day(self.base, **day);
+        if let Some(day) = self.early.iter().find(|day| !trades(day) && !self.open.contains(day)) {
+            return Err(format!(
+                "{day}, a half day, has no trading in `{}`: correct it, or add it to `open`",
+                self.base
+            ));
+        }
+        if let Some(day) = self.closed.iter().find(|day| day.is_weekend() && !trades(day)) {
+            return Err(format!(
+                "{day}, a day without trading, is a weekend and has none in `{}` anyway: correct it",
+                self.base
+            ));
+        }
         if !self.early.is_empty() && super::usual_half_day(self.base).is_none() {
             return Err(format!(
                 "the calendar `{}` has no half days: leave `early` out",
@@ -117,5 +130,32 @@ impl JsonSchema for CalendarName {
             "description": "A calendar: its name, the ISO 10383 code of its exchange, or one with changes.",
             "anyOf": [{ "enum": names }, generator.subschema_for::<Changes>()]
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_that_change_nothing_are_refused() {
+        let calendar = |closed: &[&str], early: &[&str]| {
+            let days = |days: &[&str]| days.iter().filter_map(|day| day.parse().ok()).collect();
+            let changes = Changes {
+                base: CalendarName::Us,
+                closed: days(closed),
+                early: days(early),
+                open: BTreeSet::new(),
+            };
+            changes.calendar().map(|_| ())
+        };
+        for (closed, early) in [
+            (&["2025-01-11"][..], &[][..]),
+            (&[], &["2025-01-11"]),
+            (&[], &["2025-12-25"]),
+        ] {
+            assert!(calendar(closed, early).is_err(), "{closed:?}, {early:?}");
+        }
+        assert_eq!(calendar(&["2025-01-09", "2025-12-25"], &["2025-07-03"]), Ok(()));
     }
 }

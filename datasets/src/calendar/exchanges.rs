@@ -151,6 +151,20 @@ const CURRENCIES: &[&str] = &[
     "KRW", "TWD", "BRL", "MXN", "ZAR", "ILS", "TRY", "PLN", "HUF", "CZK", "THB", "IDR", "MYR", "RUB", "SAR",
 ];
 
+/// Codes of ISO 4217, and the coins in which pairs are priced.
+const CODES: &str = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN \
+    BZD CAD CDF CHF CLF CLP CNH CNY COP CRC CUP CVE CZK DEM DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP FRF GBP GEL GHS \
+    GIP GMD GNF GTQ GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK ITL JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD \
+    KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR \
+    PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB \
+    TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XAG XAU XCD XOF XPD XPF XPT YER ZAR ZMW \
+    ZWL BNB BTC BUSD ETH USDC USDT XBT";
+
+/// Returns whether a text is the code of a currency, in capitals.
+pub fn is_currency(code: &str) -> bool {
+    CODES.split_whitespace().any(|known| known == code)
+}
+
 /// The currency that a currency of hundredths belongs to, and true for one: `GBp` (also `GBX`) is pence of
 /// `GBP`, `ZAc` cents of `ZAR`, `ILA` agorot of `ILS`.
 pub fn of_hundredths(currency: &str) -> Option<&'static str> {

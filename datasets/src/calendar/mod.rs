@@ -31,7 +31,7 @@ mod trading_days;
 mod us;
 
 pub use changes::Changes;
-pub use exchanges::{Listed, Market, currency_of, market_of, of_hundredths};
+pub use exchanges::{Listed, Market, currency_of, is_currency, market_of, of_hundredths};
 pub use found::found;
 pub use name::CalendarName;
 pub use periods::DaysAYear;

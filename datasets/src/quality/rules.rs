@@ -189,7 +189,8 @@ pub const RATES: &[Rule] = rules! {
         stands for none";
     implausible_rate: Row, "a rate below -10 % or above 50 %";
     unit_change: Note => Fail, "the rates of all maturities are a hundredth, or a hundred times, those of the \
-        day before: decimals among percent (counted in days)";
+        day before, or those of one maturity a hundredth of its neighbours': decimals among percent (counted in \
+        days)";
 };
 
 /// The rules of a user's own factors.

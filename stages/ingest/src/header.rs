@@ -200,10 +200,42 @@ pub(crate) fn needed<'a>(
 /// The columns that state the market of bars, whose layout needs not name them: their normalised names.
 pub(crate) fn market_columns(layout: &Layout) -> &'static [&'static str] {
     match layout.table {
-        Table::Bars => &["currency", "exchange", "mic"],
+        // The other columns of a wide table are symbols.
+        Table::Bars if layout.sources("close").any(|mapping| mapping.theirs == OTHERS) => {
+            &["currency", "exchange", "mic"]
+        }
+        Table::Bars => &[
+            "currency",
+            "ccy",
+            "curr",
+            "cur",
+            "price_currency",
+            "price currency",
+            "quote_currency",
+            "quote currency",
+            "trading_currency",
+            "trading currency",
+            "currency_code",
+            "currency code",
+            "currencycode",
+            "währung",
+            "waehrung",
+            "devise",
+            "moneda",
+            "valuta",
+            "货币",
+            "币种",
+            "通貨",
+            UNIT,
+            "exchange",
+            "mic",
+        ],
         Table::Chain | Table::Rates => &[],
     }
 }
+
+/// The column of the unit of prices.
+pub(crate) const UNIT: &str = "unit";
 
 /// The columns that a layout reads, in the form that [`frame::Frame::read`] needs.
 pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {

@@ -58,6 +58,42 @@ const CURRENCIES: &[&str] = &[
     "BRL", "MXN", "ZAR", "kr", "Kč", "Ft", "TL",
 ];
 
+/// The currencies that a sign or code in front of prices stands for; empty for what is neither.
+pub(crate) fn currencies(sign: &str) -> &'static [&'static str] {
+    match sign.trim_end_matches('.') {
+        "US$" => &["USD"],
+        "$" => &[
+            "USD", "CAD", "AUD", "NZD", "HKD", "SGD", "TWD", "MXN", "ARS", "CLP", "COP",
+        ],
+        "HK$" => &["HKD"],
+        "NT$" => &["TWD"],
+        "R$" => &["BRL"],
+        "C$" => &["CAD"],
+        "A$" => &["AUD"],
+        "S$" => &["SGD"],
+        "€" => &["EUR"],
+        "£" => &["GBP"],
+        "¥" | "￥" => &["JPY", "CNY", "CNH"],
+        "₹" => &["INR"],
+        "₩" | "원" => &["KRW"],
+        "₽" => &["RUB"],
+        "₺" | "TL" => &["TRY"],
+        "₪" => &["ILS"],
+        "฿" => &["THB"],
+        "₫" => &["VND"],
+        "元" | "RMB" => &["CNY"],
+        "円" => &["JPY"],
+        "zł" => &["PLN"],
+        "kr" => &["SEK", "NOK", "DKK", "ISK"],
+        "Kč" => &["CZK"],
+        "Ft" => &["HUF"],
+        code => CURRENCIES
+            .iter()
+            .position(|known| *known == code)
+            .map_or(&[], |place| &CURRENCIES[place..=place]),
+    }
+}
+
 /// Words behind a number that multiply it by a power of ten, in any case.
 const MAGNITUDES: &[(&str, i32)] = &[
     ("tsd.", 3),
@@ -290,7 +326,9 @@ pub(crate) struct Evidence {
     currency: Option<(usize, &'static str)>,
     /// A second currency, with its row.
     other_currency: Option<(usize, &'static str)>,
-    percent: Option<String>,
+    percent: Option<(usize, String)>,
+    /// The first number without percent.
+    bare: Option<(usize, String)>,
     magnitude: Option<String>,
 }
 
@@ -337,8 +375,14 @@ impl Evidence {
                 _ => {}
             }
         }
-        if number.percent && self.percent.is_none() {
-            self.percent = Some(text.to_owned());
+        let first = match number.percent {
+            true => &mut self.percent,
+            // Zero is zero in either unit.
+            false if !number.digits.contains(|c: char| c.is_ascii_digit() && c != '0') => &mut None,
+            false => &mut self.bare,
+        };
+        if first.is_none() {
+            *first = place();
         }
         if !number.magnitude.is_empty() && self.magnitude.is_none() {
             self.magnitude = Some(text.to_owned());
@@ -352,6 +396,25 @@ impl Evidence {
             (None, Some(_)) => Some(','),
             _ => None,
         }
+    }
+
+    /// The sign or code of the column's currency, if its numbers have one.
+    pub(crate) fn currency(&self) -> Option<&'static str> {
+        self.currency.map(|(_, sign)| sign)
+    }
+
+    /// Numbers with and without percent in a column that is not in percent as a whole.
+    pub(crate) fn mixed_percent(&self) -> Option<Undecided> {
+        let ((_, percent), (row, bare)) = self.percent.as_ref().zip(self.bare.as_ref())?;
+        Some(Undecided {
+            row: *row,
+            what: format!(
+                "`{}` has no `%`, and `{}` has: whether it is in percent, too, is not clear",
+                shown(bare),
+                shown(percent)
+            ),
+            remedies: Vec::new(),
+        })
     }
 
     /// Returns whether every point of the column may stand between thousands, and some keeps a last zero, as
@@ -601,6 +664,20 @@ mod tests {
             "$5€",
         ] {
             assert!(column(&[text], None).is_err(), "{text}: {:?}", column(&[text], None));
+        }
+    }
+
+    #[test]
+    fn percent_and_bare_numbers_do_not_mix() {
+        let mixed = |texts: &[&str]| {
+            let mut evidence = Evidence::default();
+            texts.iter().enumerate().for_each(|(row, text)| evidence.add(row, text));
+            evidence.mixed_percent().map(|undecided| undecided.row)
+        };
+        assert_eq!(mixed(&["5%", "5"]), Some(1));
+        assert_eq!(mixed(&["0.5", "7 %"]), Some(0));
+        for texts in [&["5%", "7%"][..], &["5", "0.07"], &["5%", "0", "0.00", ""]] {
+            assert_eq!(mixed(texts), None, "{texts:?}");
         }
     }
 

@@ -159,6 +159,129 @@ fn columns_state_currency_and_exchange() {
     assert!(err.message.contains("in JPY here and in USD above"), "{}", err.message);
 }
 
+/// What states the currency of prices: column, sign, unit, or name of the column of prices.
+#[test]
+fn the_currency_that_a_file_states_is_taken() {
+    let days = sessions("XNYS", "2023-02-13", 30);
+    let file = |header: &str, value: &str| {
+        let rows = days.iter().enumerate().map(|(i, day)| {
+            let price = format!("{}.{:02}", 50 + i, 10 + i);
+            format!("{day},{}\n", value.replace('#', &price))
+        });
+        format!("{header}\n{}", rows.collect::<String>())
+    };
+    for name in ["ccy", "curr", "price_currency", "Trading Currency", "Währung"] {
+        let text = file(&format!("date,close,{name}"), "#,EUR");
+        let (_, done) = run("AA.csv", &text, &json!({})).unwrap();
+        assert_eq!(fact(&done, "currency"), pair("EUR", "file"), "{name}");
+    }
+    for (value, currency) in [
+        ("€#", "EUR"),
+        ("# EUR", "EUR"),
+        ("£#", "GBP"),
+        ("HK$#", "HKD"),
+        ("₹#", "INR"),
+        ("US$#", "USD"),
+    ] {
+        let text = file("date,close", value);
+        let (_, done) = run("AA.csv", &text, &json!({})).unwrap();
+        assert_eq!(fact(&done, "currency"), pair(currency, "file"), "{value}");
+        let with = json!({ "currency": "CHF" });
+        let err = run("AA.csv", &text, &with).map(|_| ()).unwrap_err();
+        assert!(err.message.contains("CHF (configuration)"), "{}", err.message);
+    }
+    for (value, stated) in [("$", "$"), ("US$", "USD")] {
+        let text = file("date,close,currency", &format!("#,{value}"));
+        let (_, done) = run("AA.csv", &text, &json!({})).unwrap();
+        assert_eq!(fact(&done, "currency").0, "USD", "{stated}");
+    }
+    let text = file("date,close,unit", "#,pence");
+    let (_, done) = run("AA.csv", &text, &json!({})).unwrap();
+    assert_eq!(
+        (fact(&done, "currency"), fact(&done, "unit")),
+        (pair("GBP", "file"), pair("pence", "file"))
+    );
+    for (name, currency) in [("close_eur", "EUR"), ("Close (EUR)", "EUR"), ("Price (p)", "GBP")] {
+        let text = file(&format!("date,{name}"), "#");
+        let with = json!({ "layout": { "columns": { "date": "date", "close": name } } });
+        let (_, done) = run("AA.csv", &text, &with).unwrap();
+        assert_eq!(fact(&done, "currency"), pair(currency, "file"), "{name}");
+    }
+    // What is contradictory or no currency is refused.
+    for (name, text, with, says) in [
+        ("SAP.DE.csv", file("date,close", "$#"), json!({}), "EUR (name)"),
+        ("AA.csv", file("date,close", "¥#"), json!({}), "USD (assumed)"),
+        (
+            "AA.csv",
+            file("date,close,currency", "#,?$"),
+            json!({}),
+            "is not the code",
+        ),
+        (
+            "AA.csv",
+            file("date,close,currency", "#,GBX"),
+            json!({ "currency": "GBP" }),
+            "in hundredths of GBP",
+        ),
+    ] {
+        let err = run(name, &text, &with).map(|_| ()).unwrap_err();
+        assert!(err.message.contains(says), "{}", err.message);
+    }
+    let text = "date,symbol,close,currency\n2023-02-13,AA,30.5,GBP\n2023-02-13,BB,3050,GBX\n";
+    let err = run("two.csv", text, &json!({})).map(|_| ()).unwrap_err();
+    assert!(err.message.contains("several currencies"), "{}", err.message);
+    assert!(!err.hint.unwrap().contains("state it"));
+}
+
+/// Instants of UTC that are midnights of the exchange have its days.
+#[test]
+fn midnights_of_the_exchange_have_its_days() {
+    for (symbol, code, hours) in [
+        ("7203.T", "XTKS", [-9, -9]),
+        ("0700.HK", "XHKG", [-8, -8]),
+        ("SAP.DE", "XETR", [-1, -2]),
+        ("BHP.AX", "XASX", [-11, -10]),
+        ("ITC.NS", "XBOM", [-5, -5]),
+    ] {
+        let days = sessions(code, "2023-01-04", 180);
+        for count in [2, 60, 120] {
+            for kind in 0..3 {
+                let mut text = if kind == 2 { "timestamp,Close\n" } else { "Date,Close\n" }.to_owned();
+                for (i, day) in days.iter().take(count).enumerate() {
+                    let summer = match code {
+                        "XETR" => *day >= date("2023-03-27"),
+                        _ => *day >= date("2023-04-02"),
+                    };
+                    let half = if code == "XBOM" { 30 } else { 0 };
+                    let minutes = hours[usize::from(summer)] * 60 - half;
+                    let seconds = i64::from(day.0) * 86_400 + i64::from(minutes) * 60;
+                    let (hour, minute) = ((minutes + 1440) / 60, (minutes + 1440) % 60);
+                    let price = 50.0 + (i % 7) as f64 / 4.0;
+                    let day = day.plus(-1);
+                    text += &match kind {
+                        0 => format!("{day}T{hour:02}:{minute:02}:00Z,{price}\n"),
+                        1 => format!("{day} {hour:02}:{minute:02}:00+00:00,{price}\n"),
+                        _ => format!("{seconds},{price}\n"),
+                    };
+                }
+                let (bench, done) = run(&format!("{symbol}.csv"), &text, &json!({})).unwrap();
+                let read = stages_core::table::dates(&bench.rows(&done), "date").unwrap();
+                assert_eq!(read, days[..count], "{symbol}, {kind}");
+                assert!(
+                    done.warnings.iter().any(|line| line.contains("is midnight in")),
+                    "{:?}",
+                    done.warnings
+                );
+                // Without the suffix it is refused where the weekdays show it.
+                if count > 5 {
+                    let err = run("ABC.csv", &text, &json!({})).map(|_| ()).unwrap_err();
+                    assert!(err.message.contains("midnights of another zone"), "{}", err.message);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_is_assumed_is_said() {
     let text = "date,close\n2023-01-05,1.00\n2023-01-06,1.01\n";

@@ -35,6 +35,34 @@ fn rate(level: f64, day: i32, column: usize) -> f64 {
     level + 0.15 * level * column as f64 + 0.02 * level * f64::from(day * 7 % 11 - 5) / 5.0
 }
 
+/// Decimals in one maturity among percent fail; a steep curve in a time of zero interest does not.
+#[test]
+fn decimals_in_one_maturity_fail() {
+    let run = |percents: [&str; 3]| {
+        let bench = Bench::new();
+        let mut text = "date,m3,y1,y2\n".to_owned();
+        for day in 13..18 {
+            let _ = writeln!(text, "2023-02-{day},{}", percents.join(","));
+        }
+        bench.file("r.csv", text);
+        let columns = json!({ "date": "date", "0.25": "m3", "1": "y1", "2": "y2" });
+        let layout = json!({ "quote": "zero_continuous", "percent": true, "columns": columns });
+        bench.run("ingest/rates", json!({ "path": "r.csv", "layout": layout }))
+    };
+    for percents in [
+        ["4.5", "0.0511", "5.2"],
+        ["0.0451", "5.1", "5.2"],
+        ["4.5", "5.1", "0.0523"],
+        ["4.5", "0.0511", ""],
+    ] {
+        let err = run(percents).map(|_| ()).unwrap_err();
+        assert!(err.message.contains("unit_change"), "{percents:?}: {}", err.message);
+    }
+    for percents in [["0.01", "0.12", "0.55"], ["4.5", "5.1", "5.2"], ["-0.02", "0.3", "0.6"]] {
+        assert!(run(percents).is_ok(), "{percents:?}");
+    }
+}
+
 /// Decimal rates in a layout of one's own that states no unit, in one that states percent in error, under a
 /// known layout, and decimals among percent: right, or told.
 #[test]

@@ -8,6 +8,7 @@ use super::config::BarsConfig;
 use super::file_bars::{FileBars, Wanted};
 use super::rows::CLOSE;
 use crate::missing_days::{ADDS_DAYS, beyond_calendar};
+use crate::number;
 use datasets::calendar::{CalendarName, currency_of, fits, found, is_trading_day, market_of, of_hundredths};
 use datasets::layout::Layout;
 use datasets::{Date, DateRange, Fact, FactOrigin};
@@ -117,12 +118,30 @@ impl Markets {
                     false => Fact::new(layout.facts.calendar, of_layout()),
                 });
                 let set = Some(&config.currency).filter(|currency| !currency.is_empty());
+                let of_column = stated.currency.as_ref();
+                if let Some((set, whole)) = set.zip(of_column.and_then(|name| of_hundredths(name)))
+                    && set == whole
+                {
+                    return Err(StageError::new(format!(
+                        "`{}` states that the prices of {symbol} are in hundredths of {whole}, and `currency` that \
+                        they are in {set}",
+                        file.name
+                    ))
+                    .hint("leave `currency` out, or read these symbols in a stage of their own"));
+                }
+                // A sign that several currencies share states none.
+                let is_shared = |name: &&String| number::currencies(name).len() > 1;
+                let of_file = of_column.or(stated.written.as_ref()).filter(|name| !is_shared(name));
+                let of_file = of_file.map(|name| match number::currencies(name) {
+                    [one] => (*one).to_owned(),
+                    _ => name.clone(),
+                });
                 let of_exchange = |calendar: &Fact<CalendarName>| {
                     currency_of(calendar.value)
                         .map(|name| Fact::new(name.to_owned(), calendar.origin.clone()))
                 };
                 let currency = (set.map(|name| Fact::new(name.clone(), FactOrigin::Configuration)))
-                    .or_else(|| stated.currency.clone().map(|name| Fact::new(name, FactOrigin::File)))
+                    .or_else(|| of_file.map(|name| Fact::new(name, FactOrigin::File)))
                     .or_else(|| {
                         let stated = layout.contract.currency.clone().filter(|_| layout.is_described);
                         stated.map(|name| Fact::new(name, FactOrigin::Configuration))
@@ -137,6 +156,10 @@ impl Markets {
                     })
                     .or_else(|| of_exchange(&calendar))
                     .unwrap_or_else(|| Fact::new(layout.facts.currency.clone(), FactOrigin::Assumed));
+                let signs = stated.written.iter().chain(of_column.filter(is_shared));
+                for sign in signs {
+                    check_sign(sign, symbol, &file.name, &currency)?;
+                }
                 calendars.entry(symbol.clone()).or_insert(calendar);
                 currencies.entry(symbol.clone()).or_insert(currency);
             }
@@ -241,6 +264,21 @@ fn follow_the_stated(context: &Context, currencies: &mut BTreeMap<String, Fact<S
     !followed.is_empty()
 }
 
+/// Refuses a currency that the sign or code beside prices contradicts.
+fn check_sign(sign: &str, symbol: &str, file: &str, currency: &Fact<String>) -> Result<(), StageError> {
+    let one = [sign];
+    let of_sign = match number::currencies(sign) {
+        [] => &one[..],
+        known => known,
+    };
+    StageError::new(format!(
+        "the prices of {symbol} in `{file}` are written in `{sign}`, and the currency is {} ({})",
+        currency.value, currency.origin
+    ))
+    .hint(format!("state the one of the prices: `currency: {}`", of_sign[0]))
+    .when(!of_sign.contains(&currency.value.as_str()))
+}
+
 /// The currency of all symbols, and the unit of prices if that is a hundredth of it.
 fn one_currency(
     currencies: BTreeMap<String, Fact<String>>,
@@ -251,14 +289,18 @@ fn one_currency(
     }
     let mut several = symbols.iter();
     if let (Some((one, here)), Some((other, there))) = (several.next(), several.next()) {
+        let of_one = |name: &str| of_hundredths(name).unwrap_or(name).to_owned();
+        let or_stated = match of_one(one) == of_one(other) {
+            true => String::new(),
+            false => format!("; where all prices are in one, state it: `currency: {one}`"),
+        };
         return Err(StageError::new(format!(
             "the prices are in several currencies: {one} of {} and {other} of {}",
             shown(here),
             shown(there)
         ))
         .hint(format!(
-            "read them in a stage each, with `symbols: [{}]` and `symbols: [{}]`; where all prices are in one, \
-            state it: `currency: {one}`",
+            "read them in a stage each, with `symbols: [{}]` and `symbols: [{}]`{or_stated}",
             shown(here),
             shown(there)
         )));
@@ -319,7 +361,21 @@ fn checked(
         shown(&names),
         WEEKDAYS[first.weekday() as usize % 7],
     );
-    match found(calendar.value, days) {
+    // A symbol that names its exchange, or a file that does, leaves the calendars of that country alone.
+    let is_named = matches!(calendar.origin, FactOrigin::Name | FactOrigin::File);
+    let currency = |calendar| currency_of(calendar).filter(|currency| *currency != "EUR");
+    let is_possible = |other: &CalendarName| {
+        !is_named || currency(*other).is_some_and(|other| currency(calendar.value) == Some(other))
+    };
+    let other = found(calendar.value, days);
+    if is_named && !fits && !other.is_some_and(|other| is_possible(&other)) {
+        let other = other.map_or_else(String::new, |other| format!("; the days are those of `{other}`"));
+        return Err(StageError::new(format!("{lacks}{other}")).hint(
+            "if the dates are right, state the calendar: `calendar: none` keeps every day; dates that are instants \
+            of UTC have their days in the zone of the exchange, which `zone: …` of the layout states",
+        ));
+    }
+    match other.filter(is_possible) {
         Some(other) => {
             let hint = format!("state it: `calendar: {other}`");
             let taken = format!("{lacks}; the calendar `{other}` has all of them, and is taken");
@@ -333,12 +389,20 @@ fn checked(
             );
             Ok(Fact::new(CalendarName::None, FactOrigin::Found))
         }
-        None => Err(StageError::new(format!("{lacks}, and prices moved on them")).hint(format!(
-            "state the calendar of the exchange, such as `calendar: XTKS` or a changed one (`calendar: {{ base: {}, \
-            open: [{first}] }}`); `calendar: weekends` keeps every day from Monday to Friday, `none` every day, and \
-            `calendar: {}` drops these rows",
-            calendar.value.name(), calendar.value.name()
-        ))),
+        None => {
+            let name = calendar.value.name();
+            let weekends = match calendar.value.base() {
+                CalendarName::Weekends => "",
+                _ => "`calendar: weekends` keeps every day from Monday to Friday, ",
+            };
+            Err(
+                StageError::new(format!("{lacks}, and prices moved on them")).hint(format!(
+                    "state the calendar of the exchange, such as `calendar: XTKS` or a changed one (`calendar: {{ \
+                    base: {name}, open: [{first}] }}`); {weekends}`calendar: none` keeps every day, and `calendar: \
+                    {name}` drops these rows"
+                )),
+            )
+        }
     }
 }
 

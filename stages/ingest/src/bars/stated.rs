@@ -1,8 +1,12 @@
 //! What the columns of a file state of the markets of its bars.
 
 use crate::frame::Frame;
+use crate::header::{UNIT, market_columns};
+use crate::number::currencies;
+use crate::value::{is_missing, shown};
 use arrow_array::RecordBatch;
-use datasets::calendar::{CalendarName, of_hundredths};
+use datasets::calendar::{CalendarName, is_currency, of_hundredths};
+use datasets::layout::{Layout, normal};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, table};
 use std::collections::BTreeMap;
@@ -11,8 +15,12 @@ use std::sync::Arc;
 /// The market of a symbol, as far as columns state it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stated {
-    /// The currency of prices: an ISO 4217 code, or that of hundredths of one, such as `GBp`.
+    /// The currency of prices: an ISO 4217 code, that of hundredths of one, such as `GBp`, or a sign that
+    /// several share.
     pub currency: Option<String>,
+    /// The sign or code of a currency that stands beside the prices themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
     /// The calendar of the exchange.
     pub calendar: Option<CalendarName>,
 }
@@ -20,7 +28,42 @@ pub(super) struct Stated {
 /// The key of what is stated, in the schema of a file's rows.
 const KEY: &str = "markets";
 
-/// Adds to the rows of a file what its `columns` state of the market of each symbol. `symbols` are those of
+/// The currency that a text names; `None` for a text that names none.
+fn named(text: &str) -> Option<String> {
+    let upper = text.to_ascii_uppercase();
+    let name = match (of_hundredths(text), text.to_lowercase().as_str()) {
+        (Some("GBP"), _) | (_, "pence" | "penny") => "GBp",
+        (Some("ZAR"), _) => "ZAc",
+        (Some(_), _) => "ILA",
+        (_, "pound" | "pounds") => "GBP",
+        (_, "euro" | "euros") => "EUR",
+        (_, "dollar" | "dollars") => "$",
+        _ if is_currency(&upper) => &upper,
+        _ => match currencies(text) {
+            [] => return None,
+            [one] => one,
+            _ => text,
+        },
+    };
+    Some(name.to_owned())
+}
+
+/// The currency at the end of a column's name: `close_eur`, `Close (EUR)`, `Price (p)`.
+fn of_name(name: &str) -> Option<String> {
+    let name = name.trim();
+    if let Some((before, inner)) = name
+        .strip_suffix([')', ']'])
+        .and_then(|name| name.rsplit_once(['(', '[']))
+    {
+        let inner = inner.trim();
+        let inner = if inner == "p" { "GBp" } else { inner };
+        return named(inner).filter(|_| !before.is_empty());
+    }
+    let (_, last) = name.rsplit_once(['_', ' ', '-'])?;
+    Some(last.to_ascii_uppercase()).filter(|last| is_currency(last) || *last == "GBX")
+}
+
+/// Adds to the rows of a file what its columns state of the market of each symbol. `symbols` are those of
 /// the rows, each with the length of its run.
 ///
 /// # Errors
@@ -29,10 +72,29 @@ pub(super) fn mark(
     rows: RecordBatch,
     frame: &Frame,
     symbols: &[(String, usize)],
-    columns: &[&str],
+    layout: &Layout,
 ) -> Result<RecordBatch, StageError> {
     let mut known: BTreeMap<&str, Stated> = BTreeMap::new();
-    for column in columns.iter().filter(|column| frame.has(column)) {
+    let closes = layout.sources("close").find(|mapping| frame.has(&mapping.theirs));
+    let written = closes.and_then(|mapping| {
+        let sign = frame.currency_sign(&mapping.theirs).map(ToOwned::to_owned);
+        sign.or_else(|| of_name(&mapping.theirs).filter(|_| layout.is_described))
+    });
+    if written.is_some() {
+        for (symbol, _) in symbols {
+            known.entry(symbol).or_default().written.clone_from(&written);
+        }
+    }
+    let is_read = |column: &str| layout.mappings().any(|mapping| normal(&mapping.theirs) == column);
+    let mut has_currency = false;
+    for column in market_columns(layout).iter().filter(|column| frame.has(column)) {
+        let (is_unit, is_exchange) = (*column == UNIT, matches!(*column, "exchange" | "mic"));
+        // The first column of currencies is that of prices.
+        if !is_exchange && !is_unit && std::mem::replace(&mut has_currency, true)
+            || is_read(column) && is_unit
+        {
+            continue;
+        }
         let mut runs = symbols.iter().map(|(symbol, rows)| (symbol.as_str(), *rows));
         let (mut symbol, mut left) = ("", 0);
         let mut before = (String::new(), "");
@@ -42,21 +104,35 @@ pub(super) fn mark(
                 (symbol, left) = next;
             }
             left -= 1;
-            if text.is_empty() || before.0 == text && before.1 == symbol {
+            if is_missing(text) || before.0 == text && before.1 == symbol {
                 return Ok(());
             }
             before = (text.to_owned(), symbol);
             let stated = known.entry(symbol).or_default();
-            if *column != "currency" {
+            if is_exchange {
                 let is_code = text.chars().all(|c| c.is_ascii_uppercase());
                 let code = is_code.then(|| CalendarName::of_code(text)).flatten();
                 stated.calendar = code.or(stated.calendar);
                 return Ok(());
             }
-            let currency = match of_hundredths(text) {
-                Some(_) => text.to_owned(),
-                None => text.to_ascii_uppercase(),
+            let currency = match named(text) {
+                Some(name) => name,
+                // A unit may be another one, of volumes or of the contract.
+                None if is_unit => return Ok(()),
+                None => {
+                    let problem = format!("`{}` is not the code of a currency", shown(text));
+                    return Err(frame.error(row, column, &problem).hint(
+                        "write codes of ISO 4217, such as USD, or rename the column if it means another thing",
+                    ));
+                }
             };
+            if is_unit && has_currency {
+                // Pence of a currency that another column states.
+                if of_hundredths(&currency).is_some_and(|whole| stated.currency.as_deref() == Some(whole)) {
+                    stated.currency = Some(currency);
+                }
+                return Ok(());
+            }
             match &stated.currency {
                 Some(other) if *other != currency => {
                     let problem =

@@ -21,9 +21,9 @@ use datasets::layout::{Condition, normal};
 use stages_core::StageError;
 use stages_table_file::text::{fields, first_line, line_of, not_text, separator, text_of};
 use stages_table_file::{Fault, parquet_columns, parquet_names};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The column names in a table's header, unchanged.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
@@ -89,6 +89,8 @@ pub struct Frame {
     /// What is stated about numbers and dates.
     stated: Stated,
     notes: Notes,
+    /// The signs of currencies beside the numbers of columns that were read.
+    signs: Mutex<BTreeMap<String, &'static str>>,
 }
 
 impl Frame {
@@ -151,6 +153,7 @@ impl Frame {
             lines: packed.lines.clone(),
             stated: Stated::default(),
             notes: packed.notes.clone(),
+            signs: Mutex::default(),
         };
         let partitions = Partitions::of(&packed.path);
         frame.check_partitions(&partitions)?;

@@ -11,6 +11,7 @@ use datasets::layout::{Mapping, Unit, normal};
 use stages_core::StageError;
 use stages_table_file::text::{first_line, separator};
 use std::collections::BTreeSet;
+use std::sync::PoisonError;
 
 /// Whether plain numbers could be ones with points between thousands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,10 +208,28 @@ impl Frame {
                 found.map_err(|undecided| self.undecided(theirs, &undecided))?
             }
         };
+        if let Some(undecided) = evidence.mixed_percent().filter(|_| !in_percent) {
+            return Err(self.undecided(theirs, &undecided));
+        }
+        if let Some(sign) = evidence.currency() {
+            let mut signs = self.signs.lock().unwrap_or_else(PoisonError::into_inner);
+            signs.insert(normal(theirs), sign);
+        }
         for note in evidence.notes(theirs, separators, in_percent) {
             self.notes.add(note);
         }
         Ok(separators)
+    }
+
+    /// Adds a finding about the file.
+    pub(crate) fn note(&self, note: String) {
+        self.notes.add(note);
+    }
+
+    /// The sign or code of the currency that stands beside the numbers of a column, once they are read.
+    pub(crate) fn currency_sign(&self, theirs: &str) -> Option<&'static str> {
+        let signs = self.signs.lock().unwrap_or_else(PoisonError::into_inner);
+        signs.get(&normal(theirs)).copied()
     }
 
     /// The decimal sign that the other columns of numbers show, if they show one.

@@ -272,6 +272,9 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
             tally.add_row("unit_change", day[0].0, || example(&day[0]));
         }
     }
+    if let Some(point) = other_unit_of_maturity(points) {
+        tally.add_row("unit_change", point.0, || example(&point));
+    }
     let mut keep = keep.into_iter();
     points.retain(|_| keep.next().unwrap_or(true));
 }
@@ -300,6 +303,38 @@ fn is_other_unit(before: &[Point], day: &[Point]) -> bool {
         larger += usize::from(ratio > 1.0);
     }
     compared > 0 && (larger == 0 || larger == compared) && day[0].0.0 - before[0].0.0 <= 45
+}
+
+/// The first yield of a maturity that, on most of its days, is about a hundredth of those of both neighbours,
+/// or of the only one: a maturity in decimals among ones in percent.
+fn other_unit_of_maturity(points: &[Point]) -> Option<Point> {
+    let mut maturities: Vec<(f64, u64, u64, Point)> = Vec::new();
+    for day in points.chunk_by(|a, b| a.0 == b.0) {
+        for (i, point) in day.iter().enumerate().filter(|(_, point)| point.2 != 0.0) {
+            // Rates of a time of zero interest have two decimals, and maturities far away may be far above.
+            let is_fine = libm::fabs(1e4 * point.2 - libm::round(1e4 * point.2)) > 1e-4;
+            let is_hundredth = |other: &Point| {
+                (50.0..=200.0).contains(&(other.2 / point.2)) && other.2.abs() > NEAR_ZERO_YIELD
+            };
+            let is_near = |other: &&Point| (0.2..=5.0).contains(&(other.1 / point.1));
+            let neighbours = [i.checked_sub(1), Some(i + 1)];
+            let neighbours = neighbours.into_iter().flatten().filter_map(|at| day.get(at));
+            let neighbours: Vec<&Point> = neighbours.filter(is_near).collect();
+            let is_other = is_fine && !neighbours.is_empty() && neighbours.into_iter().all(is_hundredth);
+            match maturities.iter_mut().find(|(tenor, ..)| *tenor == point.1) {
+                Some((_, days, others, first)) => {
+                    *days += 1;
+                    if is_other && *others == 0 {
+                        *first = *point;
+                    }
+                    *others += u64::from(is_other);
+                }
+                None => maturities.push((point.1, 1, u64::from(is_other), *point)),
+            }
+        }
+    }
+    let is_other = |(_, days, others, _): &&(f64, u64, u64, Point)| 2 * others > *days;
+    maturities.iter().find(is_other).map(|(.., point)| *point)
 }
 
 /// Returns whether a yield of zero at `tenor` stands for a missing value: the yield at the nearest maturity
