@@ -241,7 +241,7 @@ impl Rows<'_> {
         } else if !chain.is_empty() {
             return Err(
                 StageError::new(format!("`{}` does not name the underlying", self.place)).hint(
-                    "give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`",
+                    "give it as `symbol: …`, or name its column in `layout: { columns: { symbol: … } }`",
                 ),
             );
         }

@@ -337,6 +337,48 @@ fn dates(values: &[String], present: usize) -> Option<DateColumn> {
     Some(column)
 }
 
+/// Returns whether formats of a layout leave open which of two numbers is the day.
+pub fn is_open(formats: &[String]) -> bool {
+    let has = |start: &str| formats.iter().any(|format| format.starts_with(start));
+    ORDERS.iter().any(|(a, b)| has(a) && has(b))
+}
+
+/// Settles the order of day and month of dates by another column of the file, in which one order alone is
+/// possible.
+pub(super) fn settle(columns: &mut [Column<'_>]) {
+    let is_decided = |column: &Column<'_>| {
+        let dates = column.dates.as_ref()?;
+        let is_order = ORDERS.iter().any(|(a, b)| [*a, *b].contains(&dates.format));
+        // A day above 12 stands in one place only.
+        let is_late = dates.by_row.iter().flatten().any(|date| date.ymd().2 > 12);
+        (is_order && dates.other.is_none() && is_late).then_some(dates.format)
+    };
+    let decided: Vec<&'static str> = columns.iter().filter_map(is_decided).collect();
+    for column in columns {
+        let values = column.values;
+        let Some(dates) = &mut column.dates else { continue };
+        let Some(other) = dates.other else { continue };
+        let has = |format: &str| decided.contains(&format);
+        if has(dates.format) == has(other) {
+            continue;
+        }
+        if has(other) {
+            let formats = [other.to_owned()];
+            let Ok(mut reader) = Dates::new(&formats, "") else {
+                continue;
+            };
+            dates.by_row = values.iter().map(|text| reader.parse(text).ok()).collect();
+            let known = || dates.by_row.iter().flatten().copied();
+            dates.range = (
+                known().min().unwrap_or(dates.range.0),
+                known().max().unwrap_or(dates.range.1),
+            );
+            dates.format = other;
+        }
+        dates.other = None;
+    }
+}
+
 /// The evidence that dates are read rightly: 2 if they are in order, and 1 if none is on a weekend.
 fn evidence(dates: &[Option<Date>]) -> u8 {
     let dates: Vec<Date> = dates.iter().flatten().copied().collect();

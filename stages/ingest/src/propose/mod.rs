@@ -3,6 +3,7 @@
 mod column;
 mod maturity;
 
+pub use self::column::is_open;
 use self::column::{Column, words};
 use self::maturity::maturity;
 use datasets::Date;
@@ -29,6 +30,8 @@ pub struct Proposal {
     pub missing: Vec<&'static str>,
     /// Points that the user should check, in sentences.
     pub doubts: Vec<String>,
+    /// The columns with values that are not read.
+    pub left_out: Vec<String>,
 }
 
 /// A question about a file, with the lines that answer it.
@@ -45,11 +48,31 @@ pub struct Question {
 /// The beginning of a line of a proposal that answers a question.
 pub const CHOOSE: &str = "# choose: ";
 
+/// The beginning of a line of a proposal that names the columns that are not read.
+pub const LEFT_OUT: &str = "# left out: ";
+
 /// The beginning of the setting of factors that neither bars nor a chain give days.
 pub const CALENDAR_OF_FACTORS: &str = "calendar: ";
 
 /// The shares of rows above which an order of prices is refused, and below which another is taken.
 const CONTRADICTED: (f64, f64) = (0.5, 0.02);
+
+/// Names of columns of an option chain that hold its underlyings where they are texts.
+const NAMES_OF_UNDERLYINGS: [&str; 6] = [
+    "und",
+    "underlying",
+    "underlyingname",
+    "undsymbol",
+    "undsym",
+    "undticker",
+];
+
+/// The reason by which one column of numbers is a close, where it may be an interest rate or an economic
+/// series as well.
+const SERIES: &str = "the only column of numbers, if it is a price";
+
+/// The rows a year below which a series may be one of the economy.
+const SELDOM: f64 = 40.0;
 
 /// A mapping under construction: our names with the file's columns, and the reasons.
 type Taken<'t, 'c> = BTreeMap<&'static str, (&'t Column<'c>, &'static str)>;
@@ -57,12 +80,17 @@ type Taken<'t, 'c> = BTreeMap<&'static str, (&'t Column<'c>, &'static str)>;
 /// Proposes stages that read the columns, given as their names and a sample of their rows (empty where a
 /// value is missing); the best comes first. `form` is the form in which the file is a table.
 pub fn propose(columns: &[(String, Vec<String>)], form: &Form) -> Vec<Proposal> {
-    let all: Vec<Column<'_>> = columns.iter().map(|(name, values)| Column::of(name, values)).collect();
+    let mut all: Vec<Column<'_>> = columns.iter().map(|(name, values)| Column::of(name, values)).collect();
+    column::settle(&mut all);
     let (left_out, columns): (Vec<&Column<'_>>, Vec<&Column<'_>>) =
         all.iter().partition(|column| column.is_index());
     let table = Unknown { columns, form };
     let mut proposals = table.all();
     for proposal in &mut proposals {
+        // Tables of numbers say which columns are none.
+        if !matches!(proposal.kind, "ingest/features" | "ingest/table") {
+            proposal.left_out = table.left_out(proposal);
+        }
         if !left_out.is_empty() {
             let names: Vec<String> = left_out.iter().map(|column| format!("`{}`", column.name)).collect();
             proposal
@@ -113,7 +141,11 @@ impl<'t, 'c> Unknown<'t, 'c> {
         let table = self.table(date, symbol);
         let is_intraday = date.is_some_and(|date| self.is_intraday(date, symbol));
         let has_close = bars.as_ref().is_some_and(|bars| bars.missing.is_empty());
-        let is_factors = date.is_some() && !is_intraday && (symbol.is_some() || self.has_factor_names());
+        let is_series = bars
+            .as_ref()
+            .is_some_and(|bars| bars.columns.iter().any(|(_, _, why)| *why == SERIES));
+        let is_factors =
+            date.is_some() && !is_intraday && (symbol.is_some() || is_series || self.has_factor_names());
         let factors = is_factors.then(|| self.factors(date, symbol));
         let mut proposals = Vec::new();
         if is_intraday {
@@ -132,6 +164,20 @@ impl<'t, 'c> Unknown<'t, 'c> {
         }
         proposals.push(table);
         proposals
+    }
+
+    /// The columns with values that a proposal does not read.
+    fn left_out(&self, proposal: &Proposal) -> Vec<String> {
+        let of_symbol = |line: &String| line.starts_with("contract_symbol: ");
+        let is_read = |column: &Column<'_>| {
+            (proposal.columns.iter()).any(|(_, theirs, _)| theirs == column.name || theirs == "*")
+                || column.symbols.is_some() && proposal.layout.iter().any(of_symbol)
+        };
+        let others = self
+            .columns
+            .iter()
+            .filter(|column| column.present > 0 && !is_read(column));
+        others.map(|column| column.name.to_owned()).collect()
     }
 
     /// The column of days or instants.
@@ -241,6 +287,17 @@ impl<'t, 'c> Unknown<'t, 'c> {
             let side = self.free(&taken).find(|column| column.is_side);
             if let Some(column) = side {
                 taken.insert("call", (column, "its values are calls and puts"));
+            }
+        }
+        if !taken.contains_key("symbol") && !has_symbol {
+            let is_name = |column: &&'t Column<'c>| {
+                NAMES_OF_UNDERLYINGS.contains(&&*column.plain)
+                    && column.numbers.is_none()
+                    && column.is_label()
+            };
+            let named = self.free(&taken).find(is_name);
+            if let Some(column) = named {
+                taken.insert("symbol", (column, "its name"));
             }
         }
         // Dates without times may have their times in another column.
@@ -355,13 +412,31 @@ impl<'t, 'c> Unknown<'t, 'c> {
                 return Some(proposal);
             }
             if let ([column], false) = (numbers.as_slice(), taken.contains_key("symbol")) {
-                taken.insert("close", (column, "the only column of numbers"));
+                // A result of trades may be below 0, and is no price.
+                if column.numbers.iter().flatten().any(|value| *value < 0.0) {
+                    return None;
+                }
+                let why = match self.is_series(date) {
+                    true => SERIES,
+                    false => "the only column of numbers",
+                };
+                taken.insert("close", (column, why));
             }
         }
         let swapped = reorder(&mut taken);
         let mut proposal = self.of_layout(Table::Bars, &wanted, &taken);
         proposal.doubts.extend(swapped);
         Some(proposal)
+    }
+
+    /// Returns whether one number a date, below a code, may be of the economy rather than a price: it is
+    /// seldom, or its dates are headed as those of such series.
+    fn is_series(&self, date: &Column<'_>) -> bool {
+        let Some(dates) = &date.dates else { return false };
+        let years = f64::from(dates.range.1.0 - dates.range.0.0) / 365.25;
+        let count = dates.by_row.iter().flatten().count();
+        ["DATE", "observation_date"].contains(&date.name.trim()) && self.columns.len() == 2
+            || count > 2 && ((count - 1) as f64) < SELDOM * years
     }
 
     /// Interest rates: maturities as columns.
@@ -680,6 +755,11 @@ impl<'t, 'c> Unknown<'t, 'c> {
     }
 }
 
+/// Returns whether a name is a known one of our column `ours`.
+pub fn is_name_of(ours: &str, name: &str) -> bool {
+    crate::column_names::is(ours, name)
+}
+
 /// Names for the columns of a file without a header, by the cells of its first row: a day, a time of day,
 /// prices in their usual order, and a volume.
 pub fn names_of(cells: &[String]) -> Vec<String> {
@@ -897,6 +977,9 @@ impl Proposal {
             }
         };
         ask(&mut out, false, "      ");
+        if !self.left_out.is_empty() {
+            let _ = writeln!(out, "      {LEFT_OUT}{}", self.left_out.join(", "));
+        }
         let indent = match self.table() {
             Some(_) => {
                 out.push_str("      layout:\n");
@@ -912,6 +995,20 @@ impl Proposal {
         };
         let _ = writeln!(out, "{indent}columns:");
         for (ours, theirs, why) in &self.columns {
+            if *why == SERIES {
+                let date = self.columns.iter().find(|(ours, ..)| ours == "date");
+                let date = date.map_or("", |(_, theirs, _)| theirs);
+                let _ = writeln!(
+                    out,
+                    "{indent}  # is `{theirs}` a price that is traded? (take `{CHOOSE}` away from the line)\n{indent}  # An \
+                     interest rate is read by `ingest/rates`, a series of the economy by `ingest/features` with\n\
+                     {indent}  # `date: {}, columns: [{}]`\n{indent}  {CHOOSE}{ours}: {}   # a price",
+                    scalar(date),
+                    scalar(theirs),
+                    scalar(theirs)
+                );
+                continue;
+            }
             let note = match *why {
                 "its name" => String::new(),
                 why if theirs == "*" => format!("  # {why}"),
@@ -1028,5 +1125,64 @@ mod tests {
         let proposal = of("Day;Settle\n20240119;480\n20240122;481\n");
         assert_eq!((proposal.table(), proposal.missing.len()), (Some(Table::Bars), 0));
         assert_eq!(proposal.layout, ["date_format: \"%Y%m%d\""]);
+    }
+
+    #[test]
+    fn a_chain_names_its_underlying() {
+        let rows =
+            "2024-01-19;XYZ;2024-02-16;480;C;5.1;5.2;480\n2024-01-22;XYZ;2024-02-16;480;P;5.1;5.2;480\n";
+        for name in ["und", "Underlying"] {
+            let proposal = of(&format!("trade_dt;{name};exp;K;type;Bid Px;Ask Px;spot\n{rows}"));
+            assert_eq!(proposal.columns[0], ("symbol".to_owned(), name.to_owned(), "its name"));
+            assert!(
+                !proposal.doubts.iter().any(|doubt| doubt.contains("underlying")),
+                "{name}"
+            );
+        }
+        // A price of the underlying is no symbol.
+        let proposal =
+            of("trade_dt;underlying;exp;K;type;bid;ask\n2024-01-19;480;2024-02-16;480;C;5.1;5.2\n");
+        assert!(!proposal.columns.iter().any(|(ours, ..)| ours == "symbol"));
+    }
+
+    #[test]
+    fn the_order_of_day_and_month_by_another_column() {
+        let proposal = of(
+            "quote_date;expiration;K;type;bid;ask\n06/03/2019;01/17/2020;480;C;5.1;5.2\n\
+             06/03/2019;07/19/2019;480;P;5.1;5.2\n",
+        );
+        assert_eq!(proposal.layout, ["date_format: \"%m/%d/%Y\""]);
+        let proposal = of("quote_date;expiration;K;type;bid;ask\n03/06/2019;17/01/2020;480;C;5.1;5.2\n");
+        assert_eq!(proposal.layout, ["date_format: \"%d/%m/%Y\""]);
+        let open =
+            |formats: &[&str]| is_open(&formats.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert!(!open(&["%m/%d/%Y", "%Y-%m-%d"]) && open(&["%m/%d/%Y", "%Y-%m-%d", "%d/%m/%Y"]));
+    }
+
+    #[test]
+    fn a_series_is_asked_for() {
+        let months = |header: &str| {
+            let rows = (1..=12).map(|month| format!("2020-{month:02}-01;{}\n", 200 + month));
+            format!("{header}\n{}", rows.collect::<String>())
+        };
+        let is_asked = |text: &str| {
+            let proposal = of(text);
+            let asks = proposal.yaml("x.csv", &[]).contains("# choose: close: ");
+            (proposal.kind, asks)
+        };
+        assert_eq!(is_asked(&months("day;CPIAUCSL")), ("ingest/bars", true));
+        assert_eq!(is_asked(&months("day;close")), ("ingest/bars", false));
+        let days = "2020-01-02;3.5\n2020-01-03;3.5\n2020-01-06;3.6\n";
+        assert_eq!(is_asked(&format!("DATE;PCREDIT8\n{days}")), ("ingest/bars", true));
+        assert_eq!(is_asked(&format!("day;FUND\n{days}")), ("ingest/bars", false));
+        // A result of trades is no price.
+        assert_ne!(of("day;FUND\n2020-01-02;-3.5\n2020-01-03;3.5\n").kind, "ingest/bars");
+    }
+
+    #[test]
+    fn columns_that_are_not_read_are_named() {
+        let proposal = of("day;close;signal;Stück\n2020-01-02;3.5;0.1;100\n2020-01-03;3.5;-0.1;200\n");
+        assert_eq!(proposal.left_out, ["signal"]);
+        assert!(proposal.yaml("x.csv", &[]).contains("      # left out: signal\n"));
     }
 }

@@ -7,7 +7,7 @@ use datasets::layout::Table;
 use runner_engine::Failure;
 use serde_json::Value;
 use stages_core::StageError;
-use stages_ingest::propose::{CHOOSE, scalar};
+use stages_ingest::propose::{CHOOSE, LEFT_OUT, is_open, scalar};
 
 /// The settings below which a stage reads what its rules would refuse.
 const LENIENT: [&str; 2] = ["on_bad_rows: keep", "max_dropped: 1.0"];
@@ -115,15 +115,31 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
     }
     let wanted = |kind: &str| args.table.is_none_or(|table| table.stage_kind() == kind);
     let mut all: Vec<Attempt> = Vec::new();
-    for (table, found) in looked.first.known() {
-        all.push(known(table, found.why.clone()));
+    let tables = looked.first.known();
+    for (table, found) in &tables {
+        let mut attempt = known(*table, found.why.clone());
+        let others = tables.iter().filter(|(other, _)| other != table);
+        let others: Vec<String> = others
+            .map(|(other, found)| format!("`{}` of layout `{}`", other.stage_kind(), found.layout.name))
+            .collect();
+        if !others.is_empty() && args.layout.is_none() && args.table.is_none() {
+            let name = &found.layout.name;
+            attempt.yaml += &format!(
+                "      # {}, or other data? {} reads them, too (take `{CHOOSE}` away from one line)\n      \
+                 {CHOOSE}layout: {name}   # {}\n",
+                table.name(),
+                others.join(", "),
+                found.layout.about
+            );
+        }
+        all.push(attempt);
     }
-    // A layout of several formats takes the first one that fits: a question comes before it.
+    // A layout of both orders of day and month takes the first one that fits: a question comes before it.
     let is_open = looked
         .first
         .known()
         .iter()
-        .any(|(_, found)| found.layout.dates.len() > 1);
+        .any(|(_, found)| is_open(&found.layout.dates));
     let asks = |proposal: &&stages_ingest::propose::Proposal| !proposal.questions.is_empty();
     let is_asked = is_open && looked.first.proposals.first().is_some_and(|proposal| asks(&proposal));
     for proposal in &looked.first.proposals {
@@ -314,16 +330,20 @@ pub(super) fn answered(yaml: &str) -> Option<String> {
 /// The questions that a text asks: the comments above the lines to choose from, without the marks.
 pub(super) fn questions(yaml: &str) -> Vec<String> {
     let lines: Vec<&str> = yaml.lines().map(str::trim_start).collect();
-    let is_question = |pair: &&[&str]| pair[1].starts_with(CHOOSE) && !pair[0].starts_with(CHOOSE);
-    let text = |pair: &[&str]| {
-        pair[0]
-            .trim_start_matches("# ")
-            .split(" (take")
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
-    lines.windows(2).filter(is_question).map(text).collect()
+    let mark = format!(" (take `{CHOOSE}`");
+    let asked = lines.iter().filter_map(|line| line.split_once(&mark));
+    asked
+        .map(|(text, _)| text.trim_start_matches("# ").to_owned())
+        .collect()
+}
+
+/// The lines that name columns that are not read, without the marks.
+pub(super) fn left_out(yaml: &str) -> Vec<&str> {
+    let lines = yaml
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with(LEFT_OUT));
+    lines.map(|line| line.trim_start_matches("# ")).collect()
 }
 
 /// The first line of each question.

@@ -8,7 +8,7 @@ use arrow_array::{Array, RecordBatch};
 use datasets::Date;
 use runner_engine::Failure;
 use serde_json::Value;
-use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, scalar};
+use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, is_name_of, scalar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -276,7 +276,17 @@ fn options(chain: &Found, bars: Option<&Found>, with: &Others<'_>) -> String {
     };
     let maturities: Vec<String> = maturities(chain).iter().map(u32::to_string).collect();
     let features = format!("{}{}", if bars.is_some() { ", technical" } else { "" }, with.factors());
+    // Without quotes, orders are filled at the last price.
+    let (quotes, fills) = match chain.share("bid") > 0.0 {
+        true => ("", ""),
+        false => (
+            "    # The chain has no bid and ask: orders are filled at its last price, worse by a slippage that is \
+             assumed.\n",
+            "fills: { quotes: last, slippage: 0.01 }, ",
+        ),
+    };
     let words = [
+        ("QUOTES", quotes),
         ("RATES", with.rates()),
         ("STYLE", style),
         ("MATURITIES", &maturities.join(", ")),
@@ -284,7 +294,7 @@ fn options(chain: &Found, bars: Option<&Found>, with: &Others<'_>) -> String {
         ("TECHNICAL", &bars.map(technical).unwrap_or_default()),
         ("FEATURES", &features),
         ("ACTIONS", if with.actions { ", actions: actions.actions" } else { "" }),
-        ("DATES", &dates(chain.days.len())),
+        ("DATES", &(fills.to_owned() + &dates(chain.days.len()))),
     ];
     other.unwrap_or_default().to_owned()
         + &filled(include_str!("first/options.yaml"), &words)
@@ -324,9 +334,14 @@ fn stocks(bars: &Found, with: &Others<'_>) -> String {
 /// Returns whether the name of a column says that it is paid.
 fn is_payment(column: &str) -> bool {
     const WORDS: [&str; 8] = ["pnl", "reward", "return", "profit", "payoff", "fwd", "forward", "ret"];
+    words_of(column).any(|word| WORDS.contains(&word.trim_end_matches('s')))
+}
+
+/// The words of a column's name in lower case.
+fn words_of(column: &str) -> impl Iterator<Item = String> {
     let name = column.to_lowercase();
-    let mut words = name.split(|c: char| !c.is_alphanumeric());
-    words.any(|word| WORDS.contains(&word.trim_end_matches('s')))
+    let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
+    words.into_iter()
 }
 
 /// The stages behind a table of one's own: the price that is traded is its close, or a question.
@@ -351,7 +366,26 @@ fn table(rows: &Found) -> String {
     let price = PRICES
         .iter()
         .find_map(|name| columns.iter().find(|column| is_called(column, name)));
-    let prices: Vec<&&str> = columns.iter().filter(|column| rows.is_price(column)).collect();
+    let closes: Vec<&&str> = columns
+        .iter()
+        .filter(|column| is_name_of("close", column) && rows.is_price(column))
+        .collect();
+    let price = price.or(match closes.as_slice() {
+        [one] => Some(*one),
+        _ => None,
+    });
+    // Amounts and costs are above 0, too.
+    let is_amount = |column: &str| {
+        ["volume", "open_interest", "bid_size", "ask_size", "turnover"]
+            .iter()
+            .any(|ours| is_name_of(ours, column))
+            || words_of(column)
+                .any(|word| ["volume", "vol", "spread", "tickvol", "count", "trades"].contains(&&*word))
+    };
+    let prices: Vec<&&str> = columns
+        .iter()
+        .filter(|column| rows.is_price(column) && !is_amount(column))
+        .collect();
     let price = price.or(match (columns.as_slice(), prices.as_slice()) {
         ([_], [one]) => Some(one),
         _ => None,

@@ -1,6 +1,6 @@
 //! `runner init`: a first pipeline for files, by what they are taken for.
 
-use super::attempt::{Attempt, answered, attempt, comment, questions, with_finding};
+use super::attempt::{Attempt, answered, attempt, comment, left_out, questions, with_finding};
 use super::first::{self, Found};
 use super::read::{self, ReadArgs, path_of};
 use super::trial::Scratch;
@@ -82,13 +82,14 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         );
         load_text(&dest, one.as_bytes(), &options).is_ok()
     };
-    let text = body(if is_name(&stem) { &stem } else { "first" });
+    let mut text = body(if is_name(&stem) { &stem } else { "first" });
     let questions = questions(&text);
     // Read as it will be, with an answer to each question.
     let whole = answered(&text).unwrap_or_else(|| text.clone());
     if let Err(errors) = load_text(&dest, whole.as_bytes(), &options)
         && found.iter().all(|found| found.attempt.finding.is_none())
     {
+        text += &comment("", &format!("finding: {errors}"));
         findings.push(errors.to_string());
     }
     let mut file = std::fs::OpenOptions::new()
@@ -127,18 +128,27 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
             text::count(found.days.len(), "day")
         );
     }
+    for line in left_out(&text) {
+        let _ = writeln!(out, "{line}");
+    }
     for finding in &findings {
         let _ = writeln!(out, "finding: {finding}");
     }
     for question in &questions {
         let _ = writeln!(out, "question: {question}");
     }
+    let path = args.to.display().to_string();
+    let is_word = |c: char| c.is_alphanumeric() || "/._-+@%:=,~".contains(c);
+    let path = match path.chars().all(is_word) {
+        true => path,
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    };
     let _ = match findings.is_empty() && questions.is_empty() {
-        true => writeln!(out, "{} written; next: runner exec {0}", args.to.display()),
+        true => writeln!(out, "{path} written; next: runner exec {path}"),
         false => writeln!(
             out,
-            "{} written, with what was found as comments and the lines to choose from; then: runner exec {0}",
-            args.to.display()
+            "{path} written, with what was found as comments and the lines to choose from; then: runner exec \
+             {path}"
         ),
     };
     output::print(&out)

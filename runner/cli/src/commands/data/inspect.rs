@@ -1,6 +1,6 @@
 //! `runner data inspect`.
 
-use super::attempt::{Attempt, attempt, questions};
+use super::attempt::{Attempt, attempt, left_out, questions};
 use super::chain;
 use super::read::{self, Looked, Read, path_of};
 use super::trial::Scratch;
@@ -180,6 +180,9 @@ fn doubts(out: &mut String, attempt: &Attempt) {
     for doubt in &attempt.doubts {
         let _ = writeln!(out, "check: {doubt}");
     }
+    for line in left_out(&attempt.yaml) {
+        let _ = writeln!(out, "{line}");
+    }
     for question in questions(&attempt.yaml) {
         let _ = writeln!(out, "question: {question}");
     }
@@ -202,7 +205,11 @@ fn contents(
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     match meta.get("rows_read").filter(|read| !read.is_null()) {
         Some(read) => {
-            let _ = writeln!(out, "\n{read} rows read, {} kept", meta["rows"]);
+            let _ = writeln!(
+                out,
+                "\n{read} rows read, {} kept",
+                meta["rows"].as_u64().unwrap_or(rows as u64)
+            );
         }
         None => {
             let _ = writeln!(out, "\n{rows} rows");
