@@ -340,7 +340,9 @@ fn dates(values: &[String], present: usize) -> Option<DateColumn> {
 /// Returns whether formats of a layout leave open which of two numbers is the day.
 pub fn is_open(formats: &[String]) -> bool {
     let has = |start: &str| formats.iter().any(|format| format.starts_with(start));
-    ORDERS.iter().any(|(a, b)| has(a) && has(b))
+    // Layouts for many origins list no order: their readers find it.
+    let is_many = formats.len() > 1 && !ORDERS.iter().any(|(a, b)| has(a) || has(b));
+    is_many || ORDERS.iter().any(|(a, b)| has(a) && has(b))
 }
 
 /// Settles the order of day and month of dates by another column of the file, in which one order alone is

@@ -208,10 +208,12 @@ impl<'t, 'c> Unknown<'t, 'c> {
                 });
                 keys.any(|key| !seen.insert(key))
             };
-            let mut labels = self
-                .columns
-                .iter()
-                .filter(|column| column.is_label() && column.distinct > 1);
+            // Beside times of day, numbers that repeat are counts of trades.
+            let has_times = self.time(self.date()).is_some();
+            let is_code = |column: &&&'t Column<'c>| column.numbers.is_none() || !has_times;
+            let mut labels = (self.columns.iter())
+                .filter(|column| column.is_label() && column.distinct > 1)
+                .filter(is_code);
             let label = labels.next().copied()?;
             (labels.next().is_none() && repeats(None) && !repeats(Some(label))).then_some(label)
         })
@@ -1156,6 +1158,7 @@ mod tests {
         assert_eq!(proposal.layout, ["date_format: \"%d/%m/%Y\""]);
         let open =
             |formats: &[&str]| is_open(&formats.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+        assert!(open(&["%Y-%m-%d", "%Y%m%d"]) && !open(&["%Y-%m-%d"]));
         assert!(!open(&["%m/%d/%Y", "%Y-%m-%d"]) && open(&["%m/%d/%Y", "%Y-%m-%d", "%d/%m/%Y"]));
     }
 

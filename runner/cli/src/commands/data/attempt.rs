@@ -87,7 +87,8 @@ pub(super) fn attempt(
     for candidate in candidates(args, looked)? {
         // Another kind of stage is proposed where nothing reads the files as the first.
         let is_other = attempts.first().is_some_and(|first| first.kind != candidate.kind);
-        if is_other && attempts.iter().any(|attempt| attempt.read.is_some()) {
+        let is_enough = |attempt: &Attempt| attempt.read.is_some() || !questions(&attempt.yaml).is_empty();
+        if is_other && attempts.iter().any(is_enough) {
             break;
         }
         let tried = tried(scratch, args, candidate);
@@ -192,12 +193,24 @@ fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
     };
     attempt.finding = Some(error.clone());
     // A question is answered with its first choice.
-    if let Some(answered) = answered(&attempt.yaml)
-        && let Ok(read) = run(scratch, &answered)
-    {
-        attempt.under = chosen(&attempt.yaml);
-        attempt.take(read);
-        return attempt;
+    if let Some(answered) = answered(&attempt.yaml) {
+        let mut ran = run(scratch, &answered);
+        // The first days of months are sessions of no exchange.
+        if let Err(error) = &ran
+            && error.message.starts_with("the calendar `")
+            && !attempt.yaml.contains("\n      calendar: ")
+        {
+            let line = "      calendar: none   # the dates are sessions of no one exchange\n";
+            ran = run(scratch, &(answered + line));
+            if ran.is_ok() {
+                attempt.yaml += line;
+            }
+        }
+        if let Ok(read) = ran {
+            attempt.under = chosen(&attempt.yaml);
+            attempt.take(read);
+            return attempt;
+        }
     }
     let mut ways: Vec<(String, String)> = Vec::new();
     let settings = parsed(&attempt.yaml).ok();
@@ -217,7 +230,8 @@ fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
     if attempt.read.is_none() {
         // What the rules refuse is still shown.
         let lenient = LENIENT.map(|line| format!("      {line}\n")).concat();
-        if let Ok(read) = run(scratch, &(attempt.yaml.clone() + &lenient)) {
+        let yaml = answered(&attempt.yaml).unwrap_or_else(|| attempt.yaml.clone());
+        if let Ok(read) = run(scratch, &(yaml + &lenient)) {
             attempt.under = LENIENT.map(str::to_owned).into();
             attempt.take(read);
         }
