@@ -34,7 +34,7 @@ impl Changes {
     ///
     /// # Errors
     /// A text that says which days contradict each other.
-    fn calendar(self) -> Result<CalendarName, String> {
+    pub fn calendar(self) -> Result<CalendarName, String> {
         static KNOWN: Mutex<BTreeSet<&'static Changes>> = Mutex::new(BTreeSet::new());
         if matches!(self.base, CalendarName::Changed(_)) {
             return Err("`base` is a name or the code of an exchange".to_owned());

@@ -94,6 +94,16 @@ fn of_text(table: Table, packed: &Packed) -> Option<String> {
             "" => return Some("a wide table: name its column of dates in the file".to_owned()),
             date => scalar(date),
         };
+        let has = |words: &'static [&'static str]| {
+            move |name: &&String| words.iter().any(|word| name.to_lowercase().contains(word))
+        };
+        let price = header[1..].iter().find(has(&["close", "price", "last", "settle"]));
+        if let Some(price) = price {
+            let price = scalar(price);
+            return Some(format!(
+                "by their names, `layout: {{ columns: {{ date: {date}, close: {price} }} }}`"
+            ));
+        }
         return Some(format!(
             "if every other column is a symbol's, `layout: {{ columns: {{ date: {date}, close: \"*\" }} }}`"
         ));

@@ -241,7 +241,9 @@ fn some_calendar<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ca
             CalendarName::read(text).map_err(E::custom)
         }
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CalendarName, A::Error> {
-            CalendarName::deserialize(MapAccessDeserializer::new(map))
+            let changes = Changes::deserialize(MapAccessDeserializer::new(map))?;
+            let told = |message| format!("`calendar`: {message}\ncorrect these days, or leave them out");
+            changes.calendar().map_err(|message| A::Error::custom(told(message)))
         }
     }
     deserializer.deserialize_any(Read).map(Some)

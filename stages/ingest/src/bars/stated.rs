@@ -122,7 +122,7 @@ pub(super) fn mark(
                 None => {
                     let problem = format!("`{}` is not the code of a currency", shown(text));
                     return Err(frame.error(row, column, &problem).hint(
-                        "write codes of ISO 4217, such as USD, or rename the column if it means another thing",
+                        "write codes of ISO 4217, such as USD, or rename a column of another meaning",
                     ));
                 }
             };

@@ -13,6 +13,20 @@ use stages_table_file::text::{first_line, separator};
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 
+/// Returns whether every date begins or ends with a year of another count than the Gregorian.
+fn is_of_other_years(texts: &[(usize, String)]) -> bool {
+    let is_year = |part: &str| match (part.len(), part.parse::<u16>()) {
+        (4, Ok(year)) => (2400..=2600).contains(&year) || (1300..=1460).contains(&year),
+        (3, Ok(year)) => (100..=130).contains(&year),
+        _ => false,
+    };
+    let of = |text: &str| {
+        let mut parts = text.split(|c: char| !c.is_ascii_digit());
+        parts.next().is_some_and(is_year) || parts.next_back().is_some_and(is_year)
+    };
+    !texts.is_empty() && texts.iter().all(|(_, text)| of(text))
+}
+
 /// Whether plain numbers could be ones with points between thousands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Points {
@@ -452,10 +466,14 @@ impl Frame {
             return err;
         }
         if words.is_empty() || words.len() > 5 || !is_known {
-            return err.hint(format!(
-                "{} states another format, in `strftime` codes",
-                self.stated.date_format("%d.%m.%Y")
-            ));
+            return err.hint(match is_of_other_years(&dated) {
+                true => "these are Buddhist, Persian or Minguo years: write Gregorian ones".to_owned(),
+                false => format!(
+                    "correct these dates in the file or, where all are in one other format, state it in `strftime` \
+                    codes (`%Y` year, `%m` month, `%d` day): {}",
+                    self.stated.date_format("…")
+                ),
+            });
         }
         let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
         err.hint(format!(
@@ -478,5 +496,21 @@ impl Frame {
             "`{}`, column `{theirs}`: the values have no conversion: {err}",
             self.place
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_other_years;
+
+    #[test]
+    fn years_of_other_counts() {
+        let is = |text: &str| is_of_other_years(&[(0, text.to_owned())]);
+        for text in ["2566-02-13", "13/02/2566", "1401-11-24", "112/02/13"] {
+            assert!(is(text), "{text}");
+        }
+        for text in ["2023-13-02", "Monday, 13 February 2023", "12/02/13", "20230213", ""] {
+            assert!(!is(text), "{text}");
+        }
     }
 }
