@@ -144,14 +144,15 @@ fn midnights(
         return Ok(None);
     }
     let zone = zone_of(&layout.zone).map_err(StageError::new)?.unwrap_or(Tz::UTC);
-    let per_second = layout.dates.iter().find_map(|format| match format.as_str() {
-        "epoch_s" => Some(1),
-        "epoch_ms" => Some(1_000),
-        "epoch_us" => Some(1_000_000),
-        "epoch_ns" => Some(1_000_000_000_i64),
+    // Epochs since 2001 have so many digits, and no date has.
+    let per_second = |text: &str| match text.len() {
+        10 => Some(1),
+        13 => Some(1_000),
+        16 => Some(1_000_000),
+        19 => Some(1_000_000_000_i64),
         _ => None,
-    });
-    let instant = |text: &str| match (per_second, text.parse::<i64>()) {
+    };
+    let instant = |text: &str| match (per_second(text), text.parse::<i64>()) {
         (Some(unit), Ok(time)) => DateTime::from_timestamp(time.div_euclid(unit), 0),
         _ => {
             let time = DateTime::parse_from_rfc3339(text).ok()?;
