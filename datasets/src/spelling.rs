@@ -9,9 +9,10 @@ fn bare(symbol: &str) -> String {
     if !digits.is_empty() && letters <= 4 && (letters == 0 || digits.len() >= 4) {
         return digits.trim_start_matches('0').to_owned();
     }
-    let own = match symbol.rsplit_once(['.', ' ', ':']) {
-        Some((own, "US" | "O" | "N" | "OQ" | "UN" | "UW" | "NYSE" | "NASDAQ" | "EQUITY")) => own,
-        _ => symbol.as_str(),
+    let own = symbol.strip_suffix(" EQUITY").unwrap_or(&symbol);
+    let own = match own.rsplit_once(['.', ' ', ':']) {
+        Some((own, "US" | "O" | "N" | "OQ" | "UN" | "UW" | "NYSE" | "NASDAQ")) => own,
+        _ => own.strip_suffix("-US").unwrap_or(own),
     };
     let own = own.rsplit_once(':').map_or(own, |(_, own)| own);
     own.chars().filter(|c| c.is_alphanumeric()).collect()
@@ -40,6 +41,8 @@ mod tests {
             ("^GSPC", "GSPC"),
             ("AAPL", "AAPL.US"),
             ("NASDAQ:AAPL", "AAPL"),
+            ("AAPL US Equity", "AAPL"),
+            ("AAPL-US", "AAPL"),
             ("0700.HK", "700"),
             ("aapl", "AAPL"),
         ] {

@@ -4,7 +4,7 @@ use crate::frame::header;
 use crate::read;
 use crate::unpack::Packed;
 use crate::value::{shown, shown_list};
-use crate::whose::{Partitions, Suspect, found_symbol, is_certain, is_index, suspect};
+use crate::whose::{NAMELESS, Partitions, Suspect, found_symbol, is_certain, is_index, suspect};
 use datasets::layout::normal;
 use stages_core::{ConfigProblem, Source, StageError};
 
@@ -83,9 +83,14 @@ impl<'p> Finder<'p> {
                 "`{}`: the column `{name}` ({values}) is not read, and rows differ by it as by a symbol",
                 self.packed.place
             ))
-            .hint(format!(
-                "`symbol: \"{name}\"` reads it; `symbol: {NO_SYMBOL}` says that the rows have none"
-            ))),
+            .hint(match name.as_str() {
+                "" => NAMELESS.to_owned(),
+                name => {
+                    format!(
+                        "`symbol: \"{name}\"` reads it; `symbol: {NO_SYMBOL}` says that the rows have none"
+                    )
+                }
+            })),
         }
     }
 

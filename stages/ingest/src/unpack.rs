@@ -5,6 +5,7 @@ use crate::files::name_of;
 use crate::foreign::refused;
 use crate::notes::Notes;
 use crate::plain_text::plain;
+use crate::whose::listed;
 use crate::workbook;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -104,9 +105,16 @@ fn open(path: &Path, bytes: Vec<u8>, limit: u64, wanted: Wanted) -> Result<Vec<P
             format: Format::Csv,
             ..table(format!("{place}: {}", sheet.name), &name, "", sheet.text)
         };
-        packed
-            .notes
-            .add("an Excel workbook: its first sheet with a table is read");
+        packed.notes.add(match sheet.others.as_slice() {
+            [] => "an Excel workbook: its first sheet with a table is read".to_owned(),
+            others => format!(
+                "an Excel workbook: the sheet `{}` is read, the first with a table; the other sheets are left \
+                out: {}",
+                sheet.name,
+                listed(&others.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>())
+            ),
+        });
+        sheet.notes.iter().for_each(|note| packed.notes.add(note));
         return Ok(vec![text_table(packed, is_head)?]);
     }
     if let Some(what) = workbook::other(&bytes) {

@@ -1,9 +1,11 @@
 //! Excel workbooks (.xlsx) as delimited text: the first sheet with a table.
 
+use crate::whose::{is_symbol, stored_as_numbers};
 use calamine::{Data, ExcelDateTime, Reader as _, Xlsx};
 use stages_core::StageError;
 use stages_table_file::guarded;
 use stages_table_file::packing::{self, Wanted};
+use std::collections::BTreeSet;
 use std::io::Cursor;
 
 /// The name of the entry that a workbook has in its archive.
@@ -37,6 +39,50 @@ pub(crate) struct Sheet {
     pub text: Vec<u8>,
     /// The number of rows above the first of the text.
     pub above: isize,
+    /// The names of the other sheets with tables.
+    pub others: Vec<String>,
+    /// What is to be told of its columns of symbols.
+    pub notes: Vec<String>,
+}
+
+/// The columns of symbols of a sheet, of which a spreadsheet program may have changed the cells.
+#[derive(Default)]
+struct Symbols {
+    /// Their names by column; `None` above the header.
+    names: Option<Vec<Option<String>>>,
+    /// The columns with a number.
+    numbers: BTreeSet<String>,
+    /// The first cell that has become a date or a truth value, and its row.
+    changed: Option<(String, String, usize)>,
+}
+
+impl Symbols {
+    fn add(&mut self, row: &[Data], number: usize) {
+        let Some(names) = &self.names else {
+            let name = |cell: &Data| match cell {
+                Data::String(name) => Some(name.trim().to_owned()).filter(|name| is_symbol(name)),
+                _ => None,
+            };
+            if row.iter().filter(|cell| matches!(cell, Data::String(_))).count() > 1 {
+                self.names = Some(row.iter().map(name).collect());
+            }
+            return;
+        };
+        for (cell, name) in row.iter().zip(names) {
+            let Some(name) = name else { continue };
+            match cell {
+                Data::Int(_) | Data::Float(_) => {
+                    self.numbers.insert(name.clone());
+                }
+                Data::DateTime(_) | Data::DateTimeIso(_) | Data::Bool(_) if self.changed.is_none() => {
+                    let mut text = String::new();
+                    push(&mut text, cell);
+                    self.changed = Some((name.clone(), text.trim_matches('"').to_owned(), number));
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The first sheet that has at least two rows and two columns.
@@ -44,17 +90,25 @@ pub(crate) fn sheet(place: &str, bytes: &[u8]) -> Result<Sheet, StageError> {
     // calamine unpacks without a limit.
     packing::unpack(bytes, packing::limit(bytes.len() as u64), Wanted::All)
         .map_err(|fault| StageError::of_fault(place, &fault))?;
+    let mut symbols = Symbols::default();
     let read = || -> Result<Option<Sheet>, calamine::XlsxError> {
         let mut book = Xlsx::new(Cursor::new(bytes))?;
+        let mut found: Option<Sheet> = None;
+        symbols = Symbols::default();
         for sheet in book.sheet_names() {
             let range = book.worksheet_range(&sheet)?;
             let (rows, columns) = range.get_size();
             if rows < 2 || columns < 2 {
                 continue;
             }
+            if let Some(found) = &mut found {
+                found.others.push(sheet);
+                continue;
+            }
             let above = range.start().map_or(0, |(row, _)| row as isize);
             let mut out = String::new();
-            for row in range.rows() {
+            for (i, row) in range.rows().enumerate() {
+                symbols.add(row, i + 1 + above.max(0) as usize);
                 // A title or a remark is one text in its row; an empty row is an empty line.
                 let mut filled = row.iter().enumerate().filter(|(_, cell)| **cell != Data::Empty);
                 let kept = match (filled.next(), filled.next()) {
@@ -71,20 +125,32 @@ pub(crate) fn sheet(place: &str, bytes: &[u8]) -> Result<Sheet, StageError> {
                 out.push('\n');
             }
             let text = out.into_bytes();
-            return Ok(Some(Sheet {
+            found = Some(Sheet {
                 name: sheet,
                 text,
                 above,
-            }));
+                others: Vec::new(),
+                notes: Vec::new(),
+            });
         }
-        Ok(None)
+        Ok(found)
     };
-    guarded(read)
+    let mut sheet = guarded(read)
         .map_err(|fault| {
             StageError::new(format!("`{place}`, an Excel workbook, {}", fault.what))
                 .hint("open it in a spreadsheet program, and save its sheet as CSV (UTF-8)")
         })?
-        .ok_or_else(|| StageError::new(format!("no sheet of `{place}` has a table")))
+        .ok_or_else(|| StageError::new(format!("no sheet of `{place}` has a table")))?;
+    if let Some((column, text, row)) = symbols.changed {
+        return Err(StageError::new(format!(
+            "`{place}: {}`, row {row}, column `{column}`: `{text}` is no symbol, and Excel may have made it of one \
+            (`MAR1`, `TRUE`)",
+            sheet.name
+        ))
+        .hint("format the column as text, and write the symbols again"));
+    }
+    sheet.notes = symbols.numbers.iter().map(|column| stored_as_numbers(column)).collect();
+    Ok(sheet)
 }
 
 fn push(out: &mut String, cell: &Data) {
@@ -116,5 +182,36 @@ fn time_text(time: &ExcelDateTime) -> String {
         (0, 0, 0, 0) => date,
         (_, _, _, 0) => format!("{date} {hour:02}:{minute:02}:{second:02}"),
         _ => format!("{date} {hour:02}:{minute:02}:{second:02}.{milli:03}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_of_symbols_that_a_spreadsheet_program_changed() {
+        let text = |text: &str| Data::String(text.to_owned());
+        let date = Data::DateTime(ExcelDateTime::new(
+            44_986.0,
+            calamine::ExcelDateTimeType::DateTime,
+            false,
+        ));
+        for (cell, numbers, changed) in [
+            (text("0700"), 0, None),
+            (Data::Float(700.0), 1, None),
+            (date, 0, Some("2023-03-01")),
+            (Data::Bool(true), 0, Some("true")),
+        ] {
+            let mut symbols = Symbols::default();
+            symbols.add(&[text("prices"), Data::Empty], 1);
+            symbols.add(&[text("date"), text("Ticker")], 2);
+            symbols.add(&[Data::Float(1.0), cell], 3);
+            let found = symbols.changed.map(|(column, text, row)| {
+                assert_eq!((column.as_str(), row), ("Ticker", 3));
+                text
+            });
+            assert_eq!((symbols.numbers.len(), found.as_deref()), (numbers, changed));
+        }
     }
 }

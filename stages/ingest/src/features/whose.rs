@@ -3,7 +3,7 @@
 use super::config::FeaturesConfig;
 use super::rows::Columns;
 use crate::read;
-use crate::whose::{of_known, of_sources, stem_of, tell_places};
+use crate::whose::{NAMELESS, listed, named, of_known, of_sources, tell_places, unread_texts};
 use datasets::layout::normal;
 use stages_core::{Context, Source, StageError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,13 @@ impl Whose {
         let is_key = |name: &str| columns.date.as_ref().is_some_and(|date| normal(date) == name);
         let is_listed = |name: &str| config.columns.0.iter().any(|column| normal(&column.theirs) == name);
         match of_known(&packed, known, |name| is_key(name) || is_listed(name))? {
+            Some((found, true)) if found.name.is_empty() => {
+                return Err(StageError::new(format!(
+                    "`{}`: a column without a name has the symbols of the days' data ({})",
+                    packed.place, found.values
+                ))
+                .hint(NAMELESS));
+            }
             Some((found, true)) => {
                 context.warn(
                     format!(
@@ -75,16 +82,34 @@ impl Whose {
         }
         whose.places = of_sources(sources);
         if let [one] = sources
-            && known.contains(stem_of(&one.name))
+            && let Some(symbol) = named(&one.name, known)
         {
-            whose.places.insert(one.name.clone(), stem_of(&one.name).to_owned());
+            whose.places.insert(one.name.clone(), symbol.to_owned());
         }
-        tell_places(
+        let is_told = tell_places(
             context,
             &whose.places,
             "the whole market",
             sources.iter().map(|source| (source.name.as_str(), false)),
         );
+        let is_read =
+            |name: &str| is_key(name) || columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
+        // The entries of an archive are told where they are read.
+        if !is_told && !known.is_empty() && packed.path == first.name {
+            let unread = unread_texts(&packed, is_read)?;
+            let columns = match unread.is_empty() {
+                true => String::new(),
+                false => format!("; not read: the column {}", listed(&unread)),
+            };
+            let files: Vec<String> = sources.iter().map(|source| format!("`{}`", source.name)).collect();
+            context.warn(
+                format!(
+                    "no column names the symbols: the rows of {} are of the whole market{columns}",
+                    listed(&files)
+                ),
+                Some("`symbol: none` says so; `symbol: COLUMN` names the column of symbols"),
+            );
+        }
         Ok(whose)
     }
 }

@@ -34,10 +34,32 @@ fn beginning(packed: &Packed) -> Packed {
     packed
 }
 
+/// The remedy for a column of symbols whose name is empty.
+pub(crate) const NAMELESS: &str = "write its name into the header: `symbol`";
+
 /// Returns whether a column is the index of a table that pandas wrote.
 pub(crate) fn is_index(name: &str) -> bool {
     let name = normal(name);
     name.is_empty() || name.starts_with("unnamed:")
+}
+
+/// Returns whether values count up by one, as those of an index do.
+fn are_index<'v>(values: impl Iterator<Item = &'v str>) -> bool {
+    let mut next = None;
+    for value in values {
+        let Some(number) = value
+            .parse::<u64>()
+            .ok()
+            .filter(|_| value == "0" || !value.starts_with('0'))
+        else {
+            return false;
+        };
+        if next.is_some_and(|next| next != number) {
+            return false;
+        }
+        next = Some(number + 1);
+    }
+    true
 }
 
 /// Returns whether a text is a number with decimals or an exponent, which no code has.
@@ -92,15 +114,19 @@ pub(crate) fn of_known(
 ) -> Result<Option<(Suspect, bool)>, StageError> {
     let header = header(packed)?;
     let mut alike = None;
-    for name in header.iter().filter(|name| !is_index(name) && !read(&normal(name))) {
+    for name in header.iter().filter(|name| !read(&normal(name))) {
         let Ok(frame) = Frame::read(&beginning(packed), |other| other == normal(name)) else {
             continue;
         };
-        let mut values = BTreeSet::new();
+        let mut texts = Vec::new();
         frame.symbols(name, |_, text| {
-            values.insert(text.to_owned());
+            texts.push(text.to_owned());
             Ok(())
         })?;
+        if is_index(name) && are_index(texts.iter().map(String::as_str)) {
+            continue;
+        }
+        let values: BTreeSet<String> = texts.into_iter().collect();
         let suspect = |values: &BTreeSet<String>| Suspect {
             name: name.trim().to_owned(),
             values: shown_values(values.iter().map(String::as_str)),
@@ -117,6 +143,29 @@ pub(crate) fn of_known(
         }
     }
     Ok(alike)
+}
+
+/// The columns of a table beside those `read` whose values are texts, each with these.
+pub(crate) fn unread_texts(packed: &Packed, read: impl Fn(&str) -> bool) -> Result<Vec<String>, StageError> {
+    let mut found = Vec::new();
+    for name in header(packed)?.iter().filter(|name| !read(&normal(name))) {
+        let Ok(frame) = Frame::read(&beginning(packed), |other| other == normal(name)) else {
+            continue;
+        };
+        let mut values = BTreeSet::new();
+        frame.symbols(name, |_, text| {
+            values.insert(text.to_owned());
+            Ok(())
+        })?;
+        values.retain(|value| !is_missing(value));
+        let is_text =
+            |value: &String| value.parse::<f64>().is_err() && super::partitions::whole_date(value).is_none();
+        if !values.is_empty() && values.iter().all(is_text) {
+            let values = shown_values(values.iter().map(String::as_str));
+            found.push(format!("`{}` ({values})", name.trim()));
+        }
+    }
+    Ok(found)
 }
 
 fn shown_values<'v>(values: impl Iterator<Item = &'v str>) -> String {
@@ -187,10 +236,7 @@ impl Columns {
             && Frame::read(&prepared, |name| name == normal(column))
                 .is_ok_and(|frame| frame.has(column) && frame.is_stored_number(column))
         {
-            note = Some(format!(
-                "the symbols of the column `{column}` are stored as numbers: leading zeros, if they had any, \
-                are lost"
-            ));
+            note = Some(stored_as_numbers(column));
         }
         let is_by_name =
             mapped.is_none() && symbol.is_none() && !is_given && layout.facts.symbol_from_file_name;
@@ -217,6 +263,13 @@ impl Columns {
     }
 }
 
+/// What is told of a column of symbols that are numbers.
+pub(crate) fn stored_as_numbers(column: &str) -> String {
+    format!(
+        "the symbols of the column `{column}` are stored as numbers: leading zeros, if they had any, are lost"
+    )
+}
+
 /// A layout with a column of symbols that its file has under another name.
 pub(crate) fn with_symbol(mut layout: Layout, theirs: &str) -> Layout {
     layout.columns.push(Mapping {
@@ -238,10 +291,13 @@ pub(crate) fn unread(place: &str, suspect: &Suspect) -> StageError {
         "" => format!("`layout: {{ columns: {{ symbol: \"{name}\", … }} }}`"),
         like => format!("`layout: {{ like: {like}, columns: {{ symbol: \"{name}\" }} }}`"),
     };
-    StageError::new(format!(
+    let error = StageError::new(format!(
         "`{place}`: the column `{name}` ({values}) is not read, and rows differ by it as by a symbol"
-    ))
-    .hint(format!(
+    ));
+    if name.is_empty() {
+        return error.hint(NAMELESS);
+    }
+    error.hint(format!(
         "{reads} reads it; `symbol: NAME` says that all rows are of one"
     ))
 }
@@ -267,7 +323,7 @@ pub(crate) fn suspect(
     let header = header(packed)?;
     let is_other = |name: &String| {
         let is_known = is_read(&normal(name)) || is_usual("date", name) || is_usual("time", name);
-        !is_known && !is_index(name) && date.is_none_or(|date| normal(date) != normal(name))
+        !is_known && date.is_none_or(|date| normal(date) != normal(name))
     };
     let mut seen = BTreeSet::new();
     let is_repeated =
@@ -297,7 +353,10 @@ pub(crate) fn suspect(
     let mut best: Option<(usize, Suspect)> = None;
     for name in others {
         let values = frame.map(name, |text| Ok(text.to_owned()))?;
-        if let Some(distinct) = tells_apart(&values, &days)
+        if is_index(name) && are_index(values.iter().map(String::as_str)) {
+            continue;
+        }
+        if let Some(distinct) = tells_apart(name, &values, &days)
             && best.as_ref().is_none_or(|(most, _)| distinct.len() > *most)
         {
             best = Some((
@@ -313,43 +372,82 @@ pub(crate) fn suspect(
     Ok(best.map(|(_, suspect)| suspect))
 }
 
-/// The distinct values of a column, in order, if rows differ by it as by a symbol.
-fn tells_apart<'v>(values: &'v [String], days: &[String]) -> Option<Vec<&'v str>> {
+/// Usual names of columns of companies, beside those of symbols.
+const COMPANIES: [&str; 9] = [
+    "name",
+    "company",
+    "company name",
+    "issuer",
+    "security name",
+    "stock name",
+    "名称",
+    "简称",
+    "证券简称",
+];
+
+/// The distinct values of a column, in order, if rows differ by it as by a symbol. Empty cells say nothing.
+fn tells_apart<'v>(name: &str, values: &'v [String], days: &[String]) -> Option<Vec<&'v str>> {
+    // `NA` is a symbol.
+    let is_filled = |value: &str| !is_missing(value) || value == "NA";
+    let filled: Vec<(usize, &str)> = (values.iter().map(String::as_str).enumerate())
+        .filter(|(_, value)| is_filled(value))
+        .collect();
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     let mut runs = 0;
-    for (i, value) in values.iter().enumerate() {
+    for (i, (_, value)) in filled.iter().enumerate() {
         *rows.entry(value).or_default() += 1;
-        runs += usize::from(i == 0 || values[i - 1] != *value);
+        runs += usize::from(i == 0 || filled[i - 1].1 != *value);
     }
     let distinct = rows.len();
-    let is_number = |text: &&str| text.parse::<f64>().is_ok();
-    // `NA` is a symbol.
-    let is_filled = !rows
-        .keys()
-        .any(|value| matches!(*value, "" | "-" | "." | "nan" | "NaN"));
-    if distinct < 2 || distinct * 2 > values.len() || !is_filled || rows.keys().any(|value| is_decimal(value))
+    let is_mostly_empty = filled.len() * 2 <= values.len();
+    if distinct < 2
+        || distinct * 2 > filled.len()
+        || is_mostly_empty
+        || rows.keys().any(|value| is_decimal(value))
     {
         return None;
     }
+    let is_number = |text: &&str| text.parse::<f64>().is_ok();
     let numbers = rows.keys().filter(|value| is_number(value)).count();
     let has_zeros = || rows.keys().any(|value| value.len() > 1 && value.starts_with('0'));
-    let is_text = numbers == 0 || has_zeros();
-    let by_day: BTreeSet<(&str, &str)> =
-        days.iter().zip(values).map(|(day, value)| (&**day, &**value)).collect();
-    let all_days: BTreeSet<&str> = days.iter().map(String::as_str).collect();
+    let is_text = numbers < distinct || has_zeros();
+    let day_of = |at: usize| days.get(at).map(String::as_str);
+    let by_day: BTreeSet<(&str, &str)> = filled
+        .iter()
+        .filter_map(|(at, value)| Some((day_of(*at)?, *value)))
+        .collect();
+    let all_days: BTreeSet<&str> = by_day.iter().map(|(day, _)| *day).collect();
     // Several rows a day, that are one a day by it.
-    let is_key = !days.is_empty() && all_days.len() < days.len() && by_day.len() == days.len();
-    let in_blocks = is_text && runs == distinct && distinct * 3 <= values.len();
+    let is_key = all_days.len() < by_day.len() && by_day.len() == filled.len();
+    // A state of the market, such as `bull`, comes back, too, and is seldom written as symbols are.
+    let are_codes = || {
+        rows.keys()
+            .all(|value| !value.contains(|c: char| c.is_lowercase() || c == ' '))
+    };
+    let comes_back = is_text && are_codes() && runs * 3 <= filled.len();
+    let in_blocks = runs == distinct && distinct * 3 <= filled.len() && (is_text || are_numbers(&filled));
+    let is_company = is_text && (is_usual("symbol", name) || COMPANIES.contains(&&*normal(name)));
     let is_date = |text: &str| super::partitions::whole_date(text).is_some();
     let are_dates = rows.keys().all(|value| is_date(value));
-    ((is_key || in_blocks) && !are_dates).then(|| {
+    ((is_key || in_blocks || comes_back || is_company) && !are_dates).then(|| {
         let mut seen = BTreeSet::new();
-        values
+        filled
             .iter()
-            .map(String::as_str)
+            .map(|(_, value)| *value)
             .filter(|value| seen.insert(*value))
             .collect()
     })
+}
+
+/// Returns whether numbers in blocks may be codes of companies: of three to six digits, and no years, months
+/// or other numbers that rise by one.
+fn are_numbers(values: &[(usize, &str)]) -> bool {
+    let is_code =
+        |value: &str| (3..=6).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = || values.iter().filter_map(|(_, value)| value.parse::<i64>().ok());
+    let is_year = |number: i64| (1900..2100).contains(&number) || (190_000..210_000).contains(&number);
+    let rises = numbers().zip(numbers().skip(1)).all(|(a, b)| b == a || b == a + 1);
+    values.iter().all(|(_, value)| is_code(value)) && !rises && !numbers().all(is_year)
 }
 
 #[cfg(test)]
@@ -411,5 +509,58 @@ mod tests {
         assert_eq!(found(&["A", "A", "A", "A", "A", "A"], &six), None);
         assert_eq!(found(&["A", "B", "C", "D", "E", "F"], &six), None);
         assert_eq!(found(&["1", "1", "1", "2", "2", "2"], &six), None);
+        let twelve = ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12"];
+        let blocks = |values: &[&str]| {
+            let values: Vec<&str> = values.iter().flat_map(|value| [*value; 3]).collect();
+            found(&values, &twelve)
+        };
+        for (values, wanted) in [
+            // Numbers and texts, numbers alone, a block that comes back, an empty cell.
+            (["700", "700", "AAPL", "AAPL"], Some("`700`, `AAPL`")),
+            (["10107", "10107", "14593", "14593"], Some("`10107`, `14593`")),
+            (["AA", "BB", "AA", "AA"], Some("`AA`, `BB`")),
+            (["AA", "", "BB", "BB"], Some("`AA`, `BB`")),
+            // Years, months, ranks, a state.
+            (["2022", "2022", "2023", "2023"], None),
+            (["202211", "202212", "202301", "202302"], None),
+            (["501", "501", "502", "503"], None),
+            (["up", "down", "up", "up"], None),
+            (["AA", "", "", "BB"], None),
+        ] {
+            assert_eq!(blocks(&values).as_deref(), wanted, "{values:?}");
+        }
+    }
+
+    /// A company's name that changes each day, and indices without a name.
+    #[test]
+    fn columns_of_companies_and_indices() {
+        let found = |header: &str, rows: &[&str]| {
+            let text = format!("{header}\n{}\n", rows.join("\n"));
+            let found = suspect(&packed(&text), Some("date"), |name| name == "close").unwrap();
+            found.map(|found| found.values)
+        };
+        let turns = [
+            "2023-01-01,BB,1",
+            "2023-01-02,AA,1",
+            "2023-01-03,BB,1",
+            "2023-01-04,AA,1",
+        ];
+        assert_eq!(found("date,name,close", &turns).as_deref(), Some("`BB`, `AA`"));
+        let codes = [
+            "000001,2023-01-01,1",
+            "000001,2023-01-02,1",
+            "000002,2023-01-01,1",
+            "000002,2023-01-02,1",
+        ];
+        assert_eq!(found(",date,close", &codes).as_deref(), Some("`000001`, `000002`"));
+        let counts = ["0,2023-01-01,1", "1,2023-01-01,1", "2,2023-01-02,1", "3,2023-01-02,1"];
+        assert_eq!(found(",date,close", &counts), None);
+        let known = ["1".to_owned(), "000001".to_owned()].into();
+        let of = |rows: &[&str]| {
+            let text = format!(",date,close\n{}\n", rows.join("\n"));
+            of_known(&packed(&text), &known, |name| name == "close" || name == "date").unwrap()
+        };
+        assert!(of(&codes).is_some_and(|(_, is_known)| is_known));
+        assert!(of(&counts).is_none());
     }
 }

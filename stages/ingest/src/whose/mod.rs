@@ -13,7 +13,8 @@ mod spelling;
 mod told;
 
 pub(crate) use columns::{
-    Columns, Suspect, found_symbol, is_certain, is_index, of_known, suspect, unread, with_symbol,
+    Columns, NAMELESS, Suspect, found_symbol, is_certain, is_index, of_known, stored_as_numbers, suspect,
+    unread, unread_texts, with_symbol,
 };
 pub(crate) use copies::once_each;
 pub(crate) use datasets::spelling::lookalike;
@@ -21,7 +22,7 @@ pub(crate) use names::{is_symbol, is_usual};
 pub(crate) use partitions::{Partitions, whole_date};
 pub(crate) use places::{Place, Places};
 pub(crate) use spelling::{listed, other_spellings};
-pub(crate) use told::{of_one_each, of_sources, tell_empty, tell_places};
+pub(crate) use told::{named, of_one_each, of_sources, tell_empty, tell_places};
 
 /// The name of a file without directories and known endings.
 pub(crate) fn stem_of(name: &str) -> &str {

@@ -216,7 +216,7 @@ fn words(name: &str) -> Vec<&str> {
 }
 
 /// Returns whether a name is a general one: known words, numbers of parts and unique identifiers.
-fn is_general(name: &str) -> bool {
+pub(super) fn is_general(name: &str) -> bool {
     let lower = name.to_lowercase();
     let parts: Vec<&str> = lower
         .split(['_', '-', ' ', '.'])

@@ -1,6 +1,6 @@
 //! Whose the rows of tables and factors are that name no symbol, and what is told of it.
 
-use super::places::{Origin, Places};
+use super::places::{Origin, Places, is_general};
 use super::spelling::listed;
 use super::stem_of;
 use stages_core::{Context, Source};
@@ -31,6 +31,29 @@ pub(crate) fn of_one_each<'n>(
     if symbols.len() > 1 { found } else { BTreeMap::new() }
 }
 
+/// The symbol of `known` that a file is named after: its name or a folder's, in any case, or one word of its
+/// name.
+pub(crate) fn named<'k>(name: &str, known: &'k BTreeSet<String>) -> Option<&'k str> {
+    let is_like = |text: &str, symbol: &str, least: usize| {
+        text == symbol || text.len() >= least && !is_general(text) && text.eq_ignore_ascii_case(symbol)
+    };
+    let find = |text: &str, least: usize| {
+        let exact = known.get(text);
+        exact
+            .or_else(|| known.iter().find(|symbol| is_like(text, symbol, least)))
+            .map(String::as_str)
+    };
+    let stem = stem_of(name);
+    let folders = name.rsplit('/').skip(1);
+    let values = folders.map(|folder| folder.rsplit_once('=').map_or(folder, |(_, value)| value));
+    if let Some(found) = std::iter::once(stem).chain(values).find_map(|text| find(text, 2)) {
+        return Some(found);
+    }
+    let words = stem.split(['_', '-', ' ', '(', ')']).filter(|word| word.len() > 1);
+    let of_words: BTreeSet<&str> = words.filter_map(|word| find(word, 3)).collect();
+    of_words.first().copied().filter(|_| of_words.len() == 1)
+}
+
 /// The symbols by name of a stage's files that are each of one.
 pub(crate) fn of_sources(sources: &[Source]) -> BTreeMap<String, String> {
     of_one_each(
@@ -41,13 +64,14 @@ pub(crate) fn of_sources(sources: &[Source]) -> BTreeMap<String, String> {
 }
 
 /// Tells whose rows are that name no symbol. `files` are the names of files, and whether a column of each
-/// states its symbols; `all` is the symbol of those that no place gives one.
+/// states its symbols; `all` is the symbol of those that no place gives one. Returns whether anything was
+/// told.
 pub(crate) fn tell_places<'n>(
     context: &Context,
     places: &BTreeMap<String, String>,
     all: &str,
     files: impl Iterator<Item = (&'n str, bool)>,
-) {
+) -> bool {
     let nameless: Vec<&str> = files
         .filter(|(_, has_symbols)| !has_symbols)
         .map(|(name, _)| name)
@@ -72,7 +96,8 @@ pub(crate) fn tell_places<'n>(
         .iter()
         .filter_map(|name| Some(has_names.get(name)?.symbol().ok()?.to_owned()))
         .collect();
-    if symbols.len() > 1 || !placed.is_empty() && !others.is_empty() {
+    let tells_others = symbols.len() > 1 || !placed.is_empty() && !others.is_empty();
+    if tells_others {
         let shown: Vec<String> = others.iter().map(|name| format!("`{name}`")).collect();
         context.warn(
             format!(
@@ -82,6 +107,35 @@ pub(crate) fn tell_places<'n>(
             ),
             Some("if each is of a symbol of its own, put it into a folder `symbol=NAME`"),
         );
+    }
+    tells_others || !placed.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_named_after_a_symbol() {
+        let known: BTreeSet<String> = ["AAPL", "ALL", "F", "BRK-B", "600519"].map(str::to_owned).into();
+        for (name, wanted) in [
+            ("AAPL.csv", Some("AAPL")),
+            ("aapl.csv", Some("AAPL")),
+            ("F.csv", Some("F")),
+            ("f.csv", None),
+            ("all.csv", None),
+            ("AAPL_sentiment.csv", Some("AAPL")),
+            ("news aapl.csv", Some("AAPL")),
+            ("news_f.csv", None),
+            ("brk-b.csv", Some("BRK-B")),
+            ("600519_pe.csv", Some("600519")),
+            ("AAPL/value.csv", Some("AAPL")),
+            ("company=AAPL/x.csv", Some("AAPL")),
+            ("AAPL_600519.csv", None),
+            ("GOOG.csv", None),
+        ] {
+            assert_eq!(named(name, &known), wanted, "{name}");
+        }
     }
 }
 
