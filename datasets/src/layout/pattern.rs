@@ -105,11 +105,16 @@ impl Pattern {
         };
         let names: usize = self.pieces.iter().map(from_piece).sum();
         let at = path.rmatch_indices('/').nth(names).map_or(0, |(at, _)| at + 1);
-        self.find(&path[at..])
+        self.values(&path[at..], true)
     }
 
     /// Matches the pattern with a whole text, and returns the values of its parts.
     pub fn find(&self, text: &str) -> Option<BTreeMap<String, Named>> {
+        self.values(text, false)
+    }
+
+    /// The values in a text; in a path, the names of symbols may hold blanks and the like (`S&P 500`).
+    fn values(&self, text: &str, is_path: bool) -> Option<BTreeMap<String, Named>> {
         let lower = text.to_lowercase();
         // Outside ASCII, lower case may change lengths; the text is then compared as it is.
         let lower = if lower.len() == text.len() {
@@ -118,18 +123,24 @@ impl Pattern {
             text.to_owned()
         };
         let mut found = Vec::new();
-        fit(&self.pieces, text, &lower, 0, &mut found).then_some(())?;
+        fit(&self.pieces, (text, &lower, is_path), 0, &mut found).then_some(())?;
         Some(found.into_iter().collect())
     }
 }
 
 /// Matches pieces with a text from `at` on, trying the shortest values first.
-fn fit(pieces: &[Piece], text: &str, lower: &str, at: usize, found: &mut Vec<(String, Named)>) -> bool {
+fn fit(
+    pieces: &[Piece],
+    (text, lower, is_path): (&str, &str, bool),
+    at: usize,
+    found: &mut Vec<(String, Named)>,
+) -> bool {
     let Some((piece, rest)) = pieces.split_first() else {
         return at == text.len();
     };
     if let Piece::Text(wanted) = piece {
-        return lower[at..].starts_with(wanted.as_str()) && fit(rest, text, lower, at + wanted.len(), found);
+        return lower[at..].starts_with(wanted.as_str())
+            && fit(rest, (text, lower, is_path), at + wanted.len(), found);
     }
     let ends = text[at..]
         .char_indices()
@@ -140,7 +151,7 @@ fn fit(pieces: &[Piece], text: &str, lower: &str, at: usize, found: &mut Vec<(St
         let value = &text[at..end];
         let depth = found.len();
         match piece {
-            Piece::Part(column, part) if !may_be(column, part, value) => continue,
+            Piece::Part(column, part) if !may_be(column, part, value, is_path) => continue,
             Piece::Part(column, part) => found.push((
                 column.clone(),
                 Named {
@@ -150,7 +161,7 @@ fn fit(pieces: &[Piece], text: &str, lower: &str, at: usize, found: &mut Vec<(St
             )),
             _ => {}
         }
-        if lower.is_char_boundary(end) && fit(rest, text, lower, end, found) {
+        if lower.is_char_boundary(end) && fit(rest, (text, lower, is_path), end, found) {
             return true;
         }
         found.truncate(depth);
@@ -159,7 +170,7 @@ fn fit(pieces: &[Piece], text: &str, lower: &str, at: usize, found: &mut Vec<(St
 }
 
 /// Returns true if a text can be the value of a part.
-fn may_be(column: &str, part: &Named, value: &str) -> bool {
+fn may_be(column: &str, part: &Named, value: &str, is_path: bool) -> bool {
     if value.is_empty() {
         return false;
     }
@@ -173,6 +184,9 @@ fn may_be(column: &str, part: &Named, value: &str) -> bool {
             value.to_ascii_lowercase().as_str(),
             "c" | "p" | "call" | "put" | "calls" | "puts"
         ),
+        "symbol" if is_path && value.ends_with(char::is_alphanumeric) => {
+            value.chars().all(|c| c.is_alphanumeric() || "^$=.-&_ ".contains(c))
+        }
         _ => value.chars().all(|c| c.is_alphanumeric() || "^$=.-".contains(c)),
     }
 }
@@ -233,6 +247,12 @@ mod tests {
             .unwrap(),
             ["call=call", "expiry=20140607", "strike=6450000", "symbol=aapl"]
         );
+        for (path, symbol) in [
+            ("S&P 500 Historical Data.csv", "symbol=S&P 500"),
+            ("x y/EUR_USD Historical Data.csv", "symbol=EUR_USD"),
+        ] {
+            assert_eq!(texts("{symbol} Historical Data.csv", path).unwrap(), [symbol]);
+        }
         assert_eq!(
             texts("{symbol}/{date}.csv", "x/BRK.B/2020-01-02.csv").unwrap(),
             ["date=2020-01-02", "symbol=BRK.B"]

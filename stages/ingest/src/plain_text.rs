@@ -188,6 +188,10 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
         (text, is_changed) = (std::borrow::Cow::Owned(named), true);
         notes.add("the first column has dates and no name, and is read as `date`");
     }
+    if let Some(priced) = without_actions(&text) {
+        (text, is_changed) = (std::borrow::Cow::Owned(priced), true);
+        notes.add("rows of dividends and splits among those of prices are left out");
+    }
     if let Some(even) = trailing(&text) {
         (text, is_changed) = (std::borrow::Cow::Owned(even), true);
         notes.add("the separator at the end of rows is left out");
@@ -201,6 +205,43 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
 /// The number of fields in a line.
 fn count(line: &[u8], separator: u8) -> usize {
     fields(&String::from_utf8_lossy(line), separator).len()
+}
+
+/// The text with empty lines in place of the rows of dividends and splits that Yahoo shows among its prices:
+/// `Mar 12, 2021` and `0.22 Dividend`.
+fn without_actions(text: &[u8]) -> Option<Vec<u8>> {
+    let header = text_of(first_line(text));
+    let by = separator(std::str::from_utf8(header).ok()?);
+    let names = count(header, by);
+    let is_action = |line: &[u8]| {
+        let body = line.trim_ascii_end();
+        let body = body.strip_suffix(b"\"").unwrap_or(body);
+        [
+            &b" Dividend"[..],
+            b" Split",
+            b" Splits",
+            b" Stock Split",
+            b" Stock Splits",
+        ]
+        .iter()
+        .any(|end| body.ends_with(end))
+            && count(line, by) < names
+    };
+    if names < 4
+        || memmem::find(text, b" Dividend")
+            .or_else(|| memmem::find(text, b" Split"))
+            .is_none()
+    {
+        return None;
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        match is_action(line) {
+            true => out.push(b'\n'),
+            false => out.extend_from_slice(line),
+        }
+    }
+    (out.len() < text.len()).then_some(out)
 }
 
 /// The text with `date` as the name of its first column, where that has none and dates below, as an index

@@ -612,6 +612,41 @@ fn indexes_preambles_and_missing_values() {
     }
 }
 
+/// Rows of dividends and splits that a web page shows among prices, and a vendor's own dollars.
+#[test]
+fn actions_among_prices_and_dollars() {
+    let bench = Bench::new();
+    let row = |day: &str| format!("{day}\t10\t12\t9\t11\t11\t1100\n");
+    bench.file(
+        "AAPL.csv",
+        format!(
+            "Date\tOpen\tHigh\tLow\tClose\tAdj Close\tVolume\n{}Mar 12, 2021\t0.22 Dividend\n{}\
+            Mar 10, 2021\t4:1 Stock Splits\n{}",
+            row("Mar 15, 2021"),
+            row("Mar 11, 2021"),
+            row("Mar 9, 2021")
+        ),
+    );
+    let layout = json!({ "like": "yahoo", "date_format": "%b %d, %Y" });
+    let (found, warnings) = read(&bench, &json!({ "path": "AAPL.csv", "layout": layout })).unwrap();
+    let days: Vec<&str> = found.iter().map(|(day, _)| day.as_str()).collect();
+    assert_eq!(days, ["2021-03-09", "2021-03-11", "2021-03-15"]);
+    assert!(
+        warnings
+            .iter()
+            .any(|told| told.contains("rows of dividends and splits")),
+        "{warnings:?}"
+    );
+    bench.file(
+        "NVDA.csv",
+        "Date,Close/Last,Volume,Open,High,Low\n\
+        01/03/2024,$11.5,100,$10,$12,$9\n01/02/2024,$11,100,$10,$12,$9\n",
+    );
+    let (found, warnings) = read(&bench, &json!({ "path": "NVDA.csv" })).unwrap();
+    assert_eq!(found[0].1, [10.0, 12.0, 9.0, 11.0, 100.0]);
+    assert!(!warnings.iter().any(|told| told.contains("is in `$`")), "{warnings:?}");
+}
+
 /// A download of series has prices and rates: rates are no symbols.
 #[test]
 fn rates_among_prices_are_left_out() {

@@ -385,7 +385,7 @@ fn checked(
         None if !fits => {
             context.warn(
                 format!("{lacks}; every day is taken for a trading day"),
-                Some("state the calendar of the exchange: `calendar: XTKS`"),
+                Some("`calendar: none` states it; rows of no session, such as of months, need no exchange's"),
             );
             Ok(Fact::new(CalendarName::None, FactOrigin::Found))
         }

@@ -229,8 +229,14 @@ impl Frame {
             let mut signs = self.signs.lock().unwrap_or_else(PoisonError::into_inner);
             signs.insert(normal(theirs), sign);
         }
-        for note in evidence.notes(theirs, separators, in_percent) {
-            self.notes.add(note);
+        // A vendor's own dollars are no news.
+        let is_news = |note: &String| self.stated.is_open() || !note.ends_with(" is in `$`");
+        for note in evidence
+            .notes(theirs, separators, in_percent)
+            .iter()
+            .filter(|note| is_news(note))
+        {
+            self.notes.add(note.as_str());
         }
         Ok(separators)
     }
