@@ -243,7 +243,7 @@ fn midnights_of_the_exchange_have_its_days() {
         ("BHP.AX", "XASX", [-11, -10]),
         ("ITC.NS", "XBOM", [-5, -5]),
     ] {
-        let days = sessions(code, "2023-01-04", 180);
+        let days = sessions(code, "2023-01-04", 200);
         for count in [2, 60, 120] {
             for kind in 0..3 {
                 let mut text = if kind == 2 { "timestamp,Close\n" } else { "Date,Close\n" }.to_owned();
