@@ -1,4 +1,4 @@
-//! What the prices of bars are adjusted for, and what they show of it on the ex-dates of corporate actions.
+//! The adjustment of the prices of bars, and the evidence for it on the ex-dates of corporate actions.
 
 use crate::Date;
 use crate::corporate_action::{CorporateAction, Kind, SplitRatio};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 crate::words! {
-    /// What the prices of bars are adjusted for.
+    /// The corporate actions for which the prices of bars are adjusted.
     Adjusted {
         /// Prices before a split are divided by its ratio, as if it had always been so.
         Splits = "splits",
@@ -17,10 +17,10 @@ crate::words! {
     }
 }
 
-/// What the prices of bars are adjusted for, and by what it is known.
+/// The adjustment of the prices of bars, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stated {
-    /// What they are adjusted for.
+    /// The adjustment.
     pub value: Adjusted,
     /// The origin: `configuration`, `layout NAME` or `found`.
     pub origin: String,
@@ -49,7 +49,7 @@ pub struct Closes {
     pub closes: Vec<f64>,
 }
 
-/// What closes show of a split.
+/// The evidence of closes for a split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shown {
     /// The price changes by its ratio.
@@ -81,11 +81,11 @@ pub struct Held {
     pub before: (Date, f64),
     /// The first close from it on.
     pub after: (Date, f64),
-    /// What the closes show.
+    /// The evidence of the closes.
     pub shown: Shown,
 }
 
-/// What bars and corporate actions contradict each other in.
+/// A contradiction between bars and corporate actions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contradiction {
     /// The contradiction.
@@ -152,7 +152,7 @@ fn deviation(closes: &Closes, moves: &[f64], at: usize) -> f64 {
     (1.5 * median).max(0.002) * (days / 3.0).max(1.0).sqrt()
 }
 
-/// What a change of price shows of an expected one, both as logarithms.
+/// Compares a change of price with an expected one, both as logarithms.
 fn shown(change: f64, expected: f64, deviation: f64) -> Shown {
     if expected.abs() < (3.0 * deviation).max(LEAST) {
         return Shown::Undecidable;
@@ -200,7 +200,7 @@ impl Held {
     }
 }
 
-/// What bars are adjusted for, by what is stated and what splits show; with warnings.
+/// Determines the adjustment of bars from what is stated and from what splits show, with warnings.
 ///
 /// # Errors
 /// When what is stated, the actions and the closes contradict each other.

@@ -105,7 +105,7 @@ impl Listed {
     }
 }
 
-/// What a symbol tells of its market.
+/// The market that a symbol names by its suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Market {
     /// The calendar of the exchange.

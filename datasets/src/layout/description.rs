@@ -284,8 +284,8 @@ pub struct Facts {
     // What is read of a file does not depend on it, so that no memo has it in its key.
     #[serde(skip)]
     pub percent_is_stated: bool,
-    /// What the prices of bars are adjusted for; `None` where nothing says. What is read of a file does not
-    /// depend on it.
+    /// The adjustment of the prices of bars; `None` where nothing states it. The rows read from a file do
+    /// not depend on it.
     #[serde(skip)]
     pub adjusted: Option<Adjusted>,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.

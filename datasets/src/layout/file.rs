@@ -114,7 +114,7 @@ pub struct LayoutFile {
     pub symbol: String,
     /// If true, the file's name without its endings is the symbol where nothing else gives it.
     pub symbol_from_file_name: Option<bool>,
-    /// What the prices of bars are adjusted for, all along: `splits`, `splits_and_dividends` or `none`.
+    /// The adjustment of the prices of bars, all along: `splits`, `splits_and_dividends` or `none`.
     /// Absent where the vendor does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjusted: Option<Adjusted>,
