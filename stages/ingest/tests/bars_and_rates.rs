@@ -225,7 +225,7 @@ fn golden() {
         [bars.digest, rates.digest],
         [
             "f8e03d661d25281da6baab5ce4c867f24961a754e4101d0fba63e801e0e398de",
-            "efc674a356610a2c89fa0213ee8ca7a9bce37c1151413638cd53eea95939632b"
+            "0e944c5951ebac8799dfcf2e4057d1a7cebd58c26d01a0e71bf427b58d4707de"
         ]
     );
 }
