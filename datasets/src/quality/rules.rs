@@ -177,6 +177,10 @@ pub const BARS: &[Rule] = rules! {
         usual otherwise: a split in prices that are not adjusted";
     large_jump: Row => Keep, "a close more than 50 % above or a third below the last one (30 % and eight usual \
         moves, without a volume), without the ratio of a split: news, or a mistake";
+    odd_open: Row => Keep, "an open far from the last close and from its own, in a bar without high and low: a \
+        price of something else";
+    adjusted_jump: Row => Keep, "an adjusted close that jumps from the last one where the close does not, or \
+        the other way: of another unit, or another download";
     spike: Note, "closes far from those before and after, for five days or less: a price of something else";
 };
 

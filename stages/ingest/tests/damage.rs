@@ -341,6 +341,74 @@ fn rows_of_something_else() {
     });
 }
 
+/// Opens and adjusted closes that are of something else than their closes.
+#[test]
+fn opens_and_adjusted_closes_are_held_against_closes() {
+    let close = |day: u32| 100.0 + f64::from(day % 3);
+    let text = |column: &str, of: &dyn Fn(u32) -> (f64, f64)| -> String {
+        let row = |day: u32| {
+            let (close, other) = of(day);
+            let date = Date(19_000 + day as i32);
+            format!("{date},X,{close:.2},{other:.4}\n")
+        };
+        format!("date,symbol,close,{column}\n{}", (0..60).map(row).collect::<String>())
+    };
+    let from = |day: u32, factor: f64| if day >= 40 { factor } else { 1.0 };
+    for (column, of, expected) in [
+        (
+            "open",
+            &(|day| (close(day), close(day))) as &dyn Fn(u32) -> (f64, f64),
+            None,
+        ),
+        (
+            "open",
+            &|day| (close(day), close(day) * from(day, 1.6)),
+            Some("odd_open: 20 rows"),
+        ),
+        (
+            "open",
+            &|day| (close(day) * from(day, 1.4), close(day) * from(day, 1.38)),
+            None,
+        ),
+        ("adj_close", &|day| (close(day), 0.9 * close(day)), None),
+        // A split or a special dividend, and a dividend.
+        (
+            "adj_close",
+            &|day| (close(day) * from(day, 0.5), 0.5 * close(day)),
+            None,
+        ),
+        ("adj_close", &|day| (close(day), close(day) * from(day, 1.04)), None),
+        (
+            "adj_close",
+            &|day| (close(day), close(day) * from(day, 1.3333)),
+            Some("adjusted_jump: 1 row"),
+        ),
+        (
+            "adj_close",
+            &|day| (close(day), close(day) * from(day, 0.5)),
+            Some("adjusted_jump: 1 row"),
+        ),
+        (
+            "adj_close",
+            &|day| (close(day), close(day + 1) * if day == 40 { 0.01 } else { 1.0 }),
+            Some("adjusted_jump: 2 rows"),
+        ),
+    ] {
+        let bench = Bench::new();
+        bench.file("x.csv", text(column, of));
+        let with = json!({ "path": "x.csv", "calendar": "none", "currency": "USD" });
+        let (_, warnings) = bench.run_with("ingest/bars", with, &[]).unwrap();
+        let warnings = warnings.join("\n");
+        match expected {
+            Some(expected) => assert!(warnings.contains(expected), "{expected}: {warnings}"),
+            None => assert!(
+                !warnings.contains("odd_open") && !warnings.contains("adjusted_jump"),
+                "{warnings}"
+            ),
+        }
+    }
+}
+
 /// A split that is in the prices already: refused, and each remedy works.
 #[test]
 fn the_remedies_of_a_split_that_is_applied_twice() {

@@ -28,6 +28,9 @@ pub(crate) struct Last {
     level: Level,
     /// The closes since the last one that was far from the one before it.
     away: Option<Away>,
+    /// The bits of the last adjusted close over its close; 0 where there was none.
+    #[serde(default)]
+    adjusted: u64,
     repeats: Repeats,
     missing: MissingDays,
 }
@@ -46,6 +49,10 @@ struct Away {
 
 /// The longest time after which a close that comes back was a spike, in bars.
 const LONGEST_SPIKE: u32 = 5;
+/// The change, as a logarithm, from which an open or an adjusted close is of something else.
+const ODD: f64 = 0.182;
+/// The adjusted close below which its last digit is too much of it.
+const LEAST_ADJUSTED: f64 = 0.2;
 
 fn compare(a: &Bar, b: &Bar) -> Ordering {
     let least = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -219,9 +226,19 @@ impl Last {
                 note = Some((rule, jump.to_string()));
                 stays = acts(rule) != Action::Drop;
             }
+            if high.is_nan() && low.is_nan() && jump.is_none_or(|jump| jump.shape == Shape::News) {
+                broken.extend(self.has_odd_open(open, close).then_some("odd_open"));
+            }
+            if let Some(before) = self.adjusted_before(adjusted, close) {
+                broken.push("adjusted_jump");
+                note.get_or_insert(("adjusted_jump", format!("adjusted close {adjusted} after {before}")));
+            }
+            stays &= !drops(&broken);
             if stays {
                 self.spike(bar, jump.as_ref(), tally);
                 self.level.take(bar.date, close, volume, jump.as_ref());
+                let factor = Some(adjusted / close).filter(|factor| *factor > 0.0);
+                self.adjusted = factor.map_or(0, f64::to_bits);
             }
         }
         for rule in &broken {
@@ -247,6 +264,24 @@ impl Last {
             bar.values[VOLUME] = f64::NAN;
         }
         stays
+    }
+
+    /// Returns whether an open is far from the last close and from its own.
+    fn has_odd_open(&self, open: f64, close: f64) -> bool {
+        let far = (8.0 * self.level.usual()).max(ODD);
+        let is_far = |from: f64| (open / from).ln().abs() > far;
+        self.level.close().is_some_and(is_far) && is_far(close)
+    }
+
+    /// The last adjusted close, if this one jumps from it and the close does not, or the other way.
+    fn adjusted_before(&self, adjusted: f64, close: f64) -> Option<f64> {
+        let (last, factor) = (self.level.close()?, f64::from_bits(self.adjusted));
+        let before = factor * last;
+        if factor <= 0.0 || adjusted.min(before) < LEAST_ADJUSTED {
+            return None;
+        }
+        let change = (adjusted / close / factor).ln().abs();
+        (change > ODD && (adjusted / before).ln().abs() > change / 2.0).then_some(before)
     }
 
     /// Counts closes that were far from the one before them for a few days, and have come back with this bar.
