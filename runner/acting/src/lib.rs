@@ -216,10 +216,13 @@ pub fn decide(
         environment, acted, ..
     } = Decided::read(&archive.store, &archive.store.artifact(made.decision)?)?;
     if acted.date != until.date && settings.at.is_none() {
-        return Err(refused(format!(
-            "the files go to {until}, and the last snapshot that can be traded on is of {}",
-            acted.time
-        ))
+        return Err(Failure {
+            causes: data.today.notes,
+            ..refused(format!(
+                "the files go to {until}, and the last snapshot that can be traded on is of {}",
+                acted.time
+            ))
+        }
         .hint(
             "the market may be closed on that day, its underlying or a price may have no quote, or \
             another source may end before it; `--at DATE` decides on an earlier one",

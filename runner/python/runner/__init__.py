@@ -111,7 +111,8 @@ def policy_act(
         files = [f"{stage}={fspath(file)}" for stage, file in data.items()]
     else:
         files = [data] if isinstance(data, str) else [fspath(data)] if isinstance(data, PathLike) else list(data)
-    arguments = ["policy", "act", name, "--positions", fspath(positions), *(["--replace"] if replace else []), *(["--allow-gap"] if allow_gap else [])]
+    arguments = ["policy", "act", name, "--positions", fspath(positions)]
+    arguments += [option for option, is_set in (("--replace", replace), ("--allow-gap", allow_gap)) if is_set]
     arguments += [part for file in files for part in ("--data", fspath(file))]
     if cash is not None:
         arguments += ["--cash", str(cash)]

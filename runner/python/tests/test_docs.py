@@ -111,7 +111,7 @@ PRICES = [float(row[0]) for row in csv.reader(open("prices.csv"))]
 class MyEnv(gymnasium.Env):
     def __init__(self, size):
         self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (size,), numpy.float32)
-        self.action_space = gymnasium.spaces.Discrete(2)
+        self.action_space = gymnasium.spaces.Discrete(2, start=-1)
 
     def observe(self):
         return self.np_random.uniform(-1.0, 1.0, self.observation_space.shape).astype(numpy.float32)
@@ -142,3 +142,7 @@ def test_environments_of_ones_own(tmp_path):
     envs = runner.load_env(run["own"], 3)
     obs, _ = envs.reset(seed=1)
     assert obs.shape == (3, 8)
+    # Choices count from 0, and those of the program from its space's `start`.
+    policy = runner.load_policy(run["train_own.policy"])
+    actions, _ = policy.predict(obs, deterministic=False)
+    assert policy.for_program(actions).tolist() == [choice - 1 for choice in actions]

@@ -78,6 +78,7 @@ pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
 pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(), StageError> {
     let mut lacking: Vec<String> = Vec::new();
     let mut required: Vec<&str> = Vec::new();
+    let mut may_be_left_out = false;
     let symbol = layout.contract_symbol.as_ref();
     if let Some(symbol) = symbol
         && !names.has(&symbol.column)
@@ -120,6 +121,7 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
                 None => {
                     if is_required || is_wanted {
                         required.push(mapping.ours.as_str());
+                        may_be_left_out |= !is_required;
                         let theirs: Vec<&str> =
                             alternatives.iter().map(|mapping| mapping.theirs.as_str()).collect();
                         lacking.push(names.lacks(&ours, &theirs));
@@ -149,12 +151,17 @@ pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(
         lacking.join(", ")
     ))
     .hint(format!(
-        "its header is {}; `layout: {{ {like}columns: {{ {}: … }} }}` says which column is which",
+        "its header is {}; `layout: {{ {like}columns: {{ {}: … }} }}` says which column is which{}",
         crate::value::shown_list(names.header),
         if required.is_empty() {
             "date".to_owned()
         } else {
             required.join(": …, ")
+        },
+        if may_be_left_out {
+            "; one that the files do not have is taken out of the layout, or is `optional: true` there"
+        } else {
+            ""
         },
     )))
 }

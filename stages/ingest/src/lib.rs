@@ -51,6 +51,7 @@ mod whose;
 mod workbook;
 
 pub use bench::{BenchRow, SyntheticChain, bench, bench_chain};
+pub use whose::name_of_nobody;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

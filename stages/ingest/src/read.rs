@@ -194,9 +194,13 @@ pub fn no_file(until: Option<Date>) -> StageError {
     }
 }
 
-/// An evenly spaced sample of a stage's files, whose headers stand for all files in a plan.
+/// An evenly spaced sample of a stage's files, whose headers stand for all files in a plan; without those of
+/// 0 bytes, which a run leaves out, unless all are.
 pub fn some(sources: &[Source]) -> impl Iterator<Item = &Source> {
-    sources.iter().step_by(sources.len().div_ceil(PEEKED).max(1))
+    let sample = || sources.iter().step_by(sources.len().div_ceil(PEEKED).max(1));
+    let is_empty = |source: &&Source| std::fs::metadata(&source.path).is_ok_and(|meta| meta.len() == 0);
+    let all_are = sample().all(|source| is_empty(&source));
+    sample().filter(move |source| all_are || !is_empty(source))
 }
 
 /// The first table in a file, with its header and at least some of its rows.

@@ -515,6 +515,11 @@ fn property_copies_and_empty_files() {
                 write(&bench, &format!("{symbol}.csv"), &csv(&all[*symbol]));
             }
             write(&bench, name, &empty.replace("{}", header));
+            if empty.is_empty() && name != "AAA.csv" {
+                for kind in ["ingest/bars", "ingest/table"] {
+                    bench.check(kind, json!({ "path": "data" })).unwrap();
+                }
+            }
             let (_, told) = bars(&bench, json!({ "path": "data", "calendar": "none" }));
             assert!(told.contains(name), "{empty:?} {name}: {told}");
             tried.add(format!("{empty:?} {name}"), false, &told);

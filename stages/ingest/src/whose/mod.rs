@@ -20,6 +20,7 @@ pub(crate) use copies::once_each;
 pub(crate) use datasets::spelling::lookalike;
 pub(crate) use names::{is_symbol, is_usual};
 pub(crate) use partitions::{Partitions, whole_date};
+pub use places::name_of_nobody;
 pub(crate) use places::{Place, Places};
 pub(crate) use spelling::{listed, other_spellings};
 pub(crate) use told::{named, of_one_each, of_sources, tell_empty, tell_places};

@@ -215,6 +215,13 @@ fn words(name: &str) -> Vec<&str> {
     name.split(['_', '-', ' ']).filter(|word| !word.is_empty()).collect()
 }
 
+/// The name of a file without directories and ending, where it is a general word or a date, and not a
+/// symbol.
+pub fn name_of_nobody(path: &str) -> Option<&str> {
+    let name = super::stem_of(path);
+    matches!(stem(name), Stem::General | Stem::Date).then_some(name)
+}
+
 /// Returns whether a name is a general one: known words, numbers of parts and unique identifiers.
 pub(super) fn is_general(name: &str) -> bool {
     let lower = name.to_lowercase();
@@ -454,8 +461,7 @@ impl Places {
     /// Returns whether they are those of a single file with a general name.
     pub(crate) fn is_general(&self) -> bool {
         let names: Vec<&String> = self.0.keys().collect();
-        matches!(names.as_slice(), [one] if folder(one).is_none()
-            && matches!(stem(super::stem_of(one)), Stem::General | Stem::Date))
+        matches!(names.as_slice(), [one] if folder(one).is_none() && name_of_nobody(one).is_some())
     }
 
     /// The place of the file of this name.

@@ -7,6 +7,7 @@ use datasets::layout::Table;
 use runner_engine::Failure;
 use serde_json::Value;
 use stages_core::StageError;
+use stages_ingest::name_of_nobody;
 use stages_ingest::propose::{CHOOSE, LEFT_OUT, is_open, scalar};
 
 /// The settings below which a stage reads what its rules would refuse.
@@ -186,6 +187,7 @@ fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
         Ok(read) => {
             attempt.take(read);
             of_symbol(scratch, args, &mut attempt);
+            state_symbol(scratch, args, &mut attempt);
             state_assumptions(&mut attempt);
             return attempt;
         }
@@ -285,6 +287,26 @@ fn of_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
     if let Ok(read) = run(scratch, &yaml) {
         attempt.yaml = yaml;
         attempt.take(read);
+    }
+}
+
+/// Adds the symbol of bars that no column names, and the file's name by a general word alone: files of other
+/// names may follow.
+fn state_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
+    let (Some(Table::Bars), Some(read), [path]) = (attempt.table, &attempt.read, args.paths.as_slice())
+    else {
+        return;
+    };
+    let Some(symbol) = name_of_nobody(path).filter(|name| read.symbols() == [*name]) else {
+        return;
+    };
+    let line = format!("      symbol: {}   # no column names it\n", scalar(symbol));
+    let yaml = attempt.yaml.clone() + &line;
+    // A setting that names a column is that column.
+    if let Ok((again, _)) = run(scratch, &yaml)
+        && again.symbols() == read.symbols()
+    {
+        attempt.yaml = yaml;
     }
 }
 
