@@ -3,11 +3,19 @@
 //! Randomly changed data breaks data-quality rules: prices jump by the ratio of a split, and more rows are
 //! dropped than a user would accept. Neither is look-ahead, and a stage that fails cannot be compared.
 
+use datasets::adjusted::JUMPS;
 use runner_pipeline::{Pipeline, Work};
 use serde_json::{Value, json};
 
-/// The rules that stop `ingest/option_chain` unless they are configured.
-const JUMPS: [&str; 2] = ["strike_jump", "price_jump"];
+/// The rules that stop a stage kind, or an environment on its output, unless they are configured.
+fn jumps(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "ingest/option_chain" => &["strike_jump", "price_jump"],
+        "ingest/bars" => &JUMPS,
+        "ingest/rates" => &["unit_change"],
+        _ => &[],
+    }
+}
 
 /// Returns the pipeline with ingesting stages that fail neither for jumps nor for loss of rows; their outputs
 /// for data that breaks no rule are the same.
@@ -21,7 +29,8 @@ pub(super) fn tolerant(pipeline: &Pipeline) -> Pipeline {
             continue;
         }
         config["max_dropped"] = json!(1.0);
-        if kind.name() == "ingest/option_chain" {
+        let rules = jumps(kind.name());
+        if !rules.is_empty() {
             let bad = &mut config["on_bad_rows"];
             if let Some(all) = bad.as_str() {
                 *bad = match all {
@@ -29,8 +38,8 @@ pub(super) fn tolerant(pipeline: &Pipeline) -> Pipeline {
                     all => json!({ "default": all }),
                 };
             }
-            for rule in JUMPS {
-                bad[rule] = Value::from("keep");
+            for rule in rules {
+                bad[*rule] = Value::from("keep");
             }
         }
     }

@@ -178,7 +178,7 @@ fn an_appended_day_costs_one_day() {
     market.write(&project, 49);
     let second = project.exec(&[]);
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 5 of 9 parts found
+    bars: ran, 6 of 9 parts found
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
@@ -297,9 +297,10 @@ fn a_restated_bar_is_carried_no_further_than_it_matters() {
     *line = cells.join(",");
     market.write(&project, 50);
     let second = project.exec(&["technical"]);
-    // A log return looks back a day; the averages of the others remember for ever.
+    // A log return looks back a day; the averages of the others remember for ever, and the usual move, by
+    // which jumps of bars are judged, a quarter.
     insta::assert_snapshot!(log(&second), @r"
-    bars: ran, 6 of 9 parts found
+    bars: ran, 5 of 9 parts found
     technical: ran, 7 of 15 parts found
     ");
     insta::assert_snapshot!(said(&second, "technical").join("\n"), @"computed 8 of 15 parts: \

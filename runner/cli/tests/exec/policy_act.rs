@@ -470,7 +470,7 @@ fn what_cannot_be_decided_is_refused() {
     ");
     insta::assert_snapshot!(of(&["--data", "closed.csv"]), @"
     1 error: the files go to 2019-06-19, and the last snapshot that can be traded on is of 2019-06-18
-     cause: `rows`: no row of AAA on 2019-06-19, of which the history has one on 2019-06-18
+      cause: `rows`: no row of AAA on 2019-06-19, of which the history has one on 2019-06-18
       hint: the market may be closed on that day, its underlying or a price may have no quote, or another source may end before it; `--at DATE` decides on an earlier one
     ");
     insta::assert_snapshot!(of(&["--data", "rows.csv", "--max-age", "30d"]), @"

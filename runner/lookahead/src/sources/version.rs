@@ -6,7 +6,9 @@ use crate::document::Packed;
 use crate::overlay::Overlay;
 use crate::perturb::{self, New};
 use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Entry, Store};
+use datasets::adjusted::{ACCEPTED, JUMPS};
 use runner_engine::Failure;
+use serde_json::json;
 use stages_core::Source as File;
 
 /// A version of a source in an overlay.
@@ -114,7 +116,12 @@ impl Source {
         about: &About,
     ) -> Result<Option<(ArtifactDigest, u64)>, Failure> {
         let artifact = overlay.base().artifact(digest)?;
-        let mut builder = ArtifactBuilder::new(&overlay.store, &artifact.kind, artifact.meta.clone());
+        let mut meta = artifact.meta.clone();
+        // As of bars that are read from files: a changed price may move by the ratio of a split.
+        if let Some(meta) = meta.as_object_mut().filter(|_| artifact.kind == "bars") {
+            meta.insert(ACCEPTED.to_owned(), json!(JUMPS));
+        }
+        let mut builder = ArtifactBuilder::new(&overlay.store, &artifact.kind, meta);
         let mut rows = 0;
         for (entry, held) in artifact.entries.iter().zip(&self.held) {
             let again = || read_entry(&artifact, entry, overlay.base());
