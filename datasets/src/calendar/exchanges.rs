@@ -138,18 +138,12 @@ pub fn market_of(symbol: &str) -> Option<Market> {
     let market = known.map(|(_, market)| *market)?;
     // A pair of currencies is priced in its second one.
     let pair = symbol.strip_suffix("=X");
-    let priced_in = pair.and_then(|pair| CURRENCIES.iter().find(|currency| pair.ends_with(**currency)));
+    let priced_in = pair.and_then(|pair| CODES.split_whitespace().find(|code| pair.ends_with(code)));
     Some(Market {
-        currency: priced_in.copied().unwrap_or(market.currency),
+        currency: priced_in.unwrap_or(market.currency),
         ..market
     })
 }
-
-/// The usual second currencies of pairs.
-const CURRENCIES: &[&str] = &[
-    "USD", "EUR", "GBP", "JPY", "CHF", "AUD", "CAD", "NZD", "SEK", "NOK", "DKK", "CNY", "HKD", "SGD", "INR",
-    "KRW", "TWD", "BRL", "MXN", "ZAR", "ILS", "TRY", "PLN", "HUF", "CZK", "THB", "IDR", "MYR", "RUB", "SAR",
-];
 
 /// Codes of ISO 4217, and the coins in which pairs are priced.
 const CODES: &str = "AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN \

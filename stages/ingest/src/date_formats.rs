@@ -148,13 +148,9 @@ fn decide(texts: &Texts, fits: &[Fit]) -> Format {
         let days: BTreeSet<Date> = rows.iter().map(|row| fit.dates[*row]).collect();
         days.iter().filter(|day| day.is_weekend()).count()
     };
-    let is_sorted = |fit: &Fit| {
-        let up = fit.dates.windows(2).all(|pair| pair[0] <= pair[1]);
-        up || fit.dates.windows(2).all(|pair| pair[0] >= pair[1])
-    };
     let weekends: Vec<usize> = fits.iter().map(weekends).collect();
     let (sorted, without): (Vec<usize>, Vec<usize>) = (
-        (0..fits.len()).filter(|i| is_sorted(&fits[*i])).collect(),
+        (0..fits.len()).filter(|i| is_ordered(&fits[*i].dates)).collect(),
         (0..fits.len()).filter(|i| weekends[*i] == 0).collect(),
     );
     let others = |i: usize| {
@@ -210,6 +206,11 @@ fn decide(texts: &Texts, fits: &[Fit]) -> Format {
         texts[row].0,
         fits.iter().map(|fit| (fit.format, meaning(fit))).collect(),
     )
+}
+
+/// Returns whether dates rise or fall, or stay.
+pub(crate) fn is_ordered(dates: &[Date]) -> bool {
+    dates.is_sorted() || dates.iter().rev().is_sorted()
 }
 
 /// The median of the days between a date and the next.

@@ -4,6 +4,7 @@
 use crate::frame::{self, Frame, Stated};
 use crate::header::{self, JOINED, Names, numeric, wanted};
 use crate::symbol_header;
+use crate::text_settings::TextSettings;
 use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::whose::Partitions;
 use datasets::layout::{
@@ -295,26 +296,19 @@ pub(crate) struct Prepared<'p> {
     pub given: BTreeMap<String, Named>,
 }
 
-/// Returns whether no lines are left out, for settings that are written where they say something.
-pub(crate) fn is_zero(lines: &usize) -> bool {
-    *lines == 0
-}
-
-/// A table below some lines, or one whose columns the settings name, as a table with a header.
-pub(crate) fn with_header<'p>(
-    packed: &'p Packed,
-    skip_lines: usize,
-    header: &[String],
-) -> Result<Cow<'p, Packed>, StageError> {
-    if skip_lines == 0 && header.is_empty() {
-        return Ok(Cow::Borrowed(packed));
+impl TextSettings {
+    /// A table below some lines, or one whose columns the settings name, as a table with a header.
+    pub(crate) fn with_header<'p>(&self, packed: &'p Packed) -> Result<Cow<'p, Packed>, StageError> {
+        if self.skip_lines == 0 && self.header.is_empty() {
+            return Ok(Cow::Borrowed(packed));
+        }
+        let form = Form {
+            skip_lines: self.skip_lines,
+            header: self.header.clone(),
+            ..Form::default()
+        };
+        formed(packed, &form).map(Cow::Owned)
     }
-    let form = Form {
-        skip_lines,
-        header: header.to_vec(),
-        ..Form::default()
-    };
-    formed(packed, &form).map(Cow::Owned)
 }
 
 /// A file of this form as a plain table.

@@ -39,12 +39,12 @@ pub mod propose;
 mod rates;
 pub mod read;
 mod remedy;
-
 pub mod simulated_market;
 pub mod simulated_panel;
 mod symbol_header;
 pub mod table;
 mod table_input;
+mod text_settings;
 pub mod unpack;
 pub mod value;
 mod whose;

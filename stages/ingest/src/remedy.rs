@@ -58,11 +58,7 @@ fn of_text(table: Table, packed: &Packed) -> Option<String> {
             7 => "date, open, high, low, close, adjusted_close, volume",
             _ => return None,
         };
-        let columns = names
-            .split(", ")
-            .map(|name| format!("{name}: {name}"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let columns = to_themselves(names);
         return Some(format!(
             "the first line is one of data: with these columns, `layout: {{ header: [{names}], columns: {{ \
             {columns} }} }}`"
@@ -120,11 +116,7 @@ fn of_json(document: &Value) -> Option<String> {
         };
         let more: Vec<String> = (7..=row.len()).map(|n| format!(", column{n}")).collect();
         let more = more.concat();
-        let columns = names
-            .split(", ")
-            .map(|name| format!("{name}: {name}"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let columns = to_themselves(names);
         return Some(format!(
             "the rows are lists: with these columns, `layout: {{ json: {{ rows: \"\" }}, header: [{names}{more}], \
             columns: {{ {columns} }} }}`"
@@ -138,4 +130,10 @@ fn of_json(document: &Value) -> Option<String> {
             orient=\"records\")`"
             .to_owned()
     })
+}
+
+/// Our columns, each mapped to a column of its own name.
+fn to_themselves(names: &str) -> String {
+    let pairs = names.split(", ").map(|name| format!("{name}: {name}"));
+    pairs.collect::<Vec<_>>().join(", ")
 }

@@ -2,6 +2,7 @@
 
 use super::ratio;
 use crate::files::Paths;
+use crate::text_settings::NumberSettings;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
 use datasets::layout::suggestion;
@@ -24,36 +25,34 @@ pub(super) const COLUMNS: [(&str, &[&str]); 6] = [
     ("new_symbol", &["new_symbol", "new_ticker", "new symbol"]),
 ];
 
-/// Corporate actions: their files, or the actions themselves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CorporateActionsConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; empty for none. CSV or Parquet,
-    /// plain, `.gz`, `.zst` or `.zip`; with named columns, Yahoo's history, or Lean's factor and map files.
-    pub path: Paths,
-    /// The form of the files: `auto` (by their first line), `columns` (one's own and Yahoo's) or `lean`.
-    pub format: ActionFormat,
-    /// Our columns and their names in the files' header, for names that are not known: `symbol`, `date` (the
-    /// ex-date), `kind`, `ratio`, `amount`, `new_symbol`.
-    pub columns: BTreeMap<String, String>,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty for
-    /// `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
-    pub date_format: String,
-    /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub decimal: String,
-    /// The sign between thousands: `,`, `.`, `'` or a blank; empty to find it from the values.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub thousands: String,
-    /// The symbol of rows that name none; empty to take it from a folder of its own (`AAPL/splits.csv`) or
-    /// from the file's name without its endings, in capitals (`AAPL` of `aapl.csv`).
-    pub symbol: String,
-    /// Keep only these symbols; empty for all.
-    pub symbols: Vec<String>,
-    /// Take no actions whose ex-date is after this date, and propose none.
-    pub until: Option<Date>,
-    /// Actions written here: `[{ symbol: AAPL, date: 2014-06-09, ratio: "7:1" }]`.
-    pub actions: Vec<GivenAction>,
+stages_core::flat_settings! {
+    /// Corporate actions: their files, or the actions themselves.
+    pub struct CorporateActionsConfig {
+        /// The files: a path, a directory, a glob, a URL, or a list of them; empty for none. CSV or Parquet,
+        /// plain, `.gz`, `.zst` or `.zip`; with named columns, Yahoo's history, or Lean's factor and map
+        /// files.
+        pub path: Paths,
+        /// The form of the files: `auto` (by their first line), `columns` (one's own and Yahoo's) or `lean`.
+        pub format: ActionFormat,
+        /// Our columns and their names in the files' header, for names that are not known: `symbol`, `date`
+        /// (the ex-date), `kind`, `ratio`, `amount`, `new_symbol`.
+        pub columns: BTreeMap<String, String>,
+        /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty
+        /// for `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
+        pub date_format: String,
+        /// How numbers are written.
+        #[serde(flatten)]
+        pub numbers: NumberSettings,
+        /// The symbol of rows that name none; empty to take it from a folder of its own (`AAPL/splits.csv`)
+        /// or from the file's name without its endings, in capitals (`AAPL` of `aapl.csv`).
+        pub symbol: String,
+        /// Keep only these symbols; empty for all.
+        pub symbols: Vec<String>,
+        /// Take no actions whose ex-date is after this date, and propose none.
+        pub until: Option<Date>,
+        /// Actions written here: `[{ symbol: AAPL, date: 2014-06-09, ratio: "7:1" }]`.
+        pub actions: Vec<GivenAction>,
+    }
 }
 
 /// The form of files of corporate actions.
@@ -167,7 +166,7 @@ impl GivenAction {
 impl CorporateActionsConfig {
     /// Refuses invalid values, as far as the configuration alone shows them.
     pub fn check(&self) -> Result<(), ConfigProblem> {
-        crate::number::check_separators(&self.decimal, &self.thousands)?;
+        self.numbers.check()?;
         let known: Vec<&str> = COLUMNS.iter().map(|(ours, _)| *ours).collect();
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(ConfigProblem::new(

@@ -55,9 +55,8 @@ pub(super) fn parse(
         ))
     };
     let wanted: Vec<String> = theirs.values().map(|name| normal(name)).collect();
-    let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?.with_stated(
-        Stated::of_settings((&config.decimal, &config.thousands), "date_format", &config.date_format),
-    );
+    let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?
+        .with_stated(Stated::of_settings(&config.numbers, "date_format", &config.date_format));
     for (ours, theirs) in &theirs {
         if !frame.has(theirs) {
             return Err(missing(ours));

@@ -3,103 +3,70 @@
 use super::contract_columns::ContractColumns;
 use crate::files::Paths;
 use crate::options::{MaxDropped, OnBadRows};
+use crate::text_settings::TextSettings;
 use datasets::layout::CalendarName;
 use datasets::quality::{CONTRACT_FACTORS, FACTORS, Rule};
 use datasets::{Date, schema};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use stages_core::ConfigProblem;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files of factors, and the time from which each row is known.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct FeaturesConfig {
-    /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz`,
-    /// `.zst` or `.zip`. Required, unless the input `table` is connected.
-    pub path: Paths,
-    /// The column of dates; empty for `date`, `datadate` or `day`.
-    pub date: String,
-    /// The column of symbols, or the key of folders such as `symbol=NAME`; empty for `symbol`, `ticker`,
-    /// `code`, `permno` or another usual name, or for one whose values are symbols of `bars` or `chain`.
-    /// Where there is none, the rows of a file are of its folder's symbol or of its name's, if several files
-    /// are named like tickers, or of the whole market: every symbol has them. `none` for the whole market,
-    /// whatever columns there are.
-    pub symbol: String,
-    /// The columns of the contract that a row is of, where factors are by contract: `{ id: option_symbol }`,
-    /// or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The features then have a row for
-    /// each row of `chain`, which is needed. Null where rows are of symbols.
-    pub contract: Option<ContractColumns>,
-    /// True where the rows have no dates: each stands on every day of its symbol or contract, from the first
-    /// one on. Right only for what never changes, and was known at the beginning.
-    pub undated: bool,
-    /// The columns to read: a list of their names in the files, which they keep, or a map from the names of
-    /// features to those in the files, `{ value: "B/M" }`; empty for all others than those of dates and
-    /// symbols.
-    pub columns: FactorColumns,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty for
-    /// `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
-    pub date_format: String,
-    /// The number of lines before the header, such as a title; 0 if the header is the first line.
-    #[serde(skip_serializing_if = "crate::form::is_zero")]
-    pub skip_lines: usize,
-    /// The names of the columns, in order, of a text without a header; empty where it has one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub header: Vec<String>,
-    /// The decimal sign of numbers, `.` or `,`; empty to find it from the values.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub decimal: String,
-    /// The sign between thousands: `,`, `.`, `'` or a blank; empty to find it from the values.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub thousands: String,
-    /// Take no rows after this date: files are as they were on that day, whatever was appended since.
-    pub until: Option<Date>,
-    /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row is
-    /// known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday, with 0 on Tuesday.
-    /// 0 is right only for what is known at the close of the row's own date.
-    pub lag: u32,
-    /// The calendar days after a row's date for which it stands where no newer one is known; null for any
-    /// number, 0 for its own date alone.
-    pub max_age: Option<u32>,
-    /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its trading
-    /// days from a symbol's first row on, until the last row of all is known. Null otherwise.
-    pub calendar: Option<CalendarName>,
-    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by
-    /// rule.
-    pub on_bad_rows: OnBadRows,
-    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or
-    /// by rule.
-    pub max_dropped: MaxDropped,
-}
-
-impl Default for FeaturesConfig {
-    fn default() -> Self {
-        Self {
-            path: Paths::default(),
-            date: String::new(),
-            symbol: String::new(),
-            contract: None,
-            undated: false,
-            skip_lines: 0,
-            header: Vec::new(),
-            columns: FactorColumns::default(),
-            date_format: String::new(),
-            decimal: String::new(),
-            thousands: String::new(),
-            until: None,
-            lag: 1,
-            max_age: None,
-            calendar: None,
-            on_bad_rows: OnBadRows::default(),
-            max_dropped: MaxDropped::default(),
-        }
+stages_core::flat_settings! {
+    /// Files of factors, and the time from which each row is known.
+    pub struct FeaturesConfig {
+        /// The files: a path, a directory, a glob, a URL, or a list of them; CSV or Parquet, plain, `.gz`,
+        /// `.zst` or `.zip`. Required, unless the input `table` is connected.
+        pub path: Paths,
+        /// The column of dates; empty for `date`, `datadate` or `day`.
+        pub date: String,
+        /// The column of symbols, or the key of folders such as `symbol=NAME`; empty for `symbol`, `ticker`,
+        /// `code`, `permno` or another usual name, or for one whose values are symbols of `bars` or `chain`.
+        /// Where there is none, the rows of a file are of its folder's symbol or of its name's, if several
+        /// files are named like tickers, or of the whole market: every symbol has them. `none` for the whole
+        /// market, whatever columns there are.
+        pub symbol: String,
+        /// The columns of the contract that a row is of, where factors are by contract:
+        /// `{ id: option_symbol }`, or `{ expiry: …, strike: …, right: … }`; `{}` for the usual names. The
+        /// features then have a row for each row of `chain`, which is needed. Null where rows are of symbols.
+        pub contract: Option<ContractColumns>,
+        /// True where the rows have no dates: each stands on every day of its symbol or contract, from the
+        /// first one on. Right only for what never changes, and was known at the beginning.
+        pub undated: bool,
+        /// The columns to read: a list of their names in the files, which they keep, or a map from the names
+        /// of features to those in the files, `{ value: "B/M" }`; empty for all others than those of dates
+        /// and symbols.
+        pub columns: FactorColumns,
+        /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty
+        /// for `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
+        pub date_format: String,
+        /// The header of a text and its numbers.
+        #[serde(flatten)]
+        pub text: TextSettings,
+        /// Take no rows after this date: files are as they were on that day, whatever was appended since.
+        pub until: Option<Date>,
+        /// The days (bars of its symbol, days of its chain, or trading days of `calendar`) after which a row
+        /// is known, counted from the row's date: a row of Tuesday with 1 is shown on Wednesday, with 0 on
+        /// Tuesday. 0 is right only for what is known at the close of the row's own date.
+        pub lag: u32 = 1,
+        /// The calendar days after a row's date for which it stands where no newer one is known; null for any
+        /// number, 0 for its own date alone.
+        pub max_age: Option<u32>,
+        /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its
+        /// trading days from a symbol's first row on, until the last row of all is known. Null otherwise.
+        pub calendar: Option<CalendarName>,
+        /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or
+        /// by rule.
+        pub on_bad_rows: OnBadRows,
+        /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number,
+        /// or by rule.
+        pub max_dropped: MaxDropped,
     }
 }
 
 impl FeaturesConfig {
     /// Refuses columns that are named twice or like a key, and unknown rules.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
-        crate::number::check_separators(&self.decimal, &self.thousands)?;
+        self.text.numbers.check()?;
         self.on_bad_rows.check(self.rules())?;
         self.max_dropped.check(self.rules())?;
         self.validate_undated()?;

@@ -4,7 +4,6 @@ use super::config::FactorColumn;
 use super::config::FeaturesConfig;
 use super::contract_columns::Found;
 use crate::finder::Finder;
-use crate::form::with_header;
 use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, shown};
@@ -12,7 +11,7 @@ use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use datasets::Date;
 use datasets::layout::normal;
-use stages_core::{StageError, table};
+use stages_core::{StageError, is_default, table};
 use std::sync::Arc;
 
 const DATES: [&str; 3] = ["date", "datadate", "day"];
@@ -36,7 +35,7 @@ impl Columns {
         config: &FeaturesConfig,
         checks_unread: bool,
     ) -> Result<Self, StageError> {
-        let packed = &*with_header(packed, config.skip_lines, &config.header)?;
+        let packed = &*config.text.with_header(packed)?;
         let mut finder = Finder::new(packed)?;
         let contract = config.contract.as_ref();
         let contract = contract.and_then(|columns| Found::of(columns, &mut finder));
@@ -95,7 +94,7 @@ pub(super) const UNDATED: Date = Date(OUT_OF_RANGE.0 + 1);
 /// value is not a finite number).
 pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Result<RecordBatch, StageError> {
     let columns = Columns::of(packed, config, only.is_empty())?;
-    let packed = &*with_header(packed, config.skip_lines, &config.header)?;
+    let packed = &*config.text.with_header(packed)?;
     let contract = columns.contract.as_ref();
     let is_factor = |name: &str| columns.factors.iter().any(|factor| normal(&factor.theirs) == name);
     let strike = contract.and_then(Found::numeric).map(|strike| normal(strike));
@@ -105,12 +104,12 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Res
         keys.any(|key| normal(key) == name)
     };
     // A symbol or a date of digits is a text, also where it is a factor, too.
-    let is_plain = config.decimal.is_empty() && config.thousands.is_empty();
+    let is_plain = is_default(&config.text.numbers);
     let is_number =
         |name: &str| is_plain && (strike.as_deref() == Some(name) || is_factor(name) && !is_key(name));
     let is_wanted = |name: &str| is_factor(name) || is_key(name);
     let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?.with_stated(Stated::of_settings(
-        (&config.decimal, &config.thousands),
+        &config.text.numbers,
         "date_format",
         &config.date_format,
     ));

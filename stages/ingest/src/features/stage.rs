@@ -22,7 +22,7 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition, Period};
 use stages_core::{
     ConfigProblem, Context, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
-    Provided, Source, StageError, StageKind, table,
+    Provided, Source, StageError, StageKind, is_default, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -298,11 +298,8 @@ fn read_file(
     if config.contract.is_some() || config.undated {
         settings.extend([json!(config.contract), json!(config.undated)]);
     }
-    if !config.decimal.is_empty() || !config.thousands.is_empty() {
-        settings.push(json!([config.decimal, config.thousands]));
-    }
-    if config.skip_lines > 0 || !config.header.is_empty() {
-        settings.push(json!({ "skip_lines": config.skip_lines, "header": config.header }));
+    if !is_default(&config.text) {
+        settings.push(json!(config.text));
     }
     let settings = canonical_json(&json!(settings));
     let tables = unpack::unpack(&source.path, bytes)?.into_iter();

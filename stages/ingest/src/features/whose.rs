@@ -37,7 +37,7 @@ impl Whose {
         };
         let packed = read::first(first)?;
         let columns = Columns::of(&packed, config, false)?;
-        let packed = crate::form::with_header(&packed, config.skip_lines, &config.header)?;
+        let packed = config.text.with_header(&packed)?;
         if columns.symbol.is_some() {
             return Ok(whose);
         }

@@ -1,6 +1,7 @@
 //! What is stated about the numbers and dates of a file, and how a message proposes to state it.
 
 use crate::number::Separators;
+use crate::text_settings::NumberSettings;
 use datasets::layout::Layout;
 
 /// What a layout or a stage's settings state about numbers and dates.
@@ -33,13 +34,9 @@ impl Stated {
     }
 
     /// What the settings of a stage without layouts state; `date_key` is that of the format of dates.
-    pub(crate) fn of_settings(
-        (decimal, thousands): (&str, &str),
-        date_key: &'static str,
-        date_format: &str,
-    ) -> Self {
+    pub(crate) fn of_settings(numbers: &NumberSettings, date_key: &'static str, date_format: &str) -> Self {
         Self {
-            separators: Separators::stated(decimal, thousands),
+            separators: numbers.separators(),
             dates: !date_format.is_empty(),
             layout: None,
             date_key,

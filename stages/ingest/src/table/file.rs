@@ -13,7 +13,7 @@ use datasets::Date;
 use datasets::schema::{SNAPSHOT, TABLE};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::{Context, Given, Memo, Source, StageError};
+use stages_core::{Context, Given, Memo, Source, StageError, is_default};
 use std::collections::BTreeMap;
 
 /// The stored rows of a file, and a summary of them.
@@ -64,11 +64,8 @@ pub(super) fn memo(
     if !config.time.is_empty() {
         settings.push(json!(config.time));
     }
-    if !config.decimal.is_empty() || !config.thousands.is_empty() {
-        settings.push(json!({ "decimal": config.decimal, "thousands": config.thousands }));
-    }
-    if config.skip_lines > 0 || !config.header.is_empty() {
-        settings.push(json!({ "skip_lines": config.skip_lines, "header": config.header }));
+    if !is_default(&config.text) {
+        settings.push(json!(config.text));
     }
     let settings = canonical_json(&json!(settings));
     let place = format!("{}\n{}", Partitions::of(&source.name).text(), only.unwrap_or_default());

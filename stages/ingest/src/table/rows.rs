@@ -3,7 +3,6 @@
 use super::config::{TableConfig, is_key};
 use crate::clock::Clocks;
 use crate::finder::Finder;
-use crate::form::with_header;
 use crate::frame::{Frame, Stated};
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, shown, zone_of};
@@ -11,7 +10,7 @@ use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray, TimestampMicr
 use arrow_schema::{DataType, Field, Schema};
 use datasets::layout::normal;
 use datasets::{TimeZone, schema};
-use stages_core::{StageError, table};
+use stages_core::{StageError, is_default, table};
 use std::sync::Arc;
 
 const INSTANTS: [&str; 5] = ["datetime", "timestamp", "date", "datadate", "day"];
@@ -32,7 +31,7 @@ pub(super) struct Columns {
 impl Columns {
     /// Finds the columns in a file's header.
     pub(super) fn of(packed: &Packed, config: &TableConfig) -> Result<Self, StageError> {
-        let packed = &*with_header(packed, config.skip_lines, &config.header)?;
+        let packed = &*config.text.with_header(packed)?;
         let mut finder = Finder::new(packed)?;
         let instant = finder.key("instant", &config.instant, &INSTANTS);
         let time = finder.key("time", &config.time, &[]);
@@ -73,18 +72,18 @@ pub(super) struct Parsed {
 /// Reads a file into a table. Rows without a symbol are of `only`.
 pub(super) fn parse(packed: &Packed, config: &TableConfig, only: &str) -> Result<Parsed, StageError> {
     let columns = Columns::of(packed, config)?;
-    let packed = &*with_header(packed, config.skip_lines, &config.header)?;
+    let packed = &*config.text.with_header(packed)?;
     let is_key = |name: &str| {
         let key = [Some(&columns.instant), columns.time.as_ref(), columns.symbol.as_ref()];
         key.into_iter().flatten().any(|key| normal(key) == name)
     };
     let is_listed = |name: &str| columns.numbers.iter().any(|number| normal(number) == name);
     // A symbol or a date of digits is a text, also where it is a column of numbers, too.
-    let is_plain = config.decimal.is_empty() && config.thousands.is_empty();
+    let is_plain = is_default(&config.text.numbers);
     let is_number = |name: &str| is_plain && is_listed(name) && !is_key(name);
     let is_wanted = |name: &str| is_listed(name) || is_key(name);
     let frame = Frame::read_with_numbers(packed, is_wanted, is_number)?.with_stated(Stated::of_settings(
-        (&config.decimal, &config.thousands),
+        &config.text.numbers,
         "instant_format",
         &config.instant_format,
     ));

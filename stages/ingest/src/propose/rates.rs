@@ -1,6 +1,9 @@
-//! Maturities of interest rates in names of columns: `r3m`, `1 Mo`, `DGS10`, `10Y`.
+//! Interest rates, by maturities in names of columns: `r3m`, `1 Mo`, `DGS10`, `10Y`.
 
-use super::column::plain;
+use super::column::{Column, plain};
+use super::proposal::{Proposal, Question};
+use super::unknown::{Taken, Unknown};
+use datasets::layout::Table;
 
 /// The words before a maturity.
 const BEFORE: &[&str] = &[
@@ -28,8 +31,61 @@ const OVERNIGHT: &[&str] = &[
     "saron",
 ];
 
+impl<'t, 'c> Unknown<'t, 'c> {
+    /// Interest rates: maturities as columns.
+    pub(super) fn rates(&self) -> Option<Proposal> {
+        let date = self.date()?;
+        let numbers = || {
+            self.columns
+                .iter()
+                .filter(|column| column.numbers.is_some() && column.name != date.name)
+        };
+        let mut found: Vec<(String, &'t Column<'c>)> = Vec::new();
+        for column in numbers() {
+            if let Some(maturity) =
+                maturity(column.name).filter(|maturity| !found.iter().any(|(other, _)| other == maturity))
+            {
+                found.push((maturity, column));
+            }
+        }
+        let values = || found.iter().flat_map(|(_, column)| column.numbers.iter().flatten());
+        let greatest = values()
+            .filter(|value| !value.is_nan())
+            .fold(0.0, |most: f64, value| most.max(value.abs()));
+        if found.is_empty() || found.len() * 2 <= numbers().count() || greatest > 60.0 {
+            return None;
+        }
+        let mut taken = Taken::new();
+        taken.insert("date", (date, "its name"));
+        let mut proposal = self.of_layout(Table::Rates, &["date"], &taken);
+        for (maturity, column) in &found {
+            proposal
+                .columns
+                .push((format!("\"{maturity}\""), column.name.to_owned(), "its name"));
+        }
+        proposal.missing.clear();
+        if greatest < 0.3 {
+            let example = values()
+                .copied()
+                .find(|value| *value != 0.0 && !value.is_nan())
+                .unwrap_or(greatest);
+            let meaning = |percent: f64| format!("{example} is {} % a year", short(percent));
+            proposal.questions.push(Question {
+                asked: "percent or decimal?".to_owned(),
+                choices: vec![
+                    ("percent: false".to_owned(), meaning(example * 100.0)),
+                    ("percent: true".to_owned(), meaning(example)),
+                ],
+            });
+        } else {
+            proposal.layout.push("percent: true".to_owned());
+        }
+        Some(proposal)
+    }
+}
+
 /// The maturity that a name states, as the key of a column of rates in years.
-pub(super) fn maturity(name: &str) -> Option<String> {
+fn maturity(name: &str) -> Option<String> {
     let plain = plain(name);
     if OVERNIGHT.contains(&&*plain) {
         return Some("0".to_owned());
@@ -70,6 +126,11 @@ pub(super) fn maturity(name: &str) -> Option<String> {
         months if months % 12 == 0 => (months / 12).to_string(),
         months => format!("{months}/12"),
     })
+}
+
+/// A number without the noise of binary fractions.
+fn short(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
 }
 
 #[cfg(test)]

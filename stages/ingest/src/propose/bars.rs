@@ -1,0 +1,191 @@
+//! Daily bars: by their names, as a series of one column, or as a wide table of closes.
+
+use super::column::Column;
+use super::proposal::{Proposal, SERIES};
+use super::unknown::{Taken, Unknown};
+use datasets::layout::Table;
+
+/// The shares of rows above which an order of prices is refused, and below which another is taken.
+const CONTRADICTED: (f64, f64) = (0.5, 0.02);
+
+/// The rows a year below which a series may be one of the economy.
+const SELDOM: f64 = 40.0;
+
+impl<'t, 'c> Unknown<'t, 'c> {
+    /// Daily bars, by name or as a wide table of closes.
+    pub(super) fn bars(&self) -> Option<Proposal> {
+        let mut taken = Taken::new();
+        let date = self.date()?;
+        taken.insert(
+            "date",
+            (
+                date,
+                if date.is_called("date") {
+                    "its name"
+                } else {
+                    "the earliest dates"
+                },
+            ),
+        );
+        let wanted: Vec<&'static str> = Table::Bars.schema().iter().map(|column| column.name).collect();
+        if let Some(symbol) = self.symbol() {
+            let why = if symbol.rank("symbol").is_some() {
+                "its name"
+            } else {
+                "its texts, which repeat"
+            };
+            taken.insert("symbol", (symbol, why));
+        }
+        // Whole names come before words of names.
+        for whole in [true, false] {
+            for ours in &wanted {
+                let named = self
+                    .named(ours, &taken)
+                    .filter(|column| column.is_called(ours) == whole);
+                if let Some(column) = named.filter(|_| !taken.contains_key(ours)) {
+                    taken.insert(ours, (column, "its name"));
+                }
+            }
+        }
+        let numbers: Vec<&'t Column<'c>> = self
+            .free(&taken)
+            .filter(|column| column.numbers.is_some() && column.dates.is_none())
+            .collect();
+        if !taken.contains_key("close") {
+            if !taken.contains_key("symbol")
+                && numbers.len() > 1
+                && numbers.iter().all(|column| is_ticker(column))
+            {
+                let mut proposal = self.of_layout(Table::Bars, &["date"], &taken);
+                proposal.columns.push((
+                    "close".to_owned(),
+                    "*".to_owned(),
+                    "every other column is a symbol's",
+                ));
+                proposal.missing.clear();
+                return Some(proposal);
+            }
+            if let ([column], false) = (numbers.as_slice(), taken.contains_key("symbol")) {
+                // A result of trades may be below 0, and is no price.
+                if column.numbers.iter().flatten().any(|value| *value < 0.0) {
+                    return None;
+                }
+                let why = match self.is_series(date) {
+                    true => SERIES,
+                    false => "the only column of numbers",
+                };
+                taken.insert("close", (column, why));
+            }
+        }
+        let swapped = reorder(&mut taken);
+        let mut proposal = self.of_layout(Table::Bars, &wanted, &taken);
+        proposal.doubts.extend(swapped);
+        Some(proposal)
+    }
+
+    /// Returns whether one number a date, below a code, may be of the economy rather than a price: it is
+    /// seldom, or its dates are headed as those of such series.
+    fn is_series(&self, date: &Column<'_>) -> bool {
+        let Some(dates) = &date.dates else { return false };
+        let years = f64::from(dates.range.1.0 - dates.range.0.0) / 365.25;
+        let count = dates.by_row.iter().flatten().count();
+        ["DATE", "observation_date"].contains(&date.name.trim()) && self.columns.len() == 2
+            || count > 2 && ((count - 1) as f64) < SELDOM * years
+    }
+}
+
+/// Returns whether a column of numbers above 0 has the name of a symbol.
+fn is_ticker(column: &Column<'_>) -> bool {
+    let name = column.name.trim();
+    let is_mark = |c: char| ".-=^/:_ ".contains(c);
+    let is_name = name.chars().any(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || is_mark(c))
+        && name.len() <= 14;
+    let mut values = column.numbers.iter().flatten();
+    is_name && values.all(|value| value.is_nan() || *value > 0.0)
+}
+
+/// Assigns the columns of prices anew where their values contradict `low <= open, close <= high`, and says
+/// so.
+fn reorder(taken: &mut Taken<'_, '_>) -> Option<String> {
+    const ROLES: [&str; 4] = ["open", "high", "low", "close"];
+    let mut columns = Vec::new();
+    for role in ROLES {
+        columns.push(taken.get(role)?.0);
+    }
+    let values: Vec<&Vec<f64>> = columns
+        .iter()
+        .map(|column| column.numbers.as_ref())
+        .collect::<Option<_>>()?;
+    let broken = |order: [usize; 4]| {
+        let [open, high, low, close] = order.map(|at| values[at]);
+        let rows = (0..open.len()).filter(|row| {
+            let (low, high) = (low[*row], high[*row]);
+            let slack = high.abs() * 1e-4;
+            [open[*row], close[*row]]
+                .iter()
+                .any(|price| *price < low - slack || *price > high + slack)
+        });
+        rows.count() as f64 / open.len().max(1) as f64
+    };
+    if broken([0, 1, 2, 3]) <= CONTRADICTED.0 {
+        return None;
+    }
+    let mut orders: Vec<[usize; 4]> = Vec::new();
+    for open in 0..4 {
+        for high in (0..4).filter(|at| *at != open) {
+            for low in (0..4).filter(|at| *at != open && *at != high) {
+                orders.push([open, high, low, 6 - open - high - low]);
+            }
+        }
+    }
+    let kept = |order: &[usize; 4]| (0..4).filter(|at| order[*at] == *at).count();
+    let best = orders
+        .into_iter()
+        .filter(|order| broken(*order) < CONTRADICTED.1)
+        .max_by_key(|order| kept(order))?;
+    let mut names = Vec::new();
+    for (role, at) in ROLES.into_iter().zip(best) {
+        let column = columns[at];
+        if taken.get(role).is_some_and(|(other, _)| other.name != column.name) {
+            names.push(format!("`{}` is {role}", column.name));
+            taken.insert(role, (column, "its values: low <= open, close <= high"));
+        }
+    }
+    Some(format!("the values contradict the names: {}", names.join(", ")))
+}
+
+/// Names for the columns of a file without a header, by the cells of its first row: a day, a time of day,
+/// prices in their usual order, and a volume.
+pub fn names_of(cells: &[String]) -> Vec<String> {
+    const PRICES: [&str; 5] = ["open", "high", "low", "close", "volume"];
+    let mut prices = PRICES.iter();
+    let mut has_date = false;
+    let names = cells.iter().enumerate().map(|(at, cell)| {
+        let values = [cell.trim().to_owned()];
+        let column = Column::of("", &values);
+        let is_number = column.numbers.is_some();
+        if !has_date && column.dates.is_some() {
+            has_date = true;
+            return "date".to_owned();
+        }
+        match (is_number, column.has_times || cell.contains(':')) {
+            (false, true) => "time".to_owned(),
+            (true, _) => prices
+                .next()
+                .map_or_else(|| format!("column_{}", at + 1), |name| (*name).to_owned()),
+            _ => format!("column_{}", at + 1),
+        }
+    });
+    let names: Vec<String> = names.collect();
+    // A day and one number are a series of closes.
+    match cells.len() {
+        2 => names
+            .into_iter()
+            .map(|name| if name == "open" { "close".to_owned() } else { name })
+            .collect(),
+        _ => names,
+    }
+}

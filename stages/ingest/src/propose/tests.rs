@@ -1,0 +1,158 @@
+use super::*;
+use datasets::layout::Table;
+
+fn of(text: &str) -> Proposal {
+    let mut lines = text
+        .lines()
+        .map(|line| line.split(';').map(str::to_owned).collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let rows: Vec<_> = lines.collect();
+    let columns: Vec<(String, Vec<String>)> = header
+        .into_iter()
+        .enumerate()
+        .map(|(i, name)| (name, rows.iter().map(|row| row[i].clone()).collect()))
+        .collect();
+    propose(&columns, &Form::default()).remove(0)
+}
+
+#[test]
+fn names_and_values_make_a_mapping() {
+    let proposal = of("Tag;Verfall;Basispreis Strike;CP;Best_Bid;Best_Ask;IV \
+        %;n\n19.01.2024;16.02.2024;480;C;5.1;5.2;18.5;1\n22.01.2024;16.02.2024;480;P;5.1;5.2;19.5;2\n");
+    assert_eq!(proposal.table(), Some(Table::Chain));
+    let pairs: Vec<_> = proposal
+        .columns
+        .iter()
+        .map(|(ours, theirs, _)| format!("{ours}={theirs}"))
+        .collect();
+    assert_eq!(
+        pairs,
+        [
+            "date=Tag",
+            "expiry=Verfall",
+            "strike=Basispreis Strike",
+            "call=CP",
+            "bid=Best_Bid",
+            "ask=Best_Ask",
+            "implied_volatility=IV %"
+        ]
+    );
+    assert_eq!(
+        proposal.layout,
+        ["date_format: \"%d.%m.%Y\"", "percent: [implied_volatility]"]
+    );
+    assert!(proposal.missing.is_empty());
+    let yaml = proposal.yaml("data/x.csv", &[]);
+    assert!(
+        yaml.contains("          date: Tag  # by the earliest dates\n"),
+        "{yaml}"
+    );
+    assert!(yaml.contains("          implied_volatility: \"IV %\"\n"), "{yaml}");
+}
+
+#[test]
+fn times_of_day() {
+    let pairs = |text: &str| {
+        let proposal = of(text);
+        let pairs = proposal
+            .columns
+            .iter()
+            .take(2)
+            .map(|(ours, theirs, _)| format!("{ours}={theirs}"));
+        (
+            pairs.collect::<Vec<_>>().join(" "),
+            proposal.doubts.iter().any(|doubt| doubt.contains("`zone: ")),
+        )
+    };
+    let rows = "2024-02-16;480;C;5.1;5.2";
+    assert_eq!(
+        pairs(&format!(
+            "date;time;expiry;strike;cp;bid;ask\n2024-01-19;15:45:00;{rows}\n"
+        )),
+        ("date=date time=time".to_owned(), true)
+    );
+    assert_eq!(
+        pairs(&format!(
+            "timestamp;expiry;strike;cp;bid;ask\n2024-01-19 15:45:00;{rows}\n"
+        )),
+        ("date=timestamp expiry=expiry".to_owned(), true)
+    );
+    assert_eq!(
+        pairs(&format!("date;expiry;strike;cp;bid;ask\n2024-01-19;{rows}\n")),
+        ("date=date expiry=expiry".to_owned(), false)
+    );
+}
+
+#[test]
+fn symbols_of_contracts_and_bars() {
+    let proposal =
+        of("contract;when;px\nSPY240216C00480000;1705676400000;5.1\nSPY240216P00480000;1705676400000;5.2\n");
+    assert_eq!(
+        proposal.layout,
+        [
+            "date_format: \"epoch_ms\"",
+            "contract_symbol: { column: contract, format: occ }"
+        ]
+    );
+    assert_eq!(proposal.missing, ["bid", "ask"]);
+    let proposal = of("Day;Settle\n20240119;480\n20240122;481\n");
+    assert_eq!((proposal.table(), proposal.missing.len()), (Some(Table::Bars), 0));
+    assert_eq!(proposal.layout, ["date_format: \"%Y%m%d\""]);
+}
+
+#[test]
+fn a_chain_names_its_underlying() {
+    let rows = "2024-01-19;XYZ;2024-02-16;480;C;5.1;5.2;480\n2024-01-22;XYZ;2024-02-16;480;P;5.1;5.2;480\n";
+    for name in ["und", "Underlying"] {
+        let proposal = of(&format!("trade_dt;{name};exp;K;type;Bid Px;Ask Px;spot\n{rows}"));
+        assert_eq!(proposal.columns[0], ("symbol".to_owned(), name.to_owned(), "its name"));
+        assert!(
+            !proposal.doubts.iter().any(|doubt| doubt.contains("underlying")),
+            "{name}"
+        );
+    }
+    // A price of the underlying is no symbol.
+    let proposal = of("trade_dt;underlying;exp;K;type;bid;ask\n2024-01-19;480;2024-02-16;480;C;5.1;5.2\n");
+    assert!(!proposal.columns.iter().any(|(ours, ..)| ours == "symbol"));
+}
+
+#[test]
+fn the_order_of_day_and_month_by_another_column() {
+    let proposal = of(
+        "quote_date;expiration;K;type;bid;ask\n06/03/2019;01/17/2020;480;C;5.1;5.2\n\
+         06/03/2019;07/19/2019;480;P;5.1;5.2\n",
+    );
+    assert_eq!(proposal.layout, ["date_format: \"%m/%d/%Y\""]);
+    let proposal = of("quote_date;expiration;K;type;bid;ask\n03/06/2019;17/01/2020;480;C;5.1;5.2\n");
+    assert_eq!(proposal.layout, ["date_format: \"%d/%m/%Y\""]);
+    let open = |formats: &[&str]| is_open(&formats.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+    assert!(open(&["%Y-%m-%d", "%Y%m%d"]) && !open(&["%Y-%m-%d"]));
+    assert!(!open(&["%m/%d/%Y", "%Y-%m-%d"]) && open(&["%m/%d/%Y", "%Y-%m-%d", "%d/%m/%Y"]));
+}
+
+#[test]
+fn a_series_is_asked_for() {
+    let months = |header: &str| {
+        let rows = (1..=12).map(|month| format!("2020-{month:02}-01;{}\n", 200 + month));
+        format!("{header}\n{}", rows.collect::<String>())
+    };
+    let is_asked = |text: &str| {
+        let proposal = of(text);
+        let asks = proposal.yaml("x.csv", &[]).contains("# choose: close: ");
+        (proposal.kind, asks)
+    };
+    assert_eq!(is_asked(&months("day;CPIAUCSL")), ("ingest/bars", true));
+    assert_eq!(is_asked(&months("day;close")), ("ingest/bars", false));
+    let days = "2020-01-02;3.5\n2020-01-03;3.5\n2020-01-06;3.6\n";
+    assert_eq!(is_asked(&format!("DATE;PCREDIT8\n{days}")), ("ingest/bars", true));
+    assert_eq!(is_asked(&format!("day;FUND\n{days}")), ("ingest/bars", false));
+    // A result of trades is no price.
+    assert_ne!(of("day;FUND\n2020-01-02;-3.5\n2020-01-03;3.5\n").kind, "ingest/bars");
+}
+
+#[test]
+fn columns_that_are_not_read_are_named() {
+    let proposal = of("day;close;signal;Stück\n2020-01-02;3.5;0.1;100\n2020-01-03;3.5;-0.1;200\n");
+    assert_eq!(proposal.left_out, ["signal"]);
+    assert!(proposal.yaml("x.csv", &[]).contains("      # left out: signal\n"));
+}
