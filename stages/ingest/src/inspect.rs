@@ -6,7 +6,6 @@ use crate::propose::{Proposal, propose};
 use crate::unpack::{self, Format, Packed};
 use datasets::layout::{self, Candidate, Form, JsonRows, Recognised, Table, Unrecognised};
 use stages_core::{Source, StageError};
-use stages_table_file::packing::HEADER_LIMIT;
 use stages_table_file::text::{fields, separator, text_of};
 
 /// The number of rows from which stages are proposed.
@@ -212,7 +211,7 @@ fn text_form(lines: &[String]) -> Form {
 
 /// The first rows of a file, as columns of text.
 fn sample(packed: &Packed, form: &Form) -> Result<Vec<(String, Vec<String>)>, StageError> {
-    let prepared = formed(&whole_lines(packed), form)?;
+    let prepared = formed(&packed.beginning(), form)?;
     let header = crate::frame::header(&prepared)?;
     let frame = Frame::read(&prepared, |_| true)?;
     let mut columns: Vec<(String, Vec<String>)> = Vec::new();
@@ -227,16 +226,4 @@ fn sample(packed: &Packed, form: &Form) -> Result<Vec<(String, Vec<String>)>, St
         columns.push((name.trim().to_owned(), values));
     }
     Ok(columns)
-}
-
-/// The text without its last line, which may be incomplete.
-fn whole_lines(packed: &Packed) -> Packed {
-    let mut packed = packed.clone();
-    if packed.format == Format::Csv
-        && packed.bytes.len() as u64 >= HEADER_LIMIT
-        && let Some(end) = packed.bytes.iter().rposition(|b| *b == b'\n')
-    {
-        packed.bytes.truncate(end + 1);
-    }
-    packed
 }

@@ -208,6 +208,17 @@ pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> P
 }
 
 impl Packed {
+    /// The beginning of a table, without the last line of a text, which may be incomplete.
+    pub(crate) fn beginning(&self) -> Self {
+        let mut packed = self.clone();
+        if packed.format == Format::Csv && packed.bytes.len() as u64 >= HEADER_LIMIT {
+            let begin = &packed.bytes[..HEADER_LIMIT as usize];
+            let end = begin.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            packed.bytes.truncate(end);
+        }
+        packed
+    }
+
     /// The table as a layout reads it that states the encoding.
     pub(crate) fn stated(&self, encoding: &str) -> Result<Cow<'_, Self>, StageError> {
         if encoding.is_empty() || self.part.is_some() || self.format == Format::Parquet {

@@ -12,7 +12,6 @@ use datasets::layout::{Layout, Mapping, OTHERS, Table, Unit, normal};
 use datasets::spelling::lookalike;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_table_file::packing::HEADER_LIMIT;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of symbols that hold nothing else.
@@ -21,17 +20,6 @@ const CERTAIN: [&str; 3] = ["symbol", "ticker", "tic"];
 /// Returns whether a normalised name is one of symbols in any table.
 pub(crate) fn is_certain(name: &str) -> bool {
     CERTAIN.contains(&name)
-}
-
-/// The beginning of a table, without the last line of a text, which may be incomplete.
-fn beginning(packed: &Packed) -> Packed {
-    let mut packed = packed.clone();
-    if packed.format == Format::Csv && packed.bytes.len() as u64 >= HEADER_LIMIT {
-        let begin = &packed.bytes[..HEADER_LIMIT as usize];
-        let end = begin.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        packed.bytes.truncate(end);
-    }
-    packed
 }
 
 /// The remedy for a column of symbols whose name is empty.
@@ -88,7 +76,7 @@ pub(crate) fn found_symbol(
         if is_certain(&normal(name)) || names[own..].contains(name) {
             return Ok(Some(name.trim().to_owned()));
         }
-        let Ok(frame) = Frame::read(&beginning(packed), |other| other == normal(name)) else {
+        let Ok(frame) = Frame::read(&packed.beginning(), |other| other == normal(name)) else {
             // What cannot be read is an error where it is read.
             return Ok(Some(name.trim().to_owned()));
         };
@@ -105,6 +93,19 @@ pub(crate) fn found_symbol(
     Ok(None)
 }
 
+/// The texts of a column in the beginning of a table, as symbols; `None` where it cannot be read.
+fn texts(packed: &Packed, name: &str) -> Result<Option<Vec<String>>, StageError> {
+    let Ok(frame) = Frame::read(&packed.beginning(), |other| other == normal(name)) else {
+        return Ok(None);
+    };
+    let mut texts = Vec::new();
+    frame.symbols(name, |_, text| {
+        texts.push(text.to_owned());
+        Ok(())
+    })?;
+    Ok(Some(texts))
+}
+
 /// The column of a table whose values are symbols that are known, beside the columns `read`; and, if there is
 /// none, the first whose values are other spellings of them. Each with a list of its values.
 pub(crate) fn of_known(
@@ -115,14 +116,7 @@ pub(crate) fn of_known(
     let header = header(packed)?;
     let mut alike = None;
     for name in header.iter().filter(|name| !read(&normal(name))) {
-        let Ok(frame) = Frame::read(&beginning(packed), |other| other == normal(name)) else {
-            continue;
-        };
-        let mut texts = Vec::new();
-        frame.symbols(name, |_, text| {
-            texts.push(text.to_owned());
-            Ok(())
-        })?;
+        let Some(texts) = texts(packed, name)? else { continue };
         if is_index(name) && are_index(texts.iter().map(String::as_str)) {
             continue;
         }
@@ -149,15 +143,8 @@ pub(crate) fn of_known(
 pub(crate) fn unread_texts(packed: &Packed, read: impl Fn(&str) -> bool) -> Result<Vec<String>, StageError> {
     let mut found = Vec::new();
     for name in header(packed)?.iter().filter(|name| !read(&normal(name))) {
-        let Ok(frame) = Frame::read(&beginning(packed), |other| other == normal(name)) else {
-            continue;
-        };
-        let mut values = BTreeSet::new();
-        frame.symbols(name, |_, text| {
-            values.insert(text.to_owned());
-            Ok(())
-        })?;
-        values.retain(|value| !is_missing(value));
+        let Some(texts) = texts(packed, name)? else { continue };
+        let values: BTreeSet<String> = texts.into_iter().filter(|text| !is_missing(text)).collect();
         let is_text =
             |value: &String| value.parse::<f64>().is_err() && super::partitions::whole_date(value).is_none();
         if !values.is_empty() && values.iter().all(is_text) {
@@ -342,7 +329,7 @@ pub(crate) fn suspect(
         .chain(date)
         .map(normal)
         .collect();
-    let Ok(frame) = Frame::read(&beginning(packed), |name| wanted.contains(name)) else {
+    let Ok(frame) = Frame::read(&packed.beginning(), |name| wanted.contains(name)) else {
         // What cannot be read is an error where it is read.
         return Ok(None);
     };

@@ -4,6 +4,7 @@
 use super::names::is_usual;
 use super::partitions::{Partitions, partition};
 use super::spelling::listed;
+use chrono::Month;
 use datasets::Date;
 use stages_core::{Source, StageError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,20 +21,17 @@ pub(crate) enum Origin {
 }
 
 /// The symbol of a file without a column of one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The symbol; an error and its hint where names do not tell.
-    symbol: Result<String, (String, String)>,
+    /// The symbol; an error where names do not tell.
+    symbol: Result<String, StageError>,
     pub origin: Origin,
 }
 
 impl Place {
     /// The symbol.
     pub(crate) fn symbol(&self) -> Result<&str, StageError> {
-        match &self.symbol {
-            Ok(symbol) => Ok(symbol),
-            Err((message, hint)) => Err(StageError::new(message.clone()).hint(hint.clone())),
-        }
+        self.symbol.as_deref().map_err(Clone::clone)
     }
 
     /// The symbol as a part of keys.
@@ -67,119 +65,16 @@ struct Named<'n> {
 }
 
 /// Words that name data, and nobody's.
-const GENERAL: &[&str] = &[
-    "data",
-    "dataset",
-    "table",
-    "file",
-    "part",
-    "chunk",
-    "block",
-    "bar",
-    "bars",
-    "price",
-    "prices",
-    "ohlc",
-    "ohlcv",
-    "quote",
-    "quotes",
-    "history",
-    "historical",
-    "hist",
-    "daily",
-    "day",
-    "eod",
-    "stock",
-    "stocks",
-    "candle",
-    "candles",
-    "kline",
-    "klines",
-    "download",
-    "downloads",
-    "export",
-    "output",
-    "out",
-    "result",
-    "results",
-    "sheet1",
-    "close",
-    "closes",
-    "adjusted",
-    "unadjusted",
-    "raw",
-    "clean",
-    "full",
-    "all",
-    "values",
-    "series",
-    "timeseries",
-    "market",
-    "panel",
-    "rows",
-    "records",
-    "1d",
-    "d1",
-    "d",
-    "csv",
-    "parquet",
-    "json",
-    "feather",
-    "equity",
-    "equities",
-    "index",
-    "train",
-    "test",
-    "valid",
-    "factor",
-    "factors",
-    "features",
-    "signals",
-    "historicaldata",
-    "historicaldaily",
-    "pricehistory",
-    "stockprices",
-    "dailyprices",
-    "dailybars",
-    "split",
-    "splits",
-    "dividend",
-    "dividends",
-    "actions",
-    "corporateactions",
-];
+const GENERAL: &str = include_str!("general_names.txt");
 
-const MONTHS: &[&str] = &[
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "sept",
-    "oct",
-    "nov",
-    "dec",
-    "january",
-    "february",
-    "march",
-    "april",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+fn is_general_word(word: &str) -> bool {
+    GENERAL.split_whitespace().any(|general| general == word)
+}
 
 /// Returns whether a word is a month, a quarter or half a year, which are none of any year.
 fn is_period(word: &str) -> bool {
     let word = word.to_lowercase();
-    matches!(&*word, "q1" | "q2" | "q3" | "q4" | "h1" | "h2") || MONTHS.contains(&&*word)
+    matches!(&*word, "q1" | "q2" | "q3" | "q4" | "h1" | "h2" | "sept") || word.parse::<Month>().is_ok()
 }
 
 /// Returns whether a word is a year, a month or quarter of it, or a day.
@@ -239,8 +134,8 @@ pub(super) fn is_general(name: &str) -> bool {
     let words = || parts.iter().filter(|word| !is_number(word) && !is_date(word));
     begins && parts.len() > 1
         || has_identifier && !parts.iter().all(is_number)
-        || GENERAL.contains(&joined.as_str())
-        || words().count() > 0 && words().all(|word| GENERAL.contains(word))
+        || is_general_word(&joined)
+        || words().count() > 0 && words().all(|word| is_general_word(word))
         || lower
             .strip_prefix("part")
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
@@ -512,22 +407,20 @@ impl Places {
     }
 }
 
-/// The problem of files of one name in several directories, of which each has other names, too.
-fn two(name: &str, folders: &BTreeSet<&str>) -> (String, String) {
+/// The error of files of one name in several directories, of which each has other names, too.
+fn two(name: &str, folders: &BTreeSet<&str>) -> StageError {
     let folders: Vec<&str> = folders.iter().copied().collect();
-    (
-        format!(
-            "several files are called `{name}`, in the folders {}: they may be of one symbol or of several",
-            listed(&folders)
-        ),
-        "read each folder in a stage of its own, or put the files of each symbol into a folder \
-            `symbol=NAME`"
-            .to_owned(),
+    StageError::new(format!(
+        "several files are called `{name}`, in the folders {}: they may be of one symbol or of several",
+        listed(&folders)
+    ))
+    .hint(
+        "read each folder in a stage of its own, or put the files of each symbol into a folder `symbol=NAME`",
     )
 }
 
-/// The problem of a file whose name is nobody's.
-fn nobody(name: &str, files: usize) -> (String, String) {
+/// The error of a file whose name is nobody's.
+fn nobody(name: &str, files: usize) -> StageError {
     let hint = match Partitions::of(name).other() {
         Some(key) => {
             let below = name
@@ -545,13 +438,11 @@ fn nobody(name: &str, files: usize) -> (String, String) {
             `symbol=NAME`"
             .to_owned(),
     };
-    (
-        format!(
-            "`{name}` and the other {} files name no symbol: no column, no folder, no file's name",
-            files - 1
-        ),
-        hint,
-    )
+    StageError::new(format!(
+        "`{name}` and the other {} files name no symbol: no column, no folder, no file's name",
+        files - 1
+    ))
+    .hint(hint)
 }
 
 #[cfg(test)]
