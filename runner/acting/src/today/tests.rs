@@ -2,7 +2,7 @@
 
 use super::*;
 use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
-use datasets::calendar::next_trading_day;
+use datasets::calendar::{CalendarName, next_trading_day};
 use serde_json::json;
 use stages_core::PortType;
 use stages_core::dataset::{self, Period};

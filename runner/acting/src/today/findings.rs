@@ -1,0 +1,36 @@
+//! The findings on new rows, and what is refused for them.
+
+use crate::refused;
+use runner_engine::Failure;
+
+/// The findings on new rows.
+#[derive(Default)]
+pub(crate) struct Today {
+    /// Sentences for people.
+    pub notes: Vec<String>,
+    /// Days missing between the history and the rows: a sentence.
+    pub(super) gaps: Vec<String>,
+    /// Contradictions, for which nothing is decided: a sentence and a hint.
+    pub(super) wrong: Vec<(String, &'static str)>,
+}
+
+impl Today {
+    /// Refuses contradictions, and gaps unless they are allowed, which become notes.
+    pub(crate) fn check(&mut self, allow_gap: bool) -> Result<(), Failure> {
+        if let Some((what, hint)) = self.wrong.first() {
+            return Err(Failure {
+                causes: self.notes.clone(),
+                ..refused(what.clone())
+            }
+            .hint(*hint));
+        }
+        match self.gaps.first() {
+            Some(gap) if !allow_gap => Err(refused(gap.clone())
+                .hint("give the files of the days between, too; `--allow-gap` decides without them")),
+            _ => {
+                self.notes.append(&mut self.gaps);
+                Ok(())
+            }
+        }
+    }
+}
