@@ -9,6 +9,7 @@ use serde_json::Value;
 use stages_core::StageError;
 use stages_ingest::name_of_nobody;
 use stages_ingest::propose::{CHOOSE, LEFT_OUT, is_open, scalar};
+use std::collections::BTreeMap;
 
 /// The settings below which a stage reads what its rules would refuse.
 const LENIENT: [&str; 2] = ["on_bad_rows: keep", "max_dropped: 1.0"];
@@ -17,6 +18,7 @@ const LENIENT: [&str; 2] = ["on_bad_rows: keep", "max_dropped: 1.0"];
 const WIDTH: usize = 100;
 
 /// A stage for files, and what became of it.
+#[derive(Default)]
 pub(super) struct Attempt {
     /// The stage's name, such as `bars`.
     pub name: String,
@@ -49,16 +51,7 @@ impl Attempt {
         Self {
             name: name.to_owned(),
             kind: kind.to_owned(),
-            table: None,
-            why: String::new(),
-            is_proposed: false,
-            missing: Vec::new(),
-            doubts: Vec::new(),
-            yaml: String::new(),
-            read: None,
-            finding: None,
-            under: Vec::new(),
-            warnings: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -137,13 +130,9 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
         all.push(attempt);
     }
     // A layout of both orders of day and month takes the first one that fits: a question comes before it.
-    let is_open = looked
-        .first
-        .known()
-        .iter()
-        .any(|(_, found)| is_open(&found.layout.dates));
-    let asks = |proposal: &&stages_ingest::propose::Proposal| !proposal.questions.is_empty();
-    let is_asked = is_open && looked.first.proposals.first().is_some_and(|proposal| asks(&proposal));
+    let is_open = tables.iter().any(|(_, found)| is_open(&found.layout.dates));
+    let first = looked.first.proposals.first();
+    let is_asked = is_open && first.is_some_and(|proposal| !proposal.questions.is_empty());
     for proposal in &looked.first.proposals {
         let symbol = args
             .symbol
@@ -183,7 +172,7 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
 
 /// The attempt after its trial.
 fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
-    let error = match run(scratch, &attempt.yaml) {
+    let error = match scratch.read(&attempt.yaml) {
         Ok(read) => {
             attempt.take(read);
             of_symbol(scratch, args, &mut attempt);
@@ -195,45 +184,44 @@ fn tried(scratch: &Scratch, args: &ReadArgs, mut attempt: Attempt) -> Attempt {
     };
     attempt.finding = Some(error.clone());
     // A question is answered with its first choice.
-    if let Some(answered) = answered(&attempt.yaml) {
-        let mut ran = run(scratch, &answered);
+    if let Some((answered, chosen)) = answers(&attempt.yaml) {
+        let mut ran = scratch.read(&answered);
         // The first days of months are sessions of no exchange.
         if let Err(error) = &ran
             && error.message.starts_with("the calendar `")
             && !attempt.yaml.contains("\n      calendar: ")
         {
             let line = "      calendar: none   # the dates are sessions of no one exchange\n";
-            ran = run(scratch, &(answered + line));
+            ran = scratch.read(&(answered + line));
             if ran.is_ok() {
                 attempt.yaml += line;
             }
         }
         if let Ok(read) = ran {
-            attempt.under = chosen(&attempt.yaml);
+            attempt.under = chosen;
             attempt.take(read);
             return attempt;
         }
     }
-    let mut ways: Vec<(String, String)> = Vec::new();
+    let mut ways: Vec<String> = Vec::new();
     let settings = parsed(&attempt.yaml).ok();
     for fragment in fragments(&error) {
         if let Some((yaml, line)) = with_line(&attempt.yaml, settings.as_ref(), &fragment)
-            && let Ok(read) = run(scratch, &yaml)
+            && let Ok(read) = scratch.read(&yaml)
         {
             if attempt.read.is_none() {
                 attempt.under = vec![line.trim().to_owned()];
                 attempt.take(read);
             }
-            ways.push((line, fragment));
+            ways.push(line);
         }
     }
-    let lines: Vec<&str> = ways.iter().map(|(line, _)| line.as_str()).collect();
-    attempt.yaml = with_finding(&attempt.yaml, &error, &lines);
+    attempt.yaml = with_finding(&attempt.yaml, &error, &ways);
     if attempt.read.is_none() {
         // What the rules refuse is still shown.
         let lenient = LENIENT.map(|line| format!("      {line}\n")).concat();
         let yaml = answered(&attempt.yaml).unwrap_or_else(|| attempt.yaml.clone());
-        if let Ok(read) = run(scratch, &(yaml + &lenient)) {
+        if let Ok(read) = scratch.read(&(yaml + &lenient)) {
             attempt.under = LENIENT.map(str::to_owned).into();
             attempt.take(read);
         }
@@ -246,18 +234,6 @@ impl Attempt {
         self.read = Some(read);
         self.warnings = warnings;
     }
-}
-
-/// Runs a stage, and returns its first output and its warnings.
-fn run(scratch: &Scratch, yaml: &str) -> Result<(Read, Vec<String>), StageError> {
-    let ran = scratch.run(yaml).map_err(|refused| refused.error)?;
-    let output = ran
-        .made
-        .into_values()
-        .next()
-        .and_then(|outputs| outputs.into_values().next());
-    let output = output.ok_or_else(|| StageError::new("the stage has no output"))?;
-    Ok((Read::new(&scratch.store, output), ran.warnings))
 }
 
 /// Takes the named symbol alone where the files name several.
@@ -284,7 +260,7 @@ fn of_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
     let yaml = attempt
         .yaml
         .replace(&line, &format!("      symbols: [{}]\n", scalar(symbol)));
-    if let Ok(read) = run(scratch, &yaml) {
+    if let Ok(read) = scratch.read(&yaml) {
         attempt.yaml = yaml;
         attempt.take(read);
     }
@@ -347,20 +323,29 @@ fn state_assumptions(attempt: &mut Attempt) {
     }
 }
 
-/// The text with the first line of each question as a setting; `None` if it asks nothing.
-pub(super) fn answered(yaml: &str) -> Option<String> {
+/// The text with the first line of each question as a setting, and these lines; `None` if it asks nothing.
+fn answers(yaml: &str) -> Option<(String, Vec<String>)> {
     let mut is_after = false;
+    let mut lines = Vec::new();
     let mut out = String::with_capacity(yaml.len());
     for line in yaml.lines() {
-        let is_choice = line.trim_start().starts_with(CHOOSE);
-        match is_choice && !is_after {
-            true => out.push_str(&line.replacen(CHOOSE, "", 1)),
-            false => out.push_str(line),
+        let choice = line.trim_start().strip_prefix(CHOOSE);
+        match choice.filter(|_| !is_after) {
+            Some(choice) => {
+                out.push_str(&line.replacen(CHOOSE, "", 1));
+                lines.push(choice.to_owned());
+            }
+            None => out.push_str(line),
         }
         out.push('\n');
-        is_after = is_choice;
+        is_after = choice.is_some();
     }
-    (out.trim_end() != yaml.trim_end()).then_some(out)
+    (!lines.is_empty()).then_some((out, lines))
+}
+
+/// The text with the first line of each question as a setting; `None` if it asks nothing.
+pub(super) fn answered(yaml: &str) -> Option<String> {
+    answers(yaml).map(|(answered, _)| answered)
 }
 
 /// The questions that a text asks: the comments above the lines to choose from, without the marks.
@@ -380,20 +365,6 @@ pub(super) fn left_out(yaml: &str) -> Vec<&str> {
         .map(str::trim_start)
         .filter(|line| line.starts_with(LEFT_OUT));
     lines.map(|line| line.trim_start_matches("# ")).collect()
-}
-
-/// The first line of each question.
-fn chosen(yaml: &str) -> Vec<String> {
-    let mut is_after = false;
-    let mut lines = Vec::new();
-    for line in yaml.lines() {
-        let choice = line.trim_start().strip_prefix(CHOOSE);
-        if let Some(choice) = choice.filter(|_| !is_after) {
-            lines.push(choice.to_owned());
-        }
-        is_after = choice.is_some();
-    }
-    lines
 }
 
 /// The settings that an error names: texts in backquotes that are a key with a value.
@@ -416,7 +387,7 @@ fn fragments(error: &StageError) -> Vec<String> {
 /// The stage with a setting as a line of its own, and the line; `None` where it has that setting.
 fn with_line(
     yaml: &str,
-    settings: Option<&std::collections::BTreeMap<String, Value>>,
+    settings: Option<&BTreeMap<String, Value>>,
     fragment: &str,
 ) -> Option<(String, String)> {
     const LAYOUT: &str = "      layout:\n";
@@ -424,7 +395,7 @@ fn with_line(
     let with = settings?.values().next()?.get("with")?.clone();
     if key == "layout" && yaml.contains(LAYOUT) {
         // One more key of the layout.
-        let inner: std::collections::BTreeMap<String, Value> = parsed(value).ok()?;
+        let inner: BTreeMap<String, Value> = parsed(value).ok()?;
         let inner: Vec<_> = inner.iter().filter(|(key, _)| key.as_str() != "like").collect();
         let [(inner_key, inner_value)] = inner.as_slice() else {
             return None;
@@ -461,8 +432,17 @@ pub(super) fn comment(indent: &str, text: &str) -> String {
     out
 }
 
+/// An error, and the way out, as lines of comment.
+pub(super) fn finding(indent: &str, error: &StageError) -> String {
+    let mut text = comment(indent, &format!("finding: {}", error.message));
+    if let Some(hint) = &error.hint {
+        text += &comment(indent, &format!("way out: {hint}"));
+    }
+    text
+}
+
 /// The stage with an error as a comment at its place, and the lines that make it run.
-pub(super) fn with_finding(yaml: &str, error: &StageError, ways: &[&str]) -> String {
+pub(super) fn with_finding(yaml: &str, error: &StageError, ways: &[String]) -> String {
     let place = error
         .message
         .split_once("column `")
@@ -472,13 +452,6 @@ pub(super) fn with_finding(yaml: &str, error: &StageError, ways: &[&str]) -> Str
             line.trim_end().ends_with(&format!(": {}", scalar(name))) && line.starts_with("       ")
         })
     };
-    let finding = |indent: &str| {
-        let mut text = comment(indent, &format!("finding: {}", error.message));
-        if let Some(hint) = &error.hint {
-            text += &comment(indent, &format!("way out: {hint}"));
-        }
-        text
-    };
     let mut out = String::new();
     let mut is_said = false;
     for line in yaml.lines() {
@@ -486,12 +459,12 @@ pub(super) fn with_finding(yaml: &str, error: &StageError, ways: &[&str]) -> Str
         out.push('\n');
         if is_place(line) && !is_said {
             let indent: String = line.chars().take_while(|c| *c == ' ').collect();
-            out += &finding(&indent);
+            out += &finding(&indent, error);
             is_said = true;
         }
     }
     if !is_said {
-        out += &finding("      ");
+        out += &finding("      ", error);
     }
     for way in ways {
         let at = way.len() - way.trim_start().len();

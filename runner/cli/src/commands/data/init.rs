@@ -1,6 +1,6 @@
 //! `runner init`: a first pipeline for files, by what they are taken for.
 
-use super::attempt::{Attempt, answered, attempt, comment, left_out, questions, with_finding};
+use super::attempt::{Attempt, answered, attempt, comment, finding, left_out, questions, with_finding};
 use super::first::{self, Found};
 use super::read::{self, ReadArgs, path_of};
 use super::trial::Scratch;
@@ -265,10 +265,7 @@ fn placed(stages: &str, stage: &str, error: &StageError) -> String {
     for line in stages.lines() {
         let _ = writeln!(out, "{line}");
         if !is_said && line.starts_with(&head) {
-            out += &comment("    ", &format!("finding: {}", error.message));
-            if let Some(hint) = &error.hint {
-                out += &comment("    ", &format!("way out: {hint}"));
-            }
+            out += &finding("    ", error);
             is_said = true;
         }
     }

@@ -245,16 +245,7 @@ impl Looked {
 /// Reads the files into a table.
 pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<(Scratch, Read), Failure> {
     let scratch = Scratch::new(&session.current)?;
-    let ran = scratch
-        .run(&super::inspect::stage_yaml(args, table))
-        .map_err(|refused| failed(refused.error))?;
-    let output = ran
-        .made
-        .into_values()
-        .next()
-        .and_then(|outputs| outputs.into_values().next());
-    let output = output.ok_or_else(|| Failure::usage("the stage has no output"))?;
-    let read = Read::new(&scratch.store, output);
+    let (read, _) = scratch.read(&super::inspect::stage_yaml(args, table)).map_err(failed)?;
     Ok((scratch, read))
 }
 

@@ -1,5 +1,6 @@
 //! Stages that are run on their files, in a store of their own, before they are shown or written.
 
+use super::read::Read;
 use crate::registry;
 use crate::session::temporary_directory;
 use cache::{KeyHasher, Store};
@@ -107,6 +108,14 @@ impl Scratch {
         }
         let warnings = heard.0.lock().map(|heard| heard.clone()).unwrap_or_default();
         Ok(Ran { made, warnings })
+    }
+
+    /// Runs a stage, and returns its first output and its warnings.
+    pub(super) fn read(&self, yaml: &str) -> Result<(Read, Vec<String>), StageError> {
+        let ran = self.run(yaml).map_err(|refused| refused.error)?;
+        let output = ran.made.into_values().flat_map(BTreeMap::into_values).next();
+        let output = output.ok_or_else(|| StageError::new("the stage has no output"))?;
+        Ok((Read::new(&self.store, output), ran.warnings))
     }
 
     /// The implied volatilities of a chain.
