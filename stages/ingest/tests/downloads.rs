@@ -229,6 +229,7 @@ type Damage = (&'static str, fn(&Csv) -> Vec<Variant>);
 struct Variant(Vec<u8>, Option<usize>);
 
 /// A table of delimited text, with the lines before its header and after its last row.
+#[derive(Clone)]
 struct Csv {
     separator: char,
     before: Vec<String>,
@@ -238,6 +239,15 @@ struct Csv {
 }
 
 impl Csv {
+    /// The text under another header.
+    fn under(&self, header: Vec<String>) -> Vec<u8> {
+        let csv = Self {
+            header,
+            ..self.clone()
+        };
+        csv.text().into_bytes()
+    }
+
     fn of(sample: &Sample) -> Option<Self> {
         if !sample.is_csv() {
             return None;
@@ -309,14 +319,7 @@ const DAMAGES: &[Damage] = &[
         let renamed = |at: usize| {
             let mut header = csv.header.clone();
             header[at] = "x7".to_owned();
-            let csv = Csv {
-                header,
-                before: csv.before.clone(),
-                rows: csv.rows.clone(),
-                after: csv.after.clone(),
-                ..*csv
-            };
-            Variant(csv.text().into_bytes(), Some(at))
+            Variant(csv.under(header), Some(at))
         };
         (0..csv.header.len()).map(renamed).collect()
     }),
@@ -346,14 +349,7 @@ const DAMAGES: &[Damage] = &[
     ("another case", |csv| {
         let cased = |case: fn(&str) -> String| {
             let header = csv.header.iter().map(|name| case(name)).collect();
-            let csv = Csv {
-                header,
-                before: csv.before.clone(),
-                rows: csv.rows.clone(),
-                after: csv.after.clone(),
-                ..*csv
-            };
-            Variant(csv.text().into_bytes(), None)
+            Variant(csv.under(header), None)
         };
         vec![cased(str::to_uppercase), cased(str::to_lowercase)]
     }),

@@ -4,25 +4,13 @@
 
 mod common;
 
-use common::{Bench, Done};
+use common::{Bench, Done, Draw};
 use datasets::Date;
 use datasets::calendar::{CalendarName, is_trading_day};
 use serde_json::{Value, json};
 use stages_core::StageError;
 
 const BARS: &str = "ingest/bars";
-
-/// A generator (Knuth's, 64 bits).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = (self.0)
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
 
 fn date(text: &str) -> Date {
     text.parse().unwrap()
@@ -349,7 +337,7 @@ const SUFFIXES: [(&str, &str); 26] = [
 /// lost.
 #[test]
 fn no_session_of_a_foreign_exchange_is_lost_without_a_word() {
-    let mut random = Random(11);
+    let mut draw = Draw(11);
     let mut counts = std::collections::BTreeMap::<&str, [usize; 4]>::new();
     let mut judge =
         |kind: &'static str, days: &[Date], outcome: Result<(Bench, Done), StageError>, expected: usize| {
@@ -376,10 +364,10 @@ fn no_session_of_a_foreign_exchange_is_lost_without_a_word() {
             }
         };
     for (suffix, code) in SUFFIXES {
-        let year = 2019 + random.below(6);
-        let from = format!("{year}-{:02}-{:02}", 1 + random.below(12), 1 + random.below(28));
-        let days = sessions(code, &from, 150 + random.below(250) as i32);
-        let name = format!("S{}{suffix}.csv", random.below(1_000));
+        let year = 2019 + draw.below(6);
+        let from = format!("{year}-{:02}-{:02}", 1 + draw.below(12), 1 + draw.below(28));
+        let days = sessions(code, &from, 150 + draw.below(250) as i32);
+        let name = format!("S{}{suffix}.csv", draw.below(1_000));
         judge("suffix", &days, run(&name, &yahoo(&days), &json!({})), days.len());
         judge(
             "no suffix, layout's calendar",
@@ -394,7 +382,7 @@ fn no_session_of_a_foreign_exchange_is_lost_without_a_word() {
             run("STOCK.csv", &plain, &json!({})),
             days.len(),
         );
-        let other = SUFFIXES[random.below(SUFFIXES.len())];
+        let other = SUFFIXES[draw.below(SUFFIXES.len())];
         let stated = json!({ "calendar": other.1 });
         judge(
             "another calendar stated",
@@ -425,8 +413,8 @@ fn no_session_of_a_foreign_exchange_is_lost_without_a_word() {
         }
         // Missing sessions are counted; no row is lost.
         let mut some = days.clone();
-        for _ in 0..1 + random.below(10) {
-            some.remove(random.below(some.len()));
+        for _ in 0..1 + draw.below(10) {
+            some.remove(draw.below(some.len()));
         }
         let outcome = run(&name, &yahoo(&some), &json!({}));
         if let Ok((_, done)) = &outcome {

@@ -1,11 +1,9 @@
 //! Annual figures take the periods of the data's own calendar and frequency.
 
-use crate::{Ended, Project};
+use crate::{Ended, Project, artifact, input};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Float64Type;
-use cache::{Artifact, ArtifactDigest, Store};
 use datasets::Date;
-use stages_core::Input;
 use stages_core::dataset::DataSet;
 use std::fmt::Write as _;
 
@@ -40,20 +38,8 @@ fn close(i: usize) -> f64 {
     100.0 * (1.0 + 0.0008 * i as f64) * (1.0 + 0.01 * swing)
 }
 
-fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact, ArtifactDigest) {
-    let store = Store::open(&project.home()).unwrap();
-    let (stage, output) = name.split_once('.').unwrap();
-    let events = ended.events();
-    let finished = events
-        .iter()
-        .find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
-    let digest: ArtifactDigest = finished.unwrap()["outputs"][output].as_str().unwrap().parse().unwrap();
-    let artifact = store.artifact(digest).unwrap();
-    (store, artifact, digest)
-}
-
 fn metric(project: &Project, ended: &Ended, name: &str) -> f64 {
-    let (_, metrics, _) = artifact(project, ended, "evaluate.metrics");
+    let (_, metrics) = artifact(project, ended, "evaluate.metrics");
     metrics.meta["summary"][name]
         .as_f64()
         .unwrap_or_else(|| panic!("{name}: {}", metrics.meta))
@@ -61,8 +47,8 @@ fn metric(project: &Project, ended: &Ended, name: &str) -> f64 {
 
 /// The last value of a feature.
 fn last(project: &Project, ended: &Ended, stage: &str) -> f64 {
-    let (store, artifact, digest) = artifact(project, ended, &format!("{stage}.features"));
-    let set = DataSet::open(&Input { digest, artifact }).unwrap();
+    let (store, features) = input(project, ended, &format!("{stage}.features"));
+    let set = DataSet::open(&features).unwrap();
     let rows = set.partitions.last().unwrap().read(&store).unwrap();
     let column = rows
         .column_by_name("close_close_20")
@@ -137,9 +123,9 @@ fn a_market_that_never_closes_has_365_days_a_year() {
         );
         let ratio = last(&project, &ended, "found") / last(&project, &ended, "stated");
         assert!((ratio - (per_year / 252.0).sqrt()).abs() < 1e-9, "{calendar}: {ratio}");
-        let (_, bars, _) = artifact(&project, &ended, "bars.bars");
+        let (_, bars) = artifact(&project, &ended, "bars.bars");
         assert_eq!(bars.meta["periods_a_year"]["value"], per_year, "{calendar}");
-        let (_, trajectory, _) = artifact(&project, &ended, "evaluate.trajectory");
+        let (_, trajectory) = artifact(&project, &ended, "evaluate.trajectory");
         assert_eq!(trajectory.meta["periods_a_year"]["value"], per_year, "{calendar}");
     }
 }

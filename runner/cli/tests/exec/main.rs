@@ -44,4 +44,25 @@ mod typed_files;
 mod typed_outputs;
 mod watch;
 
+use cache::{Artifact, Store};
 use runner_testkit::{Ended, Project, files, marked, wait_for};
+use stages_core::Input;
+
+/// An output of a stage in the run of `ended`: `train.policy`.
+fn input(project: &Project, ended: &Ended, name: &str) -> (Store, Input) {
+    let store = Store::open(&project.home()).unwrap();
+    let (stage, output) = name.split_once('.').unwrap();
+    let events = ended.events();
+    let finished = events
+        .iter()
+        .find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
+    let digest = finished.unwrap()["outputs"][output].as_str().unwrap().parse().unwrap();
+    let artifact = store.artifact(digest).unwrap();
+    (store, Input { digest, artifact })
+}
+
+/// The artifact of an output.
+fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
+    let (store, input) = input(project, ended, name);
+    (store, input.artifact)
+}

@@ -2,10 +2,10 @@
 //! bit, and refusals.
 
 use crate::incremental::{Market, market};
-use crate::{Ended, Project};
+use crate::{Ended, Project, artifact};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Date32Type;
-use cache::{Artifact, ArtifactDigest, Store};
+use cache::{Artifact, Store};
 use datasets::Date;
 use serde_json::Value;
 use stages_core::table;
@@ -80,19 +80,6 @@ stages:
 struct Reference {
     action: String,
     bits: Vec<u32>,
-}
-
-/// The artifact of an output in the run of `ended`.
-fn artifact(project: &Project, ended: &Ended, name: &str) -> (Store, Artifact) {
-    let store = Store::open(&project.home()).unwrap();
-    let (stage, output) = name.split_once('.').unwrap();
-    let events = ended.events();
-    let finished = events
-        .iter()
-        .find(|event| event["event"] == "stage_finished" && event["stage"] == stage);
-    let digest: ArtifactDigest = finished.unwrap()["outputs"][output].as_str().unwrap().parse().unwrap();
-    let artifact = store.artifact(digest).unwrap();
-    (store, artifact)
 }
 
 /// An account: the costs so far, the number of liquidations, and the units of the costs of orders.

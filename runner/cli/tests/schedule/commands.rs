@@ -186,38 +186,25 @@ fn beyond_its_table_a_calendar_warns() {
             ended.stderr
         );
     }
-    // Republic Day of India is in the table of 2026.
-    let nse = by_close("XNSE", "2026-01-23");
-    let next = nse.run(&[
-        "schedule",
-        "next",
-        "p.yaml",
-        "--count",
-        "2",
-        "--now",
-        "2026-01-23T00:00:00Z",
-    ]);
-    assert!(
-        next.stdout.contains("2026-01-27") && !next.stdout.contains("2026-01-26"),
-        "{}",
-        next.stdout
-    );
-    // What was announced later is added.
-    let changed = by_close("{ base: XSHG, closed: [2027-01-01] }", "2026-12-30");
-    let next = changed.run(&[
-        "schedule",
-        "next",
-        "p.yaml",
-        "--count",
-        "2",
-        "--now",
-        "2026-12-31T00:00:00Z",
-    ]);
-    assert!(
-        next.stdout.contains("2027-01-04") && !next.stdout.contains("2027-01-01 "),
-        "{}",
-        next.stdout
-    );
+    // Republic Day of India is in the table of 2026. What was announced later is added.
+    for (calendar, from, open, closed) in [
+        ("XNSE", "2026-01-23", "2026-01-27", "2026-01-26"),
+        (
+            "{ base: XSHG, closed: [2027-01-01] }",
+            "2026-12-31",
+            "2027-01-04",
+            "2027-01-01 ",
+        ),
+    ] {
+        let now = format!("{from}T00:00:00Z");
+        let project = by_close(calendar, from);
+        let next = project.run(&["schedule", "next", "p.yaml", "--count", "2", "--now", &now]);
+        assert!(
+            next.stdout.contains(open) && !next.stdout.contains(closed),
+            "{}",
+            next.stdout
+        );
+    }
 }
 
 #[test]

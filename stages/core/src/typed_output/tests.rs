@@ -587,6 +587,17 @@ impl EventSink for Said {
     }
 }
 
+/// The summary of a program's metrics, and what is said of them.
+fn summary(text: &str) -> (serde_json::Value, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, said) = (Store::open(dir.path()).unwrap(), Said::default());
+    let files = [file("m.json", text)];
+    let (ty, none) = (PortType::Metrics, BTreeMap::new());
+    let digest = write(&store, ty, &files, &none, &[], &|| Ok(()), &said).unwrap();
+    let summary = store.artifact(digest).unwrap().meta["summary"].clone();
+    (summary, said.0.into_inner().unwrap())
+}
+
 /// What is no number in the metrics of a program is null, and said once with its place; what only looks like
 /// it, in a name, is not changed.
 #[test]
@@ -619,22 +630,8 @@ fn figures_that_are_no_numbers_are_read_as_null_and_said() {
                 ),
             ),
         ] {
-            let dir = tempfile::tempdir().unwrap();
-            let (store, said) = (Store::open(dir.path()).unwrap(), Said::default());
-            let files = [file("m.json", text)];
-            let digest = write(
-                &store,
-                PortType::Metrics,
-                &files,
-                &BTreeMap::new(),
-                &[],
-                &|| Ok(()),
-                &said,
-            )
-            .unwrap();
-            let summary = store.artifact(digest).unwrap().meta["summary"].clone();
+            let (summary, said) = summary(&text);
             assert_eq!(summary, serde_json::json!({ "NaN": 1.0, "sharpe": null }));
-            let said = said.0.into_inner().unwrap();
             let shown = word.trim_matches('"');
             assert_eq!(
                 said,
@@ -645,23 +642,7 @@ fn figures_that_are_no_numbers_are_read_as_null_and_said() {
             (tried, told) = (tried + 1, told + 1);
         }
     }
-    let dir = tempfile::tempdir().unwrap();
-    let (store, said) = (Store::open(dir.path()).unwrap(), Said::default());
-    let files = [file(
-        "m.json",
-        "{\"a\": NaN, \"b\\\" NaN\": Infinity, \"c\": 3, \"d\": -1e-3}".to_owned(),
-    )];
-    write(
-        &store,
-        PortType::Metrics,
-        &files,
-        &BTreeMap::new(),
-        &[],
-        &|| Ok(()),
-        &said,
-    )
-    .unwrap();
-    let said = said.0.into_inner().unwrap();
+    let (_, said) = summary("{\"a\": NaN, \"b\\\" NaN\": Infinity, \"c\": 3, \"d\": -1e-3}");
     assert_eq!(
         said,
         ["`m.json`, `a`: the value of `a` is NaN, and is read as null, and so are 1 more"]

@@ -20,6 +20,33 @@ pub(crate) struct Bench {
     pub store: Store,
 }
 
+/// Numbers that differ by seed, and are the same everywhere (Knuth's generator).
+#[derive(Clone)]
+pub(crate) struct Draw(pub u64);
+
+impl Draw {
+    fn next(&mut self) -> u64 {
+        self.0 = (self.0)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() >> 33) as usize % n
+    }
+
+    /// A number between 0 and 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number whose mean is 0 and standard deviation is 1.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+    }
+}
+
 /// The output of a stage.
 #[derive(Debug)]
 pub(crate) struct Done {
@@ -141,19 +168,11 @@ impl Bench {
         with: Value,
         inputs: &[(&str, &Artifact)],
     ) -> Result<(BTreeMap<String, Artifact>, Vec<String>), StageError> {
-        struct Warnings(Mutex<Vec<String>>);
-        impl EventSink for Warnings {
-            fn emit(&self, event: StageEvent) {
-                if let StageEvent::Warning { message, .. } = event {
-                    self.0.lock().unwrap().push(message);
-                }
-            }
-        }
         let kind = kind(name);
         let problem =
             |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
         let config = kind.resolve(with).map_err(problem)?;
-        let warnings = Arc::new(Warnings(Mutex::default()));
+        let warnings = Arc::new(Warnings::default());
         let mut context = Context::new(KeyHasher::new("test").action_key(), self.store.clone());
         context.sources = kind.sources(&config, self.base()).map_err(problem)?;
         context.events = warnings.clone();
