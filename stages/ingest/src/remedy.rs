@@ -2,7 +2,7 @@
 
 use crate::column_names::is;
 use crate::form::Looked;
-use crate::propose::scalar;
+use crate::propose::{names_of, scalar};
 use crate::unpack::{Format, Packed};
 use crate::value::is_missing;
 use datasets::layout::{self, Form, Table};
@@ -51,14 +51,13 @@ fn of_text(table: Table, packed: &Packed) -> Option<String> {
     let header = cut(lines.first()?);
     let row = cut(lines.get(1)?);
     if header.first()?.starts_with(|c: char| c.is_ascii_digit()) {
-        let names = match header.len() {
-            2 => "date, close",
-            5 => "date, open, high, low, close",
-            6 => "date, open, high, low, close, volume",
-            7 => "date, open, high, low, close, adjusted_close, volume",
-            _ => return None,
-        };
-        let columns = to_themselves(names);
+        let names = names_of(&header);
+        let is_known = |name: &String| name != "time" && !name.starts_with("column_");
+        if !names.iter().all(is_known) || !names.iter().any(|name| name == "close") {
+            return None;
+        }
+        let names = names.join(", ");
+        let columns = to_themselves(&names);
         return Some(format!(
             "the first line is one of data: with these columns, `layout: {{ header: [{names}], columns: {{ \
             {columns} }} }}`"

@@ -158,34 +158,32 @@ fn reorder(taken: &mut Taken<'_, '_>) -> Option<String> {
 }
 
 /// Names for the columns of a file without a header, by the cells of its first row: a day, a time of day,
-/// prices in their usual order, and a volume.
+/// prices in their usual order, and a volume. A fifth price, which is no volume, is an adjusted close.
 pub fn names_of(cells: &[String]) -> Vec<String> {
-    const PRICES: [&str; 5] = ["open", "high", "low", "close", "volume"];
-    let mut prices = PRICES.iter();
-    let mut has_date = false;
-    let names = cells.iter().enumerate().map(|(at, cell)| {
-        let values = [cell.trim().to_owned()];
-        let column = Column::of("", &values);
-        let is_number = column.numbers.is_some();
-        if !has_date && column.dates.is_some() {
-            has_date = true;
-            return "date".to_owned();
+    let values: Vec<[String; 1]> = cells.iter().map(|cell| [cell.trim().to_owned()]).collect();
+    let columns: Vec<Column<'_>> = values.iter().map(|value| Column::of("", value)).collect();
+    let date = columns.iter().position(|column| column.dates.is_some());
+    let number = |(at, column): (usize, &Column<'_>)| match &column.numbers {
+        Some(numbers) if Some(at) != date => numbers.first().copied(),
+        _ => None,
+    };
+    let numbers: Vec<f64> = columns.iter().enumerate().filter_map(number).collect();
+    let names: &[&str] = match numbers[..] {
+        // A day and one number are a series of closes.
+        [_] if cells.len() == 2 => &["close"],
+        [.., close, adjusted, _] if numbers.len() == 6 && adjusted <= 1.5 * close && adjusted > 0.0 => {
+            &["open", "high", "low", "close", "adjusted_close", "volume"]
         }
-        match (is_number, column.has_times || cell.contains(':')) {
-            (false, true) => "time".to_owned(),
-            (true, _) => prices
-                .next()
-                .map_or_else(|| format!("column_{}", at + 1), |name| (*name).to_owned()),
-            _ => format!("column_{}", at + 1),
-        }
-    });
-    let names: Vec<String> = names.collect();
-    // A day and one number are a series of closes.
-    match cells.len() {
-        2 => names
-            .into_iter()
-            .map(|name| if name == "open" { "close".to_owned() } else { name })
-            .collect(),
-        _ => names,
-    }
+        _ => &["open", "high", "low", "close", "volume"],
+    };
+    let mut names = names.iter();
+    let name = |(at, column): (usize, &Column<'_>)| {
+        let name = match column.numbers {
+            _ if Some(at) == date => Some(&"date"),
+            Some(_) => names.next(),
+            None => (column.has_times || cells[at].contains(':')).then_some(&"time"),
+        };
+        name.map_or_else(|| format!("column_{}", at + 1), |name| (*name).to_owned())
+    };
+    columns.iter().enumerate().map(name).collect()
 }

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 const BY_WORD: usize = 100;
 
 /// The words of a name in lower case: parted by punctuation and at capitals after small letters.
-pub(super) fn words(name: &str) -> Vec<String> {
+pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_small = false;
     for c in name.chars() {

@@ -13,6 +13,7 @@ mod unknown;
 
 pub use self::bars::names_of;
 use self::column::Column;
+pub use self::column::words;
 pub use self::dates::is_open;
 pub use self::numbers::CALENDAR_OF_FACTORS;
 pub use self::proposal::{CHOOSE, LEFT_OUT, Proposal, Question, scalar};

@@ -156,3 +156,24 @@ fn columns_that_are_not_read_are_named() {
     assert_eq!(proposal.left_out, ["signal"]);
     assert!(proposal.yaml("x.csv", &[]).contains("      # left out: signal\n"));
 }
+
+#[test]
+fn names_for_a_file_without_a_header() {
+    let names = |row: &str| names_of(&row.split(',').map(str::to_owned).collect::<Vec<_>>()).join(" ");
+    for (row, wanted) in [
+        ("2023-01-03,480", "date close"),
+        ("2023-01-03,1,2,0.5,1.5,1000", "date open high low close volume"),
+        (
+            "2023-01-03,1,2,0.5,1.5,1.4,1000",
+            "date open high low close adjusted_close volume",
+        ),
+        (
+            "20230103,1,2,0.5,1.5,1000,70",
+            "date open high low close volume column_7",
+        ),
+        ("2023-01-03,09:30,1,2,0.5,1.5", "date time open high low close"),
+        ("AAPL,2023-01-03,1,2,0.5,1.5", "column_1 date open high low close"),
+    ] {
+        assert_eq!(names(row), wanted, "{row}");
+    }
+}
