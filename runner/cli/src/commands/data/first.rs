@@ -1,14 +1,14 @@
 //! The stages of a first pipeline, by what the data allow.
 
 use super::attempt::{Attempt, comment};
-use super::inspect::days;
+use super::contents::days;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float64Type};
 use arrow_array::{Array, RecordBatch};
 use datasets::Date;
 use runner_engine::Failure;
 use serde_json::Value;
-use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, is_name_of, scalar};
+use stages_ingest::propose::{CALENDAR_OF_FACTORS, CHOOSE, is_name_of, scalar, words};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -334,14 +334,9 @@ fn stocks(bars: &Found, with: &Others<'_>) -> String {
 /// Returns whether the name of a column says that it is paid.
 fn is_payment(column: &str) -> bool {
     const WORDS: [&str; 8] = ["pnl", "reward", "return", "profit", "payoff", "fwd", "forward", "ret"];
-    words_of(column).any(|word| WORDS.contains(&word.trim_end_matches('s')))
-}
-
-/// The words of a column's name in lower case.
-fn words_of(column: &str) -> impl Iterator<Item = String> {
-    let name = column.to_lowercase();
-    let words: Vec<String> = name.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect();
-    words.into_iter()
+    words(column)
+        .iter()
+        .any(|word| WORDS.contains(&word.trim_end_matches('s')))
 }
 
 /// The stages behind a table of one's own: the price that is traded is its close, or a question.
@@ -379,8 +374,9 @@ fn table(rows: &Found) -> String {
         ["volume", "open_interest", "bid_size", "ask_size", "turnover"]
             .iter()
             .any(|ours| is_name_of(ours, column))
-            || words_of(column)
-                .any(|word| ["volume", "vol", "spread", "tickvol", "count", "trades"].contains(&&*word))
+            || words(column)
+                .iter()
+                .any(|word| ["volume", "vol", "spread", "tickvol", "count", "trades"].contains(&&**word))
     };
     let prices: Vec<&&str> = columns
         .iter()

@@ -2,6 +2,7 @@
 
 mod attempt;
 mod chain;
+mod contents;
 mod first;
 pub(crate) mod init;
 mod inspect;
