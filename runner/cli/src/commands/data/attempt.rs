@@ -279,7 +279,7 @@ fn state_symbol(scratch: &Scratch, args: &ReadArgs, attempt: &mut Attempt) {
     let line = format!("      symbol: {}   # no column names it\n", scalar(symbol));
     let yaml = attempt.yaml.clone() + &line;
     // A setting that names a column is that column.
-    if let Ok((again, _)) = run(scratch, &yaml)
+    if let Ok((again, _)) = scratch.read(&yaml)
         && again.symbols() == read.symbols()
     {
         attempt.yaml = yaml;
