@@ -111,6 +111,20 @@ pub(crate) fn tell_places<'n>(
     tells_others || !placed.is_empty()
 }
 
+/// Tells of files without rows. `files` are names of files, and their numbers of rows.
+pub(crate) fn tell_empty<'n>(context: &Context, files: impl Iterator<Item = (&'n str, u64)>) {
+    let empty = files
+        .filter(|(_, rows)| *rows == 0)
+        .map(|(name, _)| format!("`{name}`"));
+    let empty: Vec<String> = empty.collect();
+    let what = match empty.len() {
+        0 => return,
+        1 => "a file has no rows".to_owned(),
+        n => format!("{n} files have no rows"),
+    };
+    context.warn(format!("{what}: {}", listed(&empty)), Some("an interrupted download?"));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,18 +151,4 @@ mod tests {
             assert_eq!(named(name, &known), wanted, "{name}");
         }
     }
-}
-
-/// Tells of files without rows. `files` are names of files, and their numbers of rows.
-pub(crate) fn tell_empty<'n>(context: &Context, files: impl Iterator<Item = (&'n str, u64)>) {
-    let empty = files
-        .filter(|(_, rows)| *rows == 0)
-        .map(|(name, _)| format!("`{name}`"));
-    let empty: Vec<String> = empty.collect();
-    let what = match empty.len() {
-        0 => return,
-        1 => "a file has no rows".to_owned(),
-        n => format!("{n} files have no rows"),
-    };
-    context.warn(format!("{what}: {}", listed(&empty)), Some("an interrupted download?"));
 }
