@@ -226,7 +226,7 @@ fn golden() {
     assert_eq!(
         [bars.digest, rates.digest],
         [
-            "f8e03d661d25281da6baab5ce4c867f24961a754e4101d0fba63e801e0e398de",
+            "29a4e5e70c830961a71ef4db64f4fdbbc20b127d1f8269a1aee6912c8358b9a4",
             "0e944c5951ebac8799dfcf2e4057d1a7cebd58c26d01a0e71bf427b58d4707de"
         ]
     );
