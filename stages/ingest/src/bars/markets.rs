@@ -9,6 +9,7 @@ use super::file_bars::{FileBars, Wanted};
 use super::rows::CLOSE;
 use crate::missing_days::{ADDS_DAYS, beyond_calendar};
 use crate::number;
+use chrono::NaiveDate;
 use datasets::calendar::{CalendarName, currency_of, fits, found, is_trading_day, market_of, of_hundredths};
 use datasets::layout::Layout;
 use datasets::{Date, DateRange, Fact, FactOrigin};
@@ -19,16 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// From so many sessions on that a calendar lacks, and on which prices moved, it is not the calendar of the
 /// data.
 const FOREIGN: usize = 2;
-
-const WEEKDAYS: [&str; 7] = [
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-];
 
 /// The unit of prices that are in hundredths of their currency.
 const PENCE: &str = "pence";
@@ -359,7 +350,7 @@ fn checked(
         calendar.origin,
         moved.len(),
         shown(&names),
-        WEEKDAYS[first.weekday() as usize % 7],
+        NaiveDate::from(*first).format("%A"),
     );
     // A symbol that names its exchange, or a file that does, leaves the calendars of that country alone.
     let is_named = matches!(calendar.origin, FactOrigin::Name | FactOrigin::File);

@@ -23,51 +23,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             .iter()
             .find_map(|column| Some((column.name.to_owned(), column.symbols?)));
         let has_symbol = symbol.is_some();
-        let mut taken = Taken::new();
-        let mut wanted: Vec<&'static str> = Table::Chain.schema().iter().map(|column| column.name).collect();
-        for ours in &wanted {
-            let is_given = has_symbol && SymbolFormat::COLUMNS.contains(ours);
-            if let Some(column) = self.named(ours, &taken).filter(|_| !is_given) {
-                taken.insert(ours, (column, "its name"));
-            }
-        }
-        let mut dated: Vec<&'t Column<'c>> =
-            self.free(&taken).filter(|column| column.dates.is_some()).collect();
-        dated.sort_by_key(|column| column.dates.as_ref().map(|dates| dates.range));
-        if !taken.contains_key("date") && !dated.is_empty() {
-            taken.insert("date", (dated.remove(0), "the earliest dates"));
-        }
-        if !has_symbol
-            && !taken.contains_key("expiry")
-            && let Some(column) = dated.pop()
-        {
-            taken.insert("expiry", (column, "the latest dates"));
-        }
-        if !has_symbol && !taken.contains_key("call") {
-            let side = self.free(&taken).find(|column| column.is_side);
-            if let Some(column) = side {
-                taken.insert("call", (column, "its values are calls and puts"));
-            }
-        }
-        if !taken.contains_key("symbol") && !has_symbol {
-            let is_name = |column: &&'t Column<'c>| {
-                NAMES_OF_UNDERLYINGS.contains(&&*column.plain)
-                    && column.numbers.is_none()
-                    && column.is_label()
-            };
-            let named = self.free(&taken).find(is_name);
-            if let Some(column) = named {
-                taken.insert("symbol", (column, "its name"));
-            }
-        }
-        // Dates without times may have their times in another column.
-        if taken.get("date").is_some_and(|(column, _)| !column.has_times)
-            && let Some(column) = self.named("time", &taken).filter(|column| column.is_called("time"))
-        {
-            taken.insert("time", (column, "its name"));
-            let date = wanted.iter().position(|ours| *ours == "date");
-            wanted.insert(date.map_or(0, |date| date + 1), "time");
-        }
+        let (taken, wanted) = self.columns_of_chain(has_symbol);
         let mut proposal = self.of_layout(Table::Chain, &wanted, &taken);
         let has = |ours: &str| taken.contains_key(ours);
         let given = |ours: &str| has_symbol && SymbolFormat::COLUMNS.contains(&ours);
@@ -116,6 +72,57 @@ impl<'t, 'c> Unknown<'t, 'c> {
             .doubts
             .push("currency, multiplier and exercise are assumptions: state them in `contract:`".to_owned());
         proposal
+    }
+
+    /// The mapping of a chain, and our columns in their order; `has_symbol` where a column has the symbols of
+    /// contracts, which state some of ours.
+    fn columns_of_chain(&self, has_symbol: bool) -> (Taken<'t, 'c>, Vec<&'static str>) {
+        let mut taken = Taken::new();
+        let mut wanted: Vec<&'static str> = Table::Chain.schema().iter().map(|column| column.name).collect();
+        for ours in &wanted {
+            let is_given = has_symbol && SymbolFormat::COLUMNS.contains(ours);
+            if let Some(column) = self.named(ours, &taken).filter(|_| !is_given) {
+                taken.insert(ours, (column, "its name"));
+            }
+        }
+        let mut dated: Vec<&'t Column<'c>> =
+            self.free(&taken).filter(|column| column.dates.is_some()).collect();
+        dated.sort_by_key(|column| column.dates.as_ref().map(|dates| dates.range));
+        if !taken.contains_key("date") && !dated.is_empty() {
+            taken.insert("date", (dated.remove(0), "the earliest dates"));
+        }
+        if !has_symbol
+            && !taken.contains_key("expiry")
+            && let Some(column) = dated.pop()
+        {
+            taken.insert("expiry", (column, "the latest dates"));
+        }
+        if !has_symbol && !taken.contains_key("call") {
+            let side = self.free(&taken).find(|column| column.is_side);
+            if let Some(column) = side {
+                taken.insert("call", (column, "its values are calls and puts"));
+            }
+        }
+        if !taken.contains_key("symbol") && !has_symbol {
+            let is_name = |column: &&'t Column<'c>| {
+                NAMES_OF_UNDERLYINGS.contains(&&*column.plain)
+                    && column.numbers.is_none()
+                    && column.is_label()
+            };
+            let named = self.free(&taken).find(is_name);
+            if let Some(column) = named {
+                taken.insert("symbol", (column, "its name"));
+            }
+        }
+        // Dates without times may have their times in another column.
+        if taken.get("date").is_some_and(|(column, _)| !column.has_times)
+            && let Some(column) = self.named("time", &taken).filter(|column| column.is_called("time"))
+        {
+            taken.insert("time", (column, "its name"));
+            let date = wanted.iter().position(|ours| *ours == "date");
+            wanted.insert(date.map_or(0, |date| date + 1), "time");
+        }
+        (taken, wanted)
     }
 }
 

@@ -7,6 +7,7 @@ use super::spelling::listed;
 use chrono::Month;
 use datasets::Date;
 use stages_core::{Source, StageError};
+use stages_table_file::packing::PACKED_ENDINGS;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a symbol is taken from.
@@ -250,9 +251,8 @@ fn folder(name: &str) -> Option<&str> {
     let (folders, _) = name.rsplit_once('/')?;
     folders.rsplit('/').find(|folder| {
         let is_number = folder.len() <= 3 && folder.bytes().all(|byte| byte.is_ascii_digit());
-        let is_packed = [".zip", ".gz", ".zst"]
-            .iter()
-            .any(|end| folder.to_lowercase().ends_with(end));
+        let ending = folder.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let is_packed = PACKED_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known));
         !is_number && !is_packed && partition(folder).is_none() && matches!(stem(folder), Stem::Name(_))
     })
 }

@@ -1,18 +1,22 @@
 //! `runner data inspect`.
 
-use super::attempt::{Attempt, attempt, left_out, questions};
+use super::attempt::{Attempt, attempt as tried, left_out, questions};
 use super::chain;
-use super::contents::{contents, days, first_rows, ranges};
+use super::contents::{Range, contents, days, first_rows, ranges};
 use super::read::{self, Looked, Read, path_of};
 use super::trial::Scratch;
 use crate::commands::data::read::ReadArgs;
 use crate::output;
 use crate::session::Session;
+use arrow_array::RecordBatch;
 use clap::Args;
+use datasets::Date;
 use datasets::layout::Table;
 use runner_engine::{Failure, text};
 use serde_json::{Value, json};
+use stages_core::StageError;
 use stages_ingest::propose::scalar;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Show what files are taken for and why, and their contents.
@@ -31,117 +35,161 @@ pub(crate) struct InspectArgs {
 
 pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure> {
     let scratch = Scratch::new(&session.current)?;
-    let mut looked = read::look(&session.current, args)?;
-    let mut tried = attempt(&scratch, args, &looked)?;
-    // Files of several headers are several tables: the one with most bytes is shown.
-    let (mut args, mut others) = (args.clone(), Vec::new());
-    if tried.as_ref().is_none_or(|tried| tried.read.is_none())
-        && let [path] = args.paths.as_slice()
-        && let [(_, first), rest @ ..] = read::by_header(&session.current, path)?.as_slice()
-        && !rest.is_empty()
-    {
-        others = rest.iter().flat_map(|(_, paths)| paths.clone()).collect();
-        args.paths.clone_from(first);
-        looked = read::look(&session.current, &args)?;
-        tried = attempt(&scratch, &args, &looked)?;
+    let shown = Shown::new(session, &scratch, args)?;
+    match session.json {
+        true => output::print_json(&shown.json()),
+        false => output::print(&shown.text(&scratch)?),
     }
-    let (args, attempt) = (&args, tried);
-    let batches = match attempt.as_ref().and_then(|attempt| attempt.read.as_ref()) {
-        Some(read) => read.partitions()?,
-        None => Vec::new(),
-    };
-    let table = attempt.as_ref().and_then(|attempt| attempt.table);
-    let columns = ranges(table, &batches);
-    let days = days(&batches);
-    let refused = attempt.is_none().then(|| looked.refusal(args));
-    let finding = attempt
-        .as_ref()
-        .map_or(refused.as_ref(), |attempt| attempt.finding.as_ref());
-    let meta = attempt
-        .as_ref()
-        .and_then(|attempt| Some(&attempt.read.as_ref()?.artifact.meta));
-    if session.json {
-        let proposed = attempt.as_ref().filter(|attempt| attempt.is_proposed);
-        return output::print_json(&json!({
-            "files": looked.files,
-            "files_of_other_headers": others,
-            "format": looked.first.format,
-            "separator": looked.first.separator,
-            "header": looked.first.header,
-            "table": table.filter(|_| proposed.is_none()),
+}
+
+/// Files, and what became of them.
+struct Shown {
+    args: ReadArgs,
+    looked: Looked,
+    /// The files of other headers.
+    others: Vec<String>,
+    attempt: Option<Attempt>,
+    /// The error of files that no stage is proposed for.
+    refused: Option<StageError>,
+    batches: Vec<RecordBatch>,
+    columns: Vec<Range>,
+    days: BTreeSet<Date>,
+}
+
+impl Shown {
+    fn new(session: &Session, scratch: &Scratch, args: &ReadArgs) -> Result<Self, Failure> {
+        let mut args = args.clone();
+        let mut looked = read::look(&session.current, &args)?;
+        let mut attempt = tried(scratch, &args, &looked)?;
+        // Files of several headers are several tables: the one with most bytes is shown.
+        let mut others = Vec::new();
+        if attempt.as_ref().is_none_or(|attempt| attempt.read.is_none())
+            && let [path] = args.paths.as_slice()
+            && let [(_, first), rest @ ..] = read::by_header(&session.current, path)?.as_slice()
+            && !rest.is_empty()
+        {
+            others = rest.iter().flat_map(|(_, paths)| paths.clone()).collect();
+            args.paths.clone_from(first);
+            looked = read::look(&session.current, &args)?;
+            attempt = tried(scratch, &args, &looked)?;
+        }
+        let batches = match attempt.as_ref().and_then(|attempt| attempt.read.as_ref()) {
+            Some(read) => read.partitions()?,
+            None => Vec::new(),
+        };
+        let table = attempt.as_ref().and_then(|attempt| attempt.table);
+        Ok(Self {
+            refused: attempt.is_none().then(|| looked.refusal(&args)),
+            columns: ranges(table, &batches),
+            days: days(&batches),
+            args,
+            looked,
+            others,
+            attempt,
+            batches,
+        })
+    }
+
+    fn read(&self) -> Option<&Read> {
+        self.attempt.as_ref()?.read.as_ref()
+    }
+
+    fn meta(&self) -> Option<&Value> {
+        self.read().map(|read| &read.artifact.meta)
+    }
+
+    fn finding(&self) -> Option<&StageError> {
+        match &self.attempt {
+            Some(attempt) => attempt.finding.as_ref(),
+            None => self.refused.as_ref(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        let (first, attempt) = (&self.looked.first, self.attempt.as_ref());
+        let (known, proposed) = match attempt {
+            Some(attempt) if attempt.is_proposed => (None, Some(attempt)),
+            attempt => (attempt, None),
+        };
+        json!({
+            "files": self.looked.files,
+            "files_of_other_headers": self.others,
+            "format": first.format,
+            "separator": first.separator,
+            "header": first.header,
+            "table": known.and_then(|attempt| attempt.table),
             "proposed_table": proposed.map(|attempt| &attempt.name),
-            "kind": attempt.as_ref().map(|attempt| &attempt.kind),
-            "why": attempt.as_ref().map(|attempt| &attempt.why),
-            "candidates": candidates(&looked),
-            "columns": columns,
-            "first_rows": first_rows(&batches),
-            "first_day": days.first(),
-            "last_day": days.last(),
-            "days": days.len(),
-            "missing": attempt.as_ref().map(|attempt| &attempt.missing),
-            "doubts": attempt.as_ref().map(|attempt| &attempt.doubts),
-            "finding": finding.map(|err| &err.message),
-            "hint": finding.and_then(|err| err.hint.as_ref()),
-            "questions": attempt.as_ref().map(|attempt| questions(&attempt.yaml)),
-            "read_with": attempt.as_ref().map(|attempt| &attempt.under),
-            "meta": meta,
-            "stage": attempt.as_ref().map(|attempt| &attempt.yaml),
-        }));
+            "kind": attempt.map(|attempt| &attempt.kind),
+            "why": attempt.map(|attempt| &attempt.why),
+            "candidates": candidates(&self.looked),
+            "columns": self.columns,
+            "first_rows": first_rows(&self.batches),
+            "first_day": self.days.first(),
+            "last_day": self.days.last(),
+            "days": self.days.len(),
+            "missing": attempt.map(|attempt| &attempt.missing),
+            "doubts": attempt.map(|attempt| &attempt.doubts),
+            "finding": self.finding().map(|err| &err.message),
+            "hint": self.finding().and_then(|err| err.hint.as_ref()),
+            "questions": attempt.map(|attempt| questions(&attempt.yaml)),
+            "read_with": attempt.map(|attempt| &attempt.under),
+            "meta": self.meta(),
+            "stage": attempt.map(|attempt| &attempt.yaml),
+        })
     }
-    let mut out = opening(args, &looked);
-    if !others.is_empty() {
-        let _ = writeln!(
-            out,
-            "files of other headers are left out (inspect them by themselves; `runner init` takes all): {}",
-            others.join(", ")
-        );
-    }
-    match &attempt {
-        Some(attempt) if !attempt.is_proposed => {
-            let _ = writeln!(out, "header: {}", looked.first.header.join(", "));
-            let layouts = attempt.read.as_ref().map(layouts_of).unwrap_or_default();
-            let layouts = if layouts.is_empty() {
-                String::new()
-            } else {
-                format!("{layouts} of ")
-            };
-            let _ = writeln!(out, "taken for {layouts}{}: {}", attempt.name, attempt.why);
-            write_candidates(&mut out, &looked, 4);
+
+    fn text(&self, scratch: &Scratch) -> Result<String, Failure> {
+        let looked = &self.looked;
+        let mut out = opening(&self.args, looked);
+        if !self.others.is_empty() {
+            let _ = writeln!(
+                out,
+                "files of other headers are left out (inspect them by themselves; `runner init` takes all): {}",
+                self.others.join(", ")
+            );
         }
-        Some(attempt) => {
-            let header = looked.first.header.join(", ");
-            let _ = writeln!(out, "no layout is known with this header: {header}");
-            write_candidates(&mut out, &looked, 3);
-            let _ = writeln!(out, "taken for {} ({}): {}", attempt.name, attempt.kind, attempt.why);
+        let header = looked.first.header.join(", ");
+        match &self.attempt {
+            Some(attempt) if !attempt.is_proposed => {
+                let layouts = self.read().map(layouts_of).filter(|layouts| !layouts.is_empty());
+                let layouts = layouts.map(|layouts| format!("{layouts} of ")).unwrap_or_default();
+                let _ = writeln!(
+                    out,
+                    "header: {header}\ntaken for {layouts}{}: {}",
+                    attempt.name, attempt.why
+                );
+                write_candidates(&mut out, looked, 4);
+            }
+            Some(attempt) => {
+                let _ = writeln!(out, "no layout is known with this header: {header}");
+                write_candidates(&mut out, looked, 3);
+                let _ = writeln!(out, "taken for {} ({}): {}", attempt.name, attempt.kind, attempt.why);
+            }
+            None => write_candidates(&mut out, looked, 4),
         }
-        None => write_candidates(&mut out, &looked, 4),
-    }
-    if let Some(err) = finding {
-        let _ = writeln!(out, "\nfinding: {}", err.message);
-        if let Some(hint) = &err.hint {
-            let _ = writeln!(out, "  way out: {hint}");
-        }
-    }
-    if let Some(attempt) = &attempt {
-        doubts(&mut out, attempt);
-    }
-    match meta {
-        Some(meta) => {
-            contents(&mut out, meta, &batches, &columns, &days);
-            if table == Some(Table::Chain)
-                && let Some(read) = attempt.as_ref().and_then(|attempt| attempt.read.as_ref())
-            {
-                out.push('\n');
-                out.push_str(&chain::plots(&scratch, read)?);
+        if let Some(err) = self.finding() {
+            let _ = writeln!(out, "\nfinding: {}", err.message);
+            if let Some(hint) = &err.hint {
+                let _ = writeln!(out, "  way out: {hint}");
             }
         }
-        None => raw(&mut out, &looked),
+        if let Some(attempt) = &self.attempt {
+            doubts(&mut out, attempt);
+        }
+        match self.meta() {
+            Some(meta) => contents(&mut out, meta, &self.batches, &self.columns, &self.days),
+            None => raw(&mut out, looked),
+        }
+        if let Some(attempt) = &self.attempt {
+            if let Some(read) = attempt.read.as_ref().filter(|_| attempt.table == Some(Table::Chain)) {
+                out.push('\n');
+                out.push_str(&chain::plots(scratch, read)?);
+            }
+            let proposed = if attempt.is_proposed { "proposed, to" } else { "to" };
+            let _ = write!(out, "\n{proposed} paste below `stages:`\n{}", attempt.yaml);
+        }
+        Ok(out)
     }
-    if let Some(attempt) = &attempt {
-        let proposed = if attempt.is_proposed { "proposed, to" } else { "to" };
-        let _ = write!(out, "\n{proposed} paste below `stages:`\n{}", attempt.yaml);
-    }
-    output::print(&out)
 }
 
 /// The files, their format and their separator.
