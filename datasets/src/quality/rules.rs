@@ -180,7 +180,7 @@ pub const BARS: &[Rule] = rules! {
     odd_open: Row => Keep, "an open far from the last close and from its own, in a bar without high and low: a \
         price of something else";
     adjusted_jump: Row => Keep, "an adjusted close that jumps from the last one where the close does not, or \
-        the other way: of another unit, or another download";
+        the other way, or that does not follow it for days: of another unit, or another download";
     spike: Note, "closes far from those before and after, for five days or less: a price of something else";
 };
 

@@ -127,6 +127,12 @@ impl Tally {
         }
     }
 
+    /// The number of rows that break a rule.
+    pub fn count(&self, rule: &str) -> u64 {
+        let days = self.found.counts.get(rule);
+        days.map_or(0, |days| days.values().sum())
+    }
+
     /// The rules, the number of rows that break each, and the days on which they do.
     fn lines(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<&BTreeMap<Date, u64>>)> {
         self.rules.iter().map(|rule| {

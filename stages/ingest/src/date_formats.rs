@@ -9,8 +9,11 @@ use std::collections::BTreeSet;
 /// The formats that are tried. Those that differ in the order of day and month alone follow one another.
 const FORMATS: &[&str] = &[
     "%Y-%m-%d",
+    "%Y-%d-%m",
     "%Y/%m/%d",
+    "%Y/%d/%m",
     "%Y.%m.%d",
+    "%Y.%d.%m",
     "%Y%m%d",
     "%d/%m/%Y",
     "%m/%d/%Y",
@@ -92,8 +95,18 @@ pub(crate) fn find(texts: &Texts, zone: &str) -> Format {
     match fits.as_slice() {
         [] => Format::None(changes(texts, zone)),
         [one] => Format::Found(one.format, String::new()),
+        // A year is followed by its month, if nothing says otherwise.
+        [usual, other] if is_turned(other.format) => match decide(texts, &fits) {
+            Format::Found(format, why) if format == other.format => Format::Found(format, why),
+            _ => Format::Found(usual.format, String::new()),
+        },
         many => decide(texts, many),
     }
+}
+
+/// Returns whether a format has the day between year and month.
+pub(crate) fn is_turned(format: &str) -> bool {
+    matches!(format, "%Y-%d-%m" | "%Y/%d/%m" | "%Y.%d.%m")
 }
 
 /// The formats of a list that each row may have: those without a second one that differs in the order of day
@@ -325,6 +338,26 @@ mod tests {
             "%d.%m.%Y",
             "nothing depends on the order"
         );
+        assert_eq!(found(&["2023-13-02", "2023-14-02"]), "%Y-%d-%m");
+        assert_eq!(
+            found(&["2023-02-01", "2023-03-01"]),
+            "%Y-%m-%d",
+            "nothing says otherwise"
+        );
+        // The first weekdays of four months, and months of a year.
+        let turned: Vec<String> = [(2, [1, 2, 3]), (3, [1, 2, 3]), (5, [1, 2, 3]), (6, [1, 2, 5])]
+            .iter()
+            .flat_map(|(month, days)| days.map(|day| format!("2023-{day:02}-{month:02}")))
+            .collect();
+        let turned: Vec<&str> = turned.iter().map(String::as_str).collect();
+        assert!(
+            found(&turned).starts_with("%Y-%d-%m: in order so"),
+            "{}",
+            found(&turned)
+        );
+        let months: Vec<String> = (1..=12).map(|month| format!("2023-{month:02}-01")).collect();
+        let months: Vec<&str> = months.iter().map(String::as_str).collect();
+        assert_eq!(found(&months), "%Y-%m-%d");
         assert!(found(&["13/02/2023", "02/14/2023"]).starts_with("1: the order of day and month changes"));
     }
 }

@@ -4,11 +4,12 @@
 use crate::cuts::{decode, encode};
 use crate::files::{name_of, unreadable};
 use crate::form::Lookup;
+use crate::header::CURRENCY;
 use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::notes::{self, Notes};
 use crate::unpack::{self, Packed};
-use crate::whose::{Columns, Partitions, Place, Places, Suspect, unread, with_symbol};
+use crate::whose::{Columns, Partitions, Place, Places, Suspect, unread, with_column};
 use arrow_array::RecordBatch;
 use cache::{BlobDigest, BlobRef, canonical_json};
 use datasets::layout::{self, Layout, Table};
@@ -171,6 +172,8 @@ struct Head {
     stem: String,
     /// The column of symbols, if the layout maps none that the file has.
     symbol: Option<String>,
+    /// The column of currencies, if it has no usual name.
+    currency: Option<String>,
     /// A column that is not read, and by which rows differ as by a symbol.
     suspect: Option<Suspect>,
     /// What is to be told of the column of symbols.
@@ -261,10 +264,11 @@ impl Reading<'_> {
                 return Err(StageError::new("the memo of a file's header names no layout"));
             }
         };
-        Ok(match &head.symbol {
-            Some(symbol) => with_symbol(layout, symbol),
+        let found = [("symbol", &head.symbol), (CURRENCY, &head.currency)];
+        Ok(found.into_iter().fold(layout, |layout, (ours, theirs)| match theirs {
+            Some(theirs) => with_column(layout, ours, theirs),
             None => layout,
-        })
+        }))
     }
 
     /// Reads a file with `one`, its layout from a memo if cached. The first table of a joined pair waits
@@ -297,6 +301,7 @@ impl Reading<'_> {
                         why,
                         stem,
                         symbol: whose.symbol,
+                        currency: whose.currency,
                         suspect: whose.suspect,
                         note: whose.note,
                         states_symbol: whose.states_symbol,
@@ -308,6 +313,7 @@ impl Reading<'_> {
                     why: String::new(),
                     stem,
                     symbol: None,
+                    currency: None,
                     suspect: None,
                     note: None,
                     states_symbol: true,

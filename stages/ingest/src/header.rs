@@ -54,7 +54,7 @@ impl<'h> Names<'h> {
 pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
     let by_column = layout
         .mappings()
-        .filter(|mapping| names.fills(mapping))
+        .filter(|mapping| mapping.ours != CURRENCY && names.fills(mapping))
         .map(|mapping| mapping.ours.clone());
     let mut all: BTreeSet<String> = by_column.collect();
     for column in layout.table.columns() {
@@ -204,42 +204,50 @@ pub(crate) fn needed<'a>(
     })
 }
 
+/// The usual names of columns of currencies.
+pub(crate) const CURRENCY_NAMES: &[&str] = &[
+    "currency",
+    "ccy",
+    "curr",
+    "cur",
+    "price_currency",
+    "price currency",
+    "quote_currency",
+    "quote currency",
+    "trading_currency",
+    "trading currency",
+    "currency_code",
+    "currency code",
+    "currencycode",
+    "währung",
+    "waehrung",
+    "devise",
+    "moneda",
+    "valuta",
+    "货币",
+    "币种",
+    "通貨",
+];
+
 /// The columns that state the market of bars, whose layout needs not name them: their normalised names.
-pub(crate) fn market_columns(layout: &Layout) -> &'static [&'static str] {
-    match layout.table {
-        // The other columns of a wide table are symbols.
-        Table::Bars if layout.sources("close").any(|mapping| mapping.theirs == OTHERS) => {
-            &["currency", "exchange", "mic"]
-        }
-        Table::Bars => &[
-            "currency",
-            "ccy",
-            "curr",
-            "cur",
-            "price_currency",
-            "price currency",
-            "quote_currency",
-            "quote currency",
-            "trading_currency",
-            "trading currency",
-            "currency_code",
-            "currency code",
-            "currencycode",
-            "währung",
-            "waehrung",
-            "devise",
-            "moneda",
-            "valuta",
-            "货币",
-            "币种",
-            "通貨",
-            UNIT,
-            "exchange",
-            "mic",
-        ],
-        Table::Chain | Table::Rates => &[],
-    }
+pub(crate) fn market_columns(layout: &Layout) -> impl Iterator<Item = &'static str> {
+    // The other columns of a wide table are symbols.
+    let is_wide = layout.sources("close").any(|mapping| mapping.theirs == OTHERS);
+    let currencies = match (layout.table, is_wide) {
+        (Table::Bars, true) => &CURRENCY_NAMES[..1],
+        (Table::Bars, false) => CURRENCY_NAMES,
+        (Table::Chain | Table::Rates, _) => &[],
+    };
+    let others: &[&str] = match (layout.table, is_wide) {
+        (Table::Bars, true) => &["exchange", "mic"],
+        (Table::Bars, false) => &[UNIT, "exchange", "mic"],
+        (Table::Chain | Table::Rates, _) => &[],
+    };
+    currencies.iter().chain(others).copied()
 }
+
+/// The name of ours of a column of currencies that is found by its values.
+pub(crate) const CURRENCY: &str = "currency";
 
 /// The column of the unit of prices.
 pub(crate) const UNIT: &str = "unit";
@@ -251,7 +259,7 @@ pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {
         .flat_map(|column| std::iter::once(column.theirs.as_str()).chain(column.unit.column()))
         .chain(layout.contract_symbol.iter().map(|symbol| symbol.column.as_str()))
         .map(normal)
-        .chain(market_columns(layout).iter().map(|name| (*name).to_owned()))
+        .chain(market_columns(layout).map(ToOwned::to_owned))
         .chain(layout.condition.iter().flat_map(Condition::columns))
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
+use datasets::layout::normal;
 use serde_json::{Map, Value, json};
 use stages_core::{Context, StageError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,26 +13,43 @@ const KEY: &str = "notes";
 
 /// The findings about one file, shared by all that read it.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<Mutex<BTreeSet<String>>>);
+pub struct Notes(Arc<Mutex<Found>>);
+
+#[derive(Debug, Default)]
+struct Found {
+    texts: BTreeSet<String>,
+    /// The units in a row below the header, by the names of their columns.
+    units: BTreeMap<String, String>,
+}
 
 impl Notes {
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the unit of a column, as a row below the header has it.
+    pub(crate) fn add_unit(&self, column: &str, unit: &str) {
+        self.lock().units.insert(normal(column), unit.to_owned());
+    }
+
+    /// The unit of a column in a row below the header.
+    pub(crate) fn unit(&self, column: &str) -> Option<String> {
+        self.lock().units.get(&normal(column)).cloned()
     }
 
     /// Adds a finding, such as "dates in `Date` are read as `%d/%m/%Y`".
     pub fn add(&self, note: impl Into<String>) {
-        self.lock().insert(note.into());
+        self.lock().texts.insert(note.into());
     }
 
     /// Removes the findings that begin so.
     pub(crate) fn remove(&self, begin: &str) {
-        self.lock().retain(|note| !note.starts_with(begin));
+        self.lock().texts.retain(|note| !note.starts_with(begin));
     }
 
     /// The findings, sorted.
     pub fn list(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
+        self.lock().texts.iter().cloned().collect()
     }
 
     /// The table with the findings in its metadata.

@@ -4,7 +4,9 @@
 use crate::column_names::is_known;
 use crate::notes::Notes;
 use crate::value::Dates;
+use crate::whose::listed;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use datasets::calendar::{is_currency, of_hundredths};
 use datasets::layout::normal;
 use encoding_rs::{
     BIG5, EUC_JP, EUC_KR, Encoding, GB18030, GBK, ISO_8859_2, KOI8_R, SHIFT_JIS, UTF_8, UTF_16BE, UTF_16LE,
@@ -188,6 +190,9 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
         (text, is_changed) = (std::borrow::Cow::Owned(named), true);
         notes.add("the first column has dates and no name, and is read as `date`");
     }
+    if let Some(bare) = without_units(&text, notes) {
+        (text, is_changed) = (std::borrow::Cow::Owned(bare), true);
+    }
     if let Some(priced) = without_actions(&text) {
         (text, is_changed) = (std::borrow::Cow::Owned(priced), true);
         notes.add("rows of dividends and splits among those of prices are left out");
@@ -200,6 +205,58 @@ fn lines(text: &[u8], is_head: bool, notes: &Notes) -> Option<(Vec<u8>, isize)> 
         (text, is_changed) = (std::borrow::Cow::Owned(text[..end].to_vec()), true);
     }
     is_changed.then(|| (text.into_owned(), before))
+}
+
+/// Returns whether a text is a unit of prices or volumes.
+fn is_unit(text: &str) -> bool {
+    const WORDS: [&str; 11] = [
+        "shares",
+        "share",
+        "lots",
+        "units",
+        "contracts",
+        "pence",
+        "p",
+        "cents",
+        "points",
+        "pts",
+        "number",
+    ];
+    let bare = text.trim_matches(['(', ')', '[', ']', ' ']);
+    is_currency(&bare.to_ascii_uppercase())
+        || of_hundredths(bare).is_some()
+        || WORDS.contains(&bare.to_lowercase().as_str())
+        || text.starts_with(['(', '[', '%', '$', '€', '£', '¥'])
+}
+
+/// The text with an empty line in place of a row of units below the header, which are the findings of their
+/// columns.
+fn without_units(text: &[u8], notes: &Notes) -> Option<Vec<u8>> {
+    let header = first_line(text);
+    let line = std::str::from_utf8(text_of(header)).ok()?;
+    let by = separator(line);
+    let rest = text.get(header.len() + 1..)?;
+    let second = first_line(rest);
+    let units = fields(std::str::from_utf8(second).ok()?, by);
+    let begins_with_digits = |line: &[u8]| line.iter().take(9).any(u8::is_ascii_digit);
+    let own: Vec<(String, &str)> = (fields(line, by).into_iter().zip(&units).skip(1))
+        .map(|(name, unit)| (name, unit.trim()))
+        .filter(|(_, unit)| !unit.is_empty())
+        .collect();
+    let is_row = units
+        .first()
+        .is_none_or(|first| first.contains(|c: char| c.is_ascii_digit()));
+    let third = first_line(rest.get(second.len() + 1..)?);
+    if is_row || own.is_empty() || !own.iter().all(|(_, unit)| is_unit(unit)) || !begins_with_digits(third) {
+        return None;
+    }
+    let mut shown = Vec::new();
+    for (name, unit) in own {
+        notes.add_unit(&name, unit);
+        shown.push(format!("`{}` `{unit}`", name.trim()));
+    }
+    notes.add(format!("the row below the header is one of units: {}", listed(&shown)));
+    Some([header, b"\n", &rest[second.len()..]].concat())
 }
 
 /// The number of fields in a line.

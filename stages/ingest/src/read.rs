@@ -11,7 +11,7 @@ use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::options::is_there;
 use crate::unpack::{self, Format, Packed};
-use crate::whose::{Columns, Places, unread, with_symbol};
+use crate::whose::{Columns, Places, unread, with_column};
 use arrow_array::RecordBatch;
 use datasets::Date;
 use datasets::layout::{Layout, Table, normal};
@@ -238,7 +238,7 @@ pub fn peek(
                 return Err(unread(&first.place, &suspect));
             }
             let layout = match whose.symbol {
-                Some(symbol) => Box::new(with_symbol(*layout, &symbol)),
+                Some(symbol) => Box::new(with_column(*layout, "symbol", &symbol)),
                 None => layout,
             };
             let header = Looked::new(&first)?.header(&layout.form);

@@ -30,32 +30,6 @@ pub(crate) struct Header {
     symbols: Vec<(String, Vec<Option<usize>>)>,
 }
 
-/// The currencies that rows of units name.
-const CURRENCIES: &str = "USD EUR GBP GBX JPY CNY CNH RMB HKD AUD CAD CHF SEK NOK DKK INR KRW TWD SGD BRL ZAR \
-    ZAC MXN RUB TRY PLN ILS ILA NZD THB IDR MYR PHP VND CZK HUF SAR AED CLP COP ARS EGP KWD QAR";
-
-/// Returns whether a text is a unit of prices or volumes.
-pub(crate) fn is_unit(text: &str) -> bool {
-    let text = text.trim();
-    let lower = text.to_lowercase();
-    let words = [
-        "shares",
-        "share",
-        "lots",
-        "units",
-        "contracts",
-        "pence",
-        "cents",
-        "points",
-        "pts",
-        "number",
-    ];
-    let bare = lower.trim_matches(['(', ')', '[', ']']);
-    CURRENCIES.split(' ').any(|code| code.eq_ignore_ascii_case(bare))
-        || words.contains(&bare)
-        || text.starts_with(['(', '[', '%', '$', '€', '£', '¥'])
-}
-
 impl Header {
     /// The header of a text, if it is one of several rows.
     pub(crate) fn of(text: &[u8]) -> Option<Self> {
@@ -93,10 +67,6 @@ impl Header {
             .is_some_and(|name| !name.starts_with(|c: char| c.is_ascii_digit()))
             && third.len() > 1
             && third[1..].iter().all(String::is_empty);
-        // A row of units below the names of prices.
-        if !is_third && are_prices(&first) && symbols[1..].iter().all(|name| is_unit(name)) {
-            return None;
-        }
         let mut header = Self {
             lines: if is_third { 3 } else { 2 },
             separator,
@@ -190,9 +160,6 @@ mod tests {
             "Date,A,B\n2024-01-02,1,2\n",
             "Date,Close,Close\nDate,A,A\n2024-01-02,1,2\n",
             "Open,Close\n",
-            "Date,Open,Close,Volume\n,EUR,EUR,shares\n2024-01-02,1,2,3\n",
-            "Date,Close\nYYYY-MM-DD,GBp\n2024-01-02,1\n",
-            "Date,Close,Volume\n,(USD),(mn)\n2024-01-02,1,2\n",
             "",
         ] {
             assert_eq!(long(other), None, "{other}");

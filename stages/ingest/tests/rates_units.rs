@@ -86,7 +86,7 @@ fn a_unit_that_is_not_the_layouts_is_told() {
                 done.warnings
             );
             assert_eq!(
-                done.artifact.meta["unit"],
+                done.artifact.meta["facts"]["unit"],
                 json!({ "value": "percent", "origin": "assumed" })
             );
             // The remedy works, and nothing is told then.

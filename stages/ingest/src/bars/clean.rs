@@ -31,6 +31,9 @@ pub(crate) struct Last {
     /// The bits of the last adjusted close over its close; 0 where there was none.
     #[serde(default)]
     adjusted: u64,
+    /// Grows with adjusted closes that do not follow the closes, and sinks with those that do.
+    #[serde(default)]
+    astray: u8,
     repeats: Repeats,
     missing: MissingDays,
 }
@@ -53,6 +56,8 @@ const LONGEST_SPIKE: u32 = 5;
 const ODD: f64 = 0.182;
 /// The adjusted close below which its last digit is too much of it.
 const LEAST_ADJUSTED: f64 = 0.2;
+/// The rule of closes in another unit, which may drop the side of a jump that is right.
+const UNIT_JUMP: &str = "unit_jump";
 
 fn compare(a: &Bar, b: &Bar) -> Ordering {
     let least = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
@@ -100,14 +105,15 @@ impl Bar {
 
 /// Sorts bars, removes duplicate keys, and applies the rules to each bar. `states` is the state before these
 /// bars and becomes the state after them, so bars that arrive in parts by date are cleaned as if they were
-/// one table. A bar without a close is never kept, since the schema requires one.
+/// one table. A bar without a close is never kept, since the schema requires one. Returns the number of bars
+/// that `unit_jump` drops of each symbol.
 pub(crate) fn clean(
     bars: &mut Vec<Bar>,
     bad: &OnBadRows,
     calendar: impl Fn(&str) -> CalendarName,
     states: &mut States,
     tally: &mut Tally,
-) {
+) -> BTreeMap<String, u64> {
     bars.par_sort_by(compare);
     bars.dedup_by(|later, first| {
         let same = later.symbol == first.symbol && later.date == first.date;
@@ -120,10 +126,13 @@ pub(crate) fn clean(
     let mut shared = Shared::of(bars);
     let mut keep = Vec::with_capacity(bars.len());
     let mut lags = Vec::new();
+    let drops_units = bad.of(BARS, UNIT_JUMP) == Action::Drop;
+    let mut displaced = BTreeMap::new();
     for symbol_bars in bars.chunk_by_mut(|a, b| a.symbol == b.symbol) {
         let calendar = calendar(&symbol_bars[0].symbol);
         let last = states.entry(symbol_bars[0].symbol.to_string()).or_default();
-        for bar in symbol_bars {
+        let before = drops_units.then(|| tally.count(UNIT_JUMP));
+        for bar in symbol_bars.iter_mut() {
             let day = Surroundings {
                 calendar,
                 is_copied: copied.contains(&bar.date),
@@ -132,6 +141,10 @@ pub(crate) fn clean(
             let stays = last.keeps(bar, bad, day, tally);
             lags.extend(last.repeats.lag(bar).map(|lag| (keep.len(), lag)));
             keep.push(stays);
+        }
+        let dropped = before.map_or(0, |before| tally.count(UNIT_JUMP) - before);
+        if dropped > 0 {
+            displaced.insert(symbol_bars[0].symbol.to_string(), dropped);
         }
     }
     for place in copied_together(bars, &lags) {
@@ -143,6 +156,7 @@ pub(crate) fn clean(
     }
     let mut keep = keep.into_iter();
     bars.retain(|_| keep.next().unwrap_or(true));
+    displaced
 }
 
 /// What is known of a bar beside its symbol's other bars.
@@ -219,7 +233,7 @@ impl Last {
             if let Some(jump) = jump {
                 let rule = match jump.shape {
                     Shape::Split(_) => "split_jump",
-                    Shape::Unit => "unit_jump",
+                    Shape::Unit => UNIT_JUMP,
                     Shape::News => "large_jump",
                 };
                 broken.push(rule);
@@ -229,9 +243,15 @@ impl Last {
             if high.is_nan() && low.is_nan() && jump.is_none_or(|jump| jump.shape == Shape::News) {
                 broken.extend(self.has_odd_open(open, close).then_some("odd_open"));
             }
-            if let Some(before) = self.adjusted_before(adjusted, close) {
+            let moves = match self.adjusted_before(adjusted, close) {
+                Some(before) => Some(format!("adjusted close {adjusted} after {before}")),
+                None => self
+                    .is_astray(adjusted, close)
+                    .then(|| format!("adjusted close {adjusted} does not follow the close")),
+            };
+            if let Some(moves) = moves {
                 broken.push("adjusted_jump");
-                note.get_or_insert(("adjusted_jump", format!("adjusted close {adjusted} after {before}")));
+                note.get_or_insert(("adjusted_jump", moves));
             }
             stays &= !drops(&broken);
             if stays {
@@ -282,6 +302,29 @@ impl Last {
         }
         let change = (adjusted / close / factor).ln().abs();
         (change > ODD && (adjusted / before).ln().abs() > change / 2.0).then_some(before)
+    }
+
+    /// Returns whether adjusted closes have stood still or strayed for some days on which the close moved. Of
+    /// what changes their ratio, dividends lift it alone.
+    fn is_astray(&mut self, adjusted: f64, close: f64) -> bool {
+        let (Some(last), factor) = (self.level.close(), f64::from_bits(self.adjusted)) else {
+            return false;
+        };
+        let before = factor * last;
+        if factor <= 0.0 || adjusted.is_nan() || adjusted.min(before) < LEAST_ADJUSTED {
+            return false;
+        }
+        let (change, own) = ((close / last).ln(), (adjusted / before).ln());
+        // Two decimals show a move of this size.
+        let visible = 0.002 + 0.02 / adjusted;
+        let stands = own.abs() < 1e-9 && change.abs() > visible;
+        let falls = own - change < -visible && change.abs() < ODD;
+        self.astray = match (stands, falls) {
+            (true, _) => self.astray.saturating_add(3),
+            (false, true) => self.astray.saturating_add(2),
+            (false, false) => self.astray.saturating_sub(1),
+        };
+        self.astray > 8
     }
 
     /// Counts closes that were far from the one before them for a few days, and have come back with this bar.

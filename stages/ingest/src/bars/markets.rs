@@ -197,6 +197,23 @@ impl Markets {
                 Fact::new(value, origins.max().unwrap_or(FactOrigin::Assumed))
             }
         };
+        let never_closes = |(fact, _): &&(Fact<CalendarName>, Vec<String>)| {
+            matches!(fact.value.base(), CalendarName::Always | CalendarName::None)
+        };
+        let (always, others): (Vec<_>, Vec<_>) = settled.iter().partition(never_closes);
+        if let (Some((_, of_always)), Some((fact, of_other))) = (always.first(), others.first()) {
+            let first = |symbols: &[String]| symbols.first().cloned().unwrap_or_default();
+            context.warn(
+                format!(
+                    "{} trades on every day and {} on those of `{}`: what is annualised for both is so by one \
+                    number of periods a year",
+                    first(of_always),
+                    first(of_other),
+                    fact.value
+                ),
+                Some("read them in a stage each for figures of each market, with `symbols: [ … ]`"),
+            );
+        }
         let mut assumed = Vec::new();
         if calendar.origin == FactOrigin::Assumed {
             assumed.push(format!("calendar: {}", calendar.value));

@@ -44,6 +44,9 @@ pub(super) struct Done {
     /// The symbols with rows that were kept: the number of their rows, and a hash of their dates, closes and
     /// volumes.
     pub symbols: BTreeMap<String, (u64, u64)>,
+    /// The number of rows that `unit_jump` dropped of each symbol.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub displaced: BTreeMap<String, u64>,
     /// The violations of rules.
     pub tally: Counted,
 }
@@ -146,7 +149,7 @@ impl Facts<'_> {
         };
         let mut tally = Tally::new(BARS);
         let calendar = |symbol: &str| self.markets.of(symbol);
-        clean(&mut bars, &self.config.on_bad_rows, calendar, states, &mut tally);
+        done.displaced = clean(&mut bars, &self.config.on_bad_rows, calendar, states, &mut tally);
         done.tally = tally.counted();
         done.rows = bars.len() as u64;
         done.symbols = bars

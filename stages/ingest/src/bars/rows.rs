@@ -67,7 +67,9 @@ pub(crate) fn parse(
     let Opened {
         place, frame, given, ..
     } = &opened;
-    let name_symbol = given.get("symbol").map(|named| named.text.to_uppercase());
+    let name_symbol = given
+        .get("symbol")
+        .map(|named| of_country(named.text.to_uppercase(), layout));
     let symbol = match (around.symbol, name_symbol.as_deref()) {
         ("", Some(name_symbol)) => name_symbol,
         (given, _) => given,
@@ -105,6 +107,17 @@ pub(crate) fn parse(
         .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
     let rows = with_left_out(batch(names, dates.into_iter(), values, false)?, frame.left_out())?;
     stated::mark(rows, frame, &symbols, layout)
+}
+
+/// The symbol of a file's name in which `_` stands for the point before a country: `VOD_UK` is `VOD.UK`.
+fn of_country(name: String, layout: &Layout) -> String {
+    match name.rsplit_once('_') {
+        Some((own, country)) if country.len() == 2 && !layout.is_described => {
+            let dotted = format!("{own}.{country}");
+            if market_of(&dotted).is_some() { dotted } else { name }
+        }
+        _ => name,
+    }
 }
 
 /// The time zone in which epochs have their day: the layout's or, where all are midnights of UTC as those of
@@ -225,6 +238,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
     let date = &needed(layout, frame, place, "date")?.theirs;
     let dates = frame.dates(date, &layout.dates, &layout.zone)?;
     let (mut symbols, mut days, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Vec::new();
     for name in opened.header.iter().filter(|name| !named.contains(&normal(name))) {
         let symbol = name.trim();
         let mapping = Mapping {
@@ -242,6 +256,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
             ))
             .hint("remove it from the file, or name its column of dates in `columns: { date: … }`"));
         }
+        all.push(symbol);
         for (date, close) in dates.iter().zip(numbers) {
             if !close.is_nan() {
                 symbols.push(symbol);
@@ -253,7 +268,8 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
     let missing = vec![f64::NAN; values.len()];
     let mut columns = vec![missing; FLOATS.len()];
     columns[CLOSE] = values;
-    batch(symbols.into_iter(), days.into_iter(), columns, false)
+    let rows = batch(symbols.into_iter(), days.into_iter(), columns, false)?;
+    stated::mark_wide(rows, frame, &all, layout)
 }
 
 /// The symbols of the rows, each with the length of its run of consecutive rows.

@@ -116,7 +116,11 @@ impl StageKind for Bars {
         let rows: u64 = periods.iter().map(|done| done.rows).sum();
         let rows_read = periods.iter().map(|done| done.rows_read).sum::<u64>() + tally.out_of_range();
         let (mut contents, mut partitions) = (BTreeMap::<String, (u64, u64)>::new(), Vec::new());
+        let mut displaced = BTreeMap::<String, u64>::new();
         for done in periods {
+            for (symbol, rows) in done.displaced {
+                *displaced.entry(symbol).or_default() += rows;
+            }
             partitions.extend(done.tables.partitions()?);
             for (symbol, (rows, hash)) in done.symbols {
                 let all = contents.entry(symbol).or_default();
@@ -137,6 +141,17 @@ impl StageKind for Bars {
                     names another",
                 ),
             );
+        }
+        for (symbol, dropped) in &displaced {
+            let kept = contents.get(symbol).map_or(0, |(rows, _)| *rows);
+            StageError::new(format!(
+                "`unit_jump: drop` drops {dropped} rows of `{symbol}` and keeps {kept}: it takes the first rows \
+                for right, and most are in the other unit"
+            ))
+            .hint(format!(
+                "correct the first rows of the file, or leave them out by `dates`, or `{symbol}` by `symbols`"
+            ))
+            .when(*dropped > kept)?;
         }
         let symbols: BTreeSet<String> = contents.into_keys().collect();
         let treatment = Treatment {

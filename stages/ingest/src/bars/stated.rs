@@ -1,7 +1,7 @@
 //! What the columns of a file state of the markets of its bars.
 
 use crate::frame::Frame;
-use crate::header::{UNIT, market_columns};
+use crate::header::{CURRENCY, UNIT, market_columns};
 use crate::number::currencies;
 use crate::value::{is_missing, shown};
 use arrow_array::RecordBatch;
@@ -32,7 +32,7 @@ const KEY: &str = "markets";
 fn named(text: &str) -> Option<String> {
     let upper = text.to_ascii_uppercase();
     let name = match (of_hundredths(text), text.to_lowercase().as_str()) {
-        (Some("GBP"), _) | (_, "pence" | "penny") => "GBp",
+        (Some("GBP"), _) | (_, "pence" | "penny" | "p") => "GBp",
         (Some("ZAR"), _) => "ZAc",
         (Some(_), _) => "ILA",
         (_, "pound" | "pounds") => "GBP",
@@ -55,12 +55,25 @@ fn of_name(name: &str) -> Option<String> {
         .strip_suffix([')', ']'])
         .and_then(|name| name.rsplit_once(['(', '[']))
     {
-        let inner = inner.trim();
-        let inner = if inner == "p" { "GBp" } else { inner };
-        return named(inner).filter(|_| !before.is_empty());
+        return named(inner.trim()).filter(|_| !before.is_empty());
     }
     let (_, last) = name.rsplit_once(['_', ' ', '-'])?;
     Some(last.to_ascii_uppercase()).filter(|last| is_currency(last) || *last == "GBX")
+}
+
+/// The error of a text in a column of currencies.
+fn not_a_currency(frame: &Frame, row: usize, column: &str, text: &str) -> StageError {
+    let problem = format!("`{}` is not the code of a currency", shown(text));
+    frame
+        .error(row, column, &problem)
+        .hint("write codes of ISO 4217, such as USD, or rename a column of another meaning")
+}
+
+/// The currency that stands beside the prices of a column, or in the row of units below its name.
+fn beside(frame: &Frame, theirs: &str) -> Option<String> {
+    let unit = || frame.unit_below(theirs);
+    let sign = frame.currency_sign(theirs).map(ToOwned::to_owned);
+    sign.or_else(|| named(unit()?.trim_matches(['(', ')', '[', ']', ' '])))
 }
 
 /// Adds to the rows of a file what its columns state of the market of each symbol. `symbols` are those of
@@ -77,8 +90,7 @@ pub(super) fn mark(
     let mut known: BTreeMap<&str, Stated> = BTreeMap::new();
     let closes = layout.sources("close").find(|mapping| frame.has(&mapping.theirs));
     let written = closes.and_then(|mapping| {
-        let sign = frame.currency_sign(&mapping.theirs).map(ToOwned::to_owned);
-        sign.or_else(|| of_name(&mapping.theirs).filter(|_| layout.is_described))
+        beside(frame, &mapping.theirs).or_else(|| of_name(&mapping.theirs).filter(|_| layout.is_described))
     });
     if written.is_some() {
         for (symbol, _) in symbols {
@@ -87,8 +99,10 @@ pub(super) fn mark(
     }
     let is_read = |column: &str| layout.mappings().any(|mapping| normal(&mapping.theirs) == column);
     let mut has_currency = false;
-    for column in market_columns(layout).iter().filter(|column| frame.has(column)) {
-        let (is_unit, is_exchange) = (*column == UNIT, matches!(*column, "exchange" | "mic"));
+    let found = layout.sources(CURRENCY).map(|mapping| &*mapping.theirs);
+    let columns = found.chain(market_columns(layout).map(|name| -> &str { name }));
+    for column in columns.filter(|column| frame.has(column)) {
+        let (is_unit, is_exchange) = (column == UNIT, matches!(column, "exchange" | "mic"));
         // The first column of currencies is that of prices.
         if !is_exchange && !is_unit && std::mem::replace(&mut has_currency, true)
             || is_read(column) && is_unit
@@ -112,6 +126,14 @@ pub(super) fn mark(
             if is_exchange {
                 let is_code = text.chars().all(|c| c.is_ascii_uppercase());
                 let code = is_code.then(|| CalendarName::of_code(text)).flatten();
+                if let Some((code, other)) = code.zip(stated.calendar).filter(|(code, other)| code != other) {
+                    let problem = format!("{symbol} is of the exchange `{code}` here and of `{other}` above");
+                    return Err(frame.error(row, column, &problem).hint(format!(
+                        "two companies may have one symbol: `layout: {{ where: \"{column} = {}\", … }}` reads the \
+                        rows of one",
+                        shown(text)
+                    )));
+                }
                 stated.calendar = code.or(stated.calendar);
                 return Ok(());
             }
@@ -119,12 +141,7 @@ pub(super) fn mark(
                 Some(name) => name,
                 // A unit may be another one, of volumes or of the contract.
                 None if is_unit => return Ok(()),
-                None => {
-                    let problem = format!("`{}` is not the code of a currency", shown(text));
-                    return Err(frame.error(row, column, &problem).hint(
-                        "write codes of ISO 4217, such as USD, or rename a column of another meaning",
-                    ));
-                }
+                None => return Err(not_a_currency(frame, row, column, text)),
             };
             if is_unit && has_currency {
                 // Pence of a currency that another column states.
@@ -149,6 +166,56 @@ pub(super) fn mark(
             }
         })?;
     }
+    attach(rows, known)
+}
+
+/// Adds to the rows of a wide table what stands beside the prices of each symbol's column, and what columns
+/// state of all symbols.
+///
+/// # Errors
+/// Where rows state two currencies or exchanges.
+pub(super) fn mark_wide(
+    rows: RecordBatch,
+    frame: &Frame,
+    symbols: &[&str],
+    layout: &Layout,
+) -> Result<RecordBatch, StageError> {
+    let mut of_all = Stated::default();
+    for column in market_columns(layout).filter(|column| frame.has(column)) {
+        let mut first = String::new();
+        frame.texts(column, |row, text| {
+            if is_missing(text) || text == first {
+                return Ok(());
+            }
+            if column == CURRENCY && named(text).is_none() {
+                return Err(not_a_currency(frame, row, column, text));
+            }
+            if !first.is_empty() {
+                return Err(frame
+                    .error(
+                        row,
+                        column,
+                        &format!("`{}`, and `{}` above", shown(text), shown(&first)),
+                    )
+                    .hint("a wide table is of one market: read the symbols of each in a stage of its own"));
+            }
+            text.clone_into(&mut first);
+            Ok(())
+        })?;
+        match column {
+            CURRENCY => of_all.currency = named(&first),
+            _ => of_all.calendar = CalendarName::of_code(&first).or(of_all.calendar),
+        }
+    }
+    let of = |symbol: &&'_ str| Stated {
+        written: beside(frame, symbol),
+        ..of_all.clone()
+    };
+    attach(rows, symbols.iter().map(|symbol| (*symbol, of(symbol))).collect())
+}
+
+/// The rows with what is known of the markets of their symbols.
+fn attach(rows: RecordBatch, mut known: BTreeMap<&str, Stated>) -> Result<RecordBatch, StageError> {
     known.retain(|_, stated| *stated != Stated::default());
     if known.is_empty() {
         return Ok(rows);

@@ -2,7 +2,7 @@
 
 use super::config::BarsConfig;
 use super::file_bars::FileBars;
-use crate::whose::{Places, listed, lookalike, other_spellings, tell_empty};
+use crate::whose::{Partitions, Places, listed, lookalike, other_spellings, tell_empty};
 use stages_core::{Context, Source, StageError};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ pub(super) fn check(
 ) -> Result<(), StageError> {
     let rows = |file: &FileBars| u64::from(!file.is_empty());
     tell_empty(context, files.iter().map(|file| (&*file.name, rows(file))));
+    one_exchange(files)?;
     if !config.symbol.is_empty() {
         return Ok(());
     }
@@ -30,6 +31,12 @@ pub(super) fn check(
     let places = Places::of_sources(sources);
     for line in places.lines(|name| unnamed.contains_key(name)) {
         context.warn(line, None);
+    }
+    if let Some(name) = unnamed.keys().next().filter(|_| places.is_general()) {
+        context.warn(
+            format!("no column names the symbol: it is taken from the file's name, which is a general one, `{name}`"),
+            Some("`symbol: NAME` states whose the bars are"),
+        );
     }
     let mut of_symbol: BTreeMap<&str, Vec<&FileBars>> = BTreeMap::new();
     for (name, file) in &unnamed {
@@ -57,6 +64,26 @@ pub(super) fn check(
                     ));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses files of one symbol in directories of several exchanges: they may be of two companies.
+fn one_exchange(files: &[FileBars]) -> Result<(), StageError> {
+    let mut first: BTreeMap<&str, (String, &str)> = BTreeMap::new();
+    for file in files {
+        let Some(exchange) = Partitions::of(&file.name).exchange() else {
+            continue;
+        };
+        for symbol in file.symbols.keys() {
+            let (other, name) = first.entry(symbol).or_insert_with(|| (exchange.clone(), &file.name));
+            StageError::new(format!(
+                "`{symbol}` is of `{other}` in `{name}` and of `{exchange}` in `{}`: are they of two companies?",
+                file.name
+            ))
+            .hint("read each exchange in a stage of its own, by `path`")
+            .when(*other != exchange)?;
         }
     }
     Ok(())

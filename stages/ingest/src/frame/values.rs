@@ -252,6 +252,11 @@ impl Frame {
         signs.get(&normal(theirs)).copied()
     }
 
+    /// The unit of a column in the row below the header.
+    pub(crate) fn unit_below(&self, theirs: &str) -> Option<String> {
+        self.notes.unit(theirs)
+    }
+
     /// The decimal sign that the other columns of numbers show, if they show one.
     fn decimal_of_others(&self, theirs: &str) -> Option<char> {
         let others = self.names.iter().filter(|name| **name != normal(theirs));
@@ -372,6 +377,7 @@ impl Frame {
             let decided = date_formats::decided(formats);
             let mut dates = Dates::new(&decided, zone).map_err(StageError::new)?;
             return match self.map(theirs, |text| dates.parse(text)) {
+                Ok(dates) if self.may_be_turned(&dates) => self.turned(theirs, zone, dates, formats),
                 Ok(dates) => Ok((dates, formats.to_vec())),
                 Err(err) => self.dates_found(theirs, zone, err, decided.len() < formats.len()),
             };
@@ -384,6 +390,34 @@ impl Frame {
             .map(|(row, date)| date.ok_or_else(|| self.error(row, theirs, "the date is missing")))
             .collect();
         Ok((dates?, formats.to_vec()))
+    }
+
+    /// Returns whether no day of dates, whose format is not stated, tells it from a month.
+    fn may_be_turned(&self, dates: &[Date]) -> bool {
+        !self.stated.dates && dates.len() > 2 && dates.iter().all(|date| date.ymd().2 <= 12)
+    }
+
+    /// The dates of a column with the day between year and month, if they are in order so, or without
+    /// weekends; otherwise those given.
+    fn turned(
+        &self,
+        theirs: &str,
+        zone: &str,
+        dates: Vec<Date>,
+        formats: &[String],
+    ) -> Result<(Vec<Date>, Vec<String>), StageError> {
+        let texts = self.runs(theirs)?;
+        let Format::Found(format, why) = date_formats::find(&texts, zone) else {
+            return Ok((dates, formats.to_vec()));
+        };
+        if !date_formats::is_turned(format) {
+            return Ok((dates, formats.to_vec()));
+        }
+        self.notes
+            .add(format!("dates in `{theirs}` are read as `{format}`: {why}"));
+        let found = vec![format.to_owned()];
+        let mut dates = Dates::new(&found, zone).map_err(StageError::new)?;
+        Ok((self.map(theirs, |text| dates.parse(text))?, found))
     }
 
     /// Fails if the order of day and month in a column of dates is open, or changes.

@@ -18,7 +18,7 @@ use arrow_array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
 use datasets::quality::{Action, Example, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};
-use datasets::{Date, DateRange, schema};
+use datasets::{Date, DateRange, Fact, FactOrigin, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -151,13 +151,31 @@ impl StageKind for Rates {
                 point.2 = zero;
             }
         }
+        let of_layout = || match files.first() {
+            Some((layout, _)) if !layout.is_described => FactOrigin::Layout(layout.name.clone()),
+            _ => FactOrigin::Configuration,
+        };
+        let currency = match config.currency.as_str() {
+            "" => Fact::new(facts.currency.clone(), of_layout()),
+            set => Fact::new(set.to_owned(), FactOrigin::Configuration),
+        };
+        let calendar_of = match config.calendar.name() {
+            Some(_) => FactOrigin::Configuration,
+            None if calendar != facts.calendar => FactOrigin::Found,
+            None if facts.calendar_is_assumed => FactOrigin::Assumed,
+            None => of_layout(),
+        };
         let mut meta = json!({
-            "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
+            "currency": currency.value,
             "layout": layouts,
             "recognised": reasons,
             "quoted_as": facts.yields,
-            "unit": percent.fact(),
             "calendar": calendar,
+            "facts": {
+                "calendar": Fact::new(calendar, calendar_of),
+                "currency": currency,
+                "unit": percent.fact(),
+            },
             "rows_read": rows_read,
             "rows": points.len(),
             "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),

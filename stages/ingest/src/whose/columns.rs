@@ -5,9 +5,10 @@ use super::partitions::Partitions;
 use super::spelling::listed;
 use crate::form::{Looked, prepare};
 use crate::frame::{Frame, header};
-use crate::header::wanted;
+use crate::header::{CURRENCY_NAMES, wanted};
 use crate::unpack::{Format, Packed};
 use crate::value::{is_missing, shown};
+use datasets::calendar::{is_currency, of_hundredths};
 use datasets::layout::{Layout, Mapping, OTHERS, Table, Unit, normal};
 use datasets::spelling::lookalike;
 use serde::{Deserialize, Serialize};
@@ -166,10 +167,50 @@ pub(crate) struct Columns {
     pub symbol: Option<String>,
     /// A column that is not read, and by which rows differ as by a symbol.
     pub suspect: Option<Suspect>,
-    /// What is to be told of the column of symbols.
+    /// The column of currencies of bars, if it has no usual name, and nothing else in it.
+    pub currency: Option<String>,
+    /// What is to be told of columns that are found.
     pub note: Option<String>,
     /// True if the file's columns or its layout state the symbols.
     pub states_symbol: bool,
+}
+
+/// The columns beside those `read` whose values are all codes of currencies.
+fn currencies(packed: &Packed, read: impl Fn(&str) -> bool) -> Result<Vec<String>, StageError> {
+    /// The bytes of a text that are looked at.
+    const LOOKED_AT: usize = 1 << 14;
+    let names = header(packed)?;
+    if names.iter().any(|name| CURRENCY_NAMES.contains(&&*normal(name))) {
+        return Ok(Vec::new());
+    }
+    if names.iter().all(|name| read(&normal(name))) {
+        return Ok(Vec::new());
+    }
+    let mut few = packed.clone();
+    if few.format == Format::Csv && few.bytes.len() > LOOKED_AT {
+        let end = few.bytes[..LOOKED_AT].iter().rposition(|byte| *byte == b'\n');
+        few.bytes.truncate(end.map_or(few.bytes.len(), |end| end + 1));
+    }
+    let Ok(frame) = Frame::read(&few, |name| !read(name)) else {
+        // What cannot be read is an error where it is read.
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    for name in names.iter().filter(|name| frame.has(name)) {
+        let (mut all, mut any) = (true, false);
+        // A text that is none ends the look.
+        let _ = frame.texts(name, |_, text| {
+            let is_code =
+                is_currency(text) && !matches!(text, "ALL" | "TOP") || of_hundredths(text).is_some();
+            all &= is_code || text.is_empty();
+            any |= is_code;
+            if all { Ok(()) } else { Err(StageError::new("")) }
+        });
+        if all && any {
+            found.push(name.trim().to_owned());
+        }
+    }
+    Ok(found)
 }
 
 impl Columns {
@@ -241,10 +282,26 @@ impl Columns {
             }
             false => None,
         };
+        let own = symbol.as_deref().map(normal);
+        let codes = currencies(&prepared, |name| read.contains(name) || own.as_deref() == Some(name))?;
+        let told_one = codes.len() == 1;
+        let told = match codes.as_slice() {
+            [] => None,
+            [one] => Some(format!("the currency is taken from the column `{one}`, by its values")),
+            several => Some(format!(
+                "several columns hold codes of currencies, and none is read: {}; `currency: …` states it",
+                listed(several)
+            )),
+        };
+        note = match (note, told) {
+            (Some(note), Some(told)) => Some(format!("{note}; {told}")),
+            (note, told) => note.or(told),
+        };
         Ok(Self {
             states_symbol: mapped.is_some() || symbol.is_some() || is_given,
             symbol,
             suspect,
+            currency: codes.into_iter().next().filter(|_| told_one),
             note,
         })
     }
@@ -257,10 +314,10 @@ pub(crate) fn stored_as_numbers(column: &str) -> String {
     )
 }
 
-/// A layout with a column of symbols that its file has under another name.
-pub(crate) fn with_symbol(mut layout: Layout, theirs: &str) -> Layout {
+/// A layout with a column of ours that its file has under another name.
+pub(crate) fn with_column(mut layout: Layout, ours: &str, theirs: &str) -> Layout {
     layout.columns.push(Mapping {
-        ours: "symbol".to_owned(),
+        ours: ours.to_owned(),
         theirs: theirs.to_owned(),
         unit: Unit::AsIs,
         plus_hours: None,

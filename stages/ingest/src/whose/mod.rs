@@ -14,7 +14,7 @@ mod told;
 
 pub(crate) use columns::{
     Columns, NAMELESS, Suspect, found_symbol, is_certain, is_index, of_known, stored_as_numbers, suspect,
-    unread, unread_texts, with_symbol,
+    unread, unread_texts, with_column,
 };
 pub(crate) use copies::once_each;
 pub(crate) use datasets::spelling::lookalike;

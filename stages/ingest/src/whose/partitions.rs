@@ -54,6 +54,14 @@ impl Partitions {
         Some((&pair.0, &pair.1))
     }
 
+    /// The exchange or country that a directory states.
+    pub(crate) fn exchange(&self) -> Option<String> {
+        const KEYS: [&str; 6] = ["exchange", "mic", "venue", "market", "country", "region"];
+        let mut pairs = self.0.iter();
+        let found = pairs.find(|(key, _)| KEYS.contains(&&*key.to_lowercase()));
+        found.map(|(key, value)| format!("{key}={value}"))
+    }
+
     /// The first key that is neither one of symbols nor of dates.
     pub(crate) fn other(&self) -> Option<&str> {
         let mut keys = self.0.iter().map(|(key, _)| key.as_str());

@@ -246,15 +246,22 @@ fn is_code(own: &str) -> bool {
     own.len() >= 4 && own.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The nearest directory whose name may be a symbol.
+/// The nearest directory whose name may be a symbol or, if there is none, the archive whose name may.
 fn folder(name: &str) -> Option<&str> {
     let (folders, _) = name.rsplit_once('/')?;
-    folders.rsplit('/').find(|folder| {
-        let is_number = folder.len() <= 3 && folder.bytes().all(|byte| byte.is_ascii_digit());
+    let is_packed = |folder: &str| {
         let ending = folder.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let is_packed = PACKED_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known));
-        !is_number && !is_packed && partition(folder).is_none() && matches!(stem(folder), Stem::Name(_))
-    })
+        PACKED_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
+    };
+    let may_be = |folder: &&str| {
+        let is_number = folder.len() <= 3 && folder.bytes().all(|byte| byte.is_ascii_digit());
+        !is_number && partition(folder).is_none() && matches!(stem(folder), Stem::Name(_))
+    };
+    let find = |is_archive: bool| {
+        let mut found = folders.rsplit('/').filter(|folder| is_packed(folder) == is_archive);
+        found.find_map(|folder| Some(if is_archive { super::stem_of(folder) } else { folder }).filter(may_be))
+    };
+    find(false).or_else(|| find(true))
 }
 
 impl Places {
@@ -512,6 +519,10 @@ mod tests {
             ),
             (&["600519.csv", "000001.csv"], "600519 000001"),
             (&["GC=F/prices.csv", "EURUSD=X/prices.csv"], "GC=F EURUSD=X"),
+            (&["AA.zip/data.csv"], "AA"),
+            (&["AA.zip/part-0.csv", "AA.zip/part-1.csv"], "AA AA"),
+            (&["archive/BB.zip/data.csv"], "archive"),
+            (&["AA.zip/BB.csv"], "BB"),
             (&["tech/AAPL.csv", "energy/XOM.csv"], "AAPL XOM"),
             (
                 &["us/AAPL/jan.csv", "us/AAPL/feb.csv", "us/MSFT/jan.csv"],
