@@ -1,5 +1,7 @@
 //! Spellings of a symbol: `BRK.B`, `BRK-B`, `BRK/B`; `000001`, `000001.SZ`; `^GSPC`, `GSPC`.
 
+use std::collections::BTreeMap;
+
 /// What two spellings of a symbol have in common: its letters and digits or, of a code of digits, these
 /// without leading zeros.
 fn bare(symbol: &str) -> String {
@@ -25,9 +27,28 @@ pub fn lookalike<'a>(symbol: &str, others: impl IntoIterator<Item = &'a str>) ->
     others.find(|other| !wanted.is_empty() && bare(other) == wanted)
 }
 
+/// The pairs of symbols that are spellings of one, each beside the one before it.
+pub fn alike<'a>(symbols: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, &'a str)> {
+    let mut last: BTreeMap<String, &str> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for symbol in symbols {
+        let bare = bare(symbol);
+        if !bare.is_empty() {
+            pairs.extend(last.insert(bare, symbol).map(|other| (other, symbol)));
+        }
+    }
+    pairs
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_of_spellings() {
+        let symbols = ["AAPL", "AAPL.US", "BRK-B", "BRK.B", "MSFT", "^"];
+        assert_eq!(alike(symbols), [("AAPL", "AAPL.US"), ("BRK-B", "BRK.B")]);
+    }
 
     #[test]
     fn spellings() {

@@ -1,5 +1,5 @@
-//! Facts of bars that a file states at an unusual place, and files that may be of two companies: each is used,
-//! told or refused.
+//! Facts of bars that a file states at an unusual place, and files that may be of two companies: each is
+//! used, told or refused.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 

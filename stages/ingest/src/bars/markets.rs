@@ -10,6 +10,7 @@ use super::rows::CLOSE;
 use crate::missing_days::{ADDS_DAYS, beyond_calendar};
 use crate::number;
 use chrono::NaiveDate;
+use crate::whose::listed;
 use datasets::calendar::{CalendarName, currency_of, fits, found, is_trading_day, market_of, of_hundredths};
 use datasets::layout::Layout;
 use datasets::{Date, DateRange, Fact, FactOrigin};
@@ -86,6 +87,7 @@ impl Markets {
     ) -> Result<Self, StageError> {
         let mut calendars: BTreeMap<String, Fact<CalendarName>> = BTreeMap::new();
         let mut currencies: BTreeMap<String, Fact<String>> = BTreeMap::new();
+        let mut contradicted = BTreeSet::new();
         for (layout, file) in layouts.iter().zip(files) {
             let symbols = file.symbols.iter().filter(|(symbol, _)| wanted.has_symbol(symbol));
             for (symbol, stated) in symbols {
@@ -127,6 +129,11 @@ impl Markets {
                     [one] => (*one).to_owned(),
                     _ => name.clone(),
                 });
+                if let Some((set, name)) = set.zip(of_file.as_ref())
+                    && of_hundredths(name).unwrap_or(name) != set
+                {
+                    contradicted.insert(format!("{name} of {symbol}"));
+                }
                 let of_exchange = |calendar: &Fact<CalendarName>| {
                     currency_of(calendar.value)
                         .map(|name| Fact::new(name.to_owned(), calendar.origin.clone()))
@@ -154,6 +161,17 @@ impl Markets {
                 calendars.entry(symbol.clone()).or_insert(calendar);
                 currencies.entry(symbol.clone()).or_insert(currency);
             }
+        }
+        if !contradicted.is_empty() {
+            let stated: Vec<String> = contradicted.into_iter().collect();
+            context.warn(
+                format!(
+                    "`currency: {}` is taken; the files state {}",
+                    config.currency,
+                    listed(&stated)
+                ),
+                Some("leave `currency` out for what the files state; prices are not converted"),
+            );
         }
         let follows = follow_the_stated(context, &mut currencies);
         let (currency, unit) = one_currency(currencies)?;

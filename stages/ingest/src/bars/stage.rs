@@ -128,7 +128,7 @@ impl StageKind for Bars {
             }
             tally.merge(done.tally);
         }
-        whose::tell_symbols(config, context, &contents);
+        whose::tell_symbols(config, context, &files, &contents)?;
         if rows < 2 * contents.len() as u64 && days.len() > 2 {
             context.warn(
                 format!(

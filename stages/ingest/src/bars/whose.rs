@@ -1,10 +1,12 @@
 //! Whose the bars are: what the files' names and directories decided, and symbols that are there twice.
 
 use super::config::BarsConfig;
-use super::file_bars::FileBars;
-use crate::whose::{Partitions, Places, listed, lookalike, other_spellings, tell_empty};
+use super::file_bars::{FileBars, Wanted};
+use crate::whose::{Origin, Partitions, Places, is_ticker, listed, lookalike, other_spellings, tell_empty};
+use datasets::Date;
+use datasets::spelling::alike;
 use stages_core::{Context, Source, StageError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of days in common from which two files of one symbol are compared.
 const FEW_DAYS: usize = 5;
@@ -29,12 +31,13 @@ pub(super) fn check(
         .filter_map(|file| Some((file.unnamed.as_deref()?, file)))
         .collect();
     let places = Places::of_sources(sources);
+    tell_names(context, &places, files);
     for line in places.lines(|name| unnamed.contains_key(name)) {
         context.warn(line, None);
     }
     if let Some(name) = unnamed.keys().next().filter(|_| places.is_general()) {
         context.warn(
-            format!("no column names the symbol: it is taken from the file's name, which is a general one, `{name}`"),
+            format!("no column names the symbol: it is the file's name, which is a general word, `{name}`"),
             Some("`symbol: NAME` states whose the bars are"),
         );
     }
@@ -79,7 +82,7 @@ fn one_exchange(files: &[FileBars]) -> Result<(), StageError> {
         for symbol in file.symbols.keys() {
             let (other, name) = first.entry(symbol).or_insert_with(|| (exchange.clone(), &file.name));
             StageError::new(format!(
-                "`{symbol}` is of `{other}` in `{name}` and of `{exchange}` in `{}`: are they of two companies?",
+                "`{symbol}` is of `{other}` in `{name}` and of `{exchange}` in `{}`: two companies?",
                 file.name
             ))
             .hint("read each exchange in a stage of its own, by `path`")
@@ -89,9 +92,83 @@ fn one_exchange(files: &[FileBars]) -> Result<(), StageError> {
     Ok(())
 }
 
+/// The most pairs of spellings whose days are looked at.
+const MOST_PAIRS: usize = 50;
+
+/// Tells of pairs of spellings of which one begins after the other ends: a company that is two symbols.
+fn tell_spellings<'s>(
+    context: &Context,
+    files: &[FileBars],
+    symbols: impl Iterator<Item = &'s str>,
+) -> Result<(), StageError> {
+    let days = |symbol: &str| -> Result<BTreeSet<Date>, StageError> {
+        let wanted = Wanted {
+            symbols: &[symbol.to_owned()],
+            dates: None,
+        };
+        let of = files.iter().filter(|file| file.symbols.contains_key(symbol));
+        let mut all = BTreeSet::new();
+        for file in of {
+            all.extend(file.days(context, &wanted)?);
+        }
+        Ok(all)
+    };
+    let mut pairs = Vec::new();
+    let is_other = |(a, b): &(&str, &str)| !a.eq_ignore_ascii_case(b);
+    for (a, b) in alike(symbols).into_iter().filter(is_other).take(MOST_PAIRS) {
+        let (of_a, of_b) = (days(a)?, days(b)?);
+        let follows = |a: &BTreeSet<Date>, b: &BTreeSet<Date>| a.last() < b.first();
+        if follows(&of_a, &of_b) || follows(&of_b, &of_a) {
+            pairs.push(format!("`{a}` and `{b}`"));
+        }
+    }
+    if !pairs.is_empty() {
+        context.warn(
+            format!(
+                "symbols that follow one another may be spellings of one: {}",
+                listed(&pairs)
+            ),
+            Some("write one symbol for each company"),
+        );
+    }
+    Ok(())
+}
+
+/// Tells of files whose column states another symbol than their names do.
+fn tell_names(context: &Context, places: &Places, files: &[FileBars]) {
+    let of = |file: &FileBars| -> Option<String> {
+        let place = places.get(&file.name).filter(|_| file.unnamed.is_none())?;
+        let (symbol, name) = (file.symbols.keys().next()?, place.symbol().ok()?);
+        let is_other = file.symbols.len() == 1
+            && place.origin != Origin::Folder
+            && is_ticker(name)
+            && Partitions::of(&file.name).symbol().is_none()
+            && !symbol.contains(name)
+            && !name.contains(symbol.as_str())
+            && lookalike(symbol, [name]).is_none();
+        is_other.then(|| format!("`{}` is of `{symbol}`", file.name))
+    };
+    let others: Vec<String> = files.iter().filter_map(of).collect();
+    if !others.is_empty() {
+        context.warn(
+            format!(
+                "the symbol is a column's; the files' names are ignored: {}",
+                listed(&others)
+            ),
+            None,
+        );
+    }
+}
+
 /// Tells of symbols with the same rows (`symbols` has their number and a hash of each), of symbols that
-/// differ in case alone, and of wanted ones without rows.
-pub(super) fn tell_symbols(config: &BarsConfig, context: &Context, symbols: &BTreeMap<String, (u64, u64)>) {
+/// differ in case alone or are spellings of one, and of wanted ones without rows.
+pub(super) fn tell_symbols(
+    config: &BarsConfig,
+    context: &Context,
+    files: &[FileBars],
+    symbols: &BTreeMap<String, (u64, u64)>,
+) -> Result<(), StageError> {
+    tell_spellings(context, files, symbols.keys().map(String::as_str))?;
     let mut same: BTreeMap<(u64, u64), Vec<&str>> = BTreeMap::new();
     for (symbol, rows) in symbols {
         same.entry(*rows).or_default().push(symbol);
@@ -132,4 +209,5 @@ pub(super) fn tell_symbols(config: &BarsConfig, context: &Context, symbols: &BTr
     if !missing.is_empty() && !symbols.is_empty() {
         context.warn(format!("there are no rows of {}", listed(&missing)), None);
     }
+    Ok(())
 }

@@ -289,7 +289,7 @@ impl Columns {
             [] => None,
             [one] => Some(format!("the currency is taken from the column `{one}`, by its values")),
             several => Some(format!(
-                "several columns hold codes of currencies, and none is read: {}; `currency: …` states it",
+                "several columns hold codes of currencies, and none is read: {}; state `currency: …`",
                 listed(several)
             )),
         };

@@ -21,9 +21,9 @@ pub(crate) use datasets::spelling::lookalike;
 pub(crate) use names::{is_symbol, is_usual};
 pub(crate) use partitions::{Partitions, whole_date};
 pub use places::name_of_nobody;
-pub(crate) use places::{Place, Places};
+pub(crate) use places::{Origin, Place, Places};
 pub(crate) use spelling::{listed, other_spellings};
-pub(crate) use told::{named, of_one_each, of_sources, tell_empty, tell_places};
+pub(crate) use told::{is_ticker, named, of_one_each, of_sources, tell_empty, tell_places};
 
 /// The name of a file without directories and known endings.
 pub(crate) fn stem_of(name: &str) -> &str {

@@ -7,7 +7,7 @@ use stages_core::{Context, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns whether a name is written as symbols are: in capitals and digits.
-fn is_ticker(name: &str) -> bool {
+pub(crate) fn is_ticker(name: &str) -> bool {
     let is_code = name.len() >= 4 || name.chars().any(char::is_alphabetic);
     is_code && name.len() <= 12 && !name.chars().any(|c| c.is_lowercase() || c == '_' || c == ' ')
 }
