@@ -135,12 +135,13 @@ fn same(found: &[(String, [f64; 5])], wanted: &[(String, [f64; 5])]) -> bool {
             .all(|(a, b)| a.0 == b.0 && a.1.iter().zip(&b.1).all(|(a, b)| near(*a, *b)))
 }
 
-/// The layouts that a hint proposes.
+/// The settings that a hint proposes.
 fn remedies(hint: &str) -> Vec<Value> {
-    hint.split('`')
-        .filter(|part| part.starts_with("layout: {"))
-        .filter_map(|part| serde_yaml::from_str::<Value>(part).ok())
-        .map(|value| value["layout"].clone())
+    let parts = hint
+        .split('`')
+        .filter_map(|part| serde_yaml::from_str::<Value>(part).ok());
+    parts
+        .filter(|value| value.get("layout").is_some_and(Value::is_object) || value.get("currency").is_some())
         .collect()
 }
 
@@ -176,9 +177,9 @@ impl Counts {
             Err(err) => {
                 self.told += 1;
                 let hint = err.hint.clone().unwrap_or_default();
-                let works = remedies(&hint).into_iter().any(|layout| {
-                    read(&bench, &json!({ "path": name, "layout": layout }))
-                        .is_ok_and(|(found, _)| same(&found, wanted))
+                let works = remedies(&hint).into_iter().any(|mut with| {
+                    with["path"] = json!(name);
+                    read(&bench, &with).is_ok_and(|(found, _)| same(&found, wanted))
                 });
                 if !works {
                     self.without_remedy.push(format!("{what}: {} ({hint})", err.message));

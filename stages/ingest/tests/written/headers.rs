@@ -83,13 +83,9 @@ fn wide_tables_are_proposed() {
             let bench = Bench::new();
             bench.file("closes.csv", csv);
             let refused = bench.check("ingest/bars", json!({ "path": "closes.csv" })).unwrap_err();
-            let layout = remedies(&refused.hint.unwrap()).remove(0);
-            let done = bench
-                .run(
-                    "ingest/bars",
-                    json!({ "path": "closes.csv", "layout": layout, "calendar": "none" }),
-                )
-                .unwrap();
+            let mut with = remedies(&refused.hint.unwrap()).remove(0);
+            (with["path"], with["calendar"]) = (json!("closes.csv"), json!("none"));
+            let done = bench.run("ingest/bars", with).unwrap();
             let closes: Vec<f64> = data.iter().flatten().map(|bar| bar.1[3]).collect();
             assert_eq!(floats(&bench.rows(&done), "close"), closes);
             (tried, told) = (tried + 1, told + 1);
