@@ -102,8 +102,8 @@ impl Mean {
     }
 
     fn add(&mut self, date: Date, value: f64) {
-        let period = date.0.div_euclid(PERIOD);
-        if period != self.period {
+        if !(0..PERIOD).contains(&(date.0 - self.period * PERIOD)) {
+            let period = date.0.div_euclid(PERIOD);
             let follows = period == self.period + 1;
             self.sums = [0, if follows { self.sums[0] } else { 0 }];
             self.counts = [0, if follows { self.counts[0] } else { 0 }];

@@ -1,8 +1,8 @@
 //! Applies the rules of [`datasets::quality::BARS`], with a state that carries over from one part of a table
 //! to the next.
 
-use super::copies::{Repeats, Shared, copied_days, copied_together};
-use super::rows::{Bar, CLOSE, VOLUME, collect, reading};
+use super::copies::{Repeats, Seen, Shared, copied_days, copied_together, hash};
+use super::rows::{Bar, BySymbol, CLOSE, VOLUME, collect, in_order, reading};
 use crate::layout_choice::Chosen;
 use crate::missing_days::MissingDays;
 use crate::options::{MaxDropped, OnBadRows, Treatment, is_there};
@@ -19,11 +19,9 @@ use std::collections::BTreeMap;
 /// The state of the rules after the last bar of each symbol.
 pub(crate) type States = BTreeMap<String, Last>;
 
-/// The state of a symbol after its last bar. Numbers are stored as bit patterns, so that NaN equals itself.
+/// The state of a symbol after its last bar. Numbers are stored as bit patterns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Last {
-    /// The values of the last bar, as they were read.
-    values: Option<[u64; 6]>,
     /// The closes that were kept.
     level: Level,
     /// The closes since the last one that was far from the one before it.
@@ -34,7 +32,7 @@ pub(crate) struct Last {
     /// Grows with adjusted closes that do not follow the closes, and sinks with those that do.
     #[serde(default)]
     astray: u8,
-    repeats: Repeats,
+    pub(super) repeats: Repeats,
     missing: MissingDays,
 }
 
@@ -123,7 +121,8 @@ pub(crate) fn clean(
         same
     });
     let copied = copied_days(bars, states);
-    let mut shared = Shared::of(bars);
+    let hashes: Vec<u64> = bars.iter().map(hash).collect();
+    let mut shared = Shared::of(bars, &hashes);
     let mut keep = Vec::with_capacity(bars.len());
     let mut lags = Vec::new();
     let drops_units = bad.of(BARS, UNIT_JUMP) == Action::Drop;
@@ -132,9 +131,11 @@ pub(crate) fn clean(
         let calendar = calendar(&symbol_bars[0].symbol);
         let last = states.entry(symbol_bars[0].symbol.to_string()).or_default();
         let before = drops_units.then(|| tally.count(UNIT_JUMP));
+        let mut seen = Seen::of(&last.repeats);
         for bar in symbol_bars.iter_mut() {
             let day = Surroundings {
                 calendar,
+                repeated: last.repeats.next(bar, hashes[keep.len()], &mut seen),
                 is_copied: copied.contains(&bar.date),
                 shared: shared.at(keep.len()),
             };
@@ -142,6 +143,7 @@ pub(crate) fn clean(
             lags.extend(last.repeats.lag(bar).map(|lag| (keep.len(), lag)));
             keep.push(stays);
         }
+        last.repeats.forget();
         let dropped = before.map_or(0, |before| tally.count(UNIT_JUMP) - before);
         if dropped > 0 {
             displaced.insert(symbol_bars[0].symbol.to_string(), dropped);
@@ -162,6 +164,8 @@ pub(crate) fn clean(
 /// What is known of a bar beside its symbol's other bars.
 struct Surroundings<'a> {
     calendar: CalendarName,
+    /// The rules that the bar breaks as a copy of earlier ones.
+    repeated: [Option<&'static str>; 3],
     /// True where the whole day is a copy of the one before.
     is_copied: bool,
     /// The mark of the bar, if it is that of another symbol, too: set where it is found to be in the wrong
@@ -170,11 +174,6 @@ struct Surroundings<'a> {
 }
 
 impl Last {
-    /// Returns whether these are the bits of the last bar's values.
-    pub(super) fn is_at(&self, values: [u64; 6]) -> bool {
-        self.values == Some(values)
-    }
-
     /// Applies the rules to the symbol's next bar, and returns whether the bar is kept.
     fn keeps(&mut self, bar: &mut Bar, bad: &OnBadRows, day: Surroundings<'_>, tally: &mut Tally) -> bool {
         let acts = |rule: &str| bad.of(BARS, rule);
@@ -195,10 +194,7 @@ impl Last {
         } else if open.max(close) > high + slack || open.min(close) < low - slack {
             broken.push("inconsistent_range");
         }
-        let values = bar.values.map(f64::to_bits);
-        let repeated = self.repeats.next(bar, self.values);
-        self.values = Some(values);
-        broken.extend(repeated.iter().flatten());
+        broken.extend(day.repeated.iter().flatten());
         if day.is_copied {
             broken.retain(|rule| *rule != "copied_bar");
             broken.push("copied_day");
@@ -331,13 +327,13 @@ impl Last {
     fn spike(&mut self, bar: &Bar, jump: Option<&Jump>, tally: &mut Tally) {
         let Some(last) = self.level.close() else { return };
         let close = bar.values[CLOSE];
-        let is_far = |change: f64| change.abs() > (10.0 * self.level.usual()).max(0.2);
+        let change = (close / last - 1.0).abs();
         let is_shaped = jump.is_some_and(|jump| jump.shape != Shape::News);
-        if is_shaped || !is_far(close / last - 1.0) {
-            let days = |away: &Away| away.days < LONGEST_SPIKE && !is_shaped;
-            self.away = self.away.take().filter(days);
-            if let Some(away) = &mut self.away {
-                away.days += 1;
+        if is_shaped || !(change > 0.2 && change > 10.0 * self.level.usual()) {
+            match &mut self.away {
+                Some(away) if away.days < LONGEST_SPIKE && !is_shaped => away.days += 1,
+                Some(_) => self.away = None,
+                None => {}
             }
             return;
         }
@@ -372,8 +368,9 @@ impl Last {
 /// The prices of a bar that are a power of ten times the others, or that part of them; `before` is the last
 /// close.
 fn decimal_errors(prices: [f64; 4], before: Option<f64>) -> Option<[bool; 4]> {
-    let least = prices.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = prices.iter().copied().fold(0.0, f64::max);
+    let [open, high, low, close] = prices;
+    let least = open.min(high).min(low.min(close));
+    let most = open.max(high).max(low.max(close));
     if most < 5.0 * least || !least.is_finite() {
         return None;
     }
@@ -403,10 +400,11 @@ pub fn closes(
     until: Option<Date>,
 ) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
     let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources, until)?;
-    let mut bars = Vec::new();
+    let mut bars = BySymbol::new();
     for (_, batch) in files {
         collect(&batch, |_, date| is_there(date, until), &mut bars)?;
     }
+    let mut bars = in_order(bars);
     let (mut states, mut tally) = (States::new(), Tally::new(BARS));
     let (bad, read) = (OnBadRows::default(), bars.len() as u64);
     clean(&mut bars, &bad, |_| CalendarName::None, &mut states, &mut tally);

@@ -4,7 +4,7 @@ use super::clean::States;
 use super::rows::{Bar, CLOSE, VOLUME};
 use datasets::Date;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of bars with the same prices in a row, after the first, from which they are stale.
 const STALE: u32 = 4;
@@ -19,8 +19,10 @@ const DAY: [u32; 2] = [2, 3];
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Repeats {
-    /// The hashes of the last bars, the latest first.
-    recent: VecDeque<u32>,
+    /// The values of the last bar, as they were read: bit patterns, so that NaN equals itself.
+    values: Option<[u64; 6]>,
+    /// The hashes of the last bars.
+    recent: Vec<u32>,
     /// The number of bars before the last one that have its prices.
     same: u32,
     /// The distance to the bars of which the last ones are copies, and their number.
@@ -28,31 +30,71 @@ pub(super) struct Repeats {
     run: u32,
 }
 
+/// The number of the last bar, among those of a symbol, of each lowest part of a hash; 0 for none. A new bar
+/// is seldom compared with all that are remembered.
+pub(super) struct Seen([u32; 1 << 10]);
+
+impl Seen {
+    /// Those of a symbol's last bars.
+    pub(super) fn of(repeats: &Repeats) -> Self {
+        let mut seen = Self([0; 1 << 10]);
+        for (i, hash) in repeats.recent.iter().enumerate() {
+            *seen.last(*hash) = i as u32 + 1;
+        }
+        seen
+    }
+
+    fn last(&mut self, hash: u32) -> &mut u32 {
+        &mut self.0[hash as usize % (1 << 10)]
+    }
+}
+
 impl Repeats {
-    /// The rules that a bar breaks that follows one with the bits `before`.
-    pub(super) fn next(&mut self, bar: &Bar, before: Option<[u64; 6]>) -> [Option<&'static str>; 3] {
-        let volume = bar.values[VOLUME];
-        let values = bar.values.map(f64::to_bits);
-        let is_same = before.is_some_and(|before| before[..=CLOSE] == values[..=CLOSE]);
+    /// Returns whether the last bar has these values.
+    fn is_at(&self, values: &[f64]) -> bool {
+        let before = self.values.iter().flatten().zip(values);
+        self.values.is_some() && before.into_iter().all(|(before, value)| *before == value.to_bits())
+    }
+
+    /// The rules that the next bar breaks; `hash` is that of its prices and volume.
+    pub(super) fn next(&mut self, bar: &Bar, hash: u64, seen: &mut Seen) -> [Option<&'static str>; 3] {
+        let [open, high, low, close, volume, adjusted] = bar.values;
+        let is_same = self.is_at(&bar.values[..=CLOSE]);
+        let is_copy = is_same && self.is_at(&bar.values);
+        self.values = Some([
+            open.to_bits(),
+            high.to_bits(),
+            low.to_bits(),
+            close.to_bits(),
+            volume.to_bits(),
+            adjusted.to_bits(),
+        ]);
         self.same = if is_same { self.same + 1 } else { 0 };
-        let hash = hash(0, &bar.values) as u32;
+        let hash = (mixed(hash, adjusted.to_bits()) >> 32) as u32;
+        let (bars, last) = (self.recent.len(), seen.last(hash));
         if is_same || volume == 0.0 {
             (self.run, self.lag) = (0, 0);
-        } else if self.run > 0 && self.recent.get(self.lag.wrapping_sub(1)) == Some(&hash) {
+        } else if self.run > 0 && self.recent.get(bars.wrapping_sub(self.lag)) == Some(&hash) {
             self.run += 1;
         } else {
-            let place = self.recent.iter().position(|other| *other == hash);
+            let is_recent = *last > 0 && *last as usize + REMEMBERED > bars;
+            let mut latest = self.recent.iter().rev().take(REMEMBERED);
+            let place = is_recent.then(|| latest.position(|other| *other == hash)).flatten();
             self.run = place.is_some().into();
             self.lag = place.map_or(0, |place| place + 1);
         }
-        self.recent.truncate(REMEMBERED - 1);
-        self.recent.push_front(hash);
-        let is_copy = before == Some(values);
+        self.recent.push(hash);
+        *last = self.recent.len() as u32;
         [
             (is_copy && has_trade(bar)).then_some("copied_bar"),
             (self.same >= STALE).then_some("stale_price"),
             (self.run >= BLOCK[usize::from(has_close_alone(bar))]).then_some("copied_block"),
         ]
+    }
+
+    /// Forgets the bars that no later one is compared with.
+    pub(super) fn forget(&mut self) {
+        self.recent = self.recent.split_off(self.recent.len().saturating_sub(REMEMBERED));
     }
 
     /// The number of bars from `bar`, the last one, to the one that it is a copy of, if it is no block alone.
@@ -89,40 +131,42 @@ fn has_trade(bar: &Bar) -> bool {
     volume > 0.0 || volume.is_nan() && high > low
 }
 
-/// A hash of values, which differs with `seed`.
-fn hash(seed: u64, values: &[f64]) -> u64 {
-    let mix = |hash: u64, value: &f64| {
-        (hash ^ value.to_bits())
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-    };
-    let hash = values.iter().fold(seed.wrapping_add(1), mix);
-    hash ^ (hash >> 32)
+/// A hash that goes on with a value.
+fn mixed(hash: u64, value: u64) -> u64 {
+    (hash ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// A hash of a bar's prices and volume.
+pub(super) fn hash(bar: &Bar) -> u64 {
+    let [open, high, low, close, volume, _] = bar.values;
+    let range = mixed(mixed(mixed(1, open.to_bits()), high.to_bits()), low.to_bits());
+    mixed(mixed(range, close.to_bits()), volume.to_bits())
+}
+
+/// Returns whether two bars have the same values.
+fn are_same(a: &[f64], b: &[f64]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
 /// The days whose bars are, for nine symbols of ten, those of the symbol's bar before; of several symbols
 /// alone.
 pub(super) fn copied_days(bars: &[Bar], states: &States) -> BTreeSet<Date> {
     let mut copies: BTreeMap<Date, [u32; 3]> = BTreeMap::new();
-    let is_several = bars.first().map(|bar| &bar.symbol) != bars.last().map(|bar| &bar.symbol);
-    let is_copy = |i: usize, bar: &Bar| {
-        let values = bar.values.map(f64::to_bits);
-        bar.values[VOLUME] != 0.0
-            && match i
-                .checked_sub(1)
-                .map(|before| &bars[before])
-                .filter(|before| before.symbol == bar.symbol)
-            {
-                Some(before) => before.values.map(f64::to_bits) == values,
-                None => states.get(&*bar.symbol).is_some_and(|last| last.is_at(values)),
-            }
-    };
-    for (_, bar) in bars
-        .iter()
-        .enumerate()
-        .filter(|(i, bar)| is_several && is_copy(*i, bar))
-    {
-        copies.entry(bar.date).or_default()[usize::from(!has_trade(bar))] += 1;
+    if bars.first().map(|bar| &bar.symbol) == bars.last().map(|bar| &bar.symbol) {
+        return BTreeSet::new();
+    }
+    let mut before: Option<&Bar> = None;
+    for bar in bars {
+        let is_copy = match before.filter(|before| before.symbol == bar.symbol) {
+            Some(before) => are_same(&before.values, &bar.values),
+            None => states
+                .get(&*bar.symbol)
+                .is_some_and(|last| last.repeats.is_at(&bar.values)),
+        };
+        if is_copy && bar.values[VOLUME] != 0.0 {
+            copies.entry(bar.date).or_default()[usize::from(!has_trade(bar))] += 1;
+        }
+        before = Some(bar);
     }
     if copies.is_empty() {
         return BTreeSet::new();
@@ -153,24 +197,26 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The shared ones among bars sorted by symbol and date.
-    pub(super) fn of(bars: &[Bar]) -> Self {
+    /// The shared ones among bars sorted by symbol and date, with the hashes of these.
+    pub(super) fn of(bars: &[Bar], hashes: &[u64]) -> Self {
         let mut out = Self::default();
         if bars.first().map(|bar| &bar.symbol) == bars.last().map(|bar| &bar.symbol) {
             return out;
         }
-        // An open hash table of places plus one; 0 is free.
-        let size = (2 * bars.len()).next_power_of_two();
-        let mut table = vec![0_u32; size];
-        for (i, bar) in bars.iter().enumerate() {
+        // An open hash table of places plus one, with the upper halves of their hashes; 0 is free.
+        let mut table = vec![[0_u32; 2]; (2 * bars.len()).next_power_of_two()];
+        let last_slot = table.len() - 1;
+        for (i, (bar, hash)) in bars.iter().zip(hashes).enumerate() {
             if bar.values[VOLUME] == 0.0 || bar.values[CLOSE].is_nan() {
                 continue;
             }
-            let mut slot = hash(bar.date.0 as u64, &bar.values[..=VOLUME]) as usize & (size - 1);
-            while let Some(j) = (table[slot] as usize).checked_sub(1) {
+            let hash = mixed(*hash, bar.date.0 as u64);
+            let (mut slot, upper) = ((hash ^ hash >> 32) as usize & last_slot, (hash >> 32) as u32);
+            while let Some(j) = (table[slot][0] as usize).checked_sub(1) {
                 let other = &bars[j];
-                let is_same = other.date == bar.date
-                    && (0..=VOLUME).all(|k| other.values[k].to_bits() == bar.values[k].to_bits());
+                let is_same = table[slot][1] == upper
+                    && other.date == bar.date
+                    && are_same(&other.values[..=VOLUME], &bar.values[..=VOLUME]);
                 if is_same {
                     let pair = out.pairs.len();
                     out.pairs.push([(j, false), (i, false)]);
@@ -178,10 +224,10 @@ impl Shared {
                     out.places.insert(i, (pair, 1));
                     break;
                 }
-                slot = (slot + 1) & (size - 1);
+                slot = (slot + 1) & last_slot;
             }
-            if table[slot] == 0 {
-                table[slot] = i as u32 + 1;
+            if table[slot][0] == 0 {
+                table[slot] = [i as u32 + 1, upper];
             }
         }
         out

@@ -1,7 +1,7 @@
 //! The bars of a file, kept in the store: each file is parsed once, and its rows are read again for each
 //! partition.
 
-use super::rows::{Bar, collect};
+use super::rows::{Bar, BySymbol, collect, in_order};
 use super::stated::{self, Stated};
 use crate::cuts::{self, CutWriter, Cuts, decode, encode};
 use crate::file_memo::File;
@@ -37,6 +37,22 @@ impl AsRef<Cuts> for FileBars {
     }
 }
 
+/// The supported dates of a column, each once.
+fn distinct(dates: &[Date]) -> Vec<Date> {
+    let in_range = || dates.iter().copied().filter(|date| *date != OUT_OF_RANGE);
+    let (Some(first), Some(last)) = (in_range().min(), in_range().max()) else {
+        return Vec::new();
+    };
+    let mut is_there = vec![false; (last.0 - first.0) as usize + 1];
+    for date in in_range() {
+        is_there[(date.0 - first.0) as usize] = true;
+    }
+    (first.0..)
+        .zip(is_there)
+        .filter_map(|(day, is_there)| is_there.then_some(Date(day)))
+        .collect()
+}
+
 /// The bars that a stage takes from its files.
 pub(super) struct Wanted<'a> {
     /// The symbols; empty for all.
@@ -68,19 +84,16 @@ impl FileBars {
             file.parts(context, &mut |batch| {
                 let symbols = table::texts(&batch, "symbol")?;
                 stated::collect(&batch, &mut known)?;
-                let mut rows = Vec::with_capacity(batch.num_rows());
-                let mut last = OUT_OF_RANGE;
-                for (i, date) in table::dates(&batch, "date")?.into_iter().enumerate() {
-                    if date == OUT_OF_RANGE {
+                let dates = table::dates(&batch, "date")?;
+                let mut rows = Vec::with_capacity(dates.len());
+                for (i, date) in dates.iter().enumerate() {
+                    if *date == OUT_OF_RANGE {
                         *out_of_range.entry(symbols.value(i).to_owned()).or_default() += 1;
                         continue;
                     }
-                    if date != last {
-                        days.insert(date);
-                        last = date;
-                    }
                     rows.push(i as u32);
                 }
+                days.extend(distinct(&dates));
                 writer.add(&batch, rows)
             })?;
             Ok(Self {
@@ -167,11 +180,11 @@ impl FileBars {
         range: DateRange,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Bar>, StageError> {
-        let mut bars = Vec::new();
+        let mut bars = BySymbol::new();
         let is_wanted =
             |symbol: &str, date| wanted.has_symbol(symbol) && range.contains(date) && wanted.has_date(date);
         self.cuts
             .read(&context.store, cuts, |batch| collect(&batch, is_wanted, &mut bars))?;
-        Ok(bars)
+        Ok(in_order(bars))
     }
 }

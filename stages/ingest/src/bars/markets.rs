@@ -74,7 +74,8 @@ impl Markets {
         facts
     }
 
-    /// Settles the facts for the wanted symbols of files, and warns of what is assumed or found.
+    /// Settles the facts for the wanted symbols of files, whose days are `all_days`, and warns of what is
+    /// assumed or found.
     ///
     /// # Errors
     /// If the symbols have two currencies, or the data has sessions that its calendar lacks.
@@ -84,6 +85,7 @@ impl Markets {
         layouts: &[Layout],
         files: &[FileBars],
         wanted: &Wanted<'_>,
+        all_days: &BTreeSet<Date>,
     ) -> Result<Self, StageError> {
         let mut calendars: BTreeMap<String, Fact<CalendarName>> = BTreeMap::new();
         let mut currencies: BTreeMap<String, Fact<String>> = BTreeMap::new();
@@ -191,13 +193,19 @@ impl Markets {
                 symbols: if count == 1 { wanted.symbols } else { &symbols },
                 dates: wanted.dates,
             };
-            let mut days: BTreeSet<Date> = BTreeSet::new();
-            for file in files {
-                days.extend(file.days(context, &of_group)?);
-            }
+            let mut of_several = BTreeSet::new();
+            let days = match count {
+                1 => all_days,
+                _ => {
+                    for file in files {
+                        of_several.extend(file.days(context, &of_group)?);
+                    }
+                    &of_several
+                }
+            };
             let calendar = Fact::new(calendar, origin);
-            let calendar = checked(context, files, &of_group, &symbols, &days, calendar)?;
-            if let Some(warning) = beyond_calendar(calendar.value, &days) {
+            let calendar = checked(context, files, &of_group, &symbols, days, calendar)?;
+            if let Some(warning) = beyond_calendar(calendar.value, days) {
                 context.warn(warning, Some(ADDS_DAYS));
             }
             settled.push((calendar, symbols));

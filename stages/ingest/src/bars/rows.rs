@@ -480,11 +480,14 @@ fn batch<'a>(
     )?)
 }
 
-/// Appends the wanted bars of a table to `bars`; `is_wanted` judges symbol and date.
+/// Bars by symbol.
+pub(super) type BySymbol = HashMap<Arc<str>, Vec<Bar>>;
+
+/// Adds the wanted bars of a table to `bars`; `is_wanted` judges symbol and date.
 pub(super) fn collect(
     batch: &RecordBatch,
     is_wanted: impl Fn(&str, Date) -> bool,
-    bars: &mut Vec<Bar>,
+    bars: &mut BySymbol,
 ) -> Result<(), StageError> {
     let symbols = table::texts(batch, "symbol")?;
     let dates = table::dates(batch, "date")?;
@@ -492,22 +495,35 @@ pub(super) fn collect(
     for name in FLOATS {
         columns.push(table::floats_or_nan(batch, name)?);
     }
-    let mut last: Arc<str> = Arc::from("");
     for (i, date) in dates.into_iter().enumerate() {
         let symbol = symbols.value(i);
         if !is_wanted(symbol, date) {
             continue;
         }
-        if &*last != symbol {
-            last = Arc::from(symbol);
-        }
-        bars.push(Bar {
-            symbol: Arc::clone(&last),
+        let bar = |symbol: &Arc<str>| Bar {
+            symbol: Arc::clone(symbol),
             date,
             values: std::array::from_fn(|k| columns[k][i]),
-        });
+        };
+        match bars.get_mut(symbol) {
+            Some(bars) => bars.push(bar(&bars[0].symbol)),
+            None => {
+                let symbol: Arc<str> = Arc::from(symbol);
+                let first = bar(&symbol);
+                bars.insert(symbol, vec![first]);
+            }
+        }
     }
     Ok(())
+}
+
+/// The bars in the order of symbols.
+pub(super) fn in_order(bars: BySymbol) -> Vec<Bar> {
+    let mut all = Vec::with_capacity(bars.values().map(Vec::len).sum());
+    let mut bars: Vec<(Arc<str>, Vec<Bar>)> = bars.into_iter().collect();
+    bars.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    bars.iter_mut().for_each(|(_, bars)| all.append(bars));
+    all
 }
 
 /// Converts bars to a table in the schema, which requires every close.

@@ -102,7 +102,7 @@ impl StageKind for Bars {
             }
             days.extend(file.days(context, &wanted)?);
         }
-        let markets = Markets::settle(context, config, &layouts, &files, &wanted)?;
+        let markets = Markets::settle(context, config, &layouts, &files, &wanted, &days)?;
         let (calendar, currency) = (markets.calendar.value, markets.currency.value.clone());
         let stated = markets.facts();
         let partitions = Facts {

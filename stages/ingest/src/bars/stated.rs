@@ -9,7 +9,7 @@ use datasets::calendar::{CalendarName, is_currency, of_hundredths};
 use datasets::layout::{Layout, normal};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The market of a symbol, as far as columns state it.
@@ -231,13 +231,14 @@ fn attach(rows: RecordBatch, mut known: BTreeMap<&str, Stated>) -> Result<Record
 pub(super) fn collect(rows: &RecordBatch, known: &mut BTreeMap<String, Stated>) -> Result<(), StageError> {
     let symbols = table::texts(rows, "symbol")?;
     let mut last = "";
+    let mut different: HashSet<&str> = HashSet::new();
     for symbol in symbols.iter().flatten() {
-        if symbol != last {
-            last = symbol;
-            if !known.contains_key(symbol) {
-                known.insert(symbol.to_owned(), Stated::default());
-            }
+        if std::mem::replace(&mut last, symbol) != symbol {
+            different.insert(symbol);
         }
+    }
+    for symbol in different {
+        known.entry(symbol.to_owned()).or_default();
     }
     if let Some(text) = rows.schema().metadata().get(KEY) {
         let stated: BTreeMap<String, Stated> =
