@@ -171,7 +171,7 @@ pub fn names_of(cells: &[String]) -> Vec<String> {
     let names: &[&str] = match numbers[..] {
         // A day and one number are a series of closes.
         [_] if cells.len() == 2 => &["close"],
-        [.., close, adjusted, _] if numbers.len() == 6 && adjusted <= 1.5 * close && adjusted > 0.0 => {
+        [_, _, _, close, adjusted, _] if date.is_some() && 0.0 < adjusted && adjusted <= 1.5 * close => {
             &["open", "high", "low", "close", "adjusted_close", "volume"]
         }
         _ => &["open", "high", "low", "close", "volume"],

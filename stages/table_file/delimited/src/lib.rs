@@ -6,7 +6,7 @@
 use arrow_array::{ArrayRef, Float64Array, StringViewArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use bytes::Bytes;
-use polars_core::prelude::{Column, DataFrame, DataType, Field, Schema};
+use polars_core::prelude::{Column, DataFrame, DataType, Field, PolarsError, Schema};
 use polars_core::utils::arrow::array::Array as _;
 use polars_core::utils::arrow::bitmap::Bitmap;
 use polars_io::SerReader;
@@ -45,6 +45,10 @@ pub fn read(
         return Ok(vec![Vec::new(); wanted.len()]);
     }
     let read = |schema: Option<Schema>| {
+        // polars panics.
+        if wanted.is_empty() {
+            return Err(PolarsError::NoData("no column is asked for".into()));
+        }
         CsvReadOptions::default()
             .with_has_header(true)
             // Other columns are read as text, so that the caller names the place of a value that is
