@@ -173,7 +173,7 @@ fn names_for_a_file_without_a_header() {
         ),
         ("2023-01-03,09:30,1,2,0.5,1.5", "date time open high low close"),
         ("AAPL,2023-01-03,1,2,0.5,1.5", "column_1 date open high low close"),
-        ("34200000,1,2,0.5,1.5,1000", "open high low close volume column_6"),
+        ("14760000,1,2,0.5,1.5,1000", "open high low close volume column_6"),
     ] {
         assert_eq!(names(row), wanted, "{row}");
     }
