@@ -324,7 +324,7 @@ fn golden() {
         [
             (
                 "bars",
-                "74b3bd67a359bf7c6fb9ebd4fddb48be4a3e9d1f89d49c07e5b61f7cfcc2f6ce"
+                "5cb86904f1c88290e65f003f6f6dce918f34fbb02b8dfe20a0a076d932897a01"
             ),
             (
                 "chain",
@@ -336,7 +336,7 @@ fn golden() {
             ),
             (
                 "rates",
-                "e3eef1abfeba9d81de6196fddc487c28c18b9ece24410e6ce302029aa8db5691"
+                "e9465da17834754820017c7687f7dbc84b1e718267a1c047c419d6913597abcd"
             ),
         ]
     );

@@ -23,11 +23,15 @@ fn weekdays(from: &str, days: usize) -> Vec<Date> {
     all.filter(|date| (date.0 + 3).rem_euclid(7) < 5).take(days).collect()
 }
 
-/// Closes of symbols on the same days, each on a path of its own.
+/// Closes of symbols on the same days, each on a path of its own, no two days of which are like two earlier
+/// ones.
 fn panel(symbols: &[&str], days: &[Date]) -> Panel {
     let path = |i: usize| {
         let close = |(day, date): (usize, &Date)| {
-            (*date, 20.0 + 30.0 * i as f64 + 0.01 * ((day * 7 + i) % 40) as f64)
+            (
+                *date,
+                20.0 + 30.0 * i as f64 + 0.001 * ((13 * day * day + 5 * i) % 389) as f64,
+            )
         };
         days.iter().enumerate().map(close).collect()
     };
@@ -504,7 +508,7 @@ fn property_copies_and_empty_files() {
                 write(&bench, &format!("{symbol}.csv"), &csv(&all[*symbol]));
             }
             write(&bench, name, &empty.replace("{}", header));
-            if empty.is_empty() && name != "AAA.csv" {
+            if empty.is_empty() && !matches!(name, "AAA.csv" | "ZZZ.csv.gz") {
                 for kind in ["ingest/bars", "ingest/table"] {
                     bench.check(kind, json!({ "path": "data" })).unwrap();
                 }
