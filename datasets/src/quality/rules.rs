@@ -189,12 +189,12 @@ pub const RATES: &[Rule] = rules! {
     non_trading_day: Row up to 0.5, "rates of a day on which the market is closed";
     hole: Note, "five or more trading days in a row without any rate (counted in days)";
     duplicate_key: Always, "several rates for one day and maturity; the lowest stays";
-    zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %: it \
-        stands for none";
+    zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %, or \
+        all of a day after such yields: it stands for none";
     implausible_rate: Row, "a rate below -10 % or above 50 %";
     unit_change: Note => Fail, "the rates of all maturities are a hundredth, or a hundred times, those of the \
-        day before, or those of one maturity a hundredth of its neighbours': decimals among percent (counted in \
-        days)";
+        day before, or all of several a tenth or ten times, or those of one maturity a hundredth of its \
+        neighbours': decimals among percent (counted in days)";
 };
 
 /// The rules of a user's own factors.

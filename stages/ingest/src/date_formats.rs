@@ -97,7 +97,13 @@ pub(crate) fn find(texts: &Texts, zone: &str) -> Format {
         [one] => Format::Found(one.format, String::new()),
         // A year is followed by its month, if nothing says otherwise.
         [usual, other] if is_turned(other.format) => match decide(texts, &fits) {
-            Format::Found(format, why) if format == other.format => Format::Found(format, why),
+            Format::Found(format, why)
+                if format == other.format
+                    && texts.len() >= LEAST
+                    && !other.dates.iter().any(|day| day.is_weekend()) =>
+            {
+                Format::Found(format, why)
+            }
             _ => Format::Found(usual.format, String::new()),
         },
         many => decide(texts, many),

@@ -301,6 +301,50 @@ fn property_one_symbol_of_two_exchanges() {
     }
 }
 
+/// Days of rates that are ten times the others, or 0 for none; dividends in two currencies.
+#[test]
+fn property_rates_and_dividends() {
+    let mut random = Random(19);
+    let layout =
+        json!({ "columns": { "date": "date", "0.25": "m3", "1": "y1", "10": "y10" }, "percent": true });
+    let mut count = Count::of("days of rates in another unit, or of zeros");
+    for i in 0..30 {
+        let (first, length) = (3 + random.below(40), 1 + random.below(10));
+        let factor = random.one(&[10.0, 0.1, 0.0]);
+        let level = 2.0 + 4.0 * random.next();
+        let mut text = "date,m3,y1,y10\n".to_owned();
+        for (at, day) in days(60).iter().enumerate() {
+            let is_damaged = i % 5 != 4 && (first..first + length).contains(&at);
+            let factor = if is_damaged { factor } else { 1.0 };
+            let yields = [0.0, 0.3, 0.9].map(|slope| (level + slope + 0.1 * random.next()) * factor);
+            writeln!(text, "{day},{:.3},{:.3},{:.3}", yields[0], yields[1], yields[2]).unwrap();
+        }
+        let bench = Bench::new();
+        bench.file("r.csv", text);
+        let with = json!({ "path": "r.csv", "layout": layout, "calendar": "none", "max_dropped": 1.0 });
+        let (is_told, what) = match bench.run("ingest/rates", with) {
+            Ok(done) => {
+                let what = done.warnings.join("\n");
+                (what.contains("zero_for_missing"), what)
+            }
+            Err(err) => (err.message.contains("unit_change"), err.message),
+        };
+        assert_eq!(is_told, i % 5 != 4, "{what}");
+        count.add(is_told, i % 5 == 4, &what);
+    }
+    for (second, is_refused) in [("GBp", true), ("EUR", false)] {
+        let bench = Bench::new();
+        bench.file(
+            "a.csv",
+            format!(
+                "symbol,ex_date,dividend,currency\nVOD.L,2020-06-04,4.5,EUR\nVOD.L,2020-11-26,4.5,{second}\n"
+            ),
+        );
+        let done = bench.run("ingest/corporate_actions", json!({ "path": "a.csv" }));
+        assert_eq!(done.is_err(), is_refused);
+    }
+}
+
 /// Days between year and month, files with general names, Stooq's names, coins beside stocks.
 #[test]
 fn what_names_and_dates_say() {

@@ -3,6 +3,7 @@
 use super::config::{COLUMNS, CorporateActionsConfig};
 use super::ratio;
 use crate::frame::{Frame, Stated, header};
+use crate::header::CURRENCY_NAMES;
 use crate::unpack::Packed;
 use crate::value::{OUT_OF_RANGE, formats_or_iso, number};
 use crate::whose::{Partitions, found_symbol};
@@ -54,7 +55,9 @@ pub(super) fn parse(
             crate::value::shown_list(&present)
         ))
     };
-    let wanted: Vec<String> = theirs.values().map(|name| normal(name)).collect();
+    let currency = present.iter().find(|name| CURRENCY_NAMES.contains(&name.as_str()));
+    let own = theirs.values().map(|name| normal(name));
+    let wanted: Vec<String> = own.chain(currency.cloned()).collect();
     let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?
         .with_stated(Stated::of_settings(&config.numbers, "date_format", &config.date_format));
     for (ours, theirs) in &theirs {
@@ -85,6 +88,22 @@ pub(super) fn parse(
         Some(theirs) => frame.raw_numbers(theirs)?,
         None => vec![f64::NAN; frame.rows()],
     };
+    let currencies = match currency {
+        Some(theirs) => frame.map(theirs, |text| Ok(text.to_owned()))?,
+        None => vec![String::new(); frame.rows()],
+    };
+    let mut paid_in: BTreeMap<&str, &str> = BTreeMap::new();
+    for row in (0..frame.rows()).filter(|row| amounts[*row] > 0.0 && !currencies[*row].is_empty()) {
+        let (symbol, own) = (symbols[row].as_str(), currencies[row].as_str());
+        let other = *paid_in.entry(symbol).or_insert(own);
+        if other != own {
+            let name = if symbol.is_empty() { "it" } else { symbol };
+            let what = format!("the dividends of {name} are in `{own}` here and in `{other}` above");
+            return Err(frame
+                .error(row, currency.map_or("currency", String::as_str), &what)
+                .hint("amounts are in the currency of the prices: convert them, or leave the rows out"));
+        }
+    }
     let mut actions = Vec::new();
     for row in 0..frame.rows() {
         let symbol = match symbols[row].as_str() {

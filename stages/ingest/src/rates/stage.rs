@@ -267,7 +267,9 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     });
     let mut keep = vec![true; points.len()];
     let mut at = 0;
+    let mut before: &[Point] = &[];
     for day in points.chunk_by(|a, b| a.0 == b.0) {
+        let is_empty = is_all_zero(before, day);
         for (i, &(date, tenor, rate)) in day.iter().enumerate() {
             let mut breaks = |rule: &str| {
                 tally.add_row(rule, date, || example(&day[i]));
@@ -276,7 +278,7 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
             if !is_trading_day(calendar, date) {
                 breaks("non_trading_day");
             }
-            if rate == 0.0 && stands_for_missing(day, tenor) {
+            if is_empty || rate == 0.0 && stands_for_missing(day, tenor) {
                 breaks("zero_for_missing");
             }
             if !(RATE_RANGE.0..=RATE_RANGE.1).contains(&rate) {
@@ -284,6 +286,7 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
             }
         }
         at += day.len();
+        before = if is_empty { before } else { day };
     }
     for (before, day) in days_in_pairs(points) {
         if is_other_unit(before, day) {
@@ -297,6 +300,12 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     points.retain(|_| keep.next().unwrap_or(true));
 }
 
+/// Returns whether all of several yields of a day are 0, and those of the last day with others far from it.
+fn is_all_zero(before: &[Point], day: &[Point]) -> bool {
+    let is_far = |point: &Point| point.2 > NEAR_ZERO_YIELD;
+    day.len() > 1 && day.iter().all(|point| point.2 == 0.0) && before.len() > 1 && before.iter().all(is_far)
+}
+
 /// Each day with the one before it.
 fn days_in_pairs(points: &[Point]) -> impl Iterator<Item = (&[Point], &[Point])> {
     let days = || points.chunk_by(|a, b| a.0 == b.0);
@@ -304,23 +313,28 @@ fn days_in_pairs(points: &[Point]) -> impl Iterator<Item = (&[Point], &[Point])>
 }
 
 /// Returns whether all yields of a day are about a hundredth, or a hundred times, those of the last day with
-/// yields, at most 45 days before. Yields near 0 move by such factors by themselves.
+/// yields, at most 45 days before; or all of several a tenth, or ten times. Yields near 0 move by such
+/// factors by themselves.
 fn is_other_unit(before: &[Point], day: &[Point]) -> bool {
-    let (mut compared, mut larger) = (0, 0);
+    let (mut compared, mut larger, mut tens) = (0, 0, 0);
     for (_, tenor, rate) in day.iter().filter(|point| point.2 != 0.0) {
         let Some((.., earlier)) = before.iter().find(|point| point.1 == *tenor && point.2 != 0.0) else {
             continue;
         };
         let ratio = rate / earlier;
-        if !(75.0..=130.0).contains(&ratio.max(1.0 / ratio))
-            || rate.abs().max(earlier.abs()) < NEAR_ZERO_YIELD
-        {
+        let size = ratio.max(1.0 / ratio);
+        let is_ten = (9.3..=10.7).contains(&size);
+        if !(75.0..=130.0).contains(&size) && !is_ten || rate.abs().max(earlier.abs()) < NEAR_ZERO_YIELD {
             return false;
         }
         compared += 1;
         larger += usize::from(ratio > 1.0);
+        tens += usize::from(is_ten);
     }
-    compared > 0 && (larger == 0 || larger == compared) && day[0].0.0 - before[0].0.0 <= 45
+    compared > 0
+        && (tens == 0 || tens == compared && tens > 1)
+        && (larger == 0 || larger == compared)
+        && day[0].0.0 - before[0].0.0 <= 45
 }
 
 /// The first yield of a maturity that, on most of its days, is about a hundredth of those of both neighbours,
