@@ -224,9 +224,9 @@ fn golden() {
         ],
         [
             "5eb05861c8b0d46734a5c618b5246a042e14dc66037c781d272fe7658531c773",
-            "6fc7bc8a0b944a8bf0dc58b6bb6b43f9d6598f3c8d35a719603e4cfd20ced895",
+            "addf2cfa84c3a9499d626b6cbeb86ba5f6d3ade02205ed6cbf8bcd0b623df513",
             "3c21f255f45e68304d57af3d1ddb780a335b77f89347e4827a9f9881b1b920d4",
-            "3c9d53779b1d6a9d025f3dec6418e6453b29b310e5c05424f702780cd1774e4f"
+            "c9e35cde5cf998a102b1773bd716b184ec331451fa1a92dda2a6515b76831592"
         ]
     );
 }
