@@ -322,9 +322,11 @@ impl Reading<'_> {
             encode(&head)
         })?;
         let head: Head = decode(&context.store.blob(head.blob)?)?;
-        if let Some(suspect) = head.suspect.as_ref().filter(|_| self.symbol.is_empty()) {
+        let suspect = head.suspect.as_ref().filter(|_| self.symbol.is_empty());
+        if let Some(suspect) = suspect.filter(|suspect| !suspect.goes_on) {
             return Err(unread(&path.display().to_string(), suspect));
         }
+        let of_suspect = suspect.map(|suspect| suspect.note("symbol: NAME"));
         let layout = self.layout(&head)?;
         if head.joined {
             return Ok(Read::Joined(Box::new(layout)));
@@ -351,7 +353,7 @@ impl Reading<'_> {
         let read = one(&mut file)?;
         let why = Why {
             layout: head.why,
-            symbol: head.note,
+            symbol: head.note.or(of_suspect),
         };
         Ok(Read::Table(Box::new(layout), why, read))
     }

@@ -73,12 +73,20 @@ impl<'p> Finder<'p> {
         }
     }
 
-    /// Refuses a file whose rows differ by a column that is not read as by a symbol; `read` are the columns
-    /// that are.
-    pub(crate) fn check_unread(&self, date: Option<&str>, read: &[&String]) -> Result<(), StageError> {
-        let is_read = |name: &str| read.iter().any(|read| normal(read) == name);
-        match suspect(self.packed, date, is_read)? {
-            None => Ok(()),
+    /// Refuses a file whose rows differ by a column that is not read as by a symbol; `numbers` and `keys` are
+    /// the columns that are. Returns what is to be told of a column across which the numbers go on.
+    pub(crate) fn check_unread<'n>(
+        &self,
+        date: Option<&str>,
+        numbers: impl Iterator<Item = &'n String>,
+        keys: impl Iterator<Item = &'n String>,
+    ) -> Result<Option<String>, StageError> {
+        let numbers: Vec<&str> = numbers.map(String::as_str).collect();
+        let keys: Vec<&str> = keys.map(String::as_str).collect();
+        let is_read = |name: &str| numbers.iter().chain(&keys).any(|read| normal(read) == name);
+        match suspect(self.packed, date, &numbers, is_read)? {
+            None => Ok(None),
+            Some(suspect) if suspect.goes_on => Ok(Some(suspect.note("symbol: none"))),
             Some(Suspect { name, values, .. }) => Err(StageError::new(format!(
                 "`{}`: the column `{name}` ({values}) is not read, and rows differ by it as by a symbol",
                 self.packed.place

@@ -234,7 +234,7 @@ pub fn peek(
                 }
             };
             let whose = Columns::of(&layout, &first)?;
-            if let Some(suspect) = whose.suspect.filter(|_| symbol.is_empty()) {
+            if let Some(suspect) = whose.suspect.filter(|suspect| symbol.is_empty() && !suspect.goes_on) {
                 return Err(unread(&first.place, &suspect));
             }
             let layout = match whose.symbol {

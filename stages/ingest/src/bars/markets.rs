@@ -423,6 +423,17 @@ fn checked(
             );
             Ok(Fact::new(CalendarName::None, FactOrigin::Found))
         }
+        // Days of no exchange: of every week, whatever its holidays.
+        None if other == Some(CalendarName::Weekends) => {
+            context.warn(
+                format!("{lacks}; every day from Monday to Friday is taken for a trading day"),
+                Some(&format!(
+                    "`calendar: weekends` states it, and `calendar: {}` drops these rows",
+                    calendar.value
+                )),
+            );
+            Ok(Fact::new(CalendarName::Weekends, FactOrigin::Found))
+        }
         None => {
             let name = calendar.value.name();
             let weekends = match calendar.value.base() {

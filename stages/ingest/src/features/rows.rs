@@ -25,6 +25,8 @@ pub(super) struct Columns {
     contract: Option<Found>,
     /// The factors, in the order of the configuration or, if that names none, of the file.
     pub factors: Vec<FactorColumn>,
+    /// What is to be told of a column that is not read.
+    note: Option<String>,
 }
 
 impl Columns {
@@ -72,15 +74,17 @@ impl Columns {
         let hint =
             "`columns` names the factors to read; `columns: { my_name: NAME }` renames it if it is one";
         finder.check_others("factor", ours, |name| config.is_key(name), hint)?;
-        if symbol.is_none() && config.symbol.is_empty() && checks_unread {
-            let read = factors.iter().map(|factor| &factor.theirs).chain(&contract_keys);
-            finder.check_unread(date.as_deref(), &read.collect::<Vec<_>>())?;
-        }
+        let theirs = factors.iter().map(|factor| &factor.theirs);
+        let note = match symbol.is_none() && config.symbol.is_empty() && checks_unread {
+            true => finder.check_unread(date.as_deref(), theirs, contract_keys.iter())?,
+            false => None,
+        };
         Ok(Self {
             date,
             symbol,
             contract,
             factors,
+            note,
         })
     }
 }
@@ -113,6 +117,9 @@ pub(super) fn parse(packed: &Packed, config: &FeaturesConfig, only: &str) -> Res
         "date_format",
         &config.date_format,
     ));
+    if let Some(note) = &columns.note {
+        frame.note(note.clone());
+    }
     let formats = formats_or_iso(&config.date_format);
     let dates = match &columns.date {
         Some(date) => frame.dates(date, &formats, "")?,

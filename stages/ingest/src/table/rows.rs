@@ -26,6 +26,8 @@ pub(super) struct Columns {
     symbol: Option<String>,
     /// The numeric columns, in the order of the configuration or, if that names none, of the file.
     pub numbers: Vec<String>,
+    /// What is to be told of a column that is not read.
+    note: Option<String>,
 }
 
 impl Columns {
@@ -46,14 +48,16 @@ impl Columns {
         let hint = "`instant` and `symbol` name the keys, and `columns` the others to read; rename it if it is \
             one of those";
         finder.check_others("column", numbers.iter(), is_key, hint)?;
-        if symbol.is_none() && config.symbol.is_empty() {
-            finder.check_unread(Some(&instant), &numbers.iter().chain(&time).collect::<Vec<_>>())?;
-        }
+        let note = match symbol.is_none() && config.symbol.is_empty() {
+            true => finder.check_unread(Some(&instant), numbers.iter(), time.iter())?,
+            false => None,
+        };
         Ok(Self {
             instant,
             time,
             symbol,
             numbers,
+            note,
         })
     }
 }
@@ -87,6 +91,9 @@ pub(super) fn parse(packed: &Packed, config: &TableConfig, only: &str) -> Result
         "instant_format",
         &config.instant_format,
     ));
+    if let Some(note) = columns.note {
+        frame.note(note);
+    }
     let (dates, formats) = frame.dates_as(&columns.instant, &config.formats(), &config.zone)?;
     if let Some(row) = dates.iter().position(|date| *date == OUT_OF_RANGE) {
         return Err(frame.error(row, &columns.instant, "the day is not in the years 1800 to 2199"));

@@ -126,6 +126,7 @@ pub(crate) fn of_known(
             name: name.trim().to_owned(),
             values: shown_values(values.iter().map(String::as_str)),
             like: String::new(),
+            goes_on: false,
         };
         let is_like = |value: &String| {
             known.contains(value) || lookalike(value, known.iter().map(String::as_str)).is_some()
@@ -270,10 +271,13 @@ impl Columns {
             mapped.is_none() && symbol.is_none() && !is_given && layout.facts.symbol_from_file_name;
         let suspect = match is_by_name {
             true => {
-                let mut date = layout.sources("date").map(|mapping| mapping.theirs.as_str());
                 let header = header(&prepared)?;
-                let is_there = |date: &&str| header.iter().any(|name| normal(name) == normal(date));
-                let found = suspect(&prepared, date.find(is_there), |name| read.contains(name))?;
+                let first = |ours: &'static str| {
+                    let mut theirs = layout.sources(ours).map(|mapping| mapping.theirs.as_str());
+                    theirs.find(|theirs| header.iter().any(|name| normal(name) == normal(theirs)))
+                };
+                let close: Vec<&str> = first("close").into_iter().collect();
+                let found = suspect(&prepared, first("date"), &close, |name| read.contains(name))?;
                 let like = if layout.is_described { "" } else { layout.name.as_str() };
                 found.map(|found| Suspect {
                     like: like.to_owned(),
@@ -330,7 +334,9 @@ pub(crate) fn with_column(mut layout: Layout, ours: &str, theirs: &str) -> Layou
 
 /// The error for a file of bars whose rows differ by a column that is not read.
 pub(crate) fn unread(place: &str, suspect: &Suspect) -> StageError {
-    let Suspect { name, values, like } = suspect;
+    let Suspect {
+        name, values, like, ..
+    } = suspect;
     let reads = match like.strip_prefix("custom, like ").unwrap_or(like) {
         "" => format!("`layout: {{ columns: {{ symbol: \"{name}\", … }} }}`"),
         like => format!("`layout: {{ like: {like}, columns: {{ symbol: \"{name}\" }} }}`"),
@@ -355,13 +361,28 @@ pub(crate) struct Suspect {
     pub values: String,
     /// The name of the layout of a file of bars; empty for one that is described.
     pub like: String,
+    /// True if the numbers go on where it changes, as those of one series do.
+    pub goes_on: bool,
+}
+
+impl Suspect {
+    /// What is told of a column across which the numbers go on; `remedy` says that it is nobody's.
+    pub(crate) fn note(&self, remedy: &str) -> String {
+        let Self { name, values, .. } = self;
+        format!(
+            "the column `{name}` ({values}) is not read: the numbers go on where it changes, as those of one \
+            series (`{remedy}` says so)"
+        )
+    }
 }
 
 /// A column of the beginning of a table that is not read, and by which rows differ as by a symbol: it tells
-/// rows of one day apart, or the rows come in blocks of its values. `date` is the column of days.
+/// rows of one day apart, or the rows come in blocks of its values. `date` is the column of days, `numbers`
+/// are those of the values.
 pub(crate) fn suspect(
     packed: &Packed,
     date: Option<&str>,
+    numbers: &[&str],
     is_read: impl Fn(&str) -> bool,
 ) -> Result<Option<Suspect>, StageError> {
     let header = header(packed)?;
@@ -384,6 +405,7 @@ pub(crate) fn suspect(
         .copied()
         .map(String::as_str)
         .chain(date)
+        .chain(numbers.iter().copied())
         .map(normal)
         .collect();
     let Ok(frame) = Frame::read(&packed.beginning(), |name| wanted.contains(name)) else {
@@ -394,26 +416,97 @@ pub(crate) fn suspect(
     if let Some(date) = date.filter(|date| frame.has(date)) {
         days = frame.map(date, |text| Ok(text.to_owned()))?;
     }
-    let mut best: Option<(usize, Suspect)> = None;
+    let mut best: Option<(bool, usize, Suspect)> = None;
     for name in others {
         let values = frame.map(name, |text| Ok(text.to_owned()))?;
         if is_index(name) && are_index(values.iter().map(String::as_str)) {
             continue;
         }
-        if let Some(distinct) = tells_apart(name, &values, &days)
-            && best.as_ref().is_none_or(|(most, _)| distinct.len() > *most)
+        let Some(apart) = tells_apart(name, &values, &days) else {
+            continue;
+        };
+        let seams = match apart.is_key {
+            true => Seams::Jump,
+            false => Seams::of(&frame, numbers, &values),
+        };
+        let is_count = |text: &&str| text.parse::<f64>().is_ok() && !text.starts_with('0');
+        let (goes_on, count) = (seams != Seams::Jump, apart.distinct.len());
+        // A state that comes back, and many counts, beside prices that go on.
+        let is_state = seams == Seams::One && apart.comes_back;
+        if is_state || goes_on && count > FEW && apart.distinct.iter().all(is_count) {
+            continue;
+        }
+        if best
+            .as_ref()
+            .is_none_or(|(is_note, most, _)| (*is_note, count) > (goes_on, *most))
         {
-            best = Some((
-                distinct.len(),
-                Suspect {
-                    name: name.trim().to_owned(),
-                    values: shown_values(distinct.into_iter()),
-                    like: String::new(),
-                },
-            ));
+            let suspect = Suspect {
+                name: name.trim().to_owned(),
+                values: shown_values(apart.distinct.into_iter()),
+                like: String::new(),
+                goes_on,
+            };
+            best = Some((goes_on, count, suspect));
         }
     }
-    Ok(best.map(|(_, suspect)| suspect))
+    Ok(best.map(|(_, _, suspect)| suspect))
+}
+
+/// The numbers of a table where the values of a column change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Seams {
+    /// They jump, or nothing is known of them.
+    Jump,
+    /// They go on.
+    GoOn,
+    /// They go on, where those of several series would not.
+    One,
+}
+
+impl Seams {
+    /// The changes of numbers, within blocks of `values`, by which a jump exceeds the mean of them.
+    const JUMP: f64 = 8.0;
+    /// The range of numbers, in means of their changes, from which they have a level.
+    const LEVEL: f64 = 10.0;
+    /// The number of seams from which several series would not go on by chance.
+    const MANY: usize = 3;
+
+    /// Compares the changes of the columns `numbers` within and between blocks of equal `values`.
+    fn of(frame: &Frame, numbers: &[&str], values: &[String]) -> Self {
+        let mut found = None;
+        for name in numbers {
+            let Ok(numbers) = frame.raw_numbers(name) else { continue };
+            let is_positive = numbers.iter().all(|number| number.is_nan() || *number > 0.0);
+            let rows = values.iter().zip(&numbers);
+            let rows: Vec<(&str, f64)> = rows
+                .filter(|(value, number)| !is_missing(value) && !number.is_nan())
+                .map(|(value, number)| (value.as_str(), if is_positive { number.ln() } else { *number }))
+                .collect();
+            let (mut within, mut between) = (Vec::new(), Vec::new());
+            for pair in rows.windows(2) {
+                let change = (pair[1].1 - pair[0].1).abs();
+                match pair[0].0 == pair[1].0 {
+                    true => within.push(change),
+                    false => between.push(change),
+                }
+            }
+            let mean = within.iter().sum::<f64>() / within.len() as f64;
+            let largest = between.iter().copied().fold(0.0, f64::max);
+            // Too few, or numbers that do not change: nothing is known.
+            if within.len() < 2 * between.len().max(2) || mean <= 0.0 || largest > Self::JUMP * mean {
+                return Self::Jump;
+            }
+            let ends = rows.iter().fold((f64::MAX, f64::MIN), |(low, high), (_, number)| {
+                (number.min(low), number.max(high))
+            });
+            let is_one = between.len() >= Self::MANY && ends.1 - ends.0 >= Self::LEVEL * mean;
+            found = Some(match is_one && found != Some(Self::GoOn) {
+                true => Self::One,
+                false => Self::GoOn,
+            });
+        }
+        found.unwrap_or(Self::Jump)
+    }
 }
 
 /// Usual names of columns of companies, beside those of symbols.
@@ -429,8 +522,39 @@ const COMPANIES: [&str; 9] = [
     "证券简称",
 ];
 
-/// The distinct values of a column, in order, if rows differ by it as by a symbol. Empty cells say nothing.
-fn tells_apart<'v>(name: &str, values: &'v [String], days: &[String]) -> Option<Vec<&'v str>> {
+/// A column by which rows differ as by a symbol.
+struct Apart<'v> {
+    /// Its values, in order.
+    distinct: Vec<&'v str>,
+    /// True if a day has several rows, and one of each value.
+    is_key: bool,
+    /// True if a value comes back after others.
+    comes_back: bool,
+}
+
+/// The number of values up to which numbers in blocks may be symbols, though the prices go on.
+const FEW: usize = 5;
+
+/// Returns whether a text is a period: `Q1`, `2022Q1`, `2022-01`, `Jan`, `monday`.
+fn is_period(text: &str) -> bool {
+    const NAMES: &str = "jan january feb february mar march apr april may jun june jul july aug august sep sept \
+        september oct october nov november dec december mon monday tue tuesday wed wednesday thu thursday fri \
+        friday sat saturday sun sunday";
+    let letters: String = text
+        .chars()
+        .filter(|c| c.is_alphabetic())
+        .collect::<String>()
+        .to_lowercase();
+    let has_digits = text.contains(|c: char| c.is_ascii_digit());
+    match letters.as_str() {
+        "" => has_digits && text.contains(['-', '/', '.']),
+        "q" | "h" | "w" | "m" | "fy" | "qfy" | "fyq" => has_digits,
+        letters => NAMES.split(' ').any(|name| name == letters),
+    }
+}
+
+/// The distinct values of a column, if rows differ by it as by a symbol. Empty cells say nothing.
+fn tells_apart<'v>(name: &str, values: &'v [String], days: &[String]) -> Option<Apart<'v>> {
     // `NA` is a symbol.
     let is_filled = |value: &str| !is_missing(value) || value == "NA";
     let filled: Vec<(usize, &str)> = (values.iter().map(String::as_str).enumerate())
@@ -473,13 +597,16 @@ fn tells_apart<'v>(name: &str, values: &'v [String], days: &[String]) -> Option<
     let is_company = is_text && (is_usual("symbol", name) || COMPANIES.contains(&&*normal(name)));
     let is_date = |text: &str| super::partitions::whole_date(text).is_some();
     let are_dates = rows.keys().all(|value| is_date(value));
-    ((is_key || in_blocks || comes_back || is_company) && !are_dates).then(|| {
+    let differ = in_blocks || comes_back || is_company;
+    let differ = is_key || differ && !rows.keys().all(|value| is_period(value));
+    (differ && !are_dates).then(|| {
         let mut seen = BTreeSet::new();
-        filled
-            .iter()
-            .map(|(_, value)| *value)
-            .filter(|value| seen.insert(*value))
-            .collect()
+        let values = filled.iter().map(|(_, value)| *value);
+        Apart {
+            distinct: values.filter(|value| seen.insert(*value)).collect(),
+            is_key,
+            comes_back: runs > distinct,
+        }
     })
 }
 
@@ -538,7 +665,7 @@ mod tests {
                 .collect();
             let text = format!("date,who,close,note\n{}\n", rows.join("\n"));
             let read = |name: &str| name == "close";
-            suspect(&packed(&text), Some("date"), read)
+            suspect(&packed(&text), Some("date"), &[], read)
                 .unwrap()
                 .map(|suspect| suspect.values)
         };
@@ -575,12 +702,45 @@ mod tests {
         }
     }
 
+    /// Ratings, states and counts beside prices that go on are no symbols; prices that jump with them are of
+    /// several.
+    #[test]
+    fn prices_that_go_on_are_of_one_series() {
+        let rows = |values: &[&str], level: &dyn Fn(usize) -> f64| {
+            let row = |i: usize| {
+                let close = level(i) * (1.0 + 0.01 * ((i * i) % 7) as f64 + 0.004 * i as f64);
+                let (month, day) = (1 + i / 28, 1 + i % 28);
+                let value = values[i * values.len() / 84];
+                format!("2023-{month:02}-{day:02},{value},{close:.2}\n")
+            };
+            let text = format!("date,who,close\n{}", (0..84).map(row).collect::<String>());
+            let found = suspect(&packed(&text), Some("date"), &["close"], |name| name == "close").unwrap();
+            found.map(|found| (found.goes_on, found.values))
+        };
+        let one = |values: &[&str]| rows(values, &|_| 100.0);
+        let of = |goes_on: bool, values: &str| Some((goes_on, values.to_owned()));
+        assert_eq!(one(&["bull", "bear"]), of(true, "`bull`, `bear`"));
+        assert_eq!(one(&["AA", "A"]), of(true, "`AA`, `A`"));
+        assert_eq!(one(&["BUY", "SELL", "BUY", "SELL"]), None);
+        assert_eq!(one(&["931877", "701693", "961881", "184483", "608595", "310222"]), None);
+        assert_eq!(one(&["000001", "600519"]), of(true, "`000001`, `600519`"));
+        assert_eq!(
+            one(&["Apple", "IBM", "Oracle", "SAP"]),
+            of(true, "`Apple`, `IBM`, `Oracle`, `SAP`")
+        );
+        assert_eq!(one(&["Q1", "Q2", "Q3"]), None);
+        assert_eq!(one(&["January", "February", "March"]), None);
+        let two = |values: &[&str]| rows(values, &|i| if i < 42 { 100.0 } else { 240.0 });
+        assert_eq!(two(&["Apple", "Oracle"]), of(false, "`Apple`, `Oracle`"));
+        assert_eq!(two(&["10107", "14593"]), of(false, "`10107`, `14593`"));
+    }
+
     /// A company's name that changes each day, and indices without a name.
     #[test]
     fn columns_of_companies_and_indices() {
         let found = |header: &str, rows: &[&str]| {
             let text = format!("{header}\n{}\n", rows.join("\n"));
-            let found = suspect(&packed(&text), Some("date"), |name| name == "close").unwrap();
+            let found = suspect(&packed(&text), Some("date"), &[], |name| name == "close").unwrap();
             found.map(|found| found.values)
         };
         let turns = [
