@@ -137,6 +137,12 @@ impl Level {
         (sum / f64::from(self.moves.count() + bars)).max(0.001)
     }
 
+    /// Returns whether a volume is more than twice the usual one.
+    pub fn is_busy(&self, volume: f64) -> bool {
+        let count = self.volumes.count();
+        count >= FEW_BARS && volume > 2.0 * self.volumes.sum() / f64::from(count)
+    }
+
     /// The jump to the next bar, on `date`, if it is one. After a longer pause any news may have come: a
     /// change by the ratio of a split is none of its own accord.
     pub fn jump(&self, date: Date, open: f64, close: f64, volume: f64) -> Option<Jump> {

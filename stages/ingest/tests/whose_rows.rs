@@ -6,6 +6,8 @@
 #[path = "whose_rows/cases.rs"]
 mod cases;
 mod common;
+#[path = "whose_rows/sound.rs"]
+mod sound;
 
 use common::{Bench, Draw, gzip};
 use datasets::Date;

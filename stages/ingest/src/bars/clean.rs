@@ -353,6 +353,8 @@ impl Last {
                 )),
                 ..Example::default()
             }),
+            // A fall of the market, and its end, are traded.
+            None if self.level.is_busy(bar.values[VOLUME]) => {}
             None => {
                 self.away = Some(Away {
                     from: last.to_bits(),
