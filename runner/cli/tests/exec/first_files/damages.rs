@@ -112,7 +112,7 @@ fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
 /// Whose, date and close of bars that a run has read; the symbol is left out where the file's name gives it.
 fn closes(project: &Project, ended: &Ended, has_symbols: bool) -> BTreeSet<String> {
     let (store, made) = artifact(project, ended, "bars.bars");
-    let tables = made.entries.iter().filter(|entry| entry.name.ends_with(".parquet"));
+    let tables = made.entries.iter().filter(|entry| entry.path.ends_with(".parquet"));
     let mut found = BTreeSet::new();
     for entry in tables {
         let rows = table::from_parquet(store.blob(entry.blob).unwrap()).unwrap();
