@@ -12,7 +12,7 @@ fn block(values: &[&str], row: usize) -> String {
     values[row * values.len() / DAYS].to_owned()
 }
 
-/// Columns that users have beside prices of one series. Those with a mark are told, once: they may be names of
+/// Columns that users have beside prices of one series. Those with a mark are told once: they may be names of
 /// companies.
 const COLUMNS: [(&str, bool, Cell); 34] = [
     ("sector", false, |_, _| "Technology".to_owned()),
