@@ -311,13 +311,18 @@ fn property_rates_and_dividends() {
     for i in 0..30 {
         let (first, length) = (3 + random.below(40), 1 + random.below(10));
         let factor = random.one(&[10.0, 0.1, 0.0]);
-        let level = 2.0 + 4.0 * random.next();
+        let level = 2.2 + 4.0 * random.next();
+        let one = random.below(6);
         let mut text = "date,m3,y1,y10\n".to_owned();
         for (at, day) in days(60).iter().enumerate() {
             let is_damaged = i % 5 != 4 && (first..first + length).contains(&at);
             let factor = if is_damaged { factor } else { 1.0 };
-            let yields = [0.0, 0.3, 0.9].map(|slope| (level + slope + 0.1 * random.next()) * factor);
-            writeln!(text, "{day},{:.3},{:.3},{:.3}", yields[0], yields[1], yields[2]).unwrap();
+            let yields = [(0, 0.0), (1, 0.3), (2, 0.9)].map(|(maturity, slope)| {
+                // One maturity alone, in decimals.
+                let of_one = if is_damaged && maturity == one { 0.01 } else { 1.0 };
+                (level + slope + 0.1 * random.next()) * if one < 3 { of_one } else { factor }
+            });
+            writeln!(text, "{day},{:.4},{:.4},{:.4}", yields[0], yields[1], yields[2]).unwrap();
         }
         let bench = Bench::new();
         bench.file("r.csv", text);

@@ -291,6 +291,8 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     for (before, day) in days_in_pairs(points) {
         if is_other_unit(before, day) {
             tally.add_row("unit_change", day[0].0, || example(&day[0]));
+        } else if let Some(point) = other_unit_of_day(before, day) {
+            tally.add_row("unit_change", point.0, || example(&point));
         }
     }
     if let Some(point) = other_unit_of_maturity(points) {
@@ -335,6 +337,21 @@ fn is_other_unit(before: &[Point], day: &[Point]) -> bool {
         && (tens == 0 || tens == compared && tens > 1)
         && (larger == 0 || larger == compared)
         && day[0].0.0 - before[0].0.0 <= 45
+}
+
+/// A yield that is about a hundredth, or a hundred times, that of the day before, where the larger of both is
+/// far from 0: one maturity in decimals, from a day on or for a day.
+fn other_unit_of_day(before: &[Point], day: &[Point]) -> Option<Point> {
+    let is_other = |point: &&Point| {
+        let earlier = before.iter().find(|earlier| earlier.1 == point.1);
+        let (low, high) = match earlier.map(|earlier| earlier.2) {
+            Some(earlier) => (earlier.abs().min(point.2.abs()), earlier.abs().max(point.2.abs())),
+            None => return false,
+        };
+        (85.0..=118.0).contains(&(high / low)) && high > 4.0 * NEAR_ZERO_YIELD
+    };
+    let is_soon = day.first()?.0.0 - before.first()?.0.0 <= 7;
+    day.iter().find(is_other).copied().filter(|_| is_soon)
 }
 
 /// The first yield of a maturity that, on most of its days, is about a hundredth of those of both neighbours,
