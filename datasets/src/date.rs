@@ -56,7 +56,7 @@ impl From<Date> for NaiveDate {
 
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&NaiveDate::from(*self).format("%Y-%m-%d").to_string())
+        f.pad(&NaiveDate::from(*self).to_string())
     }
 }
 

@@ -46,11 +46,26 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) 
 /// Normalises a header name for comparison: removes surrounding blanks, quotes, brackets and `#`, and
 /// converts it to lower case.
 pub fn normal(name: &str) -> String {
+    bare(name).to_lowercase()
+}
+
+/// Returns whether `normal` is the normalised form of a header name.
+pub(super) fn is_named(name: &str, normal: &str) -> bool {
+    let bare = bare(name);
+    match bare.is_ascii() {
+        true => bare.eq_ignore_ascii_case(normal),
+        false => bare.to_lowercase() == normal,
+    }
+}
+
+/// A header name without surrounding blanks, quotes, brackets and `#`.
+fn bare(name: &str) -> &str {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    if is_end(name.as_bytes().first()) && is_end(name.as_bytes().last()) {
+        return name;
+    }
     let around = |c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c);
-    name.trim_matches(around)
-        .trim_start_matches('#')
-        .trim_matches(around)
-        .to_lowercase()
+    name.trim_matches(around).trim_start_matches('#').trim_matches(around)
 }
 
 #[cfg(test)]

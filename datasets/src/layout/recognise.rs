@@ -4,7 +4,7 @@ use super::condition::Condition;
 use super::contract_symbol::SymbolFormat;
 use super::description::{Evidence, Form, Layout, Mapping, OTHERS, Table};
 use super::known::known;
-use super::nearest::{nearest_header, normal};
+use super::nearest::{is_named, nearest_header, normal};
 use super::pattern::fits;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -76,7 +76,7 @@ impl Candidate {
     fn is_rather(&self, other: &Self) -> bool {
         let explains = |layout: &Layout, name: &str| {
             let mut names = name.split('|');
-            names.any(|name| layout.mappings().any(|mapping| normal(&mapping.theirs) == name))
+            names.any(|name| layout.mappings().any(|mapping| is_named(&mapping.theirs, name)))
         };
         self.score() > other.score()
             && other.found.iter().all(|name| explains(self.layout, name))

@@ -118,6 +118,7 @@ fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
         _ => {}
     }
     let begin = &bytes[..bytes.len().min(1 << 12)];
+    memchr(0, begin)?;
     let zeros = |first: usize| begin.iter().skip(first).step_by(2).filter(|b| **b == 0).count();
     let (even, odd) = (zeros(0), zeros(1));
     let many = begin.len() / 8;

@@ -35,7 +35,10 @@ pub(crate) fn is_symbol(name: &str) -> bool {
 
 /// The names in a header that are usual ones of symbols, the most reliable first.
 pub(crate) fn symbol_names(header: &[String]) -> Vec<&String> {
-    let rank = |name: &String| usual("symbol").position(|usual| usual == plain(name));
+    let rank = |name: &String| {
+        let name = plain(name);
+        usual("symbol").position(|usual| usual == name)
+    };
     let mut names: Vec<(usize, &String)> =
         header.iter().filter_map(|name| Some((rank(name)?, name))).collect();
     names.sort_by_key(|(rank, _)| *rank);
