@@ -144,7 +144,8 @@ impl Shown {
         if !self.others.is_empty() {
             let _ = writeln!(
                 out,
-                "files of other headers are left out (inspect them by themselves; `runner init` takes all): {}",
+                "files of other headers are left out (inspect them by themselves; `runner init` takes all): \
+                 {}",
                 self.others.join(", ")
             );
         }
