@@ -303,6 +303,28 @@ fn beyond_its_table_a_calendar_warns_and_may_be_changed() {
     );
 }
 
+/// A suffix says London, and the file has every weekday: none is lost, and it is told.
+#[test]
+fn every_weekday_against_a_suffix_is_kept() {
+    for (name, currency) in [
+        ("CNE.L", "GBP"),
+        ("7203.T", "JPY"),
+        ("ITC.NS", "INR"),
+        ("BNP.PA", "EUR"),
+    ] {
+        let days = sessions("weekends", "2023-02-13", 200);
+        let (_, done) = run(&format!("{name}.csv"), &yahoo(&days), &json!({})).unwrap();
+        assert_eq!(done.artifact.meta["rows"], json!(days.len()), "{name}");
+        assert_eq!(fact(&done, "calendar"), pair("weekends", "found"), "{name}");
+        assert_eq!(fact(&done, "currency"), pair(currency, "name"), "{name}");
+        let told = done.warnings.join("\n");
+        assert!(
+            told.contains(name) && told.contains("every day from Monday to Friday is taken"),
+            "{name}: {told}"
+        );
+    }
+}
+
 /// Suffixes of Yahoo with the calendars of their exchanges.
 const SUFFIXES: [(&str, &str); 26] = [
     (".T", "XTKS"),

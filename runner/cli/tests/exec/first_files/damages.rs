@@ -129,8 +129,8 @@ fn closes(project: &Project, ended: &Ended, has_symbols: bool) -> BTreeSet<Strin
     found
 }
 
-/// Inspection answers whatever the file is, and what it proposes reads the rows of the undamaged file, or says
-/// what is wrong.
+/// Inspection answers whatever the file is, and what it proposes reads the rows of the undamaged file, or
+/// says what is wrong.
 #[test]
 fn damaged_files_are_answered() {
     let project = Project::new(NOTHING);
