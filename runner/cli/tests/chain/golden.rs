@@ -65,10 +65,10 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     evaluate trajectory: d13d6dbd179a32a8eb8fd5c90d7ebcd3c5ec5db3a95c0f8bcd96740b5fb6e9f0
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
     implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
-    market bars: 2af2e50904cfe5230245e2e8ea9f76e1bc82dddadf66cda8576d038898382500
+    market bars: 0664eae57a6f2dd7fede8afede7b1a181f7eb46065bf7d82ff23e5c35c92c187
     market chain: 546943130c58fa26a2ff854dafb560fd523e0ea2ff37daa314200b527337280a
     market hidden: 05732067df96ed69d31720cb4a8085591b06c2d937f3d87bffa344e004c64fd4
-    market rates: 6347371688ba5035dc647ed160ade266e5acd62efa5addd4ae25423991b16682
+    market rates: c8a227dba096445fa8522c478ebaa4dd789a7943af831032b2e844a4d96e2d31
     realised volatility: 9fd57f88464b37dfc013f8a1720cf2f62ee51802b7710440e29dd97d6b22e435
     surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68
     technical: c42a483a49a4a8319a5725c60fee24cc150e66baf71caeaf38f0c06fa4cbfa2f
