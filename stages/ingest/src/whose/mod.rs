@@ -1,6 +1,6 @@
 //! Whose row it is: the symbol of rows, and their date, where no column states it.
 //!
-//! A symbol comes from a column (`names`, `columns`), from a directory in Hive's style or one of a symbol, or
+//! A symbol comes from a column (`names`, `columns`, `suspect`), from a directory in Hive's style or one of a symbol, or
 //! from the file's name (`partitions`, `places`). Files that add or hide symbols are found by `copies`, and
 //! two spellings of a symbol by `spelling`.
 
@@ -10,11 +10,11 @@ mod names;
 mod partitions;
 mod places;
 mod spelling;
+mod suspect;
 mod told;
 
 pub(crate) use columns::{
-    Columns, NAMELESS, Suspect, found_symbol, is_certain, is_index, of_known, stored_as_numbers, suspect,
-    unread, unread_texts, with_column,
+    Columns, found_symbol, is_certain, of_known, stored_as_numbers, unread_texts, with_column,
 };
 pub(crate) use copies::once_each;
 pub(crate) use datasets::spelling::lookalike;
@@ -23,6 +23,7 @@ pub(crate) use partitions::{Partitions, whole_date};
 pub use places::name_of_nobody;
 pub(crate) use places::{Origin, Place, Places};
 pub(crate) use spelling::{listed, other_spellings};
+pub(crate) use suspect::{NAMELESS, Suspect, is_index, suspect, unread};
 pub(crate) use told::{is_ticker, named, of_one_each, of_sources, tell_empty, tell_places};
 
 /// The name of a file without directories and known endings.
