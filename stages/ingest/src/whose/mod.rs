@@ -1,8 +1,8 @@
 //! Whose row it is: the symbol of rows, and their date, where no column states it.
 //!
-//! A symbol comes from a column (`names`, `columns`, `suspect`), from a directory in Hive's style or one of a symbol, or
-//! from the file's name (`partitions`, `places`). Files that add or hide symbols are found by `copies`, and
-//! two spellings of a symbol by `spelling`.
+//! A symbol comes from a column (`names`, `columns`, `suspect`), from a directory in Hive's style or one of a
+//! symbol, or from the file's name (`partitions`, `places`). Files that add or hide symbols are found by
+//! `copies`, and two spellings of a symbol by `spelling`.
 
 mod columns;
 mod copies;
