@@ -1,7 +1,7 @@
 //! The split of the snapshots into training and test ranges.
 
 use crate::open_options::Split;
-use crate::worlds::{HeldOut, Role};
+use crate::worlds::{FIRST, HeldOut, LAST, Role};
 use datasets::{Date, DateRange};
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
@@ -23,9 +23,11 @@ pub(crate) struct SplitRules<'a> {
     pub validation: Option<&'a HeldOut>,
     /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given.
     pub test_fraction: f64,
-    /// Training snapshots within this many calendar days before the first test or validation day are dropped.
+    /// Training snapshots within this many calendar days before the first test or validation day are dropped,
+    /// and validation ones before the first test day.
     pub purge: u32,
-    /// Training snapshots within this many calendar days after the last test or validation day are dropped.
+    /// Training snapshots within this many calendar days after the last test or validation day are dropped,
+    /// and validation ones after the last test day.
     pub embargo: u32,
 }
 
@@ -49,7 +51,12 @@ impl SplitRules<'_> {
             let held = held.filter(|held| held.worlds.is_none())?;
             held.dates()
         };
-        let (test, validation) = (of_every_world(self.test), of_every_world(self.validation));
+        // Without `test`, the dates after `train` are those of the test.
+        let rest = self
+            .train
+            .filter(|_| self.test.is_none())
+            .map(|train| self.after(train));
+        let (test, validation) = (of_every_world(self.test).or(rest), of_every_world(self.validation));
         let pairs = [
             ("test", test, "training", self.train),
             ("validation", validation, "test", test),
@@ -62,17 +69,48 @@ impl SplitRules<'_> {
                 return Err(ConfigProblem::new(
                     field,
                     format!(
-                        "the {field} dates {} to {} overlap the {other} dates {} to {}",
-                        held.from, held.to, range.from, range.to
+                        "the {field} dates {} overlap the {other} dates {}",
+                        shown(held),
+                        shown(range)
                     ),
                 )
-                .hint(
-                    "a policy must be tested on dates that it was not trained or selected on; move one of \
-                    the ranges",
-                ));
+                .hint(APART));
             }
         }
         Ok(())
+    }
+
+    /// The dates later than `range` by more than the purge.
+    fn after(&self, range: DateRange) -> DateRange {
+        DateRange {
+            from: range.to.plus(days(self.purge) + 1),
+            to: LAST,
+        }
+    }
+
+    /// The parts of `range` that lie before `held` by more than the purge, or after it by more than the
+    /// embargo.
+    fn apart(&self, range: DateRange, held: DateRange) -> impl Iterator<Item = DateRange> {
+        let early = DateRange {
+            to: range.to.min(held.from.plus(-days(self.purge) - 1)),
+            ..range
+        };
+        let late = DateRange {
+            from: range.from.max(held.to.plus(days(self.embargo) + 1)),
+            ..range
+        };
+        [early, late].into_iter().filter(|range| range.from <= range.to)
+    }
+}
+
+const APART: &str =
+    "a policy must be tested on dates that it was not trained or selected on; move one of the ranges";
+
+fn shown(range: DateRange) -> String {
+    match (range.from == FIRST, range.to == LAST) {
+        (false, false) => format!("{} to {}", range.from, range.to),
+        (false, true) => format!("from {} on", range.from),
+        (true, _) => format!("up to {}", range.to),
     }
 }
 
@@ -141,11 +179,14 @@ pub(crate) fn split(
         (true, ..) => None,
         (false, Some(range), _) => Some(found("test", range)?),
         (false, None, Some(train)) => {
-            let rest = DateRange {
-                from: train.to.plus(days(rules.purge) + 1),
-                to: everything.to,
-            };
-            Some(found("test", rest)?)
+            let rest = rules.after(train);
+            Some(found(
+                "test",
+                DateRange {
+                    to: everything.to,
+                    ..rest
+                },
+            )?)
         }
         (false, None, None) => {
             let n = ((rules.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
@@ -161,6 +202,24 @@ pub(crate) fn split(
         (true, range) if role.is_validation => Some(found("validate", range.unwrap_or(everything))?),
         (false, Some(range)) if !role.is_test => Some(found("validate", range)?),
         _ => None,
+    };
+    // Held out of the other worlds as well, where they have dates.
+    let tested = test.map(|test| dates_within(dates, test)).or(test_dates);
+    let validation = match (validation, tested) {
+        (Some(validation), Some(tested)) => {
+            let range = dates_within(dates, validation);
+            if range.from <= tested.to && tested.from <= range.to {
+                return Err(StageError::new(format!(
+                    "the validation dates {} overlap the test dates {}",
+                    shown(range),
+                    shown(tested)
+                ))
+                .hint(APART));
+            }
+            let near = rules.apart(range, tested).next().and_then(within);
+            Some(near.ok_or_else(|| too_few("validate", range, dates, warm_up))?)
+        }
+        (validation, _) => validation,
     };
     let nothing_to_train =
         !by_worlds(rules.test) && rules.train.is_none() && test.is_some_and(|test| test.first <= warm_up);
@@ -178,31 +237,9 @@ pub(crate) fn split(
         },
         _ => everything,
     });
-    // Held out of the other worlds as well, where they have dates.
-    let tested = test.map(|test| DateRange {
-        from: dates[test.first],
-        to: dates[test.last],
-    });
     let mut left = vec![wanted];
-    for held in [tested.or(test_dates), validation_dates].into_iter().flatten() {
-        let (before, after) = (
-            held.from.plus(-days(rules.purge) - 1),
-            held.to.plus(days(rules.embargo) + 1),
-        );
-        left = left
-            .into_iter()
-            .flat_map(|range| {
-                let early = DateRange {
-                    to: range.to.min(before),
-                    ..range
-                };
-                let late = DateRange {
-                    from: range.from.max(after),
-                    ..range
-                };
-                [early, late].into_iter().filter(|range| range.from <= range.to)
-            })
-            .collect();
+    for held in [tested, validation_dates].into_iter().flatten() {
+        left = left.into_iter().flat_map(|range| rules.apart(range, held)).collect();
     }
     let train: Vec<SnapshotRange> = left.iter().filter_map(|&range| within(range)).collect();
     if train.is_empty() {
@@ -218,6 +255,14 @@ pub(crate) fn split(
         validation,
         test,
     })
+}
+
+/// The dates from the first to the last snapshot of a range.
+fn dates_within(dates: &[Date], range: SnapshotRange) -> DateRange {
+    DateRange {
+        from: dates[range.first],
+        to: dates[range.last],
+    }
 }
 
 fn days(days: u32) -> i32 {
@@ -334,6 +379,68 @@ mod tests {
         let found = split(&daily(100), 0, &validated).unwrap();
         assert_eq!(found.validation, Some(range(20, 29)));
         assert_eq!(found.train, [range(0, 16), range(35, 46)]);
+    }
+
+    #[test]
+    fn validation_is_held_apart_from_the_test() {
+        // By a fraction, by the dates after `train`, and by dates, of every world and of one that validates.
+        let by_fraction = OptionsConfig {
+            validation: held(70, 90),
+            purge: 3,
+            embargo: 5,
+            ..OptionsConfig::default()
+        };
+        let after_training = OptionsConfig {
+            train: Some(dates(0, 49)),
+            ..by_fraction.clone()
+        };
+        let worlds = Some(HeldOut {
+            worlds: Some(WorldSet::Number(1)),
+            ..HeldOut::default()
+        });
+        let of_a_world = OptionsConfig {
+            validation: worlds.clone(),
+            ..by_fraction.clone()
+        };
+        let of_the_test_worlds = OptionsConfig {
+            test: worlds.map(|worlds| HeldOut {
+                from: Some(Date(80)),
+                ..worlds
+            }),
+            ..by_fraction.clone()
+        };
+        let validates = Role {
+            is_validation: true,
+            ..Role::default()
+        };
+        for (config, role) in [
+            (&by_fraction, Role::default()),
+            (&after_training, Role::default()),
+            (&of_a_world, validates),
+            (&of_the_test_worlds, Role::default()),
+        ] {
+            let err = super::split(&daily(100), 0, &config.split_rules(), role).unwrap_err();
+            assert!(err.to_string().contains("overlap the test dates"), "{err}");
+        }
+        assert_eq!(after_training.validate().unwrap_err().field, "validation");
+
+        // Too near to the test by the purge before it, and by the embargo after it.
+        let near = OptionsConfig {
+            test: held(50, 69),
+            validation: held(30, 49),
+            ..by_fraction
+        };
+        assert_eq!(split(&daily(100), 0, &near).unwrap().validation, Some(range(30, 46)));
+        let late = OptionsConfig {
+            validation: held(70, 99),
+            ..near.clone()
+        };
+        assert_eq!(split(&daily(100), 0, &late).unwrap().validation, Some(range(75, 99)));
+        let nothing = OptionsConfig {
+            validation: held(47, 49),
+            ..near
+        };
+        assert!(split(&daily(100), 0, &nothing).is_err());
     }
 
     #[test]

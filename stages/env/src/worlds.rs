@@ -41,6 +41,10 @@ pub struct HeldOut {
     pub to: Option<Date>,
 }
 
+/// The ends of ranges that are open.
+pub(crate) const FIRST: Date = Date(i32::MIN / 4);
+pub(crate) const LAST: Date = Date(i32::MAX / 4);
+
 /// Worlds by number or by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -65,8 +69,8 @@ impl HeldOut {
     /// The dates, where some are given.
     pub(crate) fn dates(&self) -> Option<DateRange> {
         (self.from.is_some() || self.to.is_some()).then(|| DateRange {
-            from: self.from.unwrap_or(Date(i32::MIN / 4)),
-            to: self.to.unwrap_or(Date(i32::MAX / 4)),
+            from: self.from.unwrap_or(FIRST),
+            to: self.to.unwrap_or(LAST),
         })
     }
 

@@ -34,7 +34,7 @@ pub struct Options;
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &["features"];
     const ABOUT: &'static str =
         "trading option strategies on an underlying, in one market or many, by look-up in precomputed tables";

@@ -31,10 +31,10 @@ macro_rules! market_config {
                 $(#[$fraction_meta])*
                 pub test_fraction: f64 = 0.25,
                 #[doc = concat!("Training ", $unit, " within this many calendar days before the first test")]
-                /// or validation day are dropped.
+                /// or validation day are dropped, and validation ones as near to the test.
                 pub purge: u32 = 10,
                 #[doc = concat!("Training ", $unit, " within this many calendar days after the last test")]
-                /// or validation day are dropped.
+                /// or validation day are dropped, and validation ones as near to the test.
                 pub embargo: u32 = 10,
                 #[doc = concat!("Steps, from ", $step, " to ", $step, ", in a training episode: a number,")]
                 /// or `[least, most]` to draw from; never more than the training dates have.

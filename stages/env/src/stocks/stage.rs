@@ -18,7 +18,7 @@ pub struct Stocks;
 impl StageKind for Stocks {
     type Config = StocksConfig;
     const NAME: &'static str = "env/stocks";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "trading a portfolio of stocks, in one market or many, by look-up in precomputed tables";
     const PORTS: Ports = Ports {

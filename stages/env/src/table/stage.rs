@@ -19,7 +19,7 @@ pub struct FromTable;
 impl StageKind for FromTable {
     type Config = TableConfig;
     const NAME: &'static str = "env/table";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "an environment from any table: columns to observe, a price or reward columns, and actions on them";
     const PORTS: Ports = Ports {

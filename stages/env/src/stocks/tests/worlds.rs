@@ -102,3 +102,14 @@ fn unlike_worlds_are_refused() {
     let err = build(&unlike, &held_out()).unwrap_err();
     assert!(err.message.contains("`B` has 3 symbols, and `A` has 4"), "{err}");
 }
+
+#[test]
+fn a_world_that_validates_on_its_test_dates_is_refused() {
+    let config = StocksConfig {
+        test: None,
+        ..held_out()
+    };
+    let all = sources(5);
+    let err = build(&all, &config).unwrap_err();
+    assert!(err.message.contains("overlap the test dates"), "{}", err.message);
+}

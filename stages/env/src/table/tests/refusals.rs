@@ -319,3 +319,16 @@ fn symbols_are_split_by_the_same_dates() {
         "change `test`",
     );
 }
+
+#[test]
+fn validation_within_the_test() {
+    let config = TableConfig {
+        validation: Some(HeldOut {
+            from: Some("2020-06-20".parse().unwrap()),
+            ..HeldOut::default()
+        }),
+        ..price()
+    };
+    let message = "validation dates 2020-06-20 to 2020-07-18 overlap the test dates 2020-05-30 to 2020-07-18";
+    refused(&random(3, 200, 1), &config, message, "trained or selected on");
+}
