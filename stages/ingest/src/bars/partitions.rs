@@ -124,7 +124,7 @@ impl Facts<'_> {
             &unit.digests(),
         ];
         Memo::new(
-            "ingest/bars partition v2",
+            "ingest/bars partition v3",
             &parts,
             format!("{}_{}", unit.range.from, unit.range.to),
         )
