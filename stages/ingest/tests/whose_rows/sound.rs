@@ -36,9 +36,9 @@ const COLUMNS: [(&str, bool, Cell); 34] = [
     ("contract", true, |row, _| {
         block(&["ESH22", "ESM22", "ESU22", "ESZ22"], row)
     }),
-    ("quarter", false, |_, date| format!("Q{}", (date.ymd().1 + 2) / 3)),
+    ("quarter", false, |_, date| format!("Q{}", date.ymd().1.div_ceil(3))),
     ("fiscal", false, |_, date| {
-        format!("{}Q{}", date.ymd().0, (date.ymd().1 + 2) / 3)
+        format!("{}Q{}", date.ymd().0, date.ymd().1.div_ceil(3))
     }),
     ("period", false, |_, date| date.to_string()[..7].to_owned()),
     ("month", false, |_, date| {
