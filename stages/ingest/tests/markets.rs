@@ -303,6 +303,23 @@ fn beyond_its_table_a_calendar_warns_and_may_be_changed() {
     );
 }
 
+/// A suffix says Paris, and the file has the sessions of Tokyo, each and no other: none is lost, and it is
+/// told; of few days, it is asked.
+#[test]
+fn sessions_of_one_exchange_against_a_suffix_are_kept() {
+    let days = sessions("XTKS", "2023-01-04", 210);
+    let (_, done) = run("AIR.PA.csv", &yahoo(&days), &json!({})).unwrap();
+    assert_eq!(done.artifact.meta["rows"], json!(days.len()));
+    assert_eq!(fact(&done, "calendar"), pair("XTKS", "found"));
+    let told = done.warnings.join("\n");
+    assert!(
+        told.contains("the calendar `XTKS` has all of them, and is taken"),
+        "{told}"
+    );
+    let err = run("AIR.PA.csv", &yahoo(&days[..90]), &json!({})).err().unwrap();
+    assert!(err.message.contains("sessions of AIR.PA"), "{}", err.message);
+}
+
 /// A suffix says London, and the file has every weekday: none is lost, and it is told.
 #[test]
 fn every_weekday_against_a_suffix_is_kept() {

@@ -22,6 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// data.
 const FOREIGN: usize = 2;
 
+/// So many days that are an exchange's sessions, each and no other, tell it against a symbol's suffix.
+const TELLING: usize = 100;
+
 /// The unit of prices that are in hundredths of their currency.
 const PENCE: &str = "pence";
 
@@ -395,11 +398,14 @@ fn checked(
         shown(&names),
         NaiveDate::from(*first).format("%A"),
     );
-    // A symbol that names its exchange, or a file that does, leaves the calendars of that country alone.
+    // A symbol that names its exchange, or a file that does, leaves the calendars of that country alone, and
+    // one that has each of many days and no other.
     let is_named = matches!(calendar.origin, FactOrigin::Name | FactOrigin::File);
     let currency = |calendar| currency_of(calendar).filter(|currency| *currency != "EUR");
     let is_possible = |other: &CalendarName| {
-        !is_named || currency(*other).is_some_and(|other| currency(calendar.value) == Some(other))
+        !is_named
+            || currency(*other).is_some_and(|other| currency(calendar.value) == Some(other))
+            || fits && days.len() >= TELLING && are_sessions(*other, days)
     };
     let other = found(calendar.value, days);
     if is_named && !fits && !other.is_some_and(|other| is_possible(&other)) {
@@ -449,6 +455,17 @@ fn checked(
             )
         }
     }
+}
+
+/// Whether the days are the sessions of an exchange, with none missing between the first and the last.
+fn are_sessions(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
+    let (Some(first), Some(last)) = (days.first(), days.last()) else {
+        return false;
+    };
+    let mut sessions = (first.0..=last.0)
+        .map(Date)
+        .filter(|day| is_trading_day(calendar, *day));
+    calendar != CalendarName::Weekends && sessions.all(|day| days.contains(&day))
 }
 
 /// The days among `foreign` on which the close of a symbol differs from the one before.

@@ -161,7 +161,7 @@ fn damaged_files_are_answered() {
             } else {
                 let stage = answer["stage"].as_str().unwrap();
                 project.write("one.yaml", format!("version: 1\nname: one\nstages:\n{stage}"));
-                let ended = project.run(&["exec", "one.yaml"]);
+                let ended = project.run(&["exec", "one.yaml", "--json"]);
                 assert_eq!(ended.code, 0, "{file}, {damage}: {}\n{stage}", ended.stderr);
                 if stage.contains("ingest/bars") {
                     let found = closes(&project, &ended, file == "panel");
