@@ -143,8 +143,15 @@ impl Level {
         count >= FEW_BARS && volume > 2.0 * self.volumes.sum() / f64::from(count)
     }
 
-    /// The jump to the next bar, on `date`, if it is one. After a longer pause any news may have come: a
-    /// change by the ratio of a split is none of its own accord.
+    /// Returns whether a volume is the usual one in shares of a split of this ratio.
+    fn is_in_shares(&self, volume: f64, ratio: f64) -> bool {
+        let count = self.volumes.count();
+        let change = (volume / (self.volumes.sum() / f64::from(count.max(1)))).ln();
+        count >= FEW_BARS && volume > 0.0 && (change - ratio.ln()).abs() < ratio.ln().abs() / 2.0
+    }
+
+    /// The jump to the next bar, on `date`, if it is one. After a longer pause any news may have come, or
+    /// another listing: a change by the ratio of a split is none unless as many more shares are traded.
     pub fn jump(&self, date: Date, open: f64, close: f64, volume: f64) -> Option<Jump> {
         let before = self.close()?;
         let ratio = before / close;
@@ -155,7 +162,7 @@ impl Level {
         let is_late = date.0 - self.date.0 > LONGEST_PAUSE;
         let is_small = (1.0 / AFTER_PAUSE..AFTER_PAUSE).contains(&ratio);
         let shape = match shape {
-            Shape::Split(_) if is_late && is_small => Shape::News,
+            Shape::Split(_) if is_late && (is_small || !self.is_in_shares(volume, ratio)) => Shape::News,
             Shape::Unit if is_late && !is_unit(ratio.max(1.0 / ratio)) => Shape::News,
             other => other,
         };
@@ -178,7 +185,7 @@ impl Level {
         }
         if is_unit(size) {
             // As many shares more as the price is lower: a split.
-            let is_split = knows_volume && ((volume / mean).ln() - ratio.ln()).abs() < ratio.ln().abs() / 2.0;
+            let is_split = self.is_in_shares(volume, ratio);
             return Some(match SplitRatio::near(ratio, 0.25).filter(|_| is_split) {
                 Some(ratio) => Shape::Split(ratio),
                 None => Shape::Unit,
@@ -299,6 +306,10 @@ mod tests {
                 .map(|jump| jump.shape);
             assert_eq!(shape, Some(Shape::News), "{fall}");
         }
+        // After a pause, a split is one where the volume says so, too.
+        let later = |volume: f64| level(1000.0).jump(Date(90), 25.2, 25.2, volume).map(|jump| jump.shape);
+        assert_eq!(later(3900.0), split(4, 1));
+        assert_eq!((later(980.0), later(f64::NAN)), (Some(Shape::News), Some(Shape::News)));
         let jump = level(1.0).jump(Date(40), f64::NAN, 0.101, 1.0).unwrap();
         assert_eq!(jump.to_string(), "1000.0000 times below the close of 1970-02-09, 101");
     }

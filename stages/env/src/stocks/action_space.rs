@@ -16,21 +16,23 @@ pub(crate) fn action_space(config: &StocksConfig, symbols: &[String]) -> ActionS
         symbols.iter().cloned().chain(of_hedge).collect::<Vec<_>>()
     };
     let n = symbols.len();
-    let continuous = |low: f32| {
+    let continuous = |low: f32, high: f32| {
         let names = names("hedge_ratio");
-        let mut low = vec![low; n];
+        let (mut low, mut high) = (vec![low; n], vec![high; n]);
         low.resize(names.len(), 0.0);
+        high.resize(names.len(), 1.0);
         ActionSpace::Continuous {
-            bounds: Bounds {
-                high: vec![1.0; low.len()],
-                low,
-            },
+            bounds: Bounds { low, high },
             names,
         }
     };
+    // Weights beyond the largest are held to it: a policy that is scaled to its range learns within it.
+    let largest = config.actions.largest.min(1.0) as f32;
     match (config.rules, config.actions.kind) {
-        (Rules::Finrl, _) | (_, StockActionKind::Shares) => continuous(-1.0),
-        (_, StockActionKind::Weights) => continuous(if config.actions.short { -1.0 } else { 0.0 }),
+        (Rules::Finrl, _) | (_, StockActionKind::Shares) => continuous(-1.0, 1.0),
+        (_, StockActionKind::Weights) => {
+            continuous(if config.actions.short { -largest } else { 0.0 }, largest)
+        }
         (_, StockActionKind::Choices) => {
             let mut choices = vec![1 + 2 * config.actions.lots.len() as u32; n];
             choices.extend(hedge.then_some(HEDGE_CHOICES));
