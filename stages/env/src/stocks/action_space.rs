@@ -55,3 +55,26 @@ pub(crate) fn lots_of(choice: u32, lots: &[u32]) -> f64 {
         _ => 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_bounded_by_the_largest() {
+        let bounds = |actions: serde_json::Value| {
+            let config = serde_json::from_value(serde_json::json!({ "actions": actions })).unwrap();
+            match action_space(&config, &["A".to_owned()]) {
+                ActionSpace::Continuous { bounds, .. } => (bounds.low[0], bounds.high[0]),
+                other => panic!("{other:?}"),
+            }
+        };
+        let of = |largest: f64, short: bool| {
+            bounds(serde_json::json!({ "kind": "weights", "largest": largest, "short": short }))
+        };
+        assert_eq!(of(0.25, false), (0.0, 0.25));
+        assert_eq!(of(0.25, true), (-0.25, 0.25));
+        assert_eq!(of(3.0, false), (0.0, 1.0));
+        assert_eq!(bounds(serde_json::json!({ "kind": "shares" })), (-1.0, 1.0));
+    }
+}
