@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What two spellings of a symbol have in common: its letters and digits or, of a code of digits, these
+/// The common form of the spellings of a symbol: its letters and digits or, of a code of digits, these
 /// without leading zeros.
 fn bare(symbol: &str) -> String {
     let symbol = symbol.trim().to_uppercase();

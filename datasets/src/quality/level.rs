@@ -69,7 +69,7 @@ impl fmt::Display for Jump {
     }
 }
 
-/// What is known of a symbol's closes so far.
+/// The closes of a symbol so far: the last one, the usual change, the usual volume.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Level {

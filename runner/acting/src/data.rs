@@ -29,7 +29,7 @@ pub(super) struct Data {
     files: BTreeMap<(usize, String), Vec<PathBuf>>,
     /// The last moment in the data of all files.
     pub until: SnapshotTime,
-    /// What the rows say against the history that they follow.
+    /// The findings of the rows against the history that they follow.
     pub today: Today,
 }
 

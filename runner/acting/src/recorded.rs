@@ -21,7 +21,7 @@ pub(super) struct Recorded {
     pub env: usize,
     /// The environment that the run built.
     made: Option<ArtifactDigest>,
-    /// What the run's stages made, by node.
+    /// The outputs of the run's stages, by node.
     pub outputs: Vec<BTreeMap<String, ArtifactDigest>>,
     /// Differences between the record and this program.
     pub notes: Vec<String>,

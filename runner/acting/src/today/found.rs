@@ -1,4 +1,4 @@
-//! What is found where rows are held against the history that they follow: their symbols, days and values.
+//! The findings of rows that are held against the history that they follow: their symbols, days and values.
 
 use super::findings::Today;
 use super::rows::{BySymbol, DAYS, Rows, all_same, same};

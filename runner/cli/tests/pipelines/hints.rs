@@ -23,7 +23,7 @@ fn backticked(text: &str) -> Option<&str> {
     text.split('`').nth(1)
 }
 
-/// What a hint says to write at the place of its error; `None` for advice that is not a text to write.
+/// The text that a hint says to write at the place of its error; `None` for advice that is no such text.
 fn replacement(hint: &str) -> Option<String> {
     // Names in capitals and dots stand for what the author knows.
     let is_template = |text: &str| {

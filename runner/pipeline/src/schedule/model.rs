@@ -51,7 +51,7 @@ pub struct Schedule {
     pub from: Option<Date>,
     /// The data that a night waits for.
     pub wait_for: Option<WaitFor>,
-    /// What happens to missed nights: all are made up for in order, the latest is, or none.
+    /// The treatment of missed nights: all are made up for in order, the latest is, or none.
     #[schemars(extend("default" = "all"))]
     pub catch_up: CatchUp,
     /// Values set in a night, as by `--set`: parameters, or `STAGE.with.KEY`; `${schedule.date}` and
@@ -61,7 +61,7 @@ pub struct Schedule {
     #[serde(deserialize_with = "some_text")]
     #[schemars(with = "Option<Text<Duration>>")]
     pub timeout: Option<Duration>,
-    /// What the history keeps.
+    /// The runs that the history keeps.
     pub keep: Option<Keep>,
     /// The decision of a registered policy once a night's run is done, as by `runner policy act`.
     pub then: Option<Then>,

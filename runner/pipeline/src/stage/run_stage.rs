@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     /// Programs that the command runs besides the system's utilities: part of its key.
     #[schemars(with = "Option<Vec<RequestForm>>")]
     tools: Vec<Request>,
-    /// Whether the command reaches the network: part of its key.
+    /// If true, the command reaches the network: part of its key.
     #[schemars(extend("default" = false), transform = or_interpolation)]
     network: bool,
     /// The shell: `bash -euo pipefail` or `sh -e`. Part of its key.

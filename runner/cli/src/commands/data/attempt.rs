@@ -36,7 +36,7 @@ pub(super) struct Attempt {
     pub doubts: Vec<String>,
     /// The stage, with findings as comments at their place.
     pub yaml: String,
-    /// What the stage made of the files.
+    /// The table that the stage made of the files.
     pub read: Option<Read>,
     /// The error by which the stage is refused as it stands.
     pub finding: Option<StageError>,

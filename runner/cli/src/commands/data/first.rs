@@ -173,7 +173,7 @@ pub(super) fn stages(found: &[Found]) -> String {
     out + &behind
 }
 
-/// What there is beside the data of a market.
+/// The data that there is beside that of a market.
 struct Others<'a> {
     rates: bool,
     actions: bool,
