@@ -60,6 +60,9 @@ pub struct InputPort {
     pub optional: bool,
     /// True if the port takes several artifacts, in the order in which the pipeline names them.
     pub list: bool,
+    /// True if the port stands for any number of lists, at least one, each under a name of the author's
+    /// choosing, which is in the key. The port's own name then says what such a name stands for.
+    pub named: bool,
     /// The port's purpose.
     pub doc: &'static str,
 }
@@ -67,12 +70,13 @@ pub struct InputPort {
 impl InputPort {
     /// An input that takes one artifact.
     pub const fn one(name: &'static str, ty: PortType) -> Self {
-        let (optional, list, doc) = (false, false, "");
+        let (optional, list, named, doc) = (false, false, false, "");
         Self {
             name,
             ty,
             optional,
             list,
+            named,
             doc,
         }
     }
@@ -97,6 +101,14 @@ impl InputPort {
     pub const fn optional_list(name: &'static str, ty: PortType) -> Self {
         Self {
             optional: true,
+            ..Self::list(name, ty)
+        }
+    }
+
+    /// An input that takes lists under names of the author's choosing: one for each agent, say.
+    pub const fn named_lists(name: &'static str, ty: PortType) -> Self {
+        Self {
+            named: true,
             ..Self::list(name, ty)
         }
     }
@@ -142,6 +154,15 @@ pub struct Ports {
 }
 
 impl Ports {
+    /// The input that takes what a pipeline connects under `name`.
+    pub fn input(&self, name: &str) -> Option<&'static InputPort> {
+        let named = || self.inputs.iter().find(|port| port.named);
+        self.inputs
+            .iter()
+            .find(|port| !port.named && port.name == name)
+            .or_else(named)
+    }
+
     /// The outputs by port, with nothing known of their contents but the type.
     pub fn provided(&self) -> BTreeMap<String, Provided> {
         let outputs = self.outputs.iter();

@@ -17,7 +17,7 @@ impl StageKind for Backtest {
     type Config = BacktestConfig;
     const NAME: &'static str = "evaluate/backtest";
     // 5: rules of the menu beside every kind of actions.
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[

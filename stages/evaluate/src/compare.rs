@@ -1,8 +1,8 @@
 //! The stage kind `evaluate/compare`: the backtests of one agent, trained with several seeds, against those
 //! of another in the same worlds.
 
-mod agent;
-mod difference;
+pub(crate) mod agent;
+pub(crate) mod difference;
 mod evidence;
 mod verdict;
 

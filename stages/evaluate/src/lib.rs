@@ -10,6 +10,8 @@ mod decide;
 mod drift;
 mod episodes;
 mod hedging_backtest;
+mod inference;
+mod learning_curves;
 mod lookup_backtest;
 mod market;
 mod market_backtest;
@@ -25,6 +27,7 @@ mod regression;
 mod rules;
 mod runs;
 mod stocks;
+mod study;
 mod table;
 mod table_episodes;
 mod table_rules;
@@ -40,9 +43,11 @@ pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
 pub use decide::{Decide, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
+pub use learning_curves::{LearningCurves, LearningCurvesConfig};
 pub use output::{Metrics, store_metrics_with};
 pub use panel::Estimate;
 pub use performance::{mean_and_deviation, quantile};
+pub use study::{Study, StudyConfig};
 pub use walk_forward::{WalkForward, WalkForwardConfig};
 
 /// The stage kinds of this family.
@@ -52,6 +57,8 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Compare),
         stages_core::erase(Decide),
         stages_core::erase(Drift),
+        stages_core::erase(LearningCurves),
+        stages_core::erase(Study),
         stages_core::erase(WalkForward),
     ]
 }

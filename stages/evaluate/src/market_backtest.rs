@@ -75,6 +75,9 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     let trajectory = trajectory(&all.strategies, &all.one)?;
     let mut about = S::about(&all.one);
     about[PERIODS_A_YEAR] = serde_json::json!(periods);
+    if let Some(blind) = metrics.get("blind") {
+        about["blind"] = serde_json::json!(blind);
+    }
     output::store(of.context, metrics, &trajectory, about)
 }
 

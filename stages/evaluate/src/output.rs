@@ -30,6 +30,15 @@ impl Metrics {
         self.interval(name, of);
     }
 
+    /// A figure by name, the last of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(own, _)| own == name)
+            .map(|(_, value)| *value)
+    }
+
     /// The figures, in the order they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
@@ -55,6 +64,17 @@ impl Metrics {
             .map(|(name, value)| (name.clone(), Self::value(*value)))
             .collect()
     }
+}
+
+/// The file of a table for people, as Markdown, beside the metrics.
+pub(crate) const TABLE: &str = "table.md";
+
+/// A Markdown table.
+pub(crate) fn markdown(head: &[String], rows: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let rule = vec!["---".to_owned(); head.len()];
+    let rows = rows.iter().map(|row| line(row));
+    [line(head), line(&rule)].into_iter().chain(rows).collect()
 }
 
 /// A table of columns by name.

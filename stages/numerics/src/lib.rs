@@ -14,3 +14,4 @@ pub mod random;
 pub mod simd;
 pub mod special;
 pub mod statistics;
+pub mod student;

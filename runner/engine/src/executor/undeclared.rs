@@ -1,7 +1,7 @@
 //! The programs that a stage executed and that are not in its key.
 //!
-//! The key has the command's text, its files and its tools. The utilities that POSIX specifies, coreutils and
-//! the shells belong to every system and behave alike; any other program of the system is named, so that its
+//! The key has the command's text, its files and its tools. The utilities that POSIX specifies (but awk),
+//! coreutils and the shells belong to every system and behave alike; any other program of the system is named, so that its
 //! user can declare it.
 
 use runner_pipeline::Tool;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Directories of the stage itself: what it executes there, it brought along or made.
 const OWN: [&str; 2] = ["/stage", "/tmp"];
 
-/// The utilities of POSIX, GNU coreutils, findutils and diffutils, the awks and the shells.
+/// The utilities of POSIX, GNU coreutils, findutils and diffutils, and the shells; not awk, whose programs
+/// give other numbers under gawk than under mawk.
 const UTILITIES: &str = include_str!("utilities.txt");
 
 /// The executed programs that are not in the key, sorted.

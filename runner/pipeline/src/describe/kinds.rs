@@ -43,7 +43,7 @@ pub fn kind_json(kind: &dyn AnyStage) -> Value {
         .map(|port| {
             json!({
                 "name": port.name, "type": port.ty.name(), "optional": port.optional, "list": port.list,
-                    "about": port.doc,
+                    "named": port.named, "about": port.doc,
             })
         })
         .collect();
@@ -97,7 +97,11 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
 }
 
 fn taken(port: &InputPort) -> String {
-    let list = if port.list { "list of " } else { "" };
+    let list = match (port.named, port.list) {
+        (true, _) => "lists under names of your own, of ",
+        (false, true) => "list of ",
+        (false, false) => "",
+    };
     let optional = if port.optional { ", optional" } else { "" };
     format!("{list}{}{optional}", port.ty.name())
 }

@@ -158,6 +158,7 @@ fn tidy(schema: &mut Value) {
 fn rule(kind: &dyn AnyStage) -> Value {
     let ports = kind.ports();
     let mut needs = Map::new();
+    let mut named = json!(false);
     for port in ports.inputs {
         let one = json!({ "$ref": "#/definitions/need" });
         let schema = if port.list {
@@ -168,27 +169,31 @@ fn rule(kind: &dyn AnyStage) -> Value {
         } else {
             json!({ "description": port.doc, "allOf": [one] })
         };
-        needs.insert(port.name.to_owned(), schema);
+        match port.named {
+            true => named = schema,
+            false => _ = needs.insert(port.name.to_owned(), schema),
+        }
     }
     let required: Vec<&str> = ports
         .inputs
         .iter()
-        .filter(|port| !port.optional)
+        .filter(|port| !port.optional && !port.named)
         .map(|port| port.name)
         .collect();
+    let any = !required.is_empty() || ports.inputs.iter().any(|port| port.named && !port.optional);
     let mut then = json!({
         "properties": {
             "uses": { "description": kind.about() },
             "with": { "anyOf": [{ "$ref": pointer(kind.name()) }, { "type": "null" }] },
             "needs": {
-                "type": if required.is_empty() { json!(["object", "null"]) } else { json!("object") },
+                "type": if any { json!("object") } else { json!(["object", "null"]) },
                 "properties": needs,
-                "additionalProperties": false,
+                "additionalProperties": named,
                 "required": required,
             },
         },
     });
-    if !required.is_empty() {
+    if any {
         then["required"] = json!(["needs"]);
     }
     json!({

@@ -115,7 +115,7 @@ impl<'a> Connector<'a> {
             let port = match faces[index] {
                 Face::Kind(kind) => {
                     let inputs = kind.ports().inputs;
-                    let port = inputs.iter().find(|port| port.name == key.name);
+                    let port = kind.ports().input(&key.name);
                     if port.is_none() {
                         let hint = if inputs.is_empty() {
                             format!("`{}` has no inputs: remove it", kind.name())
@@ -451,8 +451,13 @@ impl<'a> Connector<'a> {
     /// Reports required inputs that are not connected.
     fn missing(&self, index: usize, kind: &dyn AnyStage, problems: &mut Problems) {
         let stage = &self.stages[index];
+        let inputs = stage.inputs();
+        let taken: BTreeSet<&str> = inputs
+            .iter()
+            .filter_map(|name| Some(kind.ports().input(name)?.name))
+            .collect();
         for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
-            if !stage.inputs().contains(&port.name) {
+            if !taken.contains(port.name) {
                 let message = format!("the input `{}` of `{}` is not connected", port.name, stage.key.name);
                 let givers = self.givers(port.ty, index);
                 problems.add(

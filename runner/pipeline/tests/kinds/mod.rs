@@ -23,19 +23,14 @@ pub(crate) fn all() -> &'static [Box<dyn AnyStage>] {
             erase(Ppo),
             erase(Backtest),
             erase(Compare),
+            erase(Study),
         ]
     });
     &KINDS
 }
 
 const fn input(name: &'static str, ty: PortType) -> InputPort {
-    InputPort {
-        name,
-        ty,
-        optional: false,
-        list: false,
-        doc: "the input",
-    }
+    InputPort::one(name, ty).doc("the input")
 }
 
 const fn output(name: &'static str, ty: PortType) -> OutputPort {
@@ -401,6 +396,14 @@ kind!(
         output("metrics", PortType::Metrics),
         output("trajectory", PortType::Trajectory)
     ]
+);
+
+kind!(
+    Study,
+    NoConfig,
+    "evaluate/study",
+    [InputPort::named_lists("AGENT", PortType::Trajectory)],
+    [output("metrics", PortType::Metrics)]
 );
 
 kind!(

@@ -133,6 +133,7 @@ stages:
   one: { uses: evaluate/compare, needs: { metrics: "evaluate[days=10,seed=2].metrics" } }
   each: { uses: evaluate/compare, needs: { metrics: ["evaluate[seed=*].metrics", "train[days=20].metrics"] } }
   all: { uses: evaluate/compare, needs: { metrics: "evaluate[*].metrics" } }
+  named: { uses: evaluate/study, needs: { ours: "evaluate[*]", tens: { collect: "evaluate[days=10]" } } }
 "#;
 
 #[test]
@@ -165,6 +166,7 @@ fn matrices_fan_out() {
     each[days=20,seed=1]         evaluate/compare           <- metrics=evaluate[days=20,seed=1].metrics metrics=evaluate[days=20,seed=2].metrics metrics=train[days=20,seed=1].metrics
     each[days=20,seed=2]         evaluate/compare           <- metrics=evaluate[days=20,seed=1].metrics metrics=evaluate[days=20,seed=2].metrics metrics=train[days=20,seed=2].metrics
     all                          evaluate/compare           <- metrics=evaluate[days=10,seed=1].metrics metrics=evaluate[days=10,seed=2].metrics metrics=evaluate[days=20,seed=1].metrics metrics=evaluate[days=20,seed=2].metrics
+    named                        evaluate/study             <- ours=evaluate[days=10,seed=1].trajectory ours=evaluate[days=10,seed=2].trajectory ours=evaluate[days=20,seed=1].trajectory ours=evaluate[days=20,seed=2].trajectory tens=evaluate[days=10,seed=1].trajectory tens=evaluate[days=10,seed=2].trajectory
     ");
     assert_eq!(config(&pipeline, "market[days=20]")["days"], json!(20));
     for (index, node) in pipeline.nodes.iter().enumerate() {

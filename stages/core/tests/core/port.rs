@@ -53,13 +53,7 @@ impl StageKind for Double {
     const VERSION: u32 = 3;
     const ABOUT: &'static str = "Has two outputs.";
     const PORTS: Ports = Ports {
-        inputs: &[InputPort {
-            name: "bars",
-            ty: PortType::Bars,
-            optional: false,
-            list: false,
-            doc: "bars",
-        }],
+        inputs: &[InputPort::one("bars", PortType::Bars).doc("bars")],
         outputs: &[
             OutputPort {
                 name: "chain",

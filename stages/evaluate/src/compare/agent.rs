@@ -7,19 +7,22 @@ use arrow_array::Array;
 use cache::{Artifact, Store};
 use datasets::SnapshotTime;
 use stages_core::{StageError, table};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The names of the strategy that is compared, and of the one whose returns are risk-free.
-const POLICY: &str = "policy";
+pub(crate) const POLICY: &str = "policy";
 const RISK_FREE: &str = "cash";
 
 /// The smallest share of a backtest's steps that the other backtests must have, too.
 const LEAST_COMMON: f64 = 0.9;
 
-/// A backtest of a policy.
+/// The difference of two returns above which they are of other markets.
+const SAME_MARKET: f64 = 1e-9;
+
+/// A strategy's accounts in a backtest: the policy's, or a baseline's.
 #[derive(Debug)]
-pub(super) struct Agent {
+pub(crate) struct Agent {
     episodes: Vec<Episode>,
     periods: Periods,
 }
@@ -33,7 +36,7 @@ struct Episode {
 
 /// A step of an account, with simple returns.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// The snapshot at which the step ends.
     pub end: SnapshotTime,
     /// The return of the account.
@@ -42,14 +45,31 @@ pub(super) struct Step {
     pub excess: f64,
     /// The return of cash.
     pub cash: f64,
+    /// The return of the underlying; NaN where the backtest does not record it.
+    pub underlying: f64,
     /// The costs of trades as a fraction of the account's value at the start; NaN where the backtest does not
     /// record them.
     pub costs: f64,
 }
 
 impl Agent {
-    /// Reads the trajectory of a backtest.
+    /// Reads the policy from the trajectory of a backtest.
     pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+        let policy = Self::strategies(store, artifact, &|name| name == POLICY)?
+            .into_values()
+            .next();
+        policy.ok_or_else(|| {
+            StageError::new("a backtest has no policy")
+                .hint("compare the trajectories of `evaluate/backtest`")
+        })
+    }
+
+    /// Reads those strategies of a backtest that are wanted, by name; of several paths the first.
+    pub(crate) fn strategies(
+        store: &Store,
+        artifact: &Artifact,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<BTreeMap<String, Self>, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
             .hint("compare backtests over the test worlds of `env/options`")
@@ -62,27 +82,26 @@ impl Agent {
         let (paths, episodes) = (table::floats(&rows, "path")?, table::floats(&rows, "episode")?);
         let (nav, times) = (table::floats(&rows, "nav")?, table::snapshot_times(&rows)?);
         let costs = trajectory::optional(&rows, "costs", table::floats)?;
+        let prices = trajectory::optional(&rows, "underlying", table::floats)?;
         let same = |a: usize, b: usize| {
             strategies.value(a) == strategies.value(b)
                 && paths.value(a) == paths.value(b)
                 && episodes.value(a) == episodes.value(b)
         };
-        let runs = table::runs(0..strategies.len(), same);
-        let of = |name: &str| -> Vec<Range<usize>> {
-            let first =
-                |run: &&Range<usize>| strategies.value(run.start) == name && paths.value(run.start) == 0.0;
-            runs.iter().filter(first).cloned().collect()
+        let mut runs = table::runs(0..strategies.len(), same);
+        runs.retain(|run| paths.value(run.start) == 0.0);
+        let changes = |values: &[f64], of: fn(f64, f64) -> f64| -> Vec<f64> {
+            values.windows(2).map(|pair| of(pair[0], pair[1])).collect()
         };
-        let returns = |run: &Range<usize>| -> Vec<f64> {
-            let nav = &nav.values()[run.clone()];
-            nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
-        };
-        let (policy, cash) = (of(POLICY), of(RISK_FREE));
-        let mut agent = Self {
-            episodes: Vec::new(),
-            periods: trajectory::periods(artifact, cash.first().map_or(&[][..], |run| &times[run.clone()])),
-        };
-        for run in &policy {
+        let returns = |run: &Range<usize>| changes(&nav.values()[run.clone()], step_return);
+        let cash: Vec<&Range<usize>> = runs
+            .iter()
+            .filter(|run| strategies.value(run.start) == RISK_FREE)
+            .collect();
+        let periods =
+            trajectory::periods(artifact, cash.first().map_or(&[][..], |run| &times[(*run).clone()]));
+        let mut found: BTreeMap<String, Self> = BTreeMap::new();
+        for run in runs.iter().filter(|run| wanted(strategies.value(run.start))) {
             let episode = episodes.value(run.start);
             let Some(cash) = cash.iter().find(|cash| episodes.value(cash.start) == episode) else {
                 return Err(StageError::new(
@@ -91,6 +110,10 @@ impl Agent {
                 .hint("backtest with the default `baselines`"));
             };
             let free = returns(cash);
+            let underlying = match &prices {
+                None => vec![f64::NAN; free.len()],
+                Some(prices) => changes(&prices.values()[(*cash).clone()], |a, b| ratio(b, a) - 1.0),
+            };
             let of = Returns::of_account(returns(run), &free, &free);
             let costs_of = |step: usize| match &costs {
                 None => f64::NAN,
@@ -101,20 +124,54 @@ impl Agent {
                     ratio(costs.value(at + 1) - costs.value(at), nav.value(at))
                 }
             };
-            let ends = times[cash.clone()].iter().skip(1);
+            let ends = times[(*cash).clone()].iter().skip(1);
             let steps = ends.enumerate().map(|(step, end)| Step {
                 end: *end,
                 account: of.account[step],
                 excess: of.excess[step],
                 cash: free[step],
+                underlying: underlying[step],
                 costs: costs_of(step),
             });
-            agent.episodes.push(Episode {
+            let episode = Episode {
                 world: worlds.value(run.start).to_owned(),
                 steps: steps.collect(),
+            };
+            let name = strategies.value(run.start).to_owned();
+            let agent = found.entry(name).or_insert(Self {
+                episodes: Vec::new(),
+                periods,
             });
+            agent.episodes.push(episode);
         }
-        Ok(agent)
+        Ok(found)
+    }
+
+    /// True if two strategies are of one market: of the same worlds, in which cash and the underlying return
+    /// the same in the first world's common steps, of which there is one at least.
+    pub(crate) fn is_same_market(&self, other: &Self) -> bool {
+        let worlds = |agent: &Self| {
+            agent
+                .episodes
+                .iter()
+                .map(|episode| episode.world.clone())
+                .collect::<Vec<_>>()
+        };
+        if worlds(self) != worlds(other) {
+            return false;
+        }
+        let (Some(one), Some(two)) = (self.episodes.first(), other.episodes.first()) else {
+            return false;
+        };
+        let theirs: BTreeMap<SnapshotTime, &Step> = two.steps.iter().map(|step| (step.end, step)).collect();
+        let mut common = one
+            .steps
+            .iter()
+            .filter_map(|step| Some((step, *theirs.get(&step.end)?)))
+            .peekable();
+        let differs = |a: f64, b: f64| (a - b).abs() > SAME_MARKET;
+        common.peek().is_some()
+            && !common.any(|(a, b)| differs(a.cash, b.cash) || differs(a.underlying, b.underlying))
     }
 
     fn steps(&self) -> usize {
@@ -124,7 +181,7 @@ impl Agent {
 
 /// The steps that several backtests have in common.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(crate) struct Common {
     /// The common snapshots of each episode.
     times: Vec<BTreeSet<SnapshotTime>>,
     periods: Periods,
@@ -139,7 +196,7 @@ pub(super) struct Common {
 impl Common {
     /// The steps that all backtests have in common: an environment whose features need earlier days begins
     /// later.
-    pub(super) fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
+    pub(crate) fn of<'a>(agents: impl Iterator<Item = &'a Agent> + Clone) -> Result<Self, StageError> {
         let first = agents
             .clone()
             .next()
@@ -196,7 +253,7 @@ impl Common {
     }
 
     /// Checks that there is an interval over worlds.
-    pub(super) fn check_worlds(&self) -> Result<(), StageError> {
+    pub(crate) fn check_worlds(&self) -> Result<(), StageError> {
         match self.worlds {
             0 | 1 => Err(StageError::new(
                 "the backtests are of a single world, over which there is no interval",
@@ -210,7 +267,7 @@ impl Common {
     }
 
     /// The sums of an agent's excess returns over the common steps, by world, in the order of the episodes.
-    pub(super) fn sums(&self, agent: &Agent) -> Vec<Sums> {
+    pub(crate) fn sums(&self, agent: &Agent) -> Vec<Sums> {
         let mut sums = Vec::with_capacity(self.worlds);
         let mut last = None;
         for episode in self.episodes(agent) {
@@ -236,14 +293,14 @@ impl Common {
     }
 
     /// Periods per year; NaN with too few observations.
-    pub(super) fn annual(&self) -> f64 {
+    pub(crate) fn annual(&self) -> f64 {
         self.periods.annual(self.steps)
     }
 }
 
 /// The steps of an episode that all backtests have.
 #[derive(Debug)]
-pub(super) struct CommonSteps<'a> {
+pub(crate) struct CommonSteps<'a> {
     /// The episode's world.
     pub world: &'a str,
     /// The steps, in order of time.
@@ -264,6 +321,7 @@ mod tests {
                 account: gain * f64::from(day),
                 excess: gain * f64::from(day),
                 cash: 0.0,
+                underlying: gain,
                 costs: f64::NAN,
             })
             .collect();

@@ -13,7 +13,7 @@ use stages_numerics::random::Random;
 /// arrays", Bernoulli 6, 2000: no resampling has exactly it). Of n units n - 1 are drawn, which makes the
 /// variance of a mean of few units unbiased (Rao and Wu, "Resampling inference with complex survey data",
 /// JASA 83, 1988).
-pub(super) struct Resampling {
+pub(crate) struct Resampling {
     draws: Vec<Draw>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Comparison {
 
 impl Resampling {
     /// `draws` resamples of the given numbers of seeds of the agent, seeds of the other agent, and worlds.
-    pub(super) fn new((agent, against, worlds): (usize, usize, usize), draws: usize, seed: u64) -> Self {
+    pub(crate) fn new((agent, against, worlds): (usize, usize, usize), draws: usize, seed: u64) -> Self {
         let draw = |draw: usize| {
             let mut random = Random::new(&[seed, 0x636f_6d70, draw as u64]);
             let mut some = |n: usize| -> Vec<usize> {
@@ -58,36 +58,68 @@ impl Resampling {
 
     /// Compares a figure, given the sums of each seed's excess returns by world, `[seed][world]`. A seed's
     /// figure is that of the returns of all its worlds; an agent's figure is the mean over its seeds.
-    pub(super) fn compare(
-        &self,
-        agent: &[Vec<Sums>],
-        against: &[Vec<Sums>],
-        of: &(dyn Fn(&Sums) -> f64 + Sync),
-    ) -> Comparison {
+    pub(super) fn compare(&self, agent: &[Vec<Sums>], against: &[Vec<Sums>], of: &Figure<'_>) -> Comparison {
         let all = |n: usize| (0..n).collect::<Vec<_>>();
         let (worlds, seeds, others) = (all(agent[0].len()), all(agent.len()), all(against.len()));
-        let difference = |worlds: &[usize], a: &[usize], b: &[usize]| {
-            figure(agent, a, worlds, of) - figure(against, b, worlds, of)
-        };
-        let value = difference(&worlds, &seeds, &others);
-        let estimate = |of: &(dyn Fn(&Draw) -> f64 + Sync)| {
-            let drawn: Vec<f64> = self.draws.par_iter().map(of).filter(|x| x.is_finite()).collect();
+        let value = mean(agent, of) - mean(against, of);
+        let estimate = |mut drawn: Vec<f64>| {
+            drawn.retain(|x| x.is_finite());
             Estimate::of(value, &drawn)
         };
-        let ahead = worlds
-            .iter()
-            .filter(|&&world| difference(&[world], &seeds, &others) > 0.0);
+        let ahead = worlds.iter().filter(|&&world| {
+            figure(agent, &seeds, &[world], of) - figure(against, &others, &[world], of) > 0.0
+        });
         Comparison {
-            agent: figure(agent, &seeds, &worlds, of),
-            against: figure(against, &others, &worlds, of),
-            over_both: estimate(&|draw| difference(&draw.worlds, &draw.agent, &draw.against)),
-            over_worlds: estimate(&|draw| difference(&draw.worlds, &seeds, &others)),
+            agent: mean(agent, of),
+            against: mean(against, of),
+            over_both: estimate(self.over_both(agent, against, of)),
+            over_worlds: estimate(self.over_worlds(agent, against, of)),
             ahead: ahead.count() as f64 / worlds.len() as f64,
         }
     }
+
+    /// The difference in each resample of the worlds and of both agents' seeds, as [`Resampling::compare`]
+    /// takes it; NaN where the figure has no value.
+    pub(crate) fn over_both(&self, agent: &[Vec<Sums>], against: &[Vec<Sums>], of: &Figure<'_>) -> Vec<f64> {
+        let difference = |draw: &Draw| {
+            figure(agent, &draw.agent, &draw.worlds, of) - figure(against, &draw.against, &draw.worlds, of)
+        };
+        self.draws.par_iter().map(difference).collect()
+    }
+
+    /// The difference in each resample of the worlds, with all seeds.
+    pub(crate) fn over_worlds(
+        &self,
+        agent: &[Vec<Sums>],
+        against: &[Vec<Sums>],
+        of: &Figure<'_>,
+    ) -> Vec<f64> {
+        let all = |n: usize| (0..n).collect::<Vec<_>>();
+        let (seeds, others) = (all(agent.len()), all(against.len()));
+        let difference = |draw: &Draw| {
+            figure(agent, &seeds, &draw.worlds, of) - figure(against, &others, &draw.worlds, of)
+        };
+        self.draws.par_iter().map(difference).collect()
+    }
 }
 
-fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &(dyn Fn(&Sums) -> f64 + Sync)) -> f64 {
+/// A figure of excess returns.
+pub(crate) type Figure<'a> = dyn Fn(&Sums) -> f64 + Sync + 'a;
+
+/// The figure of each seed, over all its worlds.
+pub(crate) fn by_seed(agent: &[Vec<Sums>], of: &Figure<'_>) -> Vec<f64> {
+    let worlds: Vec<usize> = (0..agent.first().map_or(0, Vec::len)).collect();
+    (0..agent.len())
+        .map(|seed| figure(agent, &[seed], &worlds, of))
+        .collect()
+}
+
+/// The figure of an agent: the mean over its seeds.
+pub(crate) fn mean(agent: &[Vec<Sums>], of: &Figure<'_>) -> f64 {
+    by_seed(agent, of).iter().sum::<f64>() / agent.len() as f64
+}
+
+fn figure(agent: &[Vec<Sums>], seeds: &[usize], worlds: &[usize], of: &Figure<'_>) -> f64 {
     let seed_figure = |&seed: &usize| {
         let mut sums = Sums::default();
         worlds.iter().for_each(|&world| sums.join(&agent[seed][world]));

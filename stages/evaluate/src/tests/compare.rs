@@ -5,7 +5,7 @@ use super::*;
 use crate::{Compare, CompareConfig, VerdictConfig};
 
 /// The trajectory of a backtest of a policy with these initial weights, and its metrics.
-fn backtest(workplace: &mut Workplace, weights: u64) -> (Input, Value) {
+pub(super) fn backtest(workplace: &mut Workplace, weights: u64) -> (Input, Value) {
     let spec = workplace.env().spec().clone();
     let architecture = Architecture {
         obs_dim: spec.obs_dim(),

@@ -12,7 +12,34 @@ pub(super) fn worlds_workplace(lstm: bool) -> Workplace {
 }
 
 fn worlds_of_actions(lstm: bool, actions: ActionKind) -> Workplace {
-    let markets: Vec<SyntheticMarket> = (0..5).map(|i| market(90, i + 1)).collect();
+    let mut workplace = Workplace::new();
+    connect_worlds(&mut workplace, 1, actions);
+    let spec = workplace.env().spec().clone();
+    if !lstm {
+        workplace.connect_policy(&spec);
+        return workplace;
+    }
+    let architecture = Architecture {
+        obs_dim: spec.obs_dim(),
+        head: ActionHead::of(&spec.action_space),
+        activation: Activation::Tanh,
+        lstm: Some(Lstm {
+            hidden: 8,
+            critic: Critic::Linear,
+            layers: 1,
+        }),
+        transformer: None,
+        pi: vec![4],
+        vf: vec![4],
+    };
+    let params = initial(&architecture, false, 1);
+    workplace.connect_params(&spec, &architecture, params);
+    workplace
+}
+
+/// Connects an environment of five worlds made by the seeds from `first` on.
+pub(super) fn connect_worlds(workplace: &mut Workplace, first: u64, actions: ActionKind) {
+    let markets: Vec<SyntheticMarket> = (0..5).map(|i| market(90, i + first)).collect();
     let mut sources: Vec<_> = markets.iter().map(SyntheticMarket::source).collect();
     for (i, source) in sources.iter_mut().enumerate() {
         source.symbol = char::from(b'A' + i as u8).to_string();
@@ -36,7 +63,6 @@ fn worlds_of_actions(lstm: bool, actions: ActionKind) -> Workplace {
         actions,
         ..OptionsConfig::default()
     };
-    let mut workplace = Workplace::new();
     let meta = json!({ "family": "options", "format": 2, "symbol": "A", "multiplier": 100.0 });
     let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Env.name(), meta);
     for (name, bytes) in &build_worlds(&pairs, &config).unwrap().files {
@@ -44,27 +70,6 @@ fn worlds_of_actions(lstm: bool, actions: ActionKind) -> Workplace {
     }
     let digest = builder.finish().unwrap();
     workplace.connect("env", digest);
-    let spec = workplace.env().spec().clone();
-    if !lstm {
-        workplace.connect_policy(&spec);
-        return workplace;
-    }
-    let architecture = Architecture {
-        obs_dim: spec.obs_dim(),
-        head: ActionHead::of(&spec.action_space),
-        activation: Activation::Tanh,
-        lstm: Some(Lstm {
-            hidden: 8,
-            critic: Critic::Linear,
-            layers: 1,
-        }),
-        transformer: None,
-        pi: vec![4],
-        vf: vec![4],
-    };
-    let params = initial(&architecture, false, 1);
-    workplace.connect_params(&spec, &architecture, params);
-    workplace
 }
 
 pub(super) fn config() -> BacktestConfig {

@@ -109,11 +109,10 @@ impl Loader<'_> {
     /// Calls the kind's check of its configuration against the expected contents of its inputs.
     fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, config: &Settings, node: &mut Node) {
         let mut inputs = provided(&node.needs, &self.pipeline.nodes);
-        for port in kind.ports().inputs {
-            let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
-            if earlier > 0 {
-                let all = inputs.entry(port.name.to_owned()).or_default();
-                all.extend(std::iter::repeat_n(Provided::unknown(port.ty), earlier));
+        for (name, earlier) in node.earlier.iter().filter(|(_, earlier)| !earlier.is_empty()) {
+            if let Some(port) = kind.ports().input(name) {
+                let all = inputs.entry(name.clone()).or_default();
+                all.extend(std::iter::repeat_n(Provided::unknown(port.ty), earlier.len()));
             }
         }
         let plan = PlanContext {
