@@ -1,8 +1,8 @@
 //! The programs that a stage executed and that are not in its key.
 //!
 //! The key has the command's text, its files and its tools. The utilities that POSIX specifies (but awk),
-//! coreutils and the shells belong to every system and behave alike; any other program of the system is named, so that its
-//! user can declare it.
+//! coreutils and the shells belong to every system and behave alike; any other program of the system is
+//! named, so that its user can declare it.
 
 use runner_pipeline::Tool;
 use std::collections::{BTreeMap, BTreeSet};
