@@ -39,6 +39,9 @@ const MEASURES: [&str; 24] = [
 /// The kind of evaluations whose policies reason over symbols.
 const REASONING: &str = "evaluate/reasoning";
 
+/// The kind of evaluations that join others, which come first.
+pub(crate) const WALK_FORWARD: &str = "evaluate/walk_forward";
+
 /// The suffixes of the names of interval bounds.
 const INTERVALS: [&str; 2] = ["_low", "_high"];
 
@@ -78,6 +81,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     out.push_str(&comparison(&values));
     out.push_str(&ablations(&values));
     out.push_str(&measures(&values));
+    out.push_str(&folds(&values));
     out.push_str(&paths::section(stage, store));
     out.push_str(&shares(
         "Profit by cause, as a fraction of the capital",
@@ -173,11 +177,17 @@ fn verdict(values: &Values) -> String {
             policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
         );
     }
-    let beaten: Vec<&str> = names(values, "versus/")
+    let lows: Vec<(&str, f64)> = names(values, "versus/")
         .into_iter()
-        .filter(|name| of(&format!("versus/{name}/matched_excess_return_low")).is_some_and(|low| low > 0.0))
+        .filter_map(|name| Some((name, of(&format!("versus/{name}/matched_excess_return_low"))?)))
         .collect();
-    if of("excess_return").is_some() {
+    let beaten: Vec<&str> = lows
+        .iter()
+        .filter(|(_, low)| *low > 0.0)
+        .map(|(name, _)| *name)
+        .collect();
+    // Without a comparison, nothing is said of one.
+    if !lows.is_empty() {
         let said = if beaten.is_empty() {
             "no baseline".to_owned()
         } else {
@@ -328,6 +338,33 @@ fn measures(values: &Values) -> String {
     html::section("<h3>Risk</h3>", &head, &rows)
 }
 
+/// The folds of a walk-forward, each by itself.
+fn folds(values: &Values) -> String {
+    let rows: Vec<_> = names(values, "fold/")
+        .into_iter()
+        .map(|from| {
+            let of = |what: &str| shown(values.get(&format!("fold/{from}/{what}")).copied());
+            vec![
+                escape(from),
+                of("steps"),
+                of("total_return"),
+                of("excess_return"),
+                of("sharpe"),
+                of("max_drawdown"),
+            ]
+        })
+        .collect();
+    let head = [
+        "fold from",
+        "steps",
+        "total return",
+        "excess return",
+        "Sharpe",
+        "max drawdown",
+    ];
+    html::section("<h3>The policy by fold</h3>", &head, &rows)
+}
+
 fn shares(title: &str, values: &Values, prefix: &str) -> String {
     let rows: Vec<_> = values
         .iter()
@@ -386,9 +423,12 @@ mod tests {
 
     #[test]
     fn a_blind_policy_is_called_so_first() {
-        let blind = verdict(&values(&[("excess_return", 0.1), ("blind", 1.0)]));
+        let behind = ("versus/cash/matched_excess_return_low", -0.01);
+        let blind = verdict(&values(&[("excess_return", 0.1), ("blind", 1.0), behind]));
         assert!(blind.starts_with("<p class=\"verdict\"><strong>Blind."), "{blind}");
         assert!(blind.contains("no baseline"));
+        let alone = verdict(&values(&[("excess_return", 0.1)]));
+        assert_eq!(alone, "", "nothing is compared");
         let sees = verdict(&values(&[
             ("excess_return", 0.1),
             ("blind", 0.0),
@@ -423,6 +463,17 @@ mod tests {
         assert_eq!(table.matches("accuracy").count(), 1, "{table}");
         assert!(blindness(&of).contains("it uses them"));
         assert!(blindness(&values(&[("blind", 1.0)])).contains("Blind."));
+    }
+
+    #[test]
+    fn folds_have_a_row_each() {
+        let table = folds(&values(&[
+            ("fold/2018-02-19/steps", 243.0),
+            ("fold/2018-02-19/sharpe", 0.5),
+            ("fold/2019-02-19/steps", 244.0),
+        ]));
+        assert!(table.contains("2018-02-19") && table.contains(">244<"), "{table}");
+        assert_eq!(folds(&values(&[("sharpe", 1.0)])), "");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A short table of evaluation results for the end of a run.
 
+use crate::evaluation::WALK_FORWARD;
 use cache::Store;
 use runner_engine::text;
 use runner_history::Run;
@@ -22,14 +23,26 @@ const SHOWN: [&str; 13] = [
     "auc_pr",
 ];
 
-/// The maximum number of rows; longer tables are only in the report.
+/// The maximum number of rows; longer tables are only in the report, but for what joins evaluations.
 const MOST_ROWS: usize = 30;
 
-/// A table of the evaluations of a run, with the policy before its baselines; empty if there are none or too
-/// many.
+/// A table of the evaluations of a run, with the policy before its baselines, and what joins evaluations (a
+/// walk-forward) before what it joins. Of too many rows only the joins are shown; empty if there are none.
 pub fn results_table(run: &Run, store: &Store) -> String {
+    let (joins, others) = (rows(run, store, true), rows(run, store, false));
+    match joins.len() + others.len() {
+        0 => String::new(),
+        ..=MOST_ROWS => table([joins, others].concat()),
+        _ if joins.is_empty() || joins.len() > MOST_ROWS => String::new(),
+        _ => table(joins),
+    }
+}
+
+/// The rows of the evaluations that join others, or of the others.
+fn rows(run: &Run, store: &Store, joins: bool) -> Vec<(String, Vec<Option<f64>>)> {
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-    for stage in run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/")) {
+    let is_meant = |kind: &str| kind.starts_with("evaluate/") && joins == (kind == WALK_FORWARD);
+    for stage in run.stages.iter().filter(|stage| is_meant(&stage.kind)) {
         let Some(Ok(artifact)) = stage.outputs.get("metrics").map(|digest| store.artifact(*digest)) else {
             continue;
         };
@@ -56,9 +69,10 @@ pub fn results_table(run: &Run, store: &Store) -> String {
             }
         }
     }
-    if rows.is_empty() || rows.len() > MOST_ROWS {
-        return String::new();
-    }
+    rows
+}
+
+fn table(rows: Vec<(String, Vec<Option<f64>>)>) -> String {
     let columns: Vec<usize> = (0..SHOWN.len())
         .filter(|&i| rows.iter().any(|(_, values)| values[i].is_some()))
         .collect();

@@ -53,7 +53,15 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     );
     // Results come first, then training, then the data and the work behind them.
     let computed = ComputedMetrics::new(runs, store);
-    body.push_str(&sections_of(run, &in_time, |stage| evaluation::section(stage, store))?);
+    // What joins evaluations comes before what it joins.
+    for joins in [true, false] {
+        body.push_str(&sections_of(run, &in_time, |stage| {
+            match joins == (stage.kind == evaluation::WALK_FORWARD) {
+                true => evaluation::section(stage, store),
+                false => String::new(),
+            }
+        })?);
+    }
     body.push_str(&sections_of(run, &in_time, |stage| {
         training::section(stage, &computed, store)
     })?);

@@ -198,6 +198,13 @@ pub(crate) fn split(
             })
         }
     };
+    let test = test.map(|range| match rules.test.is_some_and(|test| test.closes_after) {
+        true => SnapshotRange {
+            last: (range.last + 1).min(dates.len() - 1),
+            ..range
+        },
+        false => range,
+    });
     let validation = match (by_worlds(rules.validation), validation_dates) {
         (true, range) if role.is_validation => Some(found("validate", range.unwrap_or(everything))?),
         (false, Some(range)) if !role.is_test => Some(found("validate", range)?),
@@ -441,6 +448,43 @@ mod tests {
             ..near
         };
         assert!(split(&daily(100), 0, &nothing).is_err());
+    }
+
+    /// Folds that close after their last date join: the last snapshot of one is the first of the next, and
+    /// training keeps its distance to it.
+    #[test]
+    fn test_dates_that_close_after_the_last_one_join_those_of_the_next_fold() {
+        // Two snapshots a day, and none on every seventh day.
+        let days: Vec<Date> = daily(100)
+            .into_iter()
+            .filter(|day| day.0 % 7 != 0)
+            .flat_map(|day| [day; 2])
+            .collect();
+        let fold = |from: i32, to: i32, closes_after: bool| {
+            let config = OptionsConfig {
+                test: Some(HeldOut {
+                    closes_after,
+                    ..dates(from, to).into()
+                }),
+                embargo: 2,
+                ..OptionsConfig::default()
+            };
+            split(&days, 0, &config).unwrap()
+        };
+        let (early, late) = (fold(50, 69, true), fold(70, 90, true));
+        assert_eq!(early.test.unwrap().last, late.test.unwrap().first);
+        assert_eq!(fold(50, 69, false).test.unwrap().last + 1, late.test.unwrap().first);
+        // The first day after the test is 71, and two more are kept out.
+        assert_eq!(days[early.train[1].first], Date(74));
+        assert_eq!(fold(70, 99, true).test.unwrap().last, days.len() - 1);
+        let validation = OptionsConfig {
+            validation: Some(HeldOut {
+                closes_after: true,
+                ..dates(10, 20).into()
+            }),
+            ..OptionsConfig::default()
+        };
+        assert_eq!(validation.validate().unwrap_err().field, "validation");
     }
 
     #[test]

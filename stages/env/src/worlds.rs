@@ -39,6 +39,11 @@ pub struct HeldOut {
     /// The last date; without it, up to the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Date>,
+    /// Of `test` with `to`: if true, the last step ends on the first snapshot after `to`, where there is one,
+    /// on which accounts are valued and nothing is decided. So no step is left out between the folds of a
+    /// walk-forward, whose axis sets it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub closes_after: bool,
 }
 
 /// The ends of ranges that are open.
@@ -58,9 +63,9 @@ pub enum WorldSet {
 impl From<DateRange> for HeldOut {
     fn from(range: DateRange) -> Self {
         Self {
-            worlds: None,
             from: Some(range.from),
             to: Some(range.to),
+            ..Self::default()
         }
     }
 }
@@ -81,6 +86,9 @@ impl HeldOut {
             return Err(ConfigProblem::new(field, format!("{from} is after {to}"))
                 .hint("both ends are included; write the earlier first"));
         }
+        ConfigProblem::new(field, "`closes_after` is of test dates that end at `to`")
+            .hint("remove it, or give `to`")
+            .when(self.closes_after && (self.to.is_none() || field != "test"))?;
         ConfigProblem::new(field, "it names neither worlds nor dates")
             .hint("give { worlds: 8 }, or { from: …, to: … }, or both")
             .when(self.worlds.is_none() && self.dates().is_none())

@@ -6,12 +6,12 @@ use stages_numerics::random::Random;
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
 /// wrapped around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN
 /// where the statistic is.
-pub(crate) fn stationary(
-    values: &[f64],
+pub(crate) fn stationary<T: Copy>(
+    values: &[T],
     mean_block: f64,
     draws: usize,
     seed: u64,
-    statistic: impl Fn(&[f64]) -> f64,
+    statistic: impl Fn(&[T]) -> f64,
 ) -> (f64, f64) {
     let n = values.len();
     if n == 0 {
@@ -47,7 +47,8 @@ pub(crate) fn blocks(random: &mut Random, n: usize, mean_block: f64, mut take: i
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::performance::{Periods, mean_and_deviation, sharpe};
+    use crate::performance::tests::sharpe;
+    use crate::performance::{Periods, mean_and_deviation};
 
     /// For independent normal numbers, the interval of the mean is the textbook's.
     #[test]
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn nothing_has_no_interval() {
-        let (low, high) = stationary(&[], 10.0, 10, 1, |v| sharpe(v, Periods::DAILY));
+        let (low, high) = stationary(&[], 10.0, 10, 1, |v: &[f64]| sharpe(v, Periods::DAILY));
         assert!(low.is_nan() && high.is_nan());
         assert_eq!(stationary(&[2.0; 7], 3.0, 10, 1, |v| v[3]), (2.0, 2.0));
     }

@@ -37,8 +37,8 @@ pub struct Compare;
 impl StageKind for Compare {
     type Config = CompareConfig;
     const NAME: &'static str = "evaluate/compare";
-    // 2: over the steps that all backtests have; their number is a metric.
-    const VERSION: u32 = 3;
+    // 4: worlds over the same dates are not counted as new data.
+    const VERSION: u32 = 4;
     const ABOUT: &'static str =
         "one agent against another over the same worlds, each trained with several seeds, with intervals";
     const PORTS: Ports = Ports {

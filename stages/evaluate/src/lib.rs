@@ -1,6 +1,7 @@
 //! Evaluation: backtests against baselines, and measures of performance.
 
 mod ablation;
+mod account;
 pub mod acting;
 mod backtest;
 mod bootstrap;
@@ -8,6 +9,7 @@ mod compare;
 mod config;
 mod decide;
 mod drift;
+mod effective;
 mod episodes;
 mod hedging_backtest;
 mod inference;

@@ -1,7 +1,8 @@
 //! The parts of a market that an evaluation needs beyond [`Simulator`]: measures of accounts, baselines and
 //! columns.
 
-use crate::performance::{Returns, step_return};
+use crate::account::{Account, Accounts};
+use crate::performance::Returns;
 use datasets::SnapshotTime;
 use stages_env::{PortfolioEnv, Simulator};
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub(crate) struct Statement {
     pub traded_value: f64,
     /// The number of liquidations forced by margin.
     pub liquidations: f64,
+    /// The cost of closing all that is held.
+    pub closing_cost: f64,
 }
 
 /// The elements of an observation that show the market, which come first in [`Simulator::market_row`].
@@ -88,8 +91,6 @@ pub(crate) trait Market: Simulator {
     fn columns(env: &PortfolioEnv<Self>) -> Vec<Column<Self>>;
     /// True if the trajectory has the actions.
     const HAS_ACTIONS: bool = false;
-    /// True if the trajectory has the profits by cause.
-    const HAS_PROFITS: bool = true;
     /// True if the trajectory has the level of the underlying, 1 at the start of an episode; in other
     /// markets, the accounts know its price.
     const HAS_LEVELS: bool = true;
@@ -126,8 +127,9 @@ pub(crate) struct Run<S: Market> {
     pub records: Vec<S::Record>,
     /// The regime at the start of each step, where regimes are known.
     pub regimes: Vec<usize>,
-    /// The returns of cash and of the underlying at each step of the whole episode, even if the run ends
-    /// earlier.
+    /// The times of the snapshots of the whole episode, even if the run ends earlier, and the returns of cash
+    /// and of the underlying at each step.
+    times: Vec<SnapshotTime>,
     risk_free: Vec<f64>,
     underlying: Vec<f64>,
 }
@@ -143,6 +145,9 @@ impl<S: Market> Run<S> {
             actions: Vec::new(),
             records: Vec::new(),
             regimes: Vec::new(),
+            times: (span.first..=span.first + span.steps)
+                .map(|t| env.common().times[t.min(env.common().times.len() - 1)])
+                .collect(),
             risk_free: snapshots().map(|t| env.common().risk_free[t]).collect(),
             underlying: snapshots().map(|t| env.common().underlying[t]).collect(),
         }
@@ -153,35 +158,55 @@ impl<S: Market> Run<S> {
         Self { path, ..self }
     }
 
-    pub(crate) fn first(&self) -> Statement {
-        S::statement(&self.statements[0])
-    }
-
     pub(crate) fn last(&self) -> &S::Ledger {
         &self.statements[self.statements.len() - 1]
     }
 
-    /// The returns of the net asset value if trades cost `spread` times their spread.
-    pub(crate) fn returns(&self, spread: f64) -> Returns {
-        let account: Vec<f64> = self
-            .statements
-            .windows(2)
-            .map(|pair| {
-                let (before, after) = (S::statement(&pair[0]), S::statement(&pair[1]));
-                let more = (spread - 1.0) * (after.spread_cost - before.spread_cost);
-                step_return(before.nav, after.nav - more)
-            })
-            .collect();
-        Returns::of_account(account, &self.risk_free, &self.underlying)
-    }
-
-    /// The level of the underlying at each account, 1 at the first.
-    pub(crate) fn underlying_levels(&self) -> impl Iterator<Item = f64> {
-        let returns = self.underlying.iter().take(self.statements.len() - 1);
-        std::iter::once(1.0).chain(returns.scan(1.0, |level, r| {
-            *level *= 1.0 + r;
-            Some(*level)
-        }))
+    /// The account as series; `regimes` are the names of the regimes.
+    pub(crate) fn account(&self, regimes: &[String]) -> Account {
+        let statements: Vec<Statement> = self.statements.iter().map(S::statement).collect();
+        let (snapshots, steps) = (self.times.len(), self.times.len() - 1);
+        let to_the_end = |of: fn(&Statement) -> f64| -> Vec<f64> {
+            let mut values: Vec<f64> = statements.iter().map(of).collect();
+            values.resize(snapshots, values[values.len() - 1]);
+            values
+        };
+        let mut nav = to_the_end(|s| s.nav);
+        nav[statements.len()..].fill(f64::NAN);
+        let mut times = self.times.clone();
+        times.iter_mut().zip(&statements).for_each(|(time, s)| *time = s.time);
+        let (mut held, mut opened): (Vec<f64>, Vec<f64>) = self
+            .steps()
+            .map(|(before, after, record)| S::held(before, after, record))
+            .unzip();
+        held.resize(steps, 0.0);
+        opened.resize(steps, 0.0);
+        let by_step: Vec<Vec<f64>> = self.profits().collect();
+        let causes = by_step.first().map_or(S::PROFITS.len(), Vec::len);
+        let profit = |t: usize, cause: usize| by_step.get(t).map_or(0.0, |by| by[cause]);
+        let name = |t: usize| self.regimes.get(t).and_then(|regime| regimes.get(*regime).cloned());
+        let action = |t: usize| self.actions.get(t).filter(|name| S::HAS_ACTIONS && !name.is_empty());
+        Account {
+            episode: self.episode,
+            path: self.path,
+            world: self.world.clone(),
+            times,
+            nav,
+            sums: [
+                to_the_end(|s| s.spread_cost),
+                to_the_end(|s| s.costs),
+                to_the_end(|s| s.traded_value),
+                to_the_end(|s| s.liquidations),
+            ],
+            closing: to_the_end(|s| s.closing_cost),
+            steps: [self.risk_free.clone(), self.underlying.clone(), held, opened],
+            regimes: (0..steps).map(name).collect(),
+            actions: (0..steps).map(|t| action(t).cloned()).collect(),
+            profits: (0..causes)
+                .map(|cause| (0..steps).map(|t| profit(t, cause)).collect())
+                .collect(),
+            closed: None,
+        }
     }
 
     /// The returns of an account by step, beside those of cash and of another underlying.
@@ -231,13 +256,12 @@ pub(crate) struct Strategy<S: Market> {
 }
 
 impl<S: Market> Strategy<S> {
-    /// The prefix of the names of the strategy's metrics.
-    pub(crate) fn prefix(&self) -> String {
-        match self.role {
-            Role::Policy => String::new(),
-            Role::Mode => format!("{}/", self.name),
-            Role::Baseline => format!("baseline/{}/", self.name),
-            Role::Ablation => format!("ablation/{}/", self.name),
+    /// The accounts as series; `regimes` are the names of the regimes.
+    pub(crate) fn accounts(&self, regimes: &[String]) -> Accounts {
+        Accounts {
+            name: self.name.clone(),
+            role: self.role,
+            accounts: self.runs.iter().map(|run| run.account(regimes)).collect(),
         }
     }
 }

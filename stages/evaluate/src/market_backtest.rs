@@ -2,14 +2,15 @@
 //! the test data, each from its first date to its last.
 
 use crate::ablation::Ablation;
+use crate::account::Accounts;
 use crate::config::BacktestConfig;
 use crate::market::{Market, Role, Run, Span, Strategy};
-use crate::measures::{self, Known};
+use crate::measures::{self, Known, Settings};
 use crate::output;
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
 use crate::runs::{self, run_all, run_policy};
-use crate::trajectory::trajectory;
+use crate::trajectory::{RISK_AVERSION, TRIALS, trajectory};
 use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
@@ -69,15 +70,32 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     let known = Known {
         periods: Periods::from(&periods),
         regimes: S::regimes(&all.one),
+        causes: S::PROFITS.iter().map(|cause| (*cause).to_owned()).collect(),
     };
-    let metrics = measures::measure(of.config, &all.strategies, &known);
-    all.strategies.retain(|strategy| strategy.role != Role::Ablation);
-    let trajectory = trajectory(&all.strategies, &all.one)?;
+    let settings = Settings {
+        seed: of.config.seed,
+        bootstrap_draws: of.config.bootstrap_draws,
+        bootstrap_block: of.config.bootstrap_block,
+        risk_aversion: of.config.risk_aversion,
+        trials: of.config.trials,
+    };
+    let accounts: Vec<Accounts> = all
+        .strategies
+        .iter()
+        .map(|strategy| strategy.accounts(&known.regimes))
+        .collect();
+    let mut metrics = measures::measure(&settings, &accounts, &known);
+    for (name, value) in S::measures(&all.strategies[0].runs) {
+        metrics.add(name, value);
+    }
+    let trajectory = trajectory(&all.strategies, &accounts, &all.one)?;
     let mut about = S::about(&all.one);
     about[PERIODS_A_YEAR] = serde_json::json!(periods);
     if let Some(blind) = metrics.get("blind") {
         about["blind"] = serde_json::json!(blind);
     }
+    about[RISK_AVERSION] = serde_json::json!(settings.risk_aversion);
+    about[TRIALS] = serde_json::json!(settings.trials);
     output::store(of.context, metrics, &trajectory, about)
 }
 

@@ -1,55 +1,63 @@
 //! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
 
-use crate::config::{BacktestConfig, Block};
-use crate::market::{Market, Role, Run, Strategy};
+use crate::account::{Account, Accounts, COSTS, HELD, LIQUIDATIONS, OPENED, TRADED_VALUE};
+use crate::config::Block;
+use crate::effective::{Dated, design_effect};
+use crate::market::Role;
 use crate::output::Metrics;
 use crate::panel::{Episode, Panel, Sums};
-use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
+use crate::performance::{Performance, Periods, Returns, mean_and_deviation, over_paths};
 use crate::regression::regress;
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 
 /// The factors of the spread with which the policy's trades are priced again.
 const SPREADS: [(&str, f64); 3] = [("half_spread", 0.5), ("double_spread", 2.0), ("triple_spread", 3.0)];
 
+/// The settings of the measures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub seed: u64,
+    pub bootstrap_draws: usize,
+    pub bootstrap_block: Block,
+    pub risk_aversion: f64,
+    pub trials: usize,
+}
+
 /// Facts about the test data that are known.
 pub(crate) struct Known {
     pub periods: Periods,
-    /// The names of the regimes, in the order of their numbers.
+    /// The names of the regimes, in order.
     pub regimes: Vec<String>,
+    /// The names of the causes of profit, in the order of [`Account::profits`], and others, perhaps.
+    pub causes: Vec<String>,
 }
 
-/// All measures. The first strategy is the policy.
-pub(crate) fn measure<S: Market>(
-    config: &BacktestConfig,
-    strategies: &[Strategy<S>],
-    known: &Known,
-) -> Metrics {
+/// All measures. The first strategy is the policy, with one path.
+pub(crate) fn measure(settings: &Settings, strategies: &[Accounts], known: &Known) -> Metrics {
     let returns: Vec<Vec<Returns>> = strategies
         .iter()
-        .map(|strategy| strategy.runs.iter().map(|run| run.returns(1.0)).collect())
+        .map(|strategy| strategy.accounts.iter().map(|account| account.returns(1.0)).collect())
         .collect();
-    let holding = holding_period(&strategies[0].runs);
-    let block = match config.bootstrap_block {
-        Block::Auto(_) => holding.clamp(
-            1.0,
-            (strategies[0].runs[0].returns(1.0).excess.len() as f64 / 4.0).max(1.0),
-        ),
+    let policy = &strategies[0].accounts;
+    let holding = holding_period(policy);
+    let block = match settings.bootstrap_block {
+        Block::Auto(_) => holding.clamp(1.0, (policy[0].len() as f64 / 4.0).max(1.0)),
         Block::Steps(steps) => steps,
     };
     let panel = Panel::new(
         &episodes(strategies, &returns),
         block,
-        config.bootstrap_draws,
-        config.seed,
+        settings.bootstrap_draws,
+        settings.seed,
     );
-    let observations = returns[0].iter().map(|run| run.excess.len()).sum();
+    let steps = policy.iter().map(Account::len).sum();
     let this = Measures {
-        config,
+        settings,
         known,
         strategies,
         returns: &returns,
         panel: &panel,
-        annual: known.periods.annual(observations),
+        annual: known.periods.annual(steps),
     };
     let mut metrics = Metrics::default();
     for (at, strategy) in strategies.iter().enumerate() {
@@ -65,14 +73,7 @@ pub(crate) fn measure<S: Market>(
     this.spreads(&mut metrics);
     this.profits(&mut metrics);
     this.by_regime(&mut metrics);
-    let runs = &strategies[0].runs;
-    for (name, value) in S::measures(runs) {
-        metrics.add(name, value);
-    }
-    metrics.add(
-        "steps",
-        runs.iter().map(|run| run.statements.len() - 1).sum::<usize>() as f64,
-    );
+    metrics.add("steps", policy.iter().map(Account::end).sum::<usize>() as f64);
     metrics.add("periods_a_year", known.periods.per_year);
     metrics.add("worlds", panel.worlds() as f64);
     metrics.add("holding_period", holding);
@@ -81,17 +82,18 @@ pub(crate) fn measure<S: Market>(
 }
 
 /// The excess returns by episode, strategy and path.
-fn episodes<'a, S: Market>(strategies: &'a [Strategy<S>], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
-    let policy = &strategies[0].runs;
+fn episodes<'a>(strategies: &'a [Accounts], returns: &'a [Vec<Returns>]) -> Vec<Episode<'a>> {
+    let policy = &strategies[0].accounts;
     policy
         .iter()
         .map(|of| Episode {
             world: &of.world,
+            times: &of.times[..of.len()],
             strategies: strategies
                 .iter()
                 .zip(returns)
                 .map(|(strategy, returns)| {
-                    let runs = strategy.runs.iter().zip(returns);
+                    let runs = strategy.accounts.iter().zip(returns);
                     runs.filter(|(run, _)| run.episode == of.episode)
                         .map(|(_, r)| r.excess.as_slice())
                         .collect()
@@ -103,12 +105,9 @@ fn episodes<'a, S: Market>(strategies: &'a [Strategy<S>], returns: &'a [Vec<Retu
 
 /// The mean time for which a position is held, in steps, at least 1: by Little's law, what is held divided by
 /// what is opened.
-fn holding_period<S: Market>(runs: &[Run<S>]) -> f64 {
-    let steps = runs.iter().flat_map(Run::steps);
-    let (held, opened) = steps.fold((0.0, 0.0), |sum, (before, after, record)| {
-        let (held, opened) = S::held(before, after, record);
-        (sum.0 + held, sum.1 + opened)
-    });
+fn holding_period(accounts: &[Account]) -> f64 {
+    let sum = |which: usize| accounts.iter().flat_map(|account| &account.steps[which]).sum::<f64>();
+    let (held, opened) = (sum(HELD), sum(OPENED));
     if opened > 0.0 {
         (held / opened).max(1.0)
     } else {
@@ -116,17 +115,17 @@ fn holding_period<S: Market>(runs: &[Run<S>]) -> f64 {
     }
 }
 
-struct Measures<'a, S: Market> {
-    config: &'a BacktestConfig,
+struct Measures<'a> {
+    settings: &'a Settings,
     known: &'a Known,
-    strategies: &'a [Strategy<S>],
+    strategies: &'a [Accounts],
     returns: &'a [Vec<Returns>],
     panel: &'a Panel,
     /// Periods per year; NaN with too few observations.
     annual: f64,
 }
 
-impl<S: Market> Measures<'_, S> {
+impl Measures<'_> {
     fn excess_return(&self, sums: &Sums) -> f64 {
         self.annual * sums.mean()
     }
@@ -136,13 +135,33 @@ impl<S: Market> Measures<'_, S> {
     }
 
     fn utility(&self, sums: &Sums) -> f64 {
-        self.annual * sums.utility(self.config.risk_aversion)
+        self.annual * sums.utility(self.settings.risk_aversion)
+    }
+
+    /// The number of a strategy's runs over each episode; the policy has one.
+    fn paths(&self, at: usize) -> usize {
+        self.strategies[at].accounts.len() / self.strategies[0].accounts.len()
+    }
+
+    /// A figure of the steps of each episode by world, with the times of the steps.
+    fn by_world(&self, episodes: &[Returns], of: impl Fn(&Returns) -> Vec<f64>) -> Vec<Dated> {
+        let runs: Vec<_> = self.strategies[0].accounts.iter().zip(episodes).collect();
+        let worlds = runs.chunk_by(|(a, _), (b, _)| a.world == b.world);
+        worlds
+            .map(|world| {
+                let steps = world
+                    .iter()
+                    .flat_map(|(run, returns)| run.times.iter().copied().zip(of(returns)));
+                steps.collect()
+            })
+            .collect()
     }
 
     /// The measures of one strategy, with intervals.
     fn performance(&self, at: usize, prefix: &str, metrics: &mut Metrics) {
         let (strategy, returns) = (&self.strategies[at], &self.returns[at]);
-        let measured = Performance::of(returns, self.known.periods);
+        let paths = self.paths(at);
+        let measured = Performance::of(returns, paths, self.known.periods);
         for (name, value) in measured.named() {
             metrics.add(format!("{prefix}{name}"), value);
         }
@@ -158,38 +177,47 @@ impl<S: Market> Measures<'_, S> {
         if strategy.role == Role::Ablation {
             return;
         }
-        let (alpha, beta) = regress(returns);
+        let data = over_paths(returns, paths);
+        let (alpha, beta) = regress(&data);
+        // Residuals of worlds over the same dates may move together.
+        let residual = |run: &Returns| -> Vec<f64> {
+            let pairs = run.excess.iter().zip(&run.underlying);
+            pairs.map(|(e, u)| e - beta.value * u).collect()
+        };
+        let wider = design_effect(&self.by_world(&data, residual)).sqrt();
         for (name, of, scale) in [("alpha", alpha, self.annual), ("beta", beta, 1.0)] {
-            metrics.estimate(&format!("{prefix}{name}"), of.scaled(scale));
+            metrics.estimate(&format!("{prefix}{name}"), of.widened(wider).scaled(scale));
         }
-        let pooled: Vec<f64> = returns.iter().flat_map(|run| &run.excess).copied().collect();
+        let pooled: Vec<f64> = data.iter().flat_map(|run| &run.excess).copied().collect();
+        let n = pooled.len() as f64 / design_effect(&self.by_world(&data, |run| run.excess.clone()));
         metrics.add(
             format!("{prefix}probabilistic_sharpe"),
-            probabilistic_sharpe(&pooled, 0.0),
+            probabilistic_sharpe(&pooled, n, 0.0),
         );
         if strategy.role == Role::Policy {
-            metrics.add("deflated_sharpe", deflated_sharpe(&pooled, self.config.trials));
-            metrics.add("trials", self.config.trials as f64);
+            metrics.add("deflated_sharpe", deflated_sharpe(&pooled, n, self.settings.trials));
+            metrics.add("independent_steps", n);
+            metrics.add("trials", self.settings.trials as f64);
         }
-        for (k, (name, _)) in account(&strategy.runs[0], self.annual).into_iter().enumerate() {
-            let values: Vec<f64> = strategy.runs.iter().map(|run| account(run, self.annual)[k].1).collect();
+        let of_accounts: Vec<_> = strategy.accounts.iter().map(|run| account(run, self.annual)).collect();
+        for (k, (name, _)) in of_accounts[0].iter().enumerate() {
+            let values: Vec<f64> = of_accounts.iter().map(|of| of[k].1).collect();
             metrics.add(format!("{prefix}{name}"), mean_and_deviation(&values).0);
         }
     }
 
     /// Adds the mean over worlds, with the interval over worlds.
     fn worlds(&self, metrics: &mut Metrics) {
-        let (draws, seed) = (self.config.bootstrap_draws, self.config.seed);
-        let mean_of_worlds =
-            |of: &dyn Fn(&Sums) -> f64| self.panel.mean_of_worlds(draws, seed, |s| of(&s[0]));
-        metrics.estimate("per_world/excess_return", mean_of_worlds(&|s| self.excess_return(s)));
-        metrics.estimate("per_world/sharpe", mean_of_worlds(&|s| self.sharpe(s)));
+        let mean = self.panel.mean_of_worlds(|s| self.excess_return(s));
+        metrics.estimate("per_world/excess_return", mean);
+        metrics.estimate("per_world/sharpe", self.panel.mean_of_worlds(|s| self.sharpe(s)));
     }
 
     /// Adds the difference between the policy and a baseline, paired.
     fn versus(&self, at: usize, metrics: &mut Metrics) {
         let name = &self.strategies[at].name;
-        let total = |of: usize| Performance::of(&self.returns[of], self.known.periods).total_return;
+        let total =
+            |of: usize| Performance::of(&self.returns[of], self.paths(of), self.known.periods).total_return;
         metrics.add(format!("excess_over/{name}"), total(0) - total(at));
         let mut add = |what: &str, of: &dyn Fn(&Sums, &Sums) -> f64| {
             metrics.estimate(
@@ -211,7 +239,7 @@ impl<S: Market> Measures<'_, S> {
     /// baselines.
     fn share_of_oracle(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
-            let of = |strategy: &Strategy<S>| strategy.role == Role::Baseline && strategy.name == name;
+            let of = |strategy: &Accounts| strategy.role == Role::Baseline && strategy.name == name;
             self.strategies.iter().position(of)
         };
         let (Some(equal), Some(oracle)) = (at("equal_weight"), at("oracle")) else {
@@ -245,9 +273,9 @@ impl<S: Market> Measures<'_, S> {
     /// Adds the results of the policy's trades at other spreads.
     fn spreads(&self, metrics: &mut Metrics) {
         for (name, spread) in SPREADS {
-            let returns: Vec<Returns> =
-                self.strategies[0].runs.iter().map(|run| run.returns(spread)).collect();
-            let measured = Performance::of(&returns, self.known.periods);
+            let accounts = self.strategies[0].accounts.iter();
+            let returns: Vec<Returns> = accounts.map(|account| account.returns(spread)).collect();
+            let measured = Performance::of(&returns, self.paths(0), self.known.periods);
             for (what, value) in [
                 ("total_return", measured.total_return),
                 ("excess_return", measured.excess_return),
@@ -260,16 +288,15 @@ impl<S: Market> Measures<'_, S> {
 
     /// Adds the policy's profit by cause as a fraction of its capital, as the mean over runs.
     fn profits(&self, metrics: &mut Metrics) {
-        let runs = &self.strategies[0].runs;
-        let causes = runs[0].profits().next().map_or(S::PROFITS.len(), |by| by.len());
-        let mut total = vec![0.0; causes];
-        for run in runs {
-            for by in run.profits() {
-                let scale = 1.0 / (run.first().nav * runs.len() as f64);
-                total.iter_mut().zip(by).for_each(|(total, by)| *total += by * scale);
+        let accounts = &self.strategies[0].accounts;
+        let mut total = vec![0.0; accounts[0].profits.len()];
+        for account in accounts {
+            let scale = 1.0 / (account.nav[0] * accounts.len() as f64);
+            for (total, steps) in total.iter_mut().zip(&account.profits) {
+                *total += steps.iter().sum::<f64>() * scale;
             }
         }
-        for (name, value) in S::PROFITS.iter().zip(&total) {
+        for (name, value) in self.known.causes.iter().zip(&total) {
             metrics.add(format!("profit/{name}"), *value);
         }
         metrics.add("profit/total", total.iter().sum());
@@ -277,13 +304,17 @@ impl<S: Market> Measures<'_, S> {
 
     /// Adds the excess returns by the regime at the start of each step, where regimes are known.
     fn by_regime(&self, metrics: &mut Metrics) {
-        for (number, name) in self.known.regimes.iter().enumerate() {
+        for name in &self.known.regimes {
             let mut regime_excess = Vec::new();
             let mut steps = 0;
-            for (run, returns) in self.strategies[0].runs.iter().zip(&self.returns[0]) {
-                steps += run.regimes.len();
-                let excess = run.regimes.iter().zip(&returns.excess);
-                regime_excess.extend(excess.filter(|(regime, _)| **regime == number).map(|(_, e)| *e));
+            for (account, returns) in self.strategies[0].accounts.iter().zip(&self.returns[0]) {
+                let excess = account.regimes.iter().zip(&returns.excess);
+                steps += account.regimes.iter().flatten().count();
+                regime_excess.extend(
+                    excess
+                        .filter(|(regime, _)| regime.as_ref() == Some(name))
+                        .map(|(_, e)| *e),
+                );
             }
             let (mean, deviation) = mean_and_deviation(&regime_excess);
             let annual = self.known.periods.annual(regime_excess.len());
@@ -298,22 +329,17 @@ impl<S: Market> Measures<'_, S> {
 }
 
 /// Measures of an account beyond its returns.
-fn account<S: Market>(run: &Run<S>, annual: f64) -> [(&'static str, f64); 3] {
-    let (first, last) = (run.first(), S::statement(run.last()));
-    let mean_nav = run
-        .statements
-        .iter()
-        .map(|account| S::statement(account).nav)
-        .sum::<f64>()
-        / run.statements.len() as f64;
-    [
+fn account(run: &Account, annual: f64) -> Vec<(&'static str, f64)> {
+    let (first, end) = (run.nav[0], run.end());
+    let mean_nav = run.nav[..=end].iter().sum::<f64>() / (end + 1) as f64;
+    let mut measures = vec![
         // Value traded a year, as a multiple of the mean net asset value.
-        (
-            "turnover",
-            last.traded_value / mean_nav * annual / (run.statements.len() - 1) as f64,
-        ),
+        ("turnover", run.sum(TRADED_VALUE) / mean_nav * annual / end as f64),
         // All costs of trades, as a fraction of the capital at the start.
-        ("costs", last.costs / first.nav),
-        ("liquidations", last.liquidations),
-    ]
+        ("costs", run.sum(COSTS) / first),
+        ("liquidations", run.sum(LIQUIDATIONS)),
+    ];
+    // The part of the costs that closed positions at the ends of folds.
+    measures.extend(run.closed.map(|closed| ("closing_cost", closed / first)));
+    measures
 }

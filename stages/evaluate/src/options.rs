@@ -37,6 +37,7 @@ impl Market for OptionsSimulator {
             costs: costs(ledger),
             traded_value: ledger.traded_value,
             liquidations: f64::from(ledger.liquidations),
+            closing_cost: ledger.closing_cost,
         }
     }
 

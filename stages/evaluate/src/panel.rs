@@ -3,8 +3,10 @@
 
 use crate::bootstrap::blocks;
 use crate::performance::{interval_95, ratio};
+use datasets::SnapshotTime;
 use rayon::prelude::*;
 use stages_numerics::random::Random;
+use std::collections::BTreeMap;
 
 /// The number, the sum and the sum of squares of excess returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,7 +23,7 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         self.n += 1.0;
         self.sum += value;
         self.squares += value * value;
@@ -31,6 +33,12 @@ impl Sums {
         self.n += other.n;
         self.sum += other.sum;
         self.squares += other.squares;
+    }
+
+    /// The sums times a factor.
+    fn scaled(self, factor: f64) -> Self {
+        let [n, sum, squares] = [self.n, self.sum, self.squares].map(|of| of * factor);
+        Self { n, sum, squares }
     }
 
     pub(crate) fn mean(&self) -> f64 {
@@ -72,6 +80,8 @@ impl Sums {
 /// number of steps.
 pub(crate) struct Episode<'a> {
     pub(crate) world: &'a str,
+    /// The times at which the steps start: steps of worlds at the same time are resampled together.
+    pub(crate) times: &'a [SnapshotTime],
     pub(crate) strategies: Vec<Vec<&'a [f64]>>,
 }
 
@@ -97,6 +107,16 @@ impl Estimate {
         Self { value, low, high }
     }
 
+    /// The ends, a factor times as far from the figure.
+    pub(crate) fn widened(self, factor: f64) -> Self {
+        let end = |end: f64| self.value + factor * (end - self.value);
+        Self {
+            low: end(self.low),
+            high: end(self.high),
+            ..self
+        }
+    }
+
     /// The figure times a factor.
     pub(crate) fn scaled(self, factor: f64) -> Self {
         let [value, low, high] = [self.value, self.low, self.high].map(|end| end * factor);
@@ -108,89 +128,132 @@ impl Estimate {
 pub(crate) struct Panel {
     whole: Vec<Sums>,
     worlds: Vec<Vec<Sums>>,
-    resamples: Vec<Vec<Sums>>,
+    by_dates: Vec<Resample>,
+    /// Empty where there is one world.
+    by_worlds: Vec<Resample>,
+}
+
+/// A resample: the sums of each strategy over all worlds, and those of the first strategy by world.
+struct Resample {
+    all: Vec<Sums>,
+    first: Vec<Sums>,
+}
+
+/// The sums of a date.
+struct Day {
+    all: Vec<Sums>,
+    /// The first strategy's sums, by the number of the world.
+    first: Vec<(usize, Sums)>,
 }
 
 impl Panel {
-    /// Resamples worlds where there are several, else blocks of the steps of each episode; all strategies
-    /// share each resample.
+    /// Resamples blocks of dates, those of all worlds together, and where there are several worlds also
+    /// worlds; all strategies share each resample. A strategy's paths are no data: each step counts once,
+    /// with the mean over paths of the return and of its square.
     pub(crate) fn new(episodes: &[Episode], mean_block: f64, draws: usize, seed: u64) -> Self {
         let strategies = episodes.first().map_or(0, |episode| episode.strategies.len());
         let none = || vec![Sums::default(); strategies];
         let mut worlds: Vec<Vec<Sums>> = Vec::new();
+        let mut dates: BTreeMap<SnapshotTime, Day> = BTreeMap::new();
         for same in episodes.chunk_by(|a, b| a.world == b.world) {
-            let mut sums = none();
+            let mut world = none();
             for episode in same {
-                for (sums, paths) in sums.iter_mut().zip(&episode.strategies) {
-                    paths.iter().for_each(|path| sums.join(&Sums::of(path)));
+                for (at, (sums, paths)) in world.iter_mut().zip(&episode.strategies).enumerate() {
+                    let share = 1.0 / paths.len() as f64;
+                    for (step, time) in episode.times.iter().enumerate() {
+                        let mut one = Sums::default();
+                        paths.iter().for_each(|path| one.add(path[step]));
+                        let one = one.scaled(share);
+                        sums.join(&one);
+                        let day = dates.entry(*time).or_insert_with(|| Day {
+                            all: none(),
+                            first: Vec::new(),
+                        });
+                        day.all[at].join(&one);
+                        if at == 0 {
+                            day.first.push((worlds.len(), one));
+                        }
+                    }
                 }
             }
-            worlds.push(sums);
+            worlds.push(world);
         }
-        let total = |chosen: &mut dyn Iterator<Item = &Vec<Sums>>| {
-            let mut total = none();
-            for world in chosen {
-                total.iter_mut().zip(world).for_each(|(total, sums)| total.join(sums));
-            }
-            total
-        };
-        let resample = |draw: usize| {
-            let mut random = Random::new(&[seed, 0x7061_6e65, draw as u64]);
-            if worlds.len() > 1 {
-                let chosen: Vec<usize> = worlds
+        let dates: Vec<Day> = dates.into_values().collect();
+        let join =
+            |into: &mut Vec<Sums>, sums: &[Sums]| into.iter_mut().zip(sums).for_each(|(a, b)| a.join(b));
+        let random = |draw: usize| Random::new(&[seed, 0x7061_6e65, draw as u64]);
+        let of_dates = |draw: usize| {
+            let mut of = Resample {
+                all: none(),
+                first: vec![Sums::default(); worlds.len()],
+            };
+            blocks(&mut random(draw), dates.len(), mean_block, |date| {
+                join(&mut of.all, &dates[date].all);
+                dates[date]
+                    .first
                     .iter()
-                    .map(|_| random.below(worlds.len() as u64) as usize)
-                    .collect();
-                return total(&mut chosen.into_iter().map(|world| &worlds[world]));
-            }
-            let mut sums = none();
-            for episode in episodes {
-                let steps = episode.strategies.iter().flatten().next().map_or(0, |path| path.len());
-                blocks(&mut random, steps, mean_block, |step| {
-                    for (sums, paths) in sums.iter_mut().zip(&episode.strategies) {
-                        paths.iter().for_each(|path| sums.add(path[step]));
-                    }
-                });
-            }
-            sums
+                    .for_each(|(world, sums)| of.first[*world].join(sums));
+            });
+            of
         };
+        let of_worlds = |draw: usize| {
+            let mut random = random(draw);
+            let mut of = Resample {
+                all: none(),
+                first: Vec::new(),
+            };
+            for _ in &worlds {
+                let world = &worlds[random.below(worlds.len() as u64) as usize];
+                join(&mut of.all, world);
+                of.first.extend(world.first());
+            }
+            of
+        };
+        let mut whole = none();
+        worlds.iter().for_each(|world| join(&mut whole, world));
         Self {
-            whole: total(&mut worlds.iter()),
-            resamples: (0..draws).into_par_iter().map(resample).collect(),
+            whole,
+            by_dates: (0..draws).into_par_iter().map(of_dates).collect(),
+            by_worlds: match worlds.len() {
+                0 | 1 => Vec::new(),
+                _ => (0..draws).into_par_iter().map(of_worlds).collect(),
+            },
             worlds,
         }
     }
 
     /// A statistic of the strategies' sums, with its 2.5 % and 97.5 % quantiles over the resamples in which
-    /// it has a value.
+    /// it has a value: each end is the wider of that over dates and, with several worlds, that over worlds.
+    /// Worlds that share dates may move together, so that those over worlds alone are too narrow, and a
+    /// world's steps may depend on each other, so that those over dates alone are.
     pub(crate) fn estimate(&self, statistic: impl Fn(&[Sums]) -> f64) -> Estimate {
-        let value = statistic(&self.whole);
-        let drawn: Vec<f64> = self
-            .resamples
-            .iter()
-            .map(|sums| statistic(sums))
-            .filter(|x| x.is_finite())
-            .collect();
-        Estimate::of(value, &drawn)
+        self.widest(statistic(&self.whole), |resample| statistic(&resample.all))
     }
 
-    /// The mean over worlds of a statistic of each world, with its interval over worlds; the ends are NaN
-    /// where there is one world.
-    pub(crate) fn mean_of_worlds(
-        &self,
-        draws: usize,
-        seed: u64,
-        statistic: impl Fn(&[Sums]) -> f64,
-    ) -> Estimate {
-        let values: Vec<f64> = self.worlds.iter().map(|sums| statistic(sums)).collect();
-        let n = values.len();
-        let mean = |sum: f64| ratio(sum, n as f64);
-        let mut random = Random::new(&[seed, 0x776f_726c]);
-        let drawn: Vec<f64> = (0..draws)
-            .map(|_| mean((0..n).map(|_| values[random.below(n as u64) as usize]).sum()))
-            .collect();
-        let value = mean(values.iter().sum());
-        Estimate::of(value, if n > 1 { &drawn } else { &[] })
+    fn widest(&self, value: f64, of: impl Fn(&Resample) -> f64) -> Estimate {
+        let interval = |resamples: &[Resample]| {
+            let drawn: Vec<f64> = resamples.iter().map(&of).filter(|x| x.is_finite()).collect();
+            Estimate::of(value, &drawn)
+        };
+        let (dates, worlds) = (interval(&self.by_dates), interval(&self.by_worlds));
+        // `min` and `max` ignore the NaN of no resamples.
+        Estimate {
+            value,
+            low: dates.low.min(worlds.low),
+            high: dates.high.max(worlds.high),
+        }
+    }
+
+    /// The mean over worlds of a statistic of the first strategy in each world, with its interval as in
+    /// [`Panel::estimate`]; the ends are NaN where there is one world.
+    pub(crate) fn mean_of_worlds(&self, statistic: impl Fn(&Sums) -> f64) -> Estimate {
+        let mean = |worlds: &[Sums]| ratio(worlds.iter().map(&statistic).sum(), worlds.len() as f64);
+        let first: Vec<Sums> = self.worlds.iter().filter_map(|world| world.first().copied()).collect();
+        let value = mean(&first);
+        match self.worlds.len() {
+            0 | 1 => Estimate::of(value, &[]),
+            _ => self.widest(value, |resample| mean(&resample.first)),
+        }
     }
 
     /// The sums of each strategy over all data.
@@ -207,7 +270,10 @@ impl Panel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::performance::{Periods, mean_and_deviation, sharpe};
+    use crate::effective::tests::correlated;
+    use crate::performance::tests::sharpe;
+    use crate::performance::{Periods, mean_and_deviation};
+    use datasets::Date;
 
     fn normals(seed: u64, n: usize, mean: f64) -> Vec<f64> {
         let mut random = Random::new(&[seed]);
@@ -215,14 +281,86 @@ mod tests {
     }
 
     fn panel(worlds: &[(&str, Vec<Vec<f64>>)], draws: usize) -> Panel {
+        let times: Vec<SnapshotTime> = (0..1_000).map(|day| SnapshotTime::of_day(Date(day))).collect();
         let episodes: Vec<Episode> = worlds
             .iter()
             .map(|(world, strategies)| Episode {
                 world,
+                times: &times[..strategies[0].len()],
                 strategies: strategies.iter().map(|path| vec![path.as_slice()]).collect(),
             })
             .collect();
         Panel::new(&episodes, 5.0, draws, 1)
+    }
+
+    /// The mean return of worlds that are correlated on common dates, with its interval.
+    fn of_worlds(worlds: &[Vec<f64>]) -> [Estimate; 2] {
+        let names: Vec<String> = (0..worlds.len()).map(|i| format!("W{i}")).collect();
+        let named: Vec<(&str, Vec<Vec<f64>>)> = names
+            .iter()
+            .zip(worlds)
+            .map(|(name, world)| (name.as_str(), vec![world.clone()]))
+            .collect();
+        let panel = panel(&named, 300);
+        [panel.estimate(|s| s[0].mean()), panel.mean_of_worlds(|s| s.mean())]
+    }
+
+    /// k copies of a world have the interval of one.
+    #[test]
+    fn copies_of_a_world_are_one_world() {
+        let one = normals(5, 400, 0.001);
+        let alone = of_worlds(std::slice::from_ref(&one))[0];
+        for copies in of_worlds(&vec![one; 8]) {
+            assert!((copies.value - alone.value).abs() < 1e-15);
+            assert!((copies.low - alone.low).abs() < 1e-12 && (copies.high - alone.high).abs() < 1e-12);
+        }
+    }
+
+    /// In nearly 95 % of many samples of ten worlds over the same dates, the interval holds the true mean,
+    /// whether the worlds are independent or move together; resampling worlds alone covers far less.
+    #[test]
+    fn worlds_that_share_dates_cover_as_often_as_the_interval_says() {
+        let samples = 200;
+        for rho in [0.0, 0.5, 0.9] {
+            let (mut covered, mut worlds_alone) = ([0; 2], 0);
+            let random = &mut Random::new(&[11]);
+            for _ in 0..samples {
+                let worlds = correlated(random, 10, 250, rho);
+                for (covered, found) in covered.iter_mut().zip(of_worlds(&worlds)) {
+                    *covered += u32::from(found.low <= 0.0 && 0.0 <= found.high);
+                }
+                let means: Vec<f64> = worlds.iter().map(|world| mean_and_deviation(world).0).collect();
+                let (mean, deviation) = mean_and_deviation(&means);
+                worlds_alone += u32::from(mean.abs() < 1.96 * deviation / 10_f64.sqrt());
+            }
+            // The standard error of a coverage is 0.015.
+            for covered in covered {
+                let share = f64::from(covered) / f64::from(samples);
+                assert!((0.90..=0.99).contains(&share), "{rho}: {share}");
+            }
+            let alone = f64::from(worlds_alone) / f64::from(samples);
+            assert!(rho == 0.0 || alone < 0.75, "{rho}: {alone}");
+        }
+    }
+
+    /// Paths of a strategy over the same steps are no data: k equal ones are one, and the interval of a mean
+    /// does not narrow with their number but for what is drawn in each.
+    #[test]
+    fn equal_paths_are_one_path() {
+        let one = normals(6, 200, 0.001);
+        let times: Vec<SnapshotTime> = (0..200).map(|day| SnapshotTime::of_day(Date(day))).collect();
+        let of = |paths: usize| {
+            let episode = Episode {
+                world: "A",
+                times: &times,
+                strategies: vec![vec![one.as_slice(); paths]],
+            };
+            Panel::new(&[episode], 5.0, 200, 1).estimate(|s| s[0].sharpe())
+        };
+        let (one, four) = (of(1), of(4));
+        for (a, b) in [(one.value, four.value), (one.low, four.low), (one.high, four.high)] {
+            assert!((a - b).abs() < 1e-12, "{one:?} {four:?}");
+        }
     }
 
     #[test]
@@ -264,10 +402,7 @@ mod tests {
         let means: Vec<f64> = worlds.iter().map(|(_, s)| mean_and_deviation(&s[0]).0).collect();
         let (mean, deviation) = mean_and_deviation(&means);
         let half = 1.96 * deviation / 40_f64.sqrt();
-        for estimate in [
-            panel.estimate(|s| s[0].mean()),
-            panel.mean_of_worlds(2_000, 1, |s| s[0].mean()),
-        ] {
+        for estimate in [panel.estimate(|s| s[0].mean()), panel.mean_of_worlds(|s| s.mean())] {
             assert!((estimate.value - mean).abs() < 1e-12);
             assert!(
                 ((estimate.high - estimate.low) / (2.0 * half) - 1.0).abs() < 0.1,
@@ -283,6 +418,6 @@ mod tests {
         let panel = panel(&[("A", vec![vec![0.0; 80]])], 10);
         let none = panel.estimate(|s| s[0].mean() / s[0].deviation());
         assert!(none.value.is_nan() && none.low.is_nan() && none.high.is_nan());
-        assert!(panel.mean_of_worlds(10, 1, |s| s[0].mean()).low.is_nan());
+        assert!(panel.mean_of_worlds(|s| s.mean()).low.is_nan());
     }
 }

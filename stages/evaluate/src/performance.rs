@@ -41,6 +41,28 @@ impl Periods {
     }
 }
 
+/// The mean over `paths` of the returns of each episode: what a statement about significance rests on. The
+/// runs of the first path come first.
+pub(crate) fn over_paths(runs: &[Returns], paths: usize) -> Vec<Returns> {
+    let episodes = runs.len() / paths.max(1);
+    let mean = |episode: usize, of: fn(&Returns) -> &Vec<f64>| -> Vec<f64> {
+        let mut mean = vec![0.0; of(&runs[episode]).len()];
+        for run in runs.iter().skip(episode).step_by(episodes) {
+            mean.iter_mut()
+                .zip(of(run))
+                .for_each(|(mean, r)| *mean += r / paths as f64);
+        }
+        mean
+    };
+    (0..episodes)
+        .map(|episode| Returns {
+            account: mean(episode, |r| &r.account),
+            excess: mean(episode, |r| &r.excess),
+            underlying: mean(episode, |r| &r.underlying),
+        })
+        .collect()
+}
+
 /// The returns of a run, and the returns of cash and of the underlying in the same periods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Returns {
@@ -139,11 +161,20 @@ impl Performance {
         Self::NAMES.into_iter().zip(self.to_array())
     }
 
-    /// Measures the runs of a strategy: excess returns are pooled over the runs, and measures of a path
-    /// (total return, drawdowns) are means over the runs. Ratios whose denominator is 0 are NaN, and so are
-    /// all annual figures from fewer than [`LEAST_OBSERVATIONS`] returns.
-    pub(crate) fn of(runs: &[Returns], periods: Periods) -> Self {
+    /// Measures the runs of a strategy, of which each episode has `paths`: those of the first path first, each
+    /// path with the same steps. Moments of excess returns are pooled, each path weighing 1 / paths; measures
+    /// of a path (total return, drawdowns) and quantiles are means over the runs or paths. Paths are no data:
+    /// the number of observations is that of the steps of one path, and k equal paths measure as one does.
+    /// Ratios whose denominator is 0 are NaN, and so are all annual figures from fewer than
+    /// [`LEAST_OBSERVATIONS`] steps.
+    pub(crate) fn of(runs: &[Returns], paths: usize, periods: Periods) -> Self {
         let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
+        // With n - 1 for the n steps of one path, where `mean_and_deviation` has that of all paths.
+        let pooled_moments = |values: &[f64]| {
+            let (mean, deviation) = mean_and_deviation(values);
+            let n = values.len() as f64;
+            (mean, deviation * ((n - 1.0) / (n - paths as f64)).sqrt())
+        };
         let (account, excess) = (pooled(|r| &r.account), pooled(|r| &r.excess));
         let active: Vec<f64> = excess
             .iter()
@@ -151,9 +182,9 @@ impl Performance {
             .map(|(e, u)| e - u)
             .collect();
         let n = excess.len() as f64;
-        let annual = periods.annual(excess.len());
+        let annual = periods.annual(excess.len() / paths);
         let over_runs = |of: &dyn Fn(&Returns) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
-        let (mean, deviation) = mean_and_deviation(&excess);
+        let (mean, deviation) = pooled_moments(&excess);
         let downside = (excess.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
         let max_drawdown = over_runs(&|run| drawdowns(&run.account).into_iter().fold(0.0, f64::min));
         let longest = |run: &Returns| {
@@ -161,12 +192,17 @@ impl Performance {
             falls.split(|&fall| fall == 0.0).map(<[f64]>::len).max().unwrap_or(0) as f64
         };
         let under = |run: &Returns| drawdowns(&run.account).iter().filter(|fall| **fall < 0.0).count() as f64;
-        let var_95 = quantile(&excess, 0.05);
-        let tail: Vec<f64> = excess.iter().copied().filter(|r| *r <= var_95).collect();
+        let mut tails = (0.0, 0.0);
+        for path in excess.chunks((excess.len() / paths).max(1)) {
+            let var_95 = quantile(path, 0.05);
+            let tail: Vec<f64> = path.iter().copied().filter(|r| *r <= var_95).collect();
+            tails.0 += var_95 / paths as f64;
+            tails.1 += tail.iter().sum::<f64>() / tail.len() as f64 / paths as f64;
+        }
         let moved = excess.iter().filter(|r| **r != 0.0).count() as f64;
         let sum = |of: fn(f64) -> f64| excess.iter().copied().map(of).sum::<f64>();
         let (skew, kurtosis) = skew_and_kurtosis(&excess);
-        let (active_mean, active_deviation) = mean_and_deviation(&active);
+        let (active_mean, active_deviation) = pooled_moments(&active);
         Self {
             total_return: over_runs(&|run| growth(&run.account) - 1.0),
             annual_return: compound(growth(&account), annual / n),
@@ -178,8 +214,8 @@ impl Performance {
             time_under_water: runs.iter().map(under).sum::<f64>() / n,
             longest_under_water: over_runs(&longest),
             calmar: ratio(compound(growth(&excess), annual / n), -max_drawdown),
-            var_95,
-            cvar_95: tail.iter().sum::<f64>() / tail.len() as f64,
+            var_95: tails.0,
+            cvar_95: tails.1,
             hit_rate: ratio(excess.iter().filter(|r| **r > 0.0).count() as f64, moved),
             skew,
             kurtosis,
@@ -187,13 +223,6 @@ impl Performance {
             information_ratio: ratio(active_mean, active_deviation) * annual.sqrt(),
         }
     }
-}
-
-/// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of
-/// the periods in a year.
-pub(crate) fn sharpe(excess: &[f64], periods: Periods) -> f64 {
-    let (mean, deviation) = mean_and_deviation(excess);
-    ratio(mean, deviation) * periods.annual(excess.len()).sqrt()
 }
 
 /// prod(1 + r).
@@ -278,6 +307,13 @@ pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of
+    /// the periods in a year.
+    pub(crate) fn sharpe(excess: &[f64], periods: Periods) -> f64 {
+        let (mean, deviation) = mean_and_deviation(excess);
+        ratio(mean, deviation) * periods.annual(excess.len()).sqrt()
+    }
+
     /// The returns of the reference series, and those of its benchmark.
     pub(crate) fn reference_returns() -> (Vec<f64>, Vec<f64>) {
         let column = |at: usize| {
@@ -304,7 +340,7 @@ pub(crate) mod tests {
     }
 
     fn of(returns: &[f64], periods: Periods) -> Performance {
-        Performance::of(&[without_interest(returns)], periods)
+        Performance::of(&[without_interest(returns)], 1, periods)
     }
 
     /// The reference table, by library and metric; the first value where there are several.
@@ -375,7 +411,7 @@ pub(crate) mod tests {
     /// empyrical's `sharpe_ratio`, `sortino_ratio`, `omega_ratio` with the risk-free rate by day.
     #[test]
     fn in_excess_as_numpy_and_scipy_say() {
-        let p = Performance::of(&[reference_in_excess()], Periods::DAILY);
+        let p = Performance::of(&[reference_in_excess()], 1, Periods::DAILY);
         for (ours, theirs) in [
             (p.excess_return, -0.1023809346),
             (p.volatility, 0.19457231754931165),
@@ -399,26 +435,63 @@ pub(crate) mod tests {
             nav.push(nav[t] + nav[t] * rate);
         }
         let account: Vec<f64> = nav.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect();
-        let p = Performance::of(&[Returns::new(account, &free, &vec![0.01; 300])], Periods::DAILY);
+        let p = Performance::of(&[Returns::new(account, &free, &vec![0.01; 300])], 1, Periods::DAILY);
         assert!(p.total_return > 0.05);
         assert_eq!((p.excess_return, p.volatility), (0.0, 0.0));
         assert!(p.sharpe.is_nan() && p.skew.is_nan() && p.omega.is_nan());
     }
 
-    /// The returns of two runs are pooled but their drawdowns are not: the second run starts at its own peak.
+    /// The returns of two episodes are pooled but their drawdowns are not: the second run starts at its own
+    /// peak.
     #[test]
-    fn runs_are_pooled() {
+    fn episodes_are_pooled() {
         let (a, b) = ([0.1, -0.5].repeat(30), [0.02, -0.01].repeat(30));
-        let p = Performance::of(&[without_interest(&a), without_interest(&b)], Periods::DAILY);
+        let p = Performance::of(&[without_interest(&a), without_interest(&b)], 1, Periods::DAILY);
         let (one, other) = (of(&a, Periods::DAILY), of(&b, Periods::DAILY));
         assert!((p.max_drawdown - 0.5 * (one.max_drawdown + other.max_drawdown)).abs() < 1e-15);
         assert!((p.excess_return - 0.5 * (one.excess_return + other.excess_return)).abs() < 1e-12);
         assert!((p.time_under_water - 0.5 * (one.time_under_water + other.time_under_water)).abs() < 1e-12);
         // One of 20 returns is too few by itself, three are enough.
-        let few = Performance::of(&[without_interest(&a[..20])], Periods::DAILY);
+        let few = Performance::of(&[without_interest(&a[..20])], 1, Periods::DAILY);
         assert!(few.sharpe.is_nan() && few.total_return.is_finite());
-        let many = Performance::of(&vec![without_interest(&a[..20]); 3], Periods::DAILY);
+        let many = Performance::of(&vec![without_interest(&a[..20]); 3], 1, Periods::DAILY);
         assert!(many.sharpe.is_finite());
+        // Three paths over the same 20 steps are not 60 steps.
+        let paths = Performance::of(&vec![without_interest(&a[..20]); 3], 3, Periods::DAILY);
+        assert!(paths.sharpe.is_nan() && paths.annual_return.is_nan() && paths.total_return.is_finite());
+    }
+
+    /// k equal paths over two episodes have every figure of one; unequal ones have the mean return, the
+    /// pooled deviation and the mean drawdown, of as many steps as one path has.
+    #[test]
+    fn paths_are_no_data() {
+        let returns = reference_returns().0;
+        let (early, late) = returns.split_at(returns.len() / 2);
+        let one = [without_interest(early), without_interest(late)];
+        let alone = Performance::of(&one, 1, Periods::DAILY);
+        let equal = Performance::of(&vec![one; 5].concat(), 5, Periods::DAILY);
+        for ((name, a), (_, b)) in alone.named().zip(equal.named()) {
+            assert!((a - b).abs() <= 1e-12 * a.abs(), "{name}: {a} {b}");
+        }
+        let other: Vec<f64> = returns.iter().rev().map(|r| 2.0 * r).collect();
+        let both = [without_interest(&returns), without_interest(&other)];
+        let p = Performance::of(&both, 2, Periods::DAILY);
+        let n = returns.len() as f64;
+        let all = [returns.clone(), other.clone()].concat();
+        let mean = all.iter().sum::<f64>() / (2.0 * n);
+        let variance = all.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 2.0 / (n - 1.0);
+        let drawdown = |r: &[f64]| of(r, Periods::DAILY).max_drawdown;
+        for (ours, theirs) in [
+            (p.excess_return, 252.0 * mean),
+            (p.volatility, (252.0 * variance).sqrt()),
+            (p.sharpe, 252_f64.sqrt() * mean / variance.sqrt()),
+            (p.max_drawdown, 0.5 * (drawdown(&returns) + drawdown(&other))),
+        ] {
+            assert!((ours / theirs - 1.0).abs() < 1e-12, "{ours} {theirs}");
+        }
+        let averaged = over_paths(&both, 2);
+        assert_eq!(averaged.len(), 1);
+        assert!((averaged[0].excess[3] - 0.5 * (returns[3] + other[3])).abs() < 1e-15);
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl Market for StocksSimulator {
             costs: ledger.costs(),
             traded_value: ledger.all_traded(),
             liquidations: f64::from(ledger.liquidations),
+            closing_cost: ledger.closing_cost,
         }
     }
 

@@ -34,6 +34,7 @@ impl Market for TableSimulator {
             costs: ledger.costs,
             traded_value: ledger.turnover,
             liquidations: 0.0,
+            closing_cost: ledger.closing_cost,
         }
     }
 
@@ -73,8 +74,6 @@ impl Market for TableSimulator {
     fn about(env: &TableEnv) -> serde_json::Value {
         serde_json::json!({ "of": "table", "actions": env.spec().action_space.names() })
     }
-
-    const HAS_PROFITS: bool = false;
 
     fn weight_names(env: &TableEnv) -> Vec<String> {
         let symbols = &env.spec().action_space.names()[..env.num_symbols()];

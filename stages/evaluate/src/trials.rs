@@ -10,32 +10,35 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 
 /// The probabilistic Sharpe ratio (Bailey and Lopez de Prado 2012): the probability that the true Sharpe
 /// ratio per period is above `benchmark`, Phi((s - benchmark) sqrt(n - 1) / sqrt(1 - skew s + (kurtosis + 2)
-/// s^2 / 4)), where the kurtosis is 0 for the normal distribution. NaN without a deviation.
-pub(crate) fn probabilistic_sharpe(excess: &[f64], benchmark: f64) -> f64 {
+/// s^2 / 4)), where the kurtosis is 0 for the normal distribution. `n` is the number of independent
+/// observations, that of the returns where they are of one world. NaN without a deviation.
+pub(crate) fn probabilistic_sharpe(excess: &[f64], n: f64, benchmark: f64) -> f64 {
     let (mean, deviation) = mean_and_deviation(excess);
-    let s = mean / deviation;
+    let all = excess.len() as f64;
+    // The deviation with n - 1 of the independent observations.
+    let s = mean / (deviation * ((all - 1.0) / all * (n / (n - 1.0))).sqrt());
     let (skew, kurtosis) = skew_and_kurtosis(excess);
     let variance = 1.0 - skew * s + (kurtosis + 2.0) / 4.0 * s * s;
-    cdf((s - benchmark) * (excess.len() as f64 - 1.0).sqrt() / variance.sqrt())
+    cdf((s - benchmark) * (n - 1.0).sqrt() / variance.sqrt())
 }
 
 /// The deflated Sharpe ratio (Bailey and Lopez de Prado 2014): the probabilistic Sharpe ratio above the
 /// expected maximum of `trials` strategies without skill. As the Sharpe ratios of the other trials are not
 /// known here, their variance is taken as that of the estimate without skill, 1 / (n - 1). For one trial, it
 /// is the probabilistic Sharpe ratio above 0.
-pub(crate) fn deflated_sharpe(excess: &[f64], trials: usize) -> f64 {
-    probabilistic_sharpe(excess, expected_maximum(excess.len(), trials))
+pub(crate) fn deflated_sharpe(excess: &[f64], n: f64, trials: usize) -> f64 {
+    probabilistic_sharpe(excess, n, expected_maximum(n, trials))
 }
 
 /// The Sharpe ratio per period that the best of `trials` strategies without skill has on average over `n`
-/// periods.
-fn expected_maximum(n: usize, trials: usize) -> f64 {
+/// independent periods.
+fn expected_maximum(n: f64, trials: usize) -> f64 {
     if trials < 2 {
         return 0.0;
     }
     let trials = trials as f64;
     let normal = (1.0 - EULER) * quantile(1.0 - 1.0 / trials) + EULER * quantile(1.0 - 1.0 / (trials * E));
-    normal / (n as f64 - 1.0).sqrt()
+    normal / (n - 1.0).sqrt()
 }
 
 /// The quantile of the standard normal distribution, by bisection.
@@ -55,7 +58,10 @@ fn quantile(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effective::design_effect;
+    use crate::effective::tests::{correlated, daily};
     use crate::performance::tests::reference_in_excess;
+    use stages_numerics::random::Random;
 
     /// The quantiles are those of scipy 1.17's `norm.ppf`.
     #[test]
@@ -74,13 +80,36 @@ mod tests {
     #[test]
     fn as_numpy_and_scipy_say() {
         let excess = reference_in_excess().excess;
+        let n = excess.len() as f64;
         let near =
             |ours: f64, theirs: f64| assert!((ours / theirs - 1.0).abs() < 1e-11, "{ours} against {theirs}");
-        near(probabilistic_sharpe(&excess, 0.0), 0.319_440_403_479_787_97);
-        near(expected_maximum(excess.len(), 20), 0.134_737_614_280_225_38);
-        near(deflated_sharpe(&excess, 20), 0.008_732_213_451_654_166);
-        assert_eq!(deflated_sharpe(&excess, 1), probabilistic_sharpe(&excess, 0.0));
-        assert!(probabilistic_sharpe(&[0.0; 80], 0.0).is_nan());
+        near(probabilistic_sharpe(&excess, n, 0.0), 0.319_440_403_479_787_97);
+        near(expected_maximum(n, 20), 0.134_737_614_280_225_38);
+        near(deflated_sharpe(&excess, n, 20), 0.008_732_213_451_654_166);
+        assert_eq!(deflated_sharpe(&excess, n, 1), probabilistic_sharpe(&excess, n, 0.0));
+        assert!(probabilistic_sharpe(&[0.0; 80], 80.0, 0.0).is_nan());
+    }
+
+    /// k copies of a series as k worlds are no more certain than the series; k independent ones are.
+    #[test]
+    fn worlds_over_the_same_dates_count_as_they_are_independent() {
+        let random = &mut Random::new(&[2]);
+        let of = |worlds: &[Vec<f64>]| {
+            let all = worlds.concat();
+            let dated: Vec<_> = worlds.iter().map(|world| daily(world)).collect();
+            let n = all.len() as f64 / design_effect(&dated);
+            (probabilistic_sharpe(&all, n, 0.0), deflated_sharpe(&all, n, 50), all)
+        };
+        let series: Vec<f64> = (0..250).map(|_| random.normal() + 0.06).collect();
+        let (one, copies) = (of(std::slice::from_ref(&series)), of(&vec![series; 12]));
+        assert!((one.0 - copies.0).abs() < 1e-9 && (one.1 - copies.1).abs() < 1e-9);
+        let (independent, deflated, all) = of(&correlated(random, 12, 250, 0.0));
+        let n = all.len() as f64;
+        assert!(
+            (independent - probabilistic_sharpe(&all, n, 0.0)).abs() < 0.03,
+            "{independent}"
+        );
+        assert!((deflated - deflated_sharpe(&all, n, 50)).abs() < 0.03, "{deflated}");
     }
 
     /// The numerical example of Bailey and Lopez de Prado (2014): an annual Sharpe ratio of 2.5 over 1250

@@ -2,14 +2,19 @@
 //! one out of sample.
 
 mod fold_runs;
-mod measure;
 
-use crate::output;
-use fold_runs::{FoldRuns, joined};
+use crate::account::CLOSING_COST;
+use crate::config::{Auto, BacktestConfig, Block};
+use crate::market::Role;
+use crate::measures::{Known, Settings, measure};
+use crate::output::{self, Metrics};
+use crate::performance::{Performance, Periods, Returns};
+use crate::trajectory::{RISK_AVERSION, TRIALS};
+use fold_runs::{Fold, FoldRuns, joined};
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned, PortType,
-    Ports, StageError, StageKind,
+    Context, InputPort, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned, PortType, Ports, StageError,
+    StageEvent, StageKind,
 };
 
 stages_core::settings! {
@@ -19,8 +24,12 @@ stages_core::settings! {
         pub seed: u64 = 0,
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 1000,
-        /// Mean length of the bootstrap's blocks, in steps.
-        pub bootstrap_block: f64 = 20.0,
+        /// Mean length of the bootstrap's blocks, in steps; `auto`: as long as the policy holds a position on
+        /// average.
+        pub bootstrap_block: Block = Block::Auto(Auto::Auto),
+        /// Strategies that were tried before this one was chosen, itself included, if more than the backtests
+        /// of the folds say; by it the Sharpe ratio is deflated.
+        pub trials: usize = 1,
     }
 }
 
@@ -30,7 +39,8 @@ pub struct WalkForward;
 impl StageKind for WalkForward {
     type Config = WalkForwardConfig;
     const NAME: &'static str = "evaluate/walk_forward";
-    const VERSION: u32 = 3;
+    // 4: by the measures of a backtest, without a step left out between folds.
+    const VERSION: u32 = 4;
     const ABOUT: &'static str =
         "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
@@ -45,12 +55,13 @@ impl StageKind for WalkForward {
     };
 
     fn check(&self, config: &WalkForwardConfig, _: &PlanContext) -> Planned {
-        ConfigProblem::new("bootstrap_draws", "must be at least 1")
-            .hint("the default is 1000")
-            .when(config.bootstrap_draws == 0)?;
-        ConfigProblem::new("bootstrap_block", "must be at least 1 step")
-            .hint("the default is 20")
-            .when(!(1.0..=1e9).contains(&config.bootstrap_block))?;
+        let same = BacktestConfig {
+            bootstrap_draws: config.bootstrap_draws,
+            bootstrap_block: config.bootstrap_block,
+            trials: config.trials,
+            ..BacktestConfig::default()
+        };
+        same.validate()?;
         Ok(Self::PORTS.provided())
     }
 
@@ -59,13 +70,97 @@ impl StageKind for WalkForward {
         let stated = backtests
             .first()
             .and_then(|first| PeriodsAYear::stated(&first.artifact.meta));
-        let folds: Vec<FoldRuns> = backtests
+        let mut runs: Vec<FoldRuns> = backtests
             .iter()
             .map(|input| FoldRuns::read(&context.store, &input.artifact))
             .collect::<Result<_, _>>()?;
-        let (folds, strategies) = joined(folds)?;
-        let (metrics, periods) = measure::measure(config, &folds, &strategies, stated)?;
-        let about = serde_json::json!({ "of": "walk_forward", "folds": folds, PERIODS_A_YEAR: periods });
+        runs.sort_by_key(|fold| fold.fold.from);
+        let strategies = joined(&runs)?;
+        let folds: Vec<Fold> = runs.iter().map(|fold| fold.fold).collect();
+        warn_of_gaps(context, &folds);
+        let alike = |first: &&FoldRuns| {
+            let same =
+                |fold: &FoldRuns| fold.risk_aversion == first.risk_aversion && fold.causes == first.causes;
+            runs.iter().all(same)
+        };
+        let Some(first) = runs.first().filter(alike) else {
+            return Err(StageError::new("the folds are not backtested alike")
+                .hint("give them the same kind of environment and the same `risk_aversion`"));
+        };
+        let policy = &strategies[0].accounts;
+        let of_year = stated.unwrap_or_else(|| {
+            let times = &policy[0].times;
+            PeriodsAYear::new(None, times.iter().map(|time| time.date), times)
+        });
+        let trials = runs
+            .iter()
+            .map(|fold| fold.trials)
+            .max()
+            .unwrap_or(1)
+            .max(config.trials);
+        let settings = Settings {
+            seed: config.seed,
+            bootstrap_draws: config.bootstrap_draws,
+            bootstrap_block: config.bootstrap_block,
+            risk_aversion: first.risk_aversion,
+            trials,
+        };
+        let mut regimes: Vec<String> = policy.iter().flat_map(|of| &of.regimes).flatten().cloned().collect();
+        regimes.sort();
+        regimes.dedup();
+        let known = Known {
+            periods: Periods::from(&of_year),
+            regimes,
+            causes: first.causes.iter().cloned().chain([CLOSING_COST.to_owned()]).collect(),
+        };
+        let mut metrics = measure(&settings, &strategies, &known);
+        for fold in &runs {
+            of_fold(fold, known.periods, &mut metrics);
+        }
+        metrics.add("folds", folds.len() as f64);
+        let about = serde_json::json!({
+            "of": "walk_forward", "folds": folds, PERIODS_A_YEAR: of_year, TRIALS: trials,
+            RISK_AVERSION: first.risk_aversion,
+        });
         output::store(context, metrics, &fold_runs::table(&folds, &strategies)?, about)
+    }
+}
+
+/// Adds the chief figures of a fold by itself, below `fold/DATE/`.
+fn of_fold(fold: &FoldRuns, periods: Periods, metrics: &mut Metrics) {
+    let episodes = fold.strategies[0].accounts.len();
+    for strategy in fold
+        .strategies
+        .iter()
+        .filter(|strategy| strategy.role != Role::Ablation)
+    {
+        let returns: Vec<Returns> = strategy.accounts.iter().map(|account| account.returns(1.0)).collect();
+        let wanted = ["total_return", "excess_return", "sharpe", "max_drawdown"];
+        let measured = Performance::of(&returns, strategy.accounts.len() / episodes, periods);
+        for (name, value) in measured.named().filter(|(name, _)| wanted.contains(name)) {
+            metrics.add(format!("fold/{}/{}{name}", fold.fold.from, strategy.prefix()), value);
+        }
+    }
+    let steps: usize = fold.strategies[0]
+        .accounts
+        .iter()
+        .map(crate::account::Account::len)
+        .sum();
+    metrics.add(format!("fold/{}/steps", fold.fold.from), steps as f64);
+}
+
+fn warn_of_gaps(context: &Context, folds: &[Fold]) {
+    for pair in folds.windows(2).filter(|pair| pair[0].to < pair[1].from) {
+        context.events.emit(StageEvent::Warning {
+            message: format!(
+                "no fold is tested from {} to {}: the account earns nothing in between",
+                pair[0].to, pair[1].from
+            ),
+            hint: Some(
+                "let a fold's last step end on the first date of the next: `test: { from, to, \
+                closes_after: true }`, as the folds of a matrix axis do"
+                    .to_owned(),
+            ),
+        });
     }
 }

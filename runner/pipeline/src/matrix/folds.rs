@@ -7,8 +7,9 @@
 //! with: { train: "${matrix.fold.train}", test: "${matrix.fold.test}" }
 //! ```
 //!
-//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18`: a fold is named by the dates on
-//! which it trains and tests, and a stage that fans out over the axis reads the same dates.
+//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18+`: a fold is named by the dates on
+//! which it trains and tests, and a stage that fans out over the axis reads the same dates. With a plus at the
+//! end, as all folds but the last have, the last step of the test ends on the first date of the next fold.
 
 use crate::text::{Block, Key, Problems, Spot, Text, Tree, Written, suggest};
 use datasets::{Date, DateRange};
@@ -147,14 +148,17 @@ fn all(
             Some((_, test)) => Length::Months(test.checked_mul(fold)?).from(from, false)?,
             None => train.from(trained, true)?.max(from),
         };
-        values.push(Json::String(format!("{first}..{}+{tested}..{end}", trained.plus(-1))));
+        values.push(format!("{first}..{}+{tested}..{end}", trained.plus(-1)));
     }
-    Some(values)
+    let last = values.len().saturating_sub(1);
+    values[..last].iter_mut().for_each(|fold| fold.push('+'));
+    Some(values.into_iter().map(Json::String).collect())
 }
 
 /// The dates of a part of a fold, as `{ from, to }`; `None` if the text is not a fold, or has no such part.
 pub(crate) fn part(fold: &str, part: &str, spot: Spot) -> Option<Tree> {
     let (train, test) = fold.split_once('+')?;
+    let (test, closes_after) = test.strip_suffix('+').map_or((test, false), |test| (test, true));
     let range = |text: &str| {
         let (from, to) = text.split_once("..")?;
         let (from, to) = (from.parse().ok()?, to.parse().ok()?);
@@ -176,8 +180,12 @@ pub(crate) fn part(fold: &str, part: &str, spot: Spot) -> Option<Tree> {
         Some(_) => None,
         None => {
             let ends = [("from", range.from), ("to", range.to)];
-            let ends = ends.map(|(name, date)| (Key::at(spot, name), scalar(date)));
-            Some(Tree::map(spot, ends.into()))
+            let mut ends: Vec<_> = ends.map(|(name, date)| (Key::at(spot, name), scalar(date))).into();
+            if whole == "test" && closes_after {
+                let yes = Tree::scalar(spot, Json::Bool(true));
+                ends.push((Key::at(spot, "closes_after"), yes));
+            }
+            Some(Tree::map(spot, ends))
         }
     }
 }
@@ -228,15 +236,15 @@ mod tests {
         assert_eq!(
             found("2020-12-31", "3y", "1y", "10d", false),
             [
-                "2015-02-09..2018-02-08+2018-02-19..2019-02-18",
-                "2016-02-09..2019-02-08+2019-02-19..2020-02-18",
+                "2015-02-09..2018-02-08+2018-02-19..2019-02-18+",
+                "2016-02-09..2019-02-08+2019-02-19..2020-02-18+",
                 "2017-02-09..2020-02-08+2020-02-19..2020-12-31",
             ]
         );
         assert_eq!(
             found("2016-12-31", "12mo", "6mo", "0d", true),
             [
-                "2015-02-09..2016-02-08+2016-02-09..2016-08-08",
+                "2015-02-09..2016-02-08+2016-02-09..2016-08-08+",
                 "2015-02-09..2016-08-08+2016-08-09..2016-12-31",
             ]
         );
@@ -246,20 +254,42 @@ mod tests {
     }
 
     #[test]
+    fn a_fold_closes_on_the_first_date_of_the_next() {
+        let fold = "2015-02-09..2018-02-08+2018-02-19..2019-02-18+";
+        let test = part(fold, "test", Spot::default()).unwrap();
+        assert!(test.entry("closes_after").is_some());
+        let to = part(fold, "test.to", Spot::default()).unwrap();
+        assert_eq!(to.text(), Some("2019-02-18"));
+        assert!(
+            part(fold, "train", Spot::default())
+                .unwrap()
+                .entry("closes_after")
+                .is_none()
+        );
+        let last = fold.strip_suffix('+').unwrap();
+        assert!(
+            part(last, "test", Spot::default())
+                .unwrap()
+                .entry("closes_after")
+                .is_none()
+        );
+    }
+
+    #[test]
     fn months_are_counted_from_the_first_date() {
         assert_eq!(
             found_from("2015-01-31", "2015-06-30", "1mo", "1mo", "0d", false),
             [
-                "2015-01-31..2015-02-27+2015-02-28..2015-03-30",
-                "2015-02-28..2015-03-30+2015-03-31..2015-04-29",
-                "2015-03-31..2015-04-29+2015-04-30..2015-05-30",
+                "2015-01-31..2015-02-27+2015-02-28..2015-03-30+",
+                "2015-02-28..2015-03-30+2015-03-31..2015-04-29+",
+                "2015-03-31..2015-04-29+2015-04-30..2015-05-30+",
                 "2015-04-30..2015-05-30+2015-05-31..2015-06-29",
             ]
         );
         assert_eq!(
             found_from("2016-02-29", "2020-12-31", "1y", "1y", "0d", false)[2..],
             [
-                "2018-02-28..2019-02-27+2019-02-28..2020-02-28",
+                "2018-02-28..2019-02-27+2019-02-28..2020-02-28+",
                 "2019-02-28..2020-02-28+2020-02-29..2020-12-31",
             ]
         );

@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, Common, CommonSteps, Step};
 use super::verdict::Evidence;
+use crate::effective::Dated;
 use crate::performance::drawdowns;
 use stages_core::{Input, StageError};
 use std::fmt::Write as _;
@@ -22,6 +23,11 @@ fn mean(seeds: &[Vec<CommonSteps<'_>>], episode: usize, of: fn(&Step) -> f64) ->
     (0..steps)
         .map(|t| seeds.iter().map(|seed| of(seed[episode].steps[t])).sum::<f64>() / seeds.len() as f64)
         .collect()
+}
+
+/// Values of the steps of an episode, with the times at which the steps end.
+fn dated(episode: &CommonSteps<'_>, values: impl Iterator<Item = f64>) -> Dated {
+    episode.steps.iter().map(|step| step.end).zip(values).collect()
 }
 
 fn common_steps<'a>(common: &Common, agents: &'a [Agent]) -> Vec<Vec<CommonSteps<'a>>> {
@@ -61,11 +67,12 @@ pub(super) fn evidence(
         let (a, b) = (mean(&ours, episode, log_return), mean(&theirs, episode, log_return));
         if last.replace(first.world) != Some(first.world) {
             evidence.differences.push(Vec::new());
+            evidence.excess.push(Vec::new());
         }
-        if let Some(world) = evidence.differences.last_mut() {
-            world.extend(a.iter().zip(&b).map(|(a, b)| a - b));
+        if let (Some(world), Some(excess)) = (evidence.differences.last_mut(), evidence.excess.last_mut()) {
+            world.extend(dated(first, a.iter().zip(&b).map(|(a, b)| a - b)));
+            excess.extend(dated(first, mean(&ours, episode, |step| step.excess).into_iter()));
         }
-        evidence.excess.extend(mean(&ours, episode, |step| step.excess));
         evidence.costs += mean(&ours, episode, |step| step.costs).iter().sum::<f64>();
         for seed in &ours {
             let returns: Vec<f64> = seed[episode].steps.iter().map(|step| step.account).collect();

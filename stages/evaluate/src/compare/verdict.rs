@@ -1,8 +1,9 @@
 //! The verdict on a policy against another: better or worse by more than noise, and within limits.
 
 use crate::bootstrap;
+use crate::effective::{Dated, by_date, design_effect};
 use crate::output::Metrics;
-use crate::panel::Estimate;
+use crate::panel::{Estimate, Sums};
 use crate::performance::{LEAST_OBSERVATIONS, interval_95, mean_and_deviation};
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
 use stages_core::ConfigProblem;
@@ -80,9 +81,9 @@ impl Verdict {
 #[derive(Debug)]
 pub(super) struct Evidence {
     /// The differences of log returns by step, for each world.
-    pub differences: Vec<Vec<f64>>,
-    /// The excess returns of the agent by step.
-    pub excess: Vec<f64>,
+    pub differences: Vec<Dated>,
+    /// The excess returns of the agent by step, for each world.
+    pub excess: Vec<Dated>,
     /// Steps per year; NaN with too few observations.
     pub annual: f64,
     /// The agent's largest drawdown, as a fraction of the highest value.
@@ -111,24 +112,30 @@ pub(super) struct Judgement {
 ///
 /// The agent is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe
 /// ratio stands out among so many trials, and it keeps the limits; worse if the mean difference is below 0
-/// with 97.5 % confidence. The interval is that of the stationary bootstrap over the steps; with several
-/// worlds, each end is the wider of that and the interval over worlds. With two worlds, the interval over
+/// with 97.5 % confidence. The interval is that of the stationary bootstrap over dates, those of all worlds
+/// together; with several worlds, each end is the wider of that and the interval over worlds. With two worlds, the interval over
 /// worlds alone would exclude 0 in half of all cases without a difference.
 pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, seed: u64) -> Judgement {
-    let all: Vec<f64> = evidence.differences.concat();
-    let mean = |values: &[f64]| mean_and_deviation(values).0;
-    let (mut low, mut high) = bootstrap::stationary(&all, config.block, draws, seed, mean);
+    let (all, n) = independent(&evidence.differences);
+    let mean = |dates: &[Sums]| {
+        let mut all = Sums::default();
+        dates.iter().for_each(|date| all.join(date));
+        all.mean()
+    };
+    let dates = by_date(&evidence.differences);
+    let (mut low, mut high) = bootstrap::stationary(&dates, config.block, draws, seed, mean);
     if evidence.differences.len() > 1 {
         let (l, h) = over_worlds(&evidence.differences, draws, seed);
         (low, high) = (low.min(l), high.max(h));
     }
     let annual = evidence.annual;
     let log_return = Estimate {
-        value: mean(&all) * annual,
+        value: mean_and_deviation(&all).0 * annual,
         low: low * annual,
         high: high * annual,
     };
-    let deflated = deflated_sharpe(&all, config.trials);
+    let deflated = deflated_sharpe(&all, n, config.trials);
+    let (excess, n_excess) = independent(&evidence.excess);
     let mut because = vec![format!(
         "log return a year: {:+.4} more, 95 % interval {:+.4} to {:+.4} over {} steps{}",
         log_return.value,
@@ -182,20 +189,27 @@ pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, s
     Judgement {
         verdict,
         log_return,
-        probabilistic: probabilistic_sharpe(&all, 0.0),
+        probabilistic: probabilistic_sharpe(&all, n, 0.0),
         deflated,
-        agent_probabilistic: probabilistic_sharpe(&evidence.excess, 0.0),
-        agent_deflated: deflated_sharpe(&evidence.excess, config.trials),
+        agent_probabilistic: probabilistic_sharpe(&excess, n_excess, 0.0),
+        agent_deflated: deflated_sharpe(&excess, n_excess, config.trials),
         because,
     }
 }
 
+/// The values of all worlds, and the number of independent ones among them.
+fn independent(worlds: &[Dated]) -> (Vec<f64>, f64) {
+    let all: Vec<f64> = worlds.iter().flatten().map(|(_, value)| *value).collect();
+    let n = all.len() as f64 / design_effect(worlds);
+    (all, n)
+}
+
 /// The 95 % interval of the mean difference over other worlds. Out of n worlds, n - 1 are drawn, which makes
 /// the variance of a mean of few units unbiased (Rao and Wu 1988).
-fn over_worlds(differences: &[Vec<f64>], draws: usize, seed: u64) -> (f64, f64) {
+fn over_worlds(differences: &[Dated], draws: usize, seed: u64) -> (f64, f64) {
     let sums: Vec<(f64, f64)> = differences
         .iter()
-        .map(|of| (of.iter().sum(), of.len() as f64))
+        .map(|of| (of.iter().map(|(_, value)| value).sum(), of.len() as f64))
         .collect();
     let mut random = Random::new(&[seed, 0x7665_7264]);
     let drawn: Vec<f64> = (0..draws)
@@ -231,10 +245,12 @@ impl Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effective::tests::{correlated, daily};
 
     fn evidence(differences: Vec<Vec<f64>>) -> Evidence {
+        let differences: Vec<Dated> = differences.iter().map(|world| daily(world)).collect();
         Evidence {
-            excess: differences.concat(),
+            excess: differences.clone(),
             differences,
             annual: 252.0,
             drawdown: 0.1,
@@ -312,6 +328,24 @@ mod tests {
         };
         assert_eq!(of(&config, &worlds(&[0.9, -0.2, -0.1], random)), Verdict::Noise);
         assert_eq!(of(&config, &worlds(&[0.3, 0.3, 0.3], random)), Verdict::Better);
+    }
+
+    /// The same difference in twelve symbols over the same dates is no more evidence than in one.
+    #[test]
+    fn copies_of_a_world_are_no_more_evidence_than_one() {
+        let random = &mut Random::new(&[4]);
+        let config = VerdictConfig::default();
+        let one = normals(random, 300, 0.07);
+        let judged = |worlds: Vec<Vec<f64>>| judge(&config, &evidence(worlds), 500, 1);
+        let (alone, copies) = (judged(vec![one.clone()]), judged(vec![one; 12]));
+        assert_eq!((alone.verdict, copies.verdict), (Verdict::Noise, Verdict::Noise));
+        assert!((alone.deflated - copies.deflated).abs() < 1e-9);
+        assert!((alone.log_return.low - copies.log_return.low).abs() < 1e-9);
+        let independent: Vec<Vec<f64>> = correlated(random, 12, 300, 0.0)
+            .into_iter()
+            .map(|world| world.iter().map(|x| 0.01 * (x + 0.07)).collect())
+            .collect();
+        assert_eq!(judged(independent).verdict, Verdict::Better);
     }
 
     /// A season of nights: each night a challenger is judged against the champion on the last 250 steps, and

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::performance::{Performance, Periods, Returns, mean_and_deviation};
+use crate::trials::probabilistic_sharpe;
 use arrow_array::StringArray;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -95,7 +96,7 @@ fn metrics_follow_from_the_trajectory() {
             assert!(run.column("costs").is_sorted() && run.column("traded_value").is_sorted());
         }
         let returns: Vec<Returns> = runs.iter().map(|run| run.returns(cash)).collect();
-        for (name, mut value) in Performance::of(&returns, Periods::DAILY).named() {
+        for (name, mut value) in Performance::of(&returns, returns.len(), Periods::DAILY).named() {
             let told = summary[format!("{prefix}{name}")].as_f64();
             if told.is_none() {
                 assert!(value.is_nan(), "{strategy} {name}: {value}");
@@ -150,11 +151,52 @@ fn several_snapshots_a_day_have_instants_and_are_annualised_by_days() {
     let days = times.chunk_by(|a, b| a.date == b.date).count();
     assert_eq!(times.len(), 3 * days);
     let cash = &runs(&table, "cash")[0];
-    let expected = Performance::of(&[straddle.returns(cash)], Periods { per_year: 756.0 });
+    let expected = Performance::of(&[straddle.returns(cash)], 1, Periods { per_year: 756.0 });
     for (name, value) in expected.named() {
         let told = summary[format!("baseline/short_straddle/{name}")].as_f64().unwrap();
         close(told, value, name);
     }
+}
+
+/// Several paths over few days are refused annual figures as one path is.
+#[test]
+fn paths_over_the_same_days_are_no_data() {
+    let config = OptionsConfig {
+        test_fraction: 0.15,
+        ..OptionsConfig::default()
+    };
+    let (summary, table) = options_workplace(320, &config).results(&BacktestConfig::default());
+    let of = |name: &str| summary[name].as_f64();
+    let steps = of("steps").unwrap();
+    assert!((20.0..60.0).contains(&steps), "{steps}");
+    for prefix in ["", "drawn/", "baseline/random/"] {
+        for annual in [
+            "annual_return",
+            "excess_return",
+            "volatility",
+            "sharpe",
+            "utility",
+            "alpha",
+            "turnover",
+        ] {
+            assert_eq!(of(&format!("{prefix}{annual}")), None, "{prefix}{annual}");
+        }
+        assert!(of(&format!("{prefix}total_return")).is_some());
+    }
+    assert_eq!(of("versus/random/utility"), None);
+    // The probability is that of the mean account of the 20 runs, over the steps that there are.
+    let cash = &runs(&table, "cash")[0];
+    let returns: Vec<Returns> = runs(&table, "random").iter().map(|run| run.returns(cash)).collect();
+    assert_eq!(returns.len(), 20);
+    let excess: Vec<f64> = (0..steps as usize)
+        .map(|t| returns.iter().map(|run| run.excess[t]).sum::<f64>() / 20.0)
+        .collect();
+    let told = of("baseline/random/probabilistic_sharpe").unwrap();
+    close(
+        told,
+        probabilistic_sharpe(&excess, steps, 0.0),
+        "probabilistic Sharpe ratio",
+    );
 }
 
 /// Cash earns interest and nothing else; the policy sees the same underlying on the same dates.

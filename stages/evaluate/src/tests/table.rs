@@ -29,7 +29,7 @@ fn source() -> TableSource {
     }
 }
 
-fn workplace(config: &TableConfig) -> Workplace {
+pub(super) fn workplace(config: &TableConfig) -> Workplace {
     let mut workplace = Workplace::new();
     let built = stages_env::table::build(&source(), config).unwrap();
     let meta = json!({ "family": "table", "format": 1 });
@@ -44,7 +44,7 @@ fn workplace(config: &TableConfig) -> Workplace {
     workplace
 }
 
-fn price(kind: TableActionKind) -> TableConfig {
+pub(super) fn price(kind: TableActionKind) -> TableConfig {
     TableConfig {
         price: "close".to_owned(),
         observe: vec!["noise".to_owned()],

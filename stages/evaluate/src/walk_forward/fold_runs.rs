@@ -1,63 +1,36 @@
-//! The runs of folds, read from their backtests and joined in order of time.
+//! The accounts of folds, read from their backtests and joined in order of time.
 
-use crate::performance::step_return;
-use crate::trajectory;
-use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
+use crate::account::{Account, Accounts};
+use crate::config::BacktestConfig;
+use crate::market::Role;
+use crate::trajectory::{self, RISK_AVERSION, TRIALS};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
-use datasets::{Date, SnapshotTime};
+use datasets::Date;
 use serde::Serialize;
 use stages_core::{StageError, table};
 use std::sync::Arc;
 
-/// A run of one strategy over the test dates of a fold.
-pub(super) struct Run {
-    strategy: String,
-    path: f64,
-    times: Vec<SnapshotTime>,
-    actions: Vec<Option<String>>,
-    underlying: Vec<f64>,
-    nav: Vec<f64>,
+/// The backtest of a fold.
+pub(super) struct FoldRuns {
+    pub strategies: Vec<Accounts>,
+    /// The names of the causes of profit.
+    pub causes: Vec<String>,
+    pub risk_aversion: f64,
+    /// The strategies that were tried before this one was chosen, itself included.
+    pub trials: usize,
+    pub fold: Fold,
 }
 
-/// The runs of a fold.
-pub(super) struct FoldRuns(Vec<Run>);
-
-/// The test dates of a fold.
+/// The first test date of a fold, and the last on which it is valued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Fold {
     pub from: Date,
     pub to: Date,
 }
 
-/// A strategy over all folds: for each of its paths, the runs of the folds in order.
-pub(super) struct Strategy {
-    pub name: String,
-    pub paths: Vec<Vec<Run>>,
-}
-
-impl Run {
-    /// The simple returns of the net asset value, from snapshot to snapshot.
-    pub(super) fn returns(&self) -> Vec<f64> {
-        self.nav.windows(2).map(|pair| step_return(pair[0], pair[1])).collect()
-    }
-
-    /// The levels of the underlying.
-    pub(super) fn underlying_returns(&self) -> Vec<f64> {
-        self.underlying.windows(2).map(|pair| pair[1] / pair[0] - 1.0).collect()
-    }
-
-    /// The times of the snapshots.
-    pub(super) fn times(&self) -> &[SnapshotTime] {
-        &self.times
-    }
-
-    fn ends(&self) -> (SnapshotTime, SnapshotTime) {
-        (self.times[0], self.times[self.times.len() - 1])
-    }
-}
-
 impl FoldRuns {
-    /// Reads the runs from the trajectory of a backtest.
+    /// Reads the accounts from the trajectory of a backtest.
     pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest has no net asset values: it is of episodes, not of dates")
@@ -66,141 +39,128 @@ impl FoldRuns {
                         or `env/table` with a price",
             )
             .when(rows.column_by_name("nav").is_none())?;
-        let (strategies, path) = (table::texts(&rows, "strategy")?, table::floats(&rows, "path")?);
-        let worlds = trajectory::optional(&rows, "world", table::texts)?;
-        StageError::new("a fold is tested in several worlds, whose dates are the same")
-            .hint("walk forward over one world, or compare the folds of each")
-            .when(
-                worlds
-                    .is_some_and(|worlds| worlds.iter().any(|world| world != worlds.iter().next().flatten())),
-            )?;
-        // Of portfolios there are weights instead.
-        let actions = trajectory::optional(&rows, "action", table::texts)?;
-        let times = table::snapshot_times(&rows)?;
-        let (nav, underlying) = (table::floats(&rows, "nav")?, table::floats(&rows, "underlying")?);
-        let same =
-            |a: usize, b: usize| strategies.value(a) == strategies.value(b) && path.value(a) == path.value(b);
-        let runs: Vec<Run> = table::runs(0..rows.num_rows(), same)
-            .into_iter()
-            .map(|range| Run {
-                strategy: strategies.value(range.start).to_owned(),
-                path: path.value(range.start),
-                times: times[range.clone()].to_vec(),
-                actions: range
-                    .clone()
-                    .map(|i| {
-                        let known = actions.filter(|actions| actions.is_valid(i));
-                        known.map(|actions| actions.value(i).to_owned())
-                    })
-                    .collect(),
-                underlying: underlying.values()[range.clone()].to_vec(),
-                nav: nav.values()[range].to_vec(),
-            })
-            .collect();
-        StageError::new("a backtest has no rows").when(runs.is_empty())?;
-        Ok(Self(runs))
-    }
-
-    fn ends(&self) -> (SnapshotTime, SnapshotTime) {
-        let first = self.0.iter().map(|run| run.ends().0).min();
-        let last = self.0.iter().map(|run| run.ends().1).max();
-        first.zip(last).unwrap_or_else(|| self.0[0].ends())
+        let (strategies, causes) = trajectory::accounts(&rows)?;
+        let policy = strategies.first().filter(|first| first.role == Role::Policy);
+        let times = policy.into_iter().flat_map(|policy| &policy.accounts);
+        let times = times.flat_map(|account| [account.times[0].date, account.times[account.len()].date]);
+        let (Some(from), Some(to)) = (times.clone().min(), times.max()) else {
+            return Err(StageError::new("the backtests of the folds have no policy")
+                .hint("give trajectories of `evaluate/backtest`"));
+        };
+        let defaults = BacktestConfig::default();
+        let stated = |name: &str| artifact.meta.get(name).and_then(serde_json::Value::as_f64);
+        Ok(Self {
+            strategies,
+            causes,
+            risk_aversion: stated(RISK_AVERSION).unwrap_or(defaults.risk_aversion),
+            trials: stated(TRIALS).map_or(1, |trials| trials as usize),
+            fold: Fold { from, to },
+        })
     }
 }
 
-/// The folds in order of time, and the strategies of all folds with each path joined.
-pub(super) fn joined(mut folds: Vec<FoldRuns>) -> Result<(Vec<Fold>, Vec<Strategy>), StageError> {
-    folds.sort_by_key(|fold| fold.ends().0);
-    if let Some(pair) = folds.windows(2).find(|pair| pair[1].ends().0 <= pair[0].ends().1) {
+/// The strategies of all folds, which are in order of time, with each account joined.
+pub(super) fn joined(folds: &[FoldRuns]) -> Result<Vec<Accounts>, StageError> {
+    if let Some(pair) = folds.windows(2).find(|pair| pair[1].fold.from < pair[0].fold.to) {
         return Err(StageError::new(format!(
             "two folds are tested on the same dates: one up to {}, another from {}",
-            pair[0].ends().1.date,
-            pair[1].ends().0.date
+            pair[0].fold.to, pair[1].fold.from
         ))
         .hint(
             "give the folds test dates that follow one another, as `matrix: \
             { fold: { from, to, train, test } }` does",
         ));
     }
-    let dates: Vec<Fold> = folds
+    let names = folds.iter().flat_map(|fold| &fold.strategies);
+    let mut order: Vec<(&str, Role)> = Vec::new();
+    for strategy in names {
+        if !order.contains(&(&strategy.name, strategy.role)) {
+            order.push((&strategy.name, strategy.role));
+        }
+    }
+    order.into_iter().map(|which| join(folds, which)).collect()
+}
+
+fn join(folds: &[FoldRuns], (name, role): (&str, Role)) -> Result<Accounts, StageError> {
+    let uneven = || {
+        StageError::new(format!("not every fold has the same runs of `{name}`"))
+            .hint("backtest all folds with the same `baselines`, `random_paths` and worlds")
+    };
+    let of_folds: Vec<&Accounts> = folds
         .iter()
         .map(|fold| {
-            let (first, last) = fold.ends();
-            Fold {
-                from: first.date,
-                to: last.date,
-            }
+            let mut strategies = fold.strategies.iter();
+            strategies.find(|strategy| strategy.name == name && strategy.role == role)
         })
-        .collect();
-    let mut strategies: Vec<Strategy> = Vec::new();
-    for (at, fold) in folds.into_iter().enumerate() {
-        for run in fold.0 {
-            let found = strategies.iter().position(|strategy| strategy.name == run.strategy);
-            let strategy = match found {
-                Some(found) => &mut strategies[found],
-                None => {
-                    strategies.push(Strategy {
-                        name: run.strategy.clone(),
-                        paths: Vec::new(),
-                    });
-                    let last = strategies.len() - 1;
-                    &mut strategies[last]
-                }
-            };
-            match strategy.paths.iter_mut().find(|path| path[0].path == run.path) {
-                Some(path) => path.push(run),
-                None if at == 0 => strategy.paths.push(vec![run]),
-                None => return Err(uneven(&run.strategy)),
-            }
-        }
-        if let Some(strategy) = strategies
+        .collect::<Option<_>>()
+        .ok_or_else(uneven)?;
+    let first = of_folds[0];
+    if of_folds.iter().any(|fold| fold.accounts.len() != first.accounts.len()) {
+        return Err(uneven());
+    }
+    let accounts = first.accounts.iter().map(|of| {
+        let same = |account: &&Account| account.world == of.world && account.path == of.path;
+        let found: Option<Vec<Account>> = of_folds
             .iter()
-            .find(|s| s.paths.iter().any(|path| path.len() != at + 1))
-        {
-            return Err(uneven(&strategy.name));
-        }
-    }
-    Ok((dates, strategies))
+            .map(|fold| fold.accounts.iter().find(same).cloned())
+            .collect();
+        found.map(Account::joined).ok_or_else(uneven)
+    });
+    Ok(Accounts {
+        name: name.to_owned(),
+        role,
+        accounts: accounts.collect::<Result<_, _>>()?,
+    })
 }
 
-fn uneven(strategy: &str) -> StageError {
-    StageError::new(format!("not every fold has the same runs of `{strategy}`"))
-        .hint("backtest all folds with the same `baselines` and `random_paths`")
-}
-
-/// The runs as a table: a fold's account begins with the net asset value at which the previous fold ended.
-pub(super) fn table(folds: &[Fold], strategies: &[Strategy]) -> Result<RecordBatch, StageError> {
-    let (mut strategy, mut path, mut fold) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut times, mut action) = (Vec::new(), Vec::new());
-    let (mut underlying, mut nav) = (Vec::new(), Vec::new());
-    for one in strategies {
-        for runs in &one.paths {
-            let mut capital = runs[0].nav[0];
-            for (run, dates) in runs.iter().zip(folds) {
-                let n = run.times.len();
-                strategy.extend(std::iter::repeat_n(one.name.as_str(), n));
-                path.extend(std::iter::repeat_n(run.path, n));
-                fold.extend(std::iter::repeat_n(dates.from.to_string(), n));
-                times.extend_from_slice(&run.times);
-                action.extend(run.actions.iter().map(Option::as_deref));
-                underlying.extend_from_slice(&run.underlying);
-                let by = capital / run.nav[0];
-                nav.extend(run.nav.iter().map(|nav| nav * by));
-                capital = run.nav[n - 1] * by;
-            }
-        }
-    }
+/// The joined accounts as a table: a row for each snapshot up to an account's end.
+pub(super) fn table(folds: &[Fold], strategies: &[Accounts]) -> Result<RecordBatch, StageError> {
+    let accounts = || {
+        let shown = strategies.iter().filter(|strategy| strategy.role != Role::Ablation);
+        shown.flat_map(|strategy| strategy.accounts.iter().map(move |account| (strategy, account)))
+    };
+    let rows = || {
+        accounts()
+            .flat_map(|(strategy, account)| (0..=account.end()).map(move |row| (strategy, account, row)))
+    };
+    let texts = |of: &dyn Fn(&Accounts, &Account, usize) -> Option<String>| -> ArrayRef {
+        Arc::new(
+            rows()
+                .map(|(strategy, account, row)| of(strategy, account, row))
+                .collect::<StringArray>(),
+        )
+    };
+    let floats = |of: &dyn Fn(&Account) -> Vec<f64>| -> ArrayRef {
+        let values = accounts().flat_map(|(_, account)| of(account).into_iter().take(account.end() + 1));
+        Arc::new(Float64Array::from_iter_values(values))
+    };
+    let constant = |of: fn(&Account) -> usize| floats(&|account| vec![of(account) as f64; account.nav.len()]);
+    let fold_of = |account: &Account, row: usize| {
+        let after = folds.partition_point(|fold| fold.from <= account.times[row].date);
+        folds.get(after.saturating_sub(1)).map(|fold| fold.from.to_string())
+    };
     let mut columns: Vec<(&str, ArrayRef, bool)> = vec![
-        ("strategy", Arc::new(StringArray::from(strategy)), false),
-        ("path", Arc::new(Float64Array::from(path)), false),
+        ("strategy", texts(&|strategy, _, _| Some(strategy.name.clone())), false),
+        ("path", constant(|account| account.path), false),
     ];
-    let times = table::time_columns(times);
+    let times = table::time_columns(rows().map(|(_, account, row)| account.times[row]));
     columns.extend(times.into_iter().map(|(name, array)| (name, array, false)));
     columns.extend([
-        ("fold", Arc::new(StringArray::from(fold)) as ArrayRef, false),
-        ("action", Arc::new(StringArray::from(action)), true),
-        ("underlying", Arc::new(Float64Array::from(underlying)), false),
-        ("nav", Arc::new(Float64Array::from(nav)), false),
+        ("world", texts(&|_, account, _| Some(account.world.clone())), false),
+        ("episode", constant(|account| account.episode), false),
+        ("fold", texts(&|_, account, row| fold_of(account, row)), false),
+        (
+            "action",
+            texts(&|_, account, row| account.actions.get(row).cloned().flatten()),
+            true,
+        ),
+        ("underlying", floats(&Account::levels), false),
+        ("nav", floats(&|account| account.nav.clone()), false),
+        (
+            "costs",
+            floats(&|account| account.sums[crate::account::COSTS].clone()),
+            false,
+        ),
     ]);
     Ok(RecordBatch::try_from_iter_with_nullable(columns)?)
 }

@@ -29,6 +29,9 @@ pub struct Ledger {
     /// Value if all were closed at the quotes, longs at bid and shorts at ask, without commission; lines
     /// without a quote at their model mark.
     pub liquidation_value: f64,
+    /// The cost of closing all at the quotes: net asset value less liquidation value, and the commission.
+    #[serde(default)]
+    pub closing_cost: f64,
     /// Sum of the costs of trades against mid.
     pub spread_cost: f64,
     /// Sum of commissions.
@@ -134,6 +137,9 @@ impl Ledger {
             cash: account.cash,
             nav: account.nav,
             liquidation_value: account.liquidation,
+            closing_cost: account.nav - account.liquidation
+                + market.config.fills.commission
+                    * lines.iter().map(|line| f64::from(line.quantity).abs()).sum::<f64>(),
             spread_cost: account.spread_cost,
             commission: account.commission,
             interest: account.interest,

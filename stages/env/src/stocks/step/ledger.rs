@@ -60,6 +60,9 @@ pub struct Ledger {
     pub liquidations: u32,
     /// Positions settled at a delisting.
     pub settlements: u32,
+    /// The cost of closing all positions, and the hedge, at the date's closes.
+    #[serde(default)]
+    pub closing_cost: f64,
     /// The hedge, whose lines are none of the others; `None` where the portfolio is not hedged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hedge: Option<HedgeLedger>,
@@ -137,6 +140,7 @@ impl Ledger {
             reduced: account.reduced,
             liquidations: account.liquidations,
             settlements: account.settlements,
+            closing_cost: super::trade::closing_cost(market, account, shares, hedge),
             hedge: (!market.config.hedge.is_none()).then(|| HedgeLedger {
                 units: hedge.units,
                 value: hedge.units * market.tables.hedge(t).price,

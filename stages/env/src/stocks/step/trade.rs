@@ -3,7 +3,8 @@
 use super::hedge;
 use super::kernels::{Costing, Exposure, ROUNDING, Trades, exposure, increase, reduce};
 use super::market::Market;
-use super::state::{Account, Env};
+use super::state::{Account, Env, Hedge};
+use crate::stocks::config::Rules;
 use crate::stocks::tables::status;
 
 /// Books the trades of a pass.
@@ -90,6 +91,32 @@ pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later:
     let lot = f64::from(config.fills.lot);
     increase(market.instructions, orders, shares, &costing, factor, lot, &mut trades);
     book(account, &costing, &trades);
+}
+
+/// The cost of closing every position, and the hedge, at the marks of the account's date.
+pub(super) fn closing_cost(market: &Market, account: &Account, shares: &[f64], hedge: &Hedge) -> f64 {
+    let config = &market.config;
+    let t = account.t as usize;
+    let (mut gross, mut all, mut impact) = (0.0, 0.0, 0.0);
+    for (i, (held, mark)) in shares.iter().zip(market.tables.marks(t)).enumerate() {
+        let (size, value) = (held.abs(), (held * mark).abs());
+        gross += value;
+        all += size;
+        if config.fills.impact > 0.0 && size > 0.0 {
+            let (volumes, volatilities) = market.tables.liquidity(t);
+            if volumes[i] > 0.0 {
+                impact += config.fills.impact * volatilities[i] * (size / volumes[i]).sqrt() * value;
+            }
+        }
+    }
+    if config.rules == Rules::Finrl {
+        return config.finrl.sell_cost_pct * gross;
+    }
+    let (spread, commission) = match hedge.units.abs() {
+        0.0 => (0.0, 0.0),
+        units => config.hedge.terms().costs(units, units * market.tables.hedge(t).price),
+    };
+    config.fills.basis_points * 1e-4 * gross + config.fills.per_share * all + impact + spread + commission
 }
 
 /// Closes every position that trades, and the hedge, at the marks of the account's date.

@@ -25,4 +25,7 @@ pub struct Ledger {
     pub net: f64,
     /// The sum of the absolute values of the positions held.
     pub gross: f64,
+    /// The cost of closing all positions.
+    #[serde(default)]
+    pub closing_cost: f64,
 }

@@ -298,6 +298,7 @@ impl Simulator for TableSimulator {
     fn ledger(&self, env: EnvView<'_, TableParts>) -> Ledger {
         let account = env.account;
         let row = account.t as usize;
+        let gross = env.positions.iter().map(|held| held.abs()).sum();
         Ledger {
             time: self.common.times[row],
             row,
@@ -307,7 +308,8 @@ impl Simulator for TableSimulator {
             costs: account.costs,
             turnover: account.turnover,
             net: env.positions.iter().sum(),
-            gross: env.positions.iter().map(|held| held.abs()).sum(),
+            gross,
+            closing_cost: self.cost * gross * account.nav,
         }
     }
 
