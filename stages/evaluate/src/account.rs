@@ -89,8 +89,8 @@ impl Account {
         self.sums[which].last().copied().unwrap_or(0.0)
     }
 
-    /// The returns of the net asset value if trades cost `spread` times their spread. After its end an account
-    /// has neither returns nor excess returns.
+    /// The returns of the net asset value if trades cost `spread` times their spread. After its end an
+    /// account has neither returns nor excess returns.
     pub(crate) fn returns(&self, spread: f64) -> Returns {
         let paid = &self.sums[SPREAD_COST];
         let account: Vec<f64> = (0..self.len())

@@ -161,11 +161,11 @@ impl Performance {
         Self::NAMES.into_iter().zip(self.to_array())
     }
 
-    /// Measures the runs of a strategy, of which each episode has `paths`: those of the first path first, each
-    /// path with the same steps. Moments of excess returns are pooled, each path weighing 1 / paths; measures
-    /// of a path (total return, drawdowns) and quantiles are means over the runs or paths. Paths are no data:
-    /// the number of observations is that of the steps of one path, and k equal paths measure as one does.
-    /// Ratios whose denominator is 0 are NaN, and so are all annual figures from fewer than
+    /// Measures the runs of a strategy, of which each episode has `paths`: those of the first path first,
+    /// each path with the same steps. Moments of excess returns are pooled, each path weighing 1 / paths;
+    /// measures of a path (total return, drawdowns) and quantiles are means over the runs or paths. Paths
+    /// are no data: the number of observations is that of the steps of one path, and k equal paths measure
+    /// as one does. Ratios whose denominator is 0 are NaN, and so are all annual figures from fewer than
     /// [`LEAST_OBSERVATIONS`] steps.
     pub(crate) fn of(runs: &[Returns], paths: usize, periods: Periods) -> Self {
         let pooled = |of: fn(&Returns) -> &Vec<f64>| runs.iter().flat_map(of).copied().collect::<Vec<f64>>();
@@ -307,8 +307,8 @@ pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square root of
-    /// the periods in a year.
+    /// Annualised Sharpe ratio of excess returns: mean over standard deviation (n - 1), times the square
+    /// root of the periods in a year.
     pub(crate) fn sharpe(excess: &[f64], periods: Periods) -> f64 {
         let (mean, deviation) = mean_and_deviation(excess);
         ratio(mean, deviation) * periods.annual(excess.len()).sqrt()

@@ -4,10 +4,10 @@
 use crate::panel::Estimate;
 use crate::performance::Returns;
 
-/// Alpha per period and beta of excess returns on those of the underlying, over the episodes of one path, by least squares.
-/// Standard errors are those of Newey and West (1987) with the Bartlett kernel and floor(4 (n / 100)^(2/9))
-/// lags, n being the length of the longest episode; no lag reaches from one to another. NaN where the
-/// underlying does not move.
+/// Alpha per period and beta of excess returns on those of the underlying, over the episodes of one path, by
+/// least squares. Standard errors are those of Newey and West (1987) with the Bartlett kernel and floor(4 (n
+/// / 100)^(2/9)) lags, n being the length of the longest episode; no lag reaches from one to another. NaN
+/// where the underlying does not move.
 pub(crate) fn regress(runs: &[Returns]) -> (Estimate, Estimate) {
     let pairs = || runs.iter().flat_map(|run| run.underlying.iter().zip(&run.excess));
     let n = pairs().count() as f64;

@@ -25,10 +25,10 @@ const PROFIT: &str = "profit_";
 /// The text of a row for a column.
 type TextOf<'a, S> = dyn Fn(&Strategy<S>, &Run<S>, &<S as Simulator>::Ledger) -> Option<String> + 'a;
 
-/// The table of the strategies' accounts: a row for each snapshot of each run. Returns, sizes and profits are
-/// those of the step that ends at the row's snapshot; weights, for the policy alone, are those to which that
-/// step led. Ablations have no rows: their net asset values stand beside the policy's. `accounts` are those of
-/// the strategies.
+/// The table of the strategies' accounts: a row for each snapshot of each run. Returns, sizes and profits
+/// are those of the step that ends at the row's snapshot; weights, for the policy alone, are those to which
+/// that step led. Ablations have no rows: their net asset values stand beside the policy's. `accounts` are
+/// those of the strategies.
 pub(crate) fn trajectory<S: Market>(
     strategies: &[Strategy<S>],
     accounts: &[Accounts],

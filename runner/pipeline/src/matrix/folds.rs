@@ -7,9 +7,10 @@
 //! with: { train: "${matrix.fold.train}", test: "${matrix.fold.test}" }
 //! ```
 //!
-//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18+`: a fold is named by the dates on
-//! which it trains and tests, and a stage that fans out over the axis reads the same dates. With a plus at the
-//! end, as all folds but the last have, the last step of the test ends on the first date of the next fold.
+//! A value is a text such as `2015-02-09..2018-02-08+2018-02-19..2019-02-18+`: a fold is named by the dates
+//! on which it trains and tests, and a stage that fans out over the axis reads the same dates. With a plus
+//! at the end, as all folds but the last have, the last step of the test ends on the first date of the next
+//! fold.
 
 use crate::text::{Block, Key, Problems, Spot, Text, Tree, Written, suggest};
 use datasets::{Date, DateRange};

@@ -113,8 +113,8 @@ pub(super) struct Judgement {
 /// The agent is better if the mean difference of log returns is above 0 with 97.5 % confidence, its Sharpe
 /// ratio stands out among so many trials, and it keeps the limits; worse if the mean difference is below 0
 /// with 97.5 % confidence. The interval is that of the stationary bootstrap over dates, those of all worlds
-/// together; with several worlds, each end is the wider of that and the interval over worlds. With two worlds, the interval over
-/// worlds alone would exclude 0 in half of all cases without a difference.
+/// together; with several worlds, each end is the wider of that and the interval over worlds. With two
+/// worlds, the interval over worlds alone would exclude 0 in half of all cases without a difference.
 pub(super) fn judge(config: &VerdictConfig, evidence: &Evidence, draws: usize, seed: u64) -> Judgement {
     let (all, n) = independent(&evidence.differences);
     let mean = |dates: &[Sums]| {
