@@ -8,6 +8,7 @@ use crate::optimiser;
 use crate::phase_timer::{Phase, PhaseTimer};
 use crate::progress::Progress;
 use crate::settings::Common;
+use crate::sharing::Sharing;
 use crate::train_state::{Statistics, TrainState};
 use stages_core::StageError;
 use stages_core::error::Cause;
@@ -111,6 +112,8 @@ pub(crate) struct Learner<'a> {
     /// The gradient of the last minibatch `[P]`, and its Euclidean norm.
     pub gradient: Vec<f32>,
     norm: f64,
+    /// The ties of parameters, where symbols share the network.
+    pub sharing: Option<Sharing>,
     /// The largest number of minibatches per epoch; trials use a few.
     pub minibatch_limit: usize,
     /// The number of samples learned from so far.
@@ -131,6 +134,7 @@ impl<'a> Learner<'a> {
             timer: PhaseTimer::default(),
             gradient: vec![0.0; state.params.len()],
             norm: 0.0,
+            sharing: None,
             state,
             minibatch_limit: usize::MAX,
             samples: 0,
@@ -186,6 +190,9 @@ impl<'a> Learner<'a> {
         let sums = self.model.backward(minibatch, objective, &mut self.gradient);
         self.timer.start(Phase::Optimiser);
         self.check_device()?;
+        if let Some(sharing) = &mut self.sharing {
+            sharing.tie(&mut self.gradient);
+        }
         self.norm = optimiser::norm(&self.gradient);
         self.samples += minibatch.len() as u64;
         Ok(sums)

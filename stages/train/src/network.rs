@@ -1,5 +1,8 @@
 //! Networks as configurations describe them, named and set as stable-baselines3 2.9 and sb3-contrib 2.9 do.
 
+use crate::sharing::{self, Sharing};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, Bounds, EnvSpec};
 use stages_policy::{
@@ -17,6 +20,7 @@ pub struct Network {
     pub(crate) lstm: Option<Lstm>,
     pub(crate) transformer: Option<Transformer>,
     pub(crate) symbols: SymbolsPolicy,
+    pub(crate) shared_across: Option<SharedAcross>,
 }
 
 /// The outputs of a network, before the environment's actions are known.
@@ -74,7 +78,13 @@ impl Network {
             lstm: None,
             transformer: None,
             symbols: SymbolsPolicy::default(),
+            shared_across: None,
         }
+    }
+
+    /// The sharing of the network, where it is shared.
+    pub(crate) fn sharing(&self, env: &EnvSpec) -> Result<Option<Sharing>, StageError> {
+        self.shared_across.map(|_| Sharing::new(self, env)).transpose()
     }
 
     /// The network of a trainer that learns from a replay buffer, with PyTorch's initial weights.
@@ -123,13 +133,17 @@ impl Network {
                 and `train/ppo` for any",
             ));
         }
+        let copies = match self.shared_across {
+            None => 1,
+            Some(SharedAcross::Symbols) => sharing::symbols(env)?.len(),
+        };
         let architecture = Architecture {
             obs_dim: env.obs_dim(),
             head,
             activation: self.activation,
             lstm: self.lstm,
             transformer: self.transformer,
-            pi: self.arch.pi.clone(),
+            pi: self.arch.pi.iter().map(|size| size * copies).collect(),
             vf: self.arch.vf.clone(),
         };
         match architecture.problem() {
@@ -156,6 +170,14 @@ pub(crate) fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), ConfigProblem> 
         Some((name, _)) => Err(problem(name, "must be at least 1")),
         None => Ok(()),
     }
+}
+
+/// The parts of an environment that share a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SharedAcross {
+    /// The symbols, each of which has a component of the action, and observations of the same names.
+    Symbols,
 }
 
 stages_core::settings! {
@@ -196,6 +218,11 @@ stages_core::settings! {
     pub struct MlpPolicy {
         /// The sizes of hidden layers.
         pub net_arch: NetArch,
+        /// The actor is one network for all symbols: each symbol's action comes from the same function of its
+        /// own observations, those of the others and the common ones, with `net_arch.pi` units for each
+        /// symbol. Every symbol's data then teach the same parameters.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub shared_across: Option<SharedAcross>,
         /// The activation function of hidden layers.
         pub activation_fn: Activation = Activation::Tanh,
         /// If true, orthogonal initial weights and zero biases; otherwise PyTorch's defaults.
@@ -273,6 +300,7 @@ impl PolicyKwargs for MlpPolicy {
         self.symbols.check()?;
         Ok(Network {
             symbols: self.symbols.clone(),
+            shared_across: self.shared_across,
             ..Network::new(self.net_arch.clone(), self.activation_fn, self.ortho_init)
         })
     }

@@ -21,6 +21,7 @@ mod pytorch;
 mod replay;
 mod resume;
 mod sequences;
+mod sharing;
 mod transformer;
 mod truncation;
 mod validation;

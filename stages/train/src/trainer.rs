@@ -152,12 +152,20 @@ fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>,
     } = job;
     let architecture = model.architecture().clone();
     let common = algorithm.common();
+    let sharing = common.network.sharing(env.spec())?;
     let params = match init {
         Some(init) => {
-            warm_start::check(init, env.spec(), &architecture)?;
+            warm_start::check(init, env.spec(), &architecture, sharing.as_ref())?;
             init.params().to_vec()
         }
-        None => initial(&architecture, common.network.ortho_init, common.training.seed),
+        None => {
+            let (orthogonal, seed) = (common.network.ortho_init, common.training.seed);
+            let mut params = initial(&architecture, orthogonal, seed);
+            if let Some(sharing) = &sharing {
+                sharing.initialise(&mut params, orthogonal, seed);
+            }
+            params
+        }
     };
     let mut first = Step::new(env.spec(), common.training.n_envs);
     env.reset(first.buffers());
@@ -222,6 +230,7 @@ fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>,
     };
     let common = algorithm.common();
     let mut learner = Learner::new(env, model, state);
+    learner.sharing = sharing;
     learner.checkpointer = Some(Checkpointer::new(
         scratch,
         common.training.checkpoint_interval,

@@ -2,6 +2,7 @@
 //! its observations. The optimiser, the statistics of rewards and all random numbers start anew.
 
 use crate::running_mean_std::RunningMeanStd;
+use crate::sharing::Sharing;
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Architecture, Policy, policy};
@@ -25,8 +26,14 @@ pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, St
     Policy::load(&given.store.blob(entry.blob)?).map(|policy| Some(policy.scaled()))
 }
 
-/// Refuses a policy with other observations, other actions or another network.
-pub(crate) fn check(init: &Policy, env: &EnvSpec, architecture: &Architecture) -> Result<(), StageError> {
+/// Refuses a policy with other observations, other actions or another network, and one whose parameters are
+/// not shared as they are here.
+pub(crate) fn check(
+    init: &Policy,
+    env: &EnvSpec,
+    architecture: &Architecture,
+    sharing: Option<&Sharing>,
+) -> Result<(), StageError> {
     let theirs = init.spec();
     if let Some(difference) = theirs.difference(env) {
         return Err(StageError::new(format!(
@@ -47,6 +54,11 @@ pub(crate) fn check(init: &Policy, env: &EnvSpec, architecture: &Architecture) -
         ))
         .hint("give `policy_kwargs` as the other training had them, and use the same stage kind"));
     }
+    StageError::new(format!(
+        "the policy at `{PORT}` was trained without `shared_across`: symbols have networks of their own"
+    ))
+    .hint("leave `policy_kwargs.shared_across` out, and multiply `net_arch.pi` by the number of symbols")
+    .when(sharing.is_some_and(|sharing| !sharing.fits(init.params())))?;
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn action_space(config: &StocksConfig, symbols: &[String]) -> ActionS
     // Weights beyond the largest are held to it: a policy that is scaled to its range learns within it.
     let largest = config.actions.largest.min(1.0) as f32;
     match (config.rules, config.actions.kind) {
-        (Rules::Finrl, _) | (_, StockActionKind::Shares) => continuous(-1.0, 1.0),
+        (Rules::Finrl, _) | (_, StockActionKind::Shares | StockActionKind::Scores) => continuous(-1.0, 1.0),
         (_, StockActionKind::Weights) => {
             continuous(if config.actions.short { -largest } else { 0.0 }, largest)
         }

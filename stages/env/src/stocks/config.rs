@@ -99,14 +99,19 @@ stages_core::settings! {
         /// If true, positions may be short, and the account is one of margin: weights are from -1 to 1. If
         /// false, cash never falls below 0.
         pub short: bool = false,
-        /// With `weights`: the limit of the sum of absolute weights.
+        /// With `weights` and `scores`: the limit of the sum of absolute weights.
         pub gross: f64 = 1.0,
         /// With `weights`: the limit of the absolute sum of weights.
         pub net: f64 = 1.0,
-        /// With `weights`: the limit of each absolute weight.
+        /// With `weights`: the limit of each absolute weight. With `scores`: the weight of each holding.
         pub largest: f64 = 1.0,
-        /// With `weights`: a change of a position below this fraction of the net asset value is not traded.
+        /// With `weights` and `scores`: a change of a position below this fraction of the net asset value is
+        /// not traded.
         pub no_trade: f64 = 0.0,
+        /// With `scores`: a holding is exchanged when the score of a symbol that is not held exceeds its own
+        /// by more than this, and never by less: a band in which nothing is traded.
+        #[serde(skip_serializing_if = "is_default_gap")]
+        pub gap: f64 = GAP,
         /// With `shares`, the most shares of a symbol that a step trades; with `choices`, the shares of a
         /// lot.
         pub shares: u32 = 100,
@@ -115,12 +120,21 @@ stages_core::settings! {
     }
 }
 
+const GAP: f64 = 1.0;
+
+fn is_default_gap(gap: &f64) -> bool {
+    *gap == GAP
+}
+
 /// The kind of actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StockActionKind {
     /// A target weight for each symbol, as a fraction of the net asset value; the rest is cash.
     Weights,
+    /// A score for each symbol, on any scale: the `gross / largest` symbols of the highest scores are held,
+    /// each at the weight `largest`, and exchanged by `actions.gap`.
+    Scores,
     /// A trade for each symbol, from -1 to 1, of as many shares times `actions.shares`.
     Shares,
     /// For each symbol hold, buy or sell, by lots.
@@ -235,6 +249,13 @@ impl StocksConfig {
         })?;
         positive("actions.largest", actions.largest)?;
         within("actions.no_trade", actions.no_trade, 0.0, 1.0)?;
+        within("actions.gap", actions.gap, 0.0, f64::MAX)?;
+        ConfigProblem::new("actions.largest", "one holding at this weight exceeds `actions.gross`")
+            .hint("`scores` holds `gross / largest` symbols: largest: 0.1 holds ten")
+            .when(actions.kind == StockActionKind::Scores && actions.largest > actions.gross)?;
+        ConfigProblem::new("actions.short", "the symbols of the highest scores are held long")
+            .hint("set actions: { kind: weights } for an account of margin")
+            .when(actions.short && actions.kind == StockActionKind::Scores)?;
         ConfigProblem::new(
             "actions.gross",
             format!(

@@ -160,6 +160,7 @@ impl ActingSimulator for StocksSimulator {
         };
         let why = |at: usize| match action {
             Actions::Continuous(weights) if intent == Intent::Weights => format!("weight {:.4}", weights[at]),
+            Actions::Continuous(scores) if intent == Intent::Scores => format!("score {:.4}", scores[at]),
             Actions::Continuous(trades) => format!("trade {:.4}", trades[at]),
             Actions::Discrete(choices) | Actions::MultiDiscrete(choices) => format!("choice {}", choices[at]),
         };

@@ -2,7 +2,7 @@
 
 use super::hedge::HedgeAct;
 use super::market::Market;
-use super::orders::{Intent, from_choices, from_trades, from_weights};
+use super::orders::{Intent, from_choices, from_trades, put};
 use crate::actions::Actions;
 use crate::hedge::HedgeOrder;
 use crate::stocks::config::{Rules, StockActionKind};
@@ -21,7 +21,8 @@ pub(super) fn decide(market: &Market, action: Actions<'_>, orders: &mut [f64]) -
     };
     let intent = match (action, config.rules, actions.kind) {
         (Actions::Continuous(trades), Rules::Finrl, _) => from_trades(trades, config.finrl.hmax, orders),
-        (Actions::Continuous(weights), _, StockActionKind::Weights) => from_weights(weights, orders),
+        (Actions::Continuous(weights), _, StockActionKind::Weights) => put(weights, orders, Intent::Weights),
+        (Actions::Continuous(scores), _, StockActionKind::Scores) => put(scores, orders, Intent::Scores),
         (Actions::Continuous(trades), ..) => from_trades(trades, actions.shares, orders),
         (Actions::MultiDiscrete(choices), ..) => from_choices(choices, &actions.lots, actions.shares, orders),
         (Actions::Discrete(_), ..) => Intent::Hold,

@@ -58,7 +58,7 @@ pub(super) fn trade(market: &Market, env: &mut Env<'_>, intent: Intent) {
     let marks = market.tables.marks(t);
     match intent {
         Intent::Hold => env.orders.fill(0.0),
-        Intent::Shares => {}
+        Intent::Shares | Intent::Scores => {}
         Intent::Weights => {
             let nav = env.account.nav;
             for ((order, held), mark) in env.orders.iter_mut().zip(&*env.positions).zip(marks) {

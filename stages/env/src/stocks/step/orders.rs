@@ -1,9 +1,10 @@
 //! From actions to orders: the signed shares of each symbol that a step is to trade.
 
-use super::kernels::{Exposure, Targets, clamp_weights, targets, whole};
+use super::kernels::{Exposure, ROUNDING, Targets, clamp_weights, targets, whole};
 use super::market::Market;
 use super::state::Env;
 use crate::stocks::action_space::lots_of;
+use crate::stocks::config::MAX_SYMBOLS;
 use crate::stocks::tables::status;
 
 /// The meaning of the numbers that a decision has left in an environment's orders.
@@ -13,16 +14,18 @@ pub enum Intent {
     Hold,
     /// The numbers are target weights.
     Weights,
+    /// The numbers are scores.
+    Scores,
     /// The numbers are signed shares.
     Shares,
 }
 
-/// Puts an action of weights into the orders.
-pub(super) fn from_weights(weights: &[f32], orders: &mut [f64]) -> Intent {
-    for (order, weight) in orders.iter_mut().zip(weights) {
-        *order = f64::from(*weight);
+/// Puts an action of weights or scores into the orders, as they are.
+pub(super) fn put(action: &[f32], orders: &mut [f64], intent: Intent) -> Intent {
+    for (order, value) in orders.iter_mut().zip(action) {
+        *order = f64::from(*value);
     }
-    Intent::Weights
+    intent
 }
 
 /// Puts an action of trades from -1 to 1 into the orders; 1 stands for `shares` shares.
@@ -64,6 +67,74 @@ fn limits(market: &Market, sums: Exposure) -> (f64, f64) {
     match net > 0.0 {
         true => (factor * ((limits.net + short) / long), factor),
         false => (factor, factor * ((limits.net + long) / short)),
+    }
+}
+
+/// A set of symbols.
+struct Symbols([u64; MAX_SYMBOLS / 64]);
+
+impl Symbols {
+    fn has(&self, i: usize) -> bool {
+        self.0[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    fn toggle(&mut self, i: usize) {
+        self.0[i / 64] ^= 1 << (i % 64);
+    }
+}
+
+/// Turns scores into target weights: `largest` for each of the `gross / largest` symbols that are held, 0 for
+/// the others.
+///
+/// Free places go to the highest scores. Then, as long as the best symbol that is not held has a score that
+/// exceeds the worst holding's by more than `gap`, it takes its place. A symbol that does not trade is not
+/// bought or sold. Of equal scores the first symbol's is bought first; a score that is not a number is the
+/// lowest, and never bought.
+pub(super) fn scores_to_weights(market: &Market, env: &mut Env<'_>) {
+    let actions = &market.config.actions;
+    let flags = market.tables.status(env.account.t as usize);
+    let places = (actions.gross / actions.largest * (1.0 + ROUNDING)) as usize;
+    let scores = &mut *env.orders;
+    let (mut held, mut count) = (Symbols([0; MAX_SYMBOLS / 64]), 0);
+    for (i, (score, shares)) in scores.iter_mut().zip(&*env.positions).enumerate() {
+        if score.is_nan() {
+            *score = f64::NEG_INFINITY;
+        }
+        if *shares > 0.0 {
+            held.toggle(i);
+            count += 1;
+        }
+    }
+    loop {
+        let (mut best, mut worst) = ((f64::NEG_INFINITY, None), (f64::INFINITY, None));
+        for (i, (&score, flags)) in scores.iter().zip(flags).enumerate() {
+            if flags & status::TRADES == 0 {
+                continue;
+            }
+            match held.has(i) {
+                true if score <= worst.0 => worst = (score, Some(i)),
+                false if score > best.0 => best = (score, Some(i)),
+                _ => {}
+            }
+        }
+        match (best, worst) {
+            ((_, Some(bought)), _) if count < places => {
+                held.toggle(bought);
+                count += 1;
+            }
+            (_, (_, Some(sold))) if count > places => {
+                held.toggle(sold);
+                count -= 1;
+            }
+            ((high, Some(bought)), (low, Some(sold))) if count == places && high - low > actions.gap => {
+                held.toggle(bought);
+                held.toggle(sold);
+            }
+            _ => break,
+        }
+    }
+    for (i, weight) in scores.iter_mut().enumerate() {
+        *weight = if held.has(i) { actions.largest } else { 0.0 };
     }
 }
 

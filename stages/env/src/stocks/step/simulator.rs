@@ -8,7 +8,7 @@ use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::market::Market;
 use super::observe::observe;
-use super::orders::{Intent, restrict, weights_to_shares};
+use super::orders::{Intent, restrict, scores_to_weights, weights_to_shares};
 use super::reward::{Book, reward};
 use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::{execute, liquidate};
@@ -36,14 +36,17 @@ impl StocksSimulator {
     /// Turns what a decision has left in the orders into the signed shares that may be traded.
     pub(super) fn order(&self, env: &mut Env<'_>, intent: Intent) {
         let market = &self.market;
+        let participation = market.config.fills.participation.is_some();
         match intent {
             Intent::Hold => env.orders.fill(0.0),
             Intent::Weights => weights_to_shares(market, env),
+            Intent::Scores => {
+                scores_to_weights(market, env);
+                weights_to_shares(market, env);
+            }
             Intent::Shares => {}
         }
-        if intent == Intent::Shares
-            || intent == Intent::Weights && market.config.fills.participation.is_some()
-        {
+        if intent == Intent::Shares || intent != Intent::Hold && participation {
             restrict(market, env);
         }
     }

@@ -128,6 +128,13 @@ pub(super) fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
                 let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
                 slow.step(&Decision::Weights(&weights), wanted);
             }
+            StockActionKind::Scores => {
+                let scores: Vec<f32> = uniform.iter().map(|u| (3.0 * u - 1.5) as f32).collect();
+                env.step(Actions::Continuous(&with_ratio(scores.clone())), out.buffers())
+                    .unwrap();
+                let weights = slow.weights_of_scores(&scores);
+                slow.step(&Decision::Weights(&weights), wanted);
+            }
             StockActionKind::Shares => {
                 let action: Vec<f32> = uniform.iter().map(|u| (2.0 * u - 1.0) as f32).collect();
                 let taken = with_ratio(action.clone());
@@ -178,6 +185,7 @@ pub(super) fn play(config: &StocksConfig, seed: u64) -> (Ledger, usize) {
 pub(super) fn any_config() -> impl Strategy<Value = StocksConfig> {
     let kind = prop_oneof![
         Just(StockActionKind::Weights),
+        Just(StockActionKind::Scores),
         Just(StockActionKind::Shares),
         Just(StockActionKind::Choices)
     ];
@@ -209,8 +217,14 @@ pub(super) fn any_config() -> impl Strategy<Value = StocksConfig> {
     (actions, fills, rest, prop_oneof![Just(2e4), Just(1e6), Just(3e7)]).prop_map(
         |(actions, fills, rest, capital)| {
             let (kind, short, gross, net, largest, shares) = actions;
+            let short = short && kind != StockActionKind::Scores;
             let (later, lot, per_share, basis_points, impact, participation, window) = fills;
             let (initial, maintenance, borrow, after, haircut, no_trade) = rest;
+            let largest = if kind == StockActionKind::Scores {
+                largest.min(gross)
+            } else {
+                largest
+            };
             let gross: f64 = if short { gross } else { gross.min(1.0) };
             StocksConfig {
                 capital,
@@ -221,6 +235,7 @@ pub(super) fn any_config() -> impl Strategy<Value = StocksConfig> {
                     net: net * gross,
                     largest,
                     no_trade,
+                    gap: 0.3,
                     shares,
                     lots: vec![1, 3],
                 },
@@ -299,10 +314,14 @@ fn every_line_is_tried() {
 fn every_way_of_trading_meets_every_event() {
     for kind in [
         StockActionKind::Weights,
+        StockActionKind::Scores,
         StockActionKind::Shares,
         StockActionKind::Choices,
     ] {
         for short in [false, true] {
+            if short && kind == StockActionKind::Scores {
+                continue;
+            }
             for at in [FillAt::Close, FillAt::NextOpen] {
                 let mut config = StocksConfig {
                     actions: StockActions {

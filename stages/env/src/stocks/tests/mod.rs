@@ -96,6 +96,10 @@ fn models() -> Vec<StocksConfig> {
     choices.actions.shares = 500;
     choices.reward.expression =
         "excess - 0.1 * turnover + 0 * market_return - concentration / 100".to_owned();
+    let mut scores = volume.clone();
+    scores.actions.kind = StockActionKind::Scores;
+    scores.actions.largest = 0.3;
+    scores.actions.gap = 0.5;
     let mut hedged = margin.clone();
     hedged.hedge.instrument = FUND.to_owned();
     hedged.hedge.window = 40;
@@ -108,7 +112,7 @@ fn models() -> Vec<StocksConfig> {
     band.hedge.neutral = Neutral::Dollar;
     band.hedge.rule = HedgeRule::Action;
     band.reward.expression = "excess - abs(exposure) / 100 - abs(hedge) / 1000".to_owned();
-    vec![base, margin, volume, shares, choices, hedged, ratio, band]
+    vec![base, margin, volume, shares, choices, hedged, ratio, band, scores]
 }
 
 /// The panel with a future on its fund: two contracts with a basis of their own, of which the second has the

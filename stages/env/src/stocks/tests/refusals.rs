@@ -23,6 +23,12 @@ fn configurations() {
         (r#"{ "actions": { "short": true, "net": 1.5 } }"#, "actions.net"),
         (r#"{ "actions": { "largest": 0 } }"#, "actions.largest"),
         (r#"{ "actions": { "lots": [2, 1] } }"#, "actions.lots"),
+        (r#"{ "actions": { "gap": -0.1 } }"#, "actions.gap"),
+        (r#"{ "actions": { "kind": "scores", "short": true } }"#, "actions.short"),
+        (
+            r#"{ "actions": { "kind": "scores", "largest": 1.5 } }"#,
+            "actions.largest",
+        ),
         (r#"{ "fills": { "basis_points": -1 } }"#, "fills.basis_points"),
         (r#"{ "fills": { "participation": 1.5 } }"#, "fills.participation"),
         (r#"{ "fills": { "window": 1 } }"#, "fills.window"),

@@ -317,3 +317,45 @@ fn a_change_of_symbol_is_no_delisting() {
     assert_eq!((ledger.positions, ledger.settlements), (1, 0));
     near(ledger.dividends, 10.0);
 }
+
+/// Of four symbols two are held: an outsider's score must exceed a holding's by more than the gap. A score
+/// that is not a number is the lowest, and what does not trade is not bought or sold.
+#[test]
+fn scores_are_exchanged_beyond_the_gap() {
+    let mut source = panel(60, 4, 1, 3);
+    let last = source.bars[3].bars[3].date;
+    source.bars[3].bars.retain(|bar| bar.date <= last);
+    let mut config = StocksConfig {
+        test_fraction: 1.0,
+        ..StocksConfig::default()
+    };
+    config.fills.lot = 0;
+    config.fills.basis_points = 0.0;
+    config.actions.kind = StockActionKind::Scores;
+    config.actions.largest = 0.5;
+    config.actions.gap = 1.0;
+    config.actions.no_trade = 0.2;
+    let mut env = env(&source, &config, Split::Test, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(out.buffers());
+    let mut held = |scores: [f32; 4]| {
+        env.step(Actions::Continuous(&scores), out.buffers()).unwrap();
+        let names = ["A", "B", "C", "D"];
+        let held = names.iter().zip(env.held(0)).filter(|(_, shares)| **shares > 0.0);
+        held.map(|(name, _)| *name).collect::<String>()
+    };
+    let nan = f32::NAN;
+    assert_eq!(held([5.0, 7.0, 1.0, 1.0]), "AB");
+    assert_eq!(held([5.0, 7.0, 6.0, 1.0]), "AB");
+    assert_eq!(held([5.0, 7.0, 6.5, 6.1]), "BC");
+    assert_eq!(held([9.0, -9.0, -9.0, 9.0]), "AD");
+    // D does not trade any more; it is held until it counts as delisted.
+    assert_eq!(held([0.0, 0.0, 9.0, 0.0]), "CD");
+    assert_eq!(held([0.0, 5.0, 9.0, -9.0]), "CD");
+    assert_eq!(held([nan, 5.0, nan, nan]), "BD");
+    for _ in 0..config.delisting.after {
+        held([nan; 4]);
+    }
+    assert_eq!(held([nan; 4]), "B");
+    assert_eq!(held([1.0, -9.0, nan, 9.0]), "AB");
+}

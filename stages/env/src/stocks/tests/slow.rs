@@ -87,6 +87,36 @@ impl<'a> Slow<'a> {
         this
     }
 
+    /// The weights of scores: free places for the best, then the best outsider for the worst holding, the
+    /// second best for the second worst, and so on, while they differ by more than the gap. What volume has
+    /// left of holdings beyond the places goes first.
+    pub(super) fn weights_of_scores(&self, scores: &[f32]) -> Vec<f64> {
+        let actions = &self.config.actions;
+        let places = (actions.gross / actions.largest + 1e-9).floor() as usize;
+        let score = |i: &usize| f64::from(scores[*i]);
+        let all = 0..scores.len();
+        let (held, mut others): (Vec<usize>, Vec<usize>) = all.partition(|i| self.shares[*i] > 0.0);
+        others.retain(|i| self.trades(*i, self.t));
+        others.sort_by(|a, b| score(b).total_cmp(&score(a)));
+        let mut weights = vec![0.0; scores.len()];
+        held.iter().for_each(|&i| weights[i] = actions.largest);
+        let free = places.saturating_sub(held.len()).min(others.len());
+        others.drain(..free).for_each(|i| weights[i] = actions.largest);
+        let mut worst: Vec<usize> = held.iter().copied().filter(|i| self.trades(*i, self.t)).collect();
+        worst.sort_by(|a, b| score(a).total_cmp(&score(b)));
+        let excess = held.len().saturating_sub(places).min(worst.len());
+        worst.drain(..excess).for_each(|i| weights[i] = 0.0);
+        if held.len() - excess > places {
+            return weights;
+        }
+        for (bought, sold) in others.iter().zip(&worst) {
+            if score(bought) - score(sold) > actions.gap {
+                (weights[*bought], weights[*sold]) = (actions.largest, 0.0);
+            }
+        }
+        weights
+    }
+
     pub(super) fn bar(&self, i: usize, t: usize) -> Option<&'a Bar> {
         self.source.bars[i].bars.iter().find(|bar| bar.date == self.dates[t])
     }
