@@ -56,6 +56,8 @@ pub struct OpenOptions {
     pub seed: u64,
     /// The dates; environments without dates draw other random numbers for each.
     pub split: Split,
+    /// Runs training dates as the other splits: environment i runs the i-th range, in turn, whole.
+    pub whole: bool,
     /// Shows observations in the normalisation of another environment with the same observation, as a policy
     /// trained there expects; `None` for the environment's own. Environments that do not normalise ignore it.
     pub normalise_as: Option<Normalisation>,
@@ -71,8 +73,18 @@ impl OpenOptions {
             num_envs,
             seed,
             split: Split::Train,
+            whole: false,
             normalise_as: None,
             processes: None,
+        }
+    }
+
+    /// `num_envs` environments over a split, each over a whole range.
+    pub fn whole(split: Split, num_envs: usize) -> Self {
+        Self {
+            split,
+            whole: true,
+            ..Self::train(num_envs, 0)
         }
     }
 

@@ -6,9 +6,10 @@ use crate::account::Accounts;
 use crate::config::BacktestConfig;
 use crate::market::{Market, Role, Run, Span, Strategy};
 use crate::measures::{self, Known, Settings};
-use crate::output;
+use crate::output::{self, Rule};
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
+use crate::rule_search::{Of, Ruled, best_rule, step_rules};
 use crate::runs::{self, run_all, run_policy};
 use crate::trajectory::{RISK_AVERSION, TRIALS, trajectory};
 use cache::Artifact;
@@ -51,6 +52,8 @@ pub(crate) struct Backtest<'a, S: Market> {
     /// The evaluation episodes.
     spans: Vec<Span>,
     strategies: Vec<Strategy<S>>,
+    /// The baselines that were searched, in words.
+    rules: Vec<Rule>,
 }
 
 /// Evaluates a policy.
@@ -60,6 +63,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     let mut all = Backtest {
         spans: runs::spans::<S>(&of.open(one.evaluation_episodes())?),
         strategies: Vec::new(),
+        rules: Vec::new(),
         of,
         one,
     };
@@ -85,6 +89,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
         .map(|strategy| strategy.accounts(&known.regimes))
         .collect();
     let mut metrics = measures::measure(&settings, &accounts, &known);
+    metrics.describe(std::mem::take(&mut all.rules));
     for (name, value) in S::measures(&all.strategies[0].runs) {
         metrics.add(name, value);
     }
@@ -132,6 +137,32 @@ impl<S: Market> Backtest<'_, S> {
             runs: run_policy(context, policy, (&mut env, &self.spans), &[None], mode)?,
         });
         Ok(())
+    }
+
+    /// Runs the best rule of some features as a baseline, where there is one.
+    pub(crate) fn best_rule(&mut self, name: &str, features: Of<'_>) -> Result<(), StageError>
+    where
+        S: Ruled,
+    {
+        match best_rule::<S>(self.of.context, self.of.artifact, features)? {
+            None => Ok(()),
+            Some((rule, text)) => self.rule(name, text, |env, step, _, _| step_rules(env, step, |_| &rule)),
+        }
+    }
+
+    /// Runs a baseline that was searched, and says what it is.
+    pub(crate) fn rule(
+        &mut self,
+        name: &str,
+        text: String,
+        act: impl FnMut(&mut PortfolioEnv<S>, &mut Step, &[Run<S>], &mut [String]) -> Result<(), StageError>,
+    ) -> Result<(), StageError> {
+        self.of.context.log(format!("{name}: {text}"));
+        self.rules.push(Rule {
+            name: name.to_owned(),
+            text,
+        });
+        self.baseline(name, false, act)
     }
 
     /// Runs a baseline, several times if it is random. `act` chooses the actions, names them, and steps.

@@ -69,7 +69,7 @@ pub(crate) fn measure(settings: &Settings, strategies: &[Accounts], known: &Know
             Role::Mode => {}
         }
     }
-    this.share_of_oracle(&mut metrics);
+    this.shares(&mut metrics);
     this.spreads(&mut metrics);
     this.profits(&mut metrics);
     this.by_regime(&mut metrics);
@@ -235,18 +235,22 @@ impl Measures<'_> {
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
     }
 
-    /// Adds the excess return over equal weights as a share of the oracle's, paired, where both are among the
-    /// baselines.
-    fn share_of_oracle(&self, metrics: &mut Metrics) {
+    /// Adds the excess return over equal weights as a share of that of the oracle and of the best rule, paired,
+    /// where both are among the baselines.
+    fn shares(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
             let of = |strategy: &Accounts| strategy.role == Role::Baseline && strategy.name == name;
             self.strategies.iter().position(of)
         };
-        let (Some(equal), Some(oracle)) = (at("equal_weight"), at("oracle")) else {
+        let Some(equal) = at("equal_weight") else {
             return;
         };
         let over = |s: &[Sums], of: usize| self.excess_return(&s[of]) - self.excess_return(&s[equal]);
-        metrics.estimate("share_of_oracle", self.panel.estimate(|s| over(s, 0) / over(s, oracle)));
+        for (name, baseline) in [("share_of_oracle", "oracle"), ("share_of_rule", "best_rule")] {
+            if let Some(best) = at(baseline) {
+                metrics.estimate(name, self.panel.estimate(|s| over(s, 0) / over(s, best)));
+            }
+        }
     }
 
     /// Adds the cost of an ablation, paired. The policy is blind if other markets' features cost it nothing.

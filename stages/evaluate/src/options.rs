@@ -5,7 +5,7 @@ use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
 use stages_env::options::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
-use stages_env::{BaselineName, BatchEnv as _};
+use stages_env::{BaselineName, BatchEnv as _, OpenOptions, Split};
 
 /// The prefix of the hidden features that tell the regime of a snapshot.
 const REGIME: &str = "regime_";
@@ -148,9 +148,15 @@ impl Compared for OptionsSimulator {
         } else {
             Vec::new()
         };
+        // Rules read features in the environment's own normalisation, whatever the policy's is.
+        let own = OptionsEnv::open(
+            &all.of.context.store,
+            all.of.artifact,
+            &OpenOptions::whole(Split::Test, 1),
+        )?;
         for rule in &rules {
-            all.of.context.log(rule.describe(&all.one));
-            all.baseline(rule.name.clone(), false, rule.decider())?;
+            let text = rule.describe(&own);
+            all.rule(&rule.name, text, rule.decider(rule.classes.seen(&own)?))?;
         }
         Ok(())
     }

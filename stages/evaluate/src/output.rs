@@ -4,13 +4,21 @@ use crate::panel::Estimate;
 use crate::trajectory;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use cache::{ArtifactBuilder, canonical_json};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use stages_core::{Context, Outputs, PortType, StageError, table};
 use std::sync::Arc;
 
 /// Figures by name, in the order in which they were added.
 #[derive(Default)]
-pub struct Metrics(Vec<(String, f64)>);
+pub struct Metrics(Vec<(String, f64)>, Vec<Rule>);
+
+/// A baseline that was found by a search, in words.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Rule {
+    pub name: String,
+    pub text: String,
+}
 
 impl Metrics {
     /// Adds a figure.
@@ -37,6 +45,11 @@ impl Metrics {
             .rev()
             .find(|(own, _)| own == name)
             .map(|(_, value)| *value)
+    }
+
+    /// Adds the descriptions of baselines that were searched, for the artifact's metadata.
+    pub(crate) fn describe(&mut self, rules: Vec<Rule>) {
+        self.1.extend(rules);
     }
 
     /// The figures, in the order they were added.
@@ -139,6 +152,9 @@ fn store_with(
     files: &[(&str, &str)],
 ) -> Result<Outputs, StageError> {
     about["summary"] = Value::Object(metrics.summary());
+    if !metrics.1.is_empty() {
+        about["rules"] = json!(metrics.1);
+    }
     let mut builder = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), about);
     builder.bytes("metrics.jsonl", metrics.lines().as_bytes())?;
     for (name, text) in files {

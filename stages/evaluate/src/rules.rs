@@ -8,6 +8,8 @@
 //! environment's strategies (the first 61). The classes are
 //!
 //! - of the *constant* rule, one;
+//! - of the *best rule*, those of thresholds on market features that the policy sees
+//!   ([`partition`](crate::partition)): what any policy must beat;
 //! - of the *oracle*, the regime of the snapshot (`hidden` features `regime_NAME`): it knows what no policy
 //!   sees, and is the best that timing can do;
 //! - of the *filter*, the regime whose probability given all prices so far (`filtered_NAME`, Hamilton's
@@ -17,10 +19,14 @@
 //! Each is the best of its kind in the mean reward of the environment over episodes of the training worlds,
 //! the same for every candidate: all targets and holding times of the constant rule are tried; of the others,
 //! each class's target in turn until none can be improved (coordinate ascent), from the constant rule on, for
-//! each holding time and threshold. What they earn on test worlds is thus not fitted there. They bound
-//! policies of this form; one that trades finer could beat them.
+//! each holding time and threshold. Of thresholds on features a screen by the rewards of the constant rules
+//! leaves a few, of which the best on the validation data is taken, where there is some. What rules earn on
+//! test worlds is thus not fitted there. They bound policies of this form; one that trades finer could beat
+//! them.
 
-use crate::market::Run;
+use crate::market::{Market as _, Run};
+use crate::partition::{self, Rewards, Tree};
+use crate::seen::{Feature, named, step_word, unit, worlds};
 use cache::Artifact;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Memo, StageError};
@@ -44,6 +50,11 @@ const THRESHOLDS: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 /// The number of steps of each environment over which candidates are compared.
 const STEPS: usize = 512;
 
+/// The number of rules of visible features whose targets and holding times are improved, and of those that are
+/// compared on the validation data.
+const IMPROVED: usize = 2;
+const FINALISTS: usize = 8;
+
 /// The classes of states that a rule distinguishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -54,6 +65,29 @@ pub(crate) enum Classes {
     Oracle(Vec<usize>),
     /// Classes by hidden features that are probabilities, from a threshold on.
     Filter(Vec<usize>, f32),
+    /// Classes by thresholds on visible features.
+    Seen(Tree),
+}
+
+impl Classes {
+    /// The class of each snapshot `[T]` by visible features, in an environment with its own normalisation;
+    /// empty for other classes.
+    pub(crate) fn seen(&self, env: &OptionsEnv) -> Result<Vec<u8>, StageError> {
+        let Self::Seen(tree) = self else {
+            return Ok(Vec::new());
+        };
+        let (features, worlds) = (features(env), worlds(env));
+        let series = |threshold: &partition::Threshold| {
+            let values = named(&features, &threshold.feature)?.values(env);
+            Ok(threshold.smoothing.apply(&values, 1, &worlds))
+        };
+        tree.classes(series, &worlds)
+    }
+}
+
+/// The market features that a policy sees.
+fn features(env: &OptionsEnv) -> Vec<Feature> {
+    Feature::by_date(&env.spec().observation, OptionsSimulator::layout(env).market)
 }
 
 /// A rule.
@@ -81,12 +115,15 @@ struct Held {
 struct RuleRun<'a> {
     rule: &'a Rule,
     held: Vec<Held>,
+    /// The class of each snapshot by visible features; see [`Classes::seen`].
+    seen: Vec<u8>,
 }
 
 impl<'a> RuleRun<'a> {
-    fn new(rule: &'a Rule, num_envs: usize) -> Self {
+    fn new(rule: &'a Rule, seen: Vec<u8>, num_envs: usize) -> Self {
         Self {
             rule,
+            seen,
             held: vec![Held::default(); num_envs],
         }
     }
@@ -98,7 +135,10 @@ impl<'a> RuleRun<'a> {
             if start(i) {
                 *held = Held::default();
             }
-            held.class = self.rule.class(env.hidden(i), held.class);
+            held.class = match self.seen.get(env.snapshot(i)) {
+                Some(class) => usize::from(*class),
+                None => self.rule.class(env.hidden(i), held.class),
+            };
             let action = self.rule.act(held, env.lines(i), |action| env.allows(i, action));
             out.push(Decision::Action(action));
         }
@@ -114,6 +154,12 @@ impl Rule {
             Some(strategy) => names[(FIRST_OPEN + strategy) as usize].clone(),
         };
         let targets: Vec<String> = self.targets.iter().map(target).collect();
+        let targets = match &self.classes {
+            Classes::Seen(tree) => {
+                tree.describe(&targets, step_word(env), |name| unit(env, &features(env), name))
+            }
+            _ => targets.join(" or "),
+        };
         let hold = match self.hold {
             u32::MAX => "to expiry".to_owned(),
             steps => format!("for {steps} steps"),
@@ -123,9 +169,7 @@ impl Rule {
             _ => String::new(),
         };
         format!(
-            "{}: {} held {hold}{believed}; mean reward {:.5} on training worlds",
-            self.name,
-            targets.join(" or "),
+            "{targets}, held {hold}{believed}; mean reward {:.5} on training data",
             self.reward
         )
     }
@@ -133,7 +177,7 @@ impl Rule {
     /// The class of a state, given the class of the previous state.
     fn class(&self, hidden: &[f32], before: usize) -> usize {
         match &self.classes {
-            Classes::Constant => 0,
+            Classes::Constant | Classes::Seen(_) => 0,
             Classes::Oracle(columns) => columns
                 .iter()
                 .position(|&column| hidden[column] > 0.5)
@@ -145,11 +189,13 @@ impl Rule {
         }
     }
 
-    /// A function that steps environments over evaluation episodes by the rule.
+    /// A function that steps environments over evaluation episodes by the rule; `seen` is the class of each
+    /// snapshot by visible features.
     pub(crate) fn decider(
         &self,
+        seen: Vec<u8>,
     ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[OptionsRun], &mut [String]) -> Result<(), StageError> {
-        let mut run = RuleRun::new(self, 0);
+        let mut run = RuleRun::new(self, seen, 0);
         let mut decisions = Vec::new();
         move |env, step, runs, names| {
             run.held.resize(env.num_envs(), Held::default());
@@ -192,7 +238,7 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     }
     let digest = context.input("env")?.digest;
     let memo = Memo::new(
-        "evaluate/rules v2",
+        "evaluate/rules v3",
         &[digest.as_bytes()],
         "rules of the menu".to_owned(),
     );
@@ -200,7 +246,7 @@ pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>,
     let blob = context.memo(&memo, || {
         let options = OpenOptions::train(ENVIRONMENTS, SEED);
         let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
-        let found = search(context, &mut env)?;
+        let found = search(context, artifact, &mut env)?;
         serde_json::to_vec(&found).map_err(text)
     })?;
     serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
@@ -214,25 +260,51 @@ struct Search<'a> {
     step: Step,
     decisions: Vec<Decision>,
     strategies: u32,
+    /// The number of steps of each environment.
+    steps: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(context: &'a Context, env: &'a mut OptionsEnv, steps: usize) -> Self {
+        Self {
+            start: env.save(),
+            step: Step::new(env.spec(), env.num_envs()),
+            decisions: Vec::new(),
+            strategies: env.menu().len() as u32 - FIRST_OPEN,
+            steps,
+            context,
+            env,
+        }
+    }
+
     /// The mean reward per step under a rule.
     fn evaluate(&mut self, rule: &Rule) -> Result<f64, StageError> {
+        let mut sum = 0.0;
+        self.simulate(rule, |_, reward| sum += f64::from(reward))?;
+        Ok(sum / (self.steps * self.env.num_envs()) as f64)
+    }
+
+    /// Simulates a rule; `record` is given the snapshot from which each step goes, and its reward.
+    fn simulate(&mut self, rule: &Rule, mut record: impl FnMut(usize, f32)) -> Result<(), StageError> {
         self.context.check_cancelled()?;
         self.env.restore(&self.start).map_err(StageError::new)?;
         self.env.reset(self.step.buffers());
         let batch = self.env.num_envs();
-        let mut run = RuleRun::new(rule, batch);
-        let mut sum = 0.0;
-        for t in 0..STEPS {
+        let mut run = RuleRun::new(rule, rule.classes.seen(self.env)?, batch);
+        let mut from = vec![0; batch];
+        for t in 0..self.steps {
             let (step, first) = (&self.step, t == 0);
             let starts = |i: usize| first || step.terminated[i] || step.truncated[i];
             run.decide(self.env, starts, &mut self.decisions);
+            from.iter_mut()
+                .enumerate()
+                .for_each(|(i, from)| *from = self.env.snapshot(i));
             self.env.step_decisions(&self.decisions, self.step.buffers());
-            sum += self.step.reward.iter().map(|&reward| f64::from(reward)).sum::<f64>();
+            from.iter()
+                .zip(&self.step.reward)
+                .for_each(|(&from, &reward)| record(from, reward));
         }
-        Ok(sum / (STEPS * batch) as f64)
+        Ok(())
     }
 
     /// The rule with its mean reward.
@@ -273,15 +345,19 @@ impl Search<'_> {
         n: usize,
         constant: &Rule,
     ) -> Result<Rule, StageError> {
-        let mut best = Rule {
+        self.improve(Rule {
             name: name.to_owned(),
             classes: classes.clone(),
             targets: vec![constant.targets[0]; n],
             ..constant.clone()
-        };
+        })
+    }
+
+    /// Improves a rule by coordinate ascent over the target of each class and the holding time.
+    fn improve(&mut self, mut best: Rule) -> Result<Rule, StageError> {
         loop {
             let before = best.reward;
-            for class in 0..n {
+            for class in 0..best.targets.len() {
                 for target in self.targets() {
                     let mut rule = best.clone();
                     rule.targets[class] = target;
@@ -304,11 +380,86 @@ impl Search<'_> {
             }
         }
     }
+
+    /// Rules of visible features, the constant rule among them, the best first by mean reward.
+    fn seen(&mut self, constant: &Rule) -> Result<Vec<Rule>, StageError> {
+        let named = Rule {
+            name: "best_rule".to_owned(),
+            ..constant.clone()
+        };
+        let features = features(self.env);
+        if features.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (snapshots, worlds) = (self.env.common().times.len(), worlds(self.env));
+        let targets: Vec<Option<u32>> = self.targets().collect();
+        let mut by_position = Vec::new();
+        for target in &targets {
+            let rule = Rule {
+                targets: vec![*target],
+                ..named.clone()
+            };
+            let (mut sums, mut counts) = (vec![0.0; snapshots], vec![0.0; snapshots]);
+            self.simulate(&rule, |t, reward| {
+                sums[t] += reward;
+                counts[t] += 1.0;
+            })?;
+            by_position.push(
+                sums.iter()
+                    .zip(counts)
+                    .map(|(sum, count)| sum / count)
+                    .collect::<Vec<f32>>(),
+            );
+        }
+        // Snapshots at which every position was simulated: ruin ends episodes of some earlier.
+        let steps: Vec<usize> = (0..snapshots)
+            .filter(|&t| by_position.iter().all(|rewards| rewards[t].is_finite()))
+            .collect();
+        let series = partition::series(&features, |feature| feature.values(self.env), &worlds);
+        let candidates = partition::candidates(&Rewards { by_position }, &series, &steps, &worlds);
+        let mut rules = vec![named.clone()];
+        for (tree, chosen) in candidates {
+            rules.push(self.measured(Rule {
+                classes: Classes::Seen(tree),
+                targets: chosen.into_iter().map(|at| targets[at]).collect(),
+                ..named.clone()
+            })?);
+        }
+        let by_reward = |a: &Rule, b: &Rule| b.reward.total_cmp(&a.reward);
+        rules.sort_by(by_reward);
+        for k in 0..rules.len().min(IMPROVED) {
+            if matches!(rules[k].classes, Classes::Seen(_)) {
+                rules[k] = self.improve(rules[k].clone())?;
+            }
+        }
+        rules.sort_by(by_reward);
+        Ok(rules)
+    }
+}
+
+/// The best of some rules over the validation data; the first where there is none.
+fn validated(context: &Context, artifact: &Artifact, rules: Vec<Rule>) -> Result<Option<Rule>, StageError> {
+    let ranges = stages_env::evaluation_episodes(&context.store, artifact, Split::Validation)?.unwrap_or(0);
+    if ranges == 0 {
+        return Ok(rules.into_iter().next());
+    }
+    let options = OpenOptions::whole(Split::Validation, ranges);
+    let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
+    let longest = (0..ranges).map(|i| env.test_steps(i)).max().unwrap_or(0);
+    let mut search = Search::new(context, &mut env, longest);
+    let mut best: Option<(Rule, f64)> = None;
+    for rule in rules {
+        let reward = search.evaluate(&rule)?;
+        if best.as_ref().is_none_or(|(_, best)| reward > *best) {
+            best = Some((rule, reward));
+        }
+    }
+    Ok(best.map(|(rule, _)| rule))
 }
 
 /// The best constant rule and, where the environment has hidden regimes, the best rules of the oracle and of
 /// the filter. `env` must be over the training worlds.
-fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
+fn search(context: &Context, artifact: &Artifact, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
     let columns = |prefix: &str| -> Vec<usize> {
         let names = env.hidden_names().iter().enumerate();
         names
@@ -317,17 +468,18 @@ fn search(context: &Context, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageErr
             .collect()
     };
     let (regimes, filtered) = (columns("regime_"), columns("filtered_"));
-    let strategies = env.menu().len() as u32 - FIRST_OPEN;
-    let mut search = Search {
-        start: env.save(),
-        step: Step::new(env.spec(), env.num_envs()),
-        decisions: Vec::new(),
-        strategies,
-        context,
-        env,
-    };
+    let mut search = Search::new(context, env, STEPS);
     let constant = search.constant()?;
     let mut rules = vec![constant.clone()];
+    let mut seen = search.seen(&constant)?;
+    seen.truncate(FINALISTS);
+    if !seen.is_empty() && !seen.iter().any(|rule| rule.classes == Classes::Constant) {
+        seen.push(Rule {
+            name: "best_rule".to_owned(),
+            ..constant.clone()
+        });
+    }
+    rules.extend(validated(context, artifact, seen)?);
     if regimes.len() > 1 {
         let n = regimes.len();
         rules.push(search.by_class("oracle", &Classes::Oracle(regimes), n, &constant)?);

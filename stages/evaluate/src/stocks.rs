@@ -2,10 +2,11 @@
 
 use crate::market::{Column, Layout, Market, Run, Statement, ledger_columns, mean_of_steps};
 use crate::market_backtest::{Backtest, Compared};
-use crate::oracle::Oracle;
 use crate::performance::{Returns, step_return};
 use crate::portfolio_rules::PortfolioRule;
 use crate::regression::regress;
+use crate::rule_search::{Decision, Of, Ruled};
+use crate::seen::Feature;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_env::stocks::{BASELINES, Ledger, Rules, StocksEnv, StocksSimulator, Target};
@@ -270,14 +271,93 @@ impl Compared for StocksSimulator {
                 all.baseline(name, false, |env, step, runs, _| {
                     step_weights(env, step, |env, i| rule.weights(env, i, runs[i].last().step))
                 })?;
-            } else if baseline == BaselineName::Oracle
-                && let Some(oracle) = Oracle::new(&all.one)
-            {
-                all.baseline(name, false, |env, step, _, _| {
-                    step_weights(env, step, |env, i| oracle.weights(env, i))
-                })?;
             }
         }
+        if all.one.config().rules == Rules::Finrl {
+            return Ok(());
+        }
+        if all.of.config.rules {
+            all.best_rule("best_rule", Of::Seen)?;
+        }
+        if all.of.config.baselines.contains(&BaselineName::Oracle) {
+            all.best_rule("oracle", Of::Hidden("expected_return"))?;
+            all.best_rule("filter", Of::Hidden("filtered_return"))?;
+        }
         Ok(())
+    }
+}
+
+impl Ruled for StocksSimulator {
+    fn date_features(env: &StocksEnv) -> Vec<Feature> {
+        let columns = 0..Self::layout(env).instruments.start;
+        Feature::by_date(&env.spec().observation, columns)
+    }
+
+    fn symbol_features(env: &StocksEnv) -> Vec<Feature> {
+        let layout = Self::layout(env);
+        let names = &env.spec().observation;
+        let (first, n) = (layout.instruments.start, env.num_symbols());
+        // After the features of each symbol the row says of each whether it trades.
+        let width = layout.width.saturating_sub(1);
+        let feature = |k: usize| Feature {
+            name: names[first + k]
+                .rsplit_once('.')
+                .map_or("", |(_, name)| name)
+                .to_owned(),
+            columns: (0..n).map(|symbol| first + symbol * width + k).collect(),
+        };
+        (0..width).map(feature).collect()
+    }
+
+    fn hidden(env: &StocksEnv, name: &str) -> Option<Vec<f32>> {
+        env.hidden(name, 0, 0)?;
+        let of_symbols = (0..env.num_snapshots()).flat_map(|t| (0..env.num_symbols()).map(move |i| (t, i)));
+        Some(
+            of_symbols
+                .map(|(t, i)| env.hidden(name, t, i).map_or(f32::NAN, |value| value as f32))
+                .collect(),
+        )
+    }
+
+    fn limits(env: &StocksEnv) -> Option<(f64, f64)> {
+        let actions = &env.config().actions;
+        let gross = actions.gross.min(actions.net).min(1.0);
+        Some((actions.largest.min(gross), gross))
+    }
+
+    fn trades(env: &StocksEnv, t: usize, symbol: usize) -> bool {
+        env.trades(t, symbol)
+    }
+
+    fn constants(_: &StocksEnv) -> Vec<String> {
+        ["equal weights, rebalanced on each date", "cash"]
+            .map(str::to_owned)
+            .into()
+    }
+
+    fn constant(env: &StocksEnv, which: usize, t: usize, weights: &mut [f64]) -> Decision {
+        let n = weights.len();
+        let trading = (0..n).filter(|&symbol| env.trades(t, symbol)).count();
+        for (symbol, weight) in weights.iter_mut().enumerate() {
+            let is_held = which == 0 && env.trades(t, symbol);
+            *weight = if is_held { 1.0 / trading as f64 } else { 0.0 };
+        }
+        Decision::Weights
+    }
+
+    fn step_by(
+        env: &mut StocksEnv,
+        decisions: &[Decision],
+        weights: &[f64],
+        step: &mut Step,
+    ) -> Result<(), StageError> {
+        let targets = decisions.iter().zip(weights.chunks_exact(env.num_symbols()));
+        let targets: Vec<Target<'_>> = targets
+            .map(|(decision, weights)| match decision {
+                Decision::Weights => Target::Weights(weights),
+                _ => Target::Hold,
+            })
+            .collect();
+        env.step_targets(&targets, step.buffers())
     }
 }

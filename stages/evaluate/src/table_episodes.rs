@@ -6,11 +6,12 @@ use crate::market_backtest::Evaluation;
 use crate::output;
 use crate::performance::mean_and_deviation;
 use crate::policy_input::{check_fits, mode};
+use crate::rule_search::{Of, best_rule, step_rules};
 use crate::table_rules::{Rule, choices, times};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use datasets::SnapshotTime;
 use stages_core::{Context, Outputs, StageError};
-use stages_env::table::{TableActionKind, TableEnv};
+use stages_env::table::{TableActionKind, TableEnv, TableSimulator};
 use stages_env::{BatchEnv as _, Step};
 use stages_numerics::random::Random;
 use std::sync::Arc;
@@ -49,19 +50,35 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
         TableActionKind::Weights => rules.extend([Rule::Cash, Rule::EqualWeight { held: false }]),
     }
     rules.push(Rule::Random);
+    let mut compare =
+        |name: String, act: &mut dyn FnMut(&mut TableEnv, &mut Step, u64) -> Result<(), StageError>| {
+            let played = play(context, &mut of.open(n)?, names.len(), &mut rows, act)?;
+            let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
+            metrics.add(
+                format!("baseline/{name}/episodic_return"),
+                mean_and_deviation(&returns).0,
+            );
+            names.push(name);
+            Ok::<(), StageError>(())
+        };
     for rule in rules {
-        let mut env = of.open(n)?;
-        let strategy = names.len();
-        let played = play(context, &mut env, strategy, &mut rows, |env, step, at| {
+        compare(rule.name(&one), &mut |env, step, at| {
             rule.step(config.seed, at, env, step)
         })?;
-        let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
-        let name = rule.name(&one);
-        metrics.add(
-            format!("baseline/{name}/episodic_return"),
-            mean_and_deviation(&returns).0,
-        );
-        names.push(name);
+    }
+    let found = match config.rules {
+        true => best_rule::<TableSimulator>(context, of.artifact, Of::Seen)?,
+        false => None,
+    };
+    if let Some((rule, text)) = found {
+        context.log(format!("best_rule: {text}"));
+        compare("best_rule".to_owned(), &mut |env, step, _| {
+            step_rules(env, step, |_| &rule)
+        })?;
+        metrics.describe(vec![output::Rule {
+            name: "best_rule".to_owned(),
+            text,
+        }]);
     }
     let about = serde_json::json!({ "of": "episodes" });
     output::store(context, metrics, &trajectory(&names, &rows)?, about)

@@ -30,7 +30,7 @@ const TABLES: [(&str, PortType); 4] = [
 ];
 /// The features that policies may see, and those hidden from them.
 const SEEN: [&str; 1] = ["signal"];
-const HIDDEN: [&str; 2] = ["expected_return", "true_signal"];
+const HIDDEN: [&str; 3] = ["expected_return", "true_signal", "filtered_return"];
 
 /// The stage `ingest/simulated_panel`.
 pub struct SimulatedPanel;
@@ -38,7 +38,7 @@ pub struct SimulatedPanel;
 impl StageKind for SimulatedPanel {
     type Config = PanelParameters;
     const NAME: &'static str = "ingest/simulated_panel";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "a simulated panel of stocks (factors, jumps, splits, dividends, listings) \
         with a planted, known edge";
     const PORTS: Ports = Ports {
@@ -51,8 +51,9 @@ impl StageKind for SimulatedPanel {
             OutputPort::new("features", PortType::Features)
                 .doc("`signal` by symbol and date: the true signal with noise"),
             OutputPort::new("hidden", PortType::Features).doc(
-                "what nobody sees at each close, for oracles and tests: `expected_return` (of the next \
-                    day, above interest) and `true_signal`",
+                "what nobody sees at each close, for baselines and tests: `expected_return` (of the next \
+                    day, above interest), `true_signal`, and `filtered_return`, the expected return of a \
+                    company of beta 1 by the best estimate of its signal from `signal` up to that close",
             ),
         ],
     };
@@ -176,7 +177,7 @@ impl World {
                 let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
                 let parts: [&[u8]; 4] =
                     [TABLES[table].0.as_bytes(), spelled.as_bytes(), from.as_bytes(), &length];
-                let memo = Memo::new("ingest/simulated_panel v1", &parts, key.name());
+                let memo = Memo::new("ingest/simulated_panel v2", &parts, key.name());
                 Part { key, memo }
             })
             .collect())
@@ -193,7 +194,9 @@ impl Part {
                 "bars" => bars_of(stocks, range)?,
                 "actions" => actions_of(stocks, range)?,
                 "features" => features_of(stocks, range, &SEEN, |bar| vec![bar.seen])?,
-                _ => features_of(stocks, range, &HIDDEN, |bar| vec![bar.expected, bar.signal])?,
+                _ => features_of(stocks, range, &HIDDEN, |bar| {
+                    vec![bar.expected, bar.signal, bar.filtered]
+                })?,
             })
         })?;
         Ok(Partition { key, blob })

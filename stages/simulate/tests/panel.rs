@@ -1,7 +1,7 @@
 //! The simulated panel: moments, the planted edge, listings, corporate actions, worlds.
 
 use datasets::corporate_action::Kind;
-use stages_simulate::panel::{Edge, Panel, PanelParameters, PanelStock, best_tilt, exchange_band};
+use stages_simulate::panel::{Edge, Panel, PanelParameters, PanelStock, best_tilt};
 
 fn parameters() -> PanelParameters {
     PanelParameters {
@@ -124,11 +124,9 @@ fn moments() {
     assert!((252.0 * sum / n - p.market.premium - 0.022).abs() < 0.15);
 }
 
-/// Holding the best by the true signal earns the stated tilt above equal weights; the band of exchanges is
-/// better than none when trades cost.
-#[test]
-fn the_best_tilt_is_as_stated() {
-    let p = PanelParameters {
+/// Ten stocks of one beta, all listed for 20,000 days.
+fn ten() -> PanelParameters {
+    PanelParameters {
         stocks: 10,
         days: 20_000,
         listing: stages_simulate::panel::Listing {
@@ -139,55 +137,85 @@ fn the_best_tilt_is_as_stated() {
         sector_volatility: 0.0,
         beta_deviation: 0.0,
         ..parameters()
-    };
-    let signals: Vec<Vec<f64>> = (simulated(&p).stocks.iter())
-        .map(|stock| {
-            stock
-                .bars
-                .iter()
-                .map(|bar| p.edge.strength / 252.0 * bar.signal)
-                .collect()
-        })
-        .collect();
-    let cost = 2.0 * 5e-4;
-    let phi = p.edge.persistence();
-    let variance = 2.0 * (1.0 - phi * phi) * (p.edge.strength / 252.0).powi(2);
-    // Expected return a year above equal weights, less costs of `cost` an exchange, with a band.
-    let earned = |band: f64, cost: f64| {
-        let mut held: Vec<usize> = (0..4).collect();
-        let mut total = 0.0;
-        for t in 0..p.days as usize {
-            loop {
-                let worst = (0..4)
-                    .min_by(|&a, &b| signals[held[a]][t].total_cmp(&signals[held[b]][t]))
-                    .expect("four");
-                let best = (0..10)
-                    .filter(|i| !held.contains(i))
-                    .max_by(|&a, &b| signals[a][t].total_cmp(&signals[b][t]))
-                    .expect("six");
-                if signals[best][t] - signals[held[worst]][t] <= band {
-                    break;
-                }
-                held[worst] = best;
-                total -= cost / 4.0;
-            }
-            total += held.iter().map(|&i| signals[i][t]).sum::<f64>() / 4.0;
-            total -= signals.iter().map(|of| of[t]).sum::<f64>() / 10.0;
-        }
-        252.0 * total / f64::from(p.days)
-    };
+    }
+}
+
+/// Holding the four best by the true signal earns the stated tilt above equal weights, before costs.
+#[test]
+fn the_best_tilt_is_as_stated() {
+    let p = ten();
+    let panel = simulated(&p);
+    let mut total = 0.0;
+    for t in 0..p.days as usize {
+        let mut signals: Vec<f64> = panel.stocks.iter().map(|stock| stock.bars[t].signal).collect();
+        signals.sort_by(f64::total_cmp);
+        total += signals[6..].iter().sum::<f64>() / 4.0 - signals.iter().sum::<f64>() / 10.0;
+    }
+    let earned = p.edge.strength * total / f64::from(p.days);
     let stated = p.edge.strength * best_tilt(10, 4);
-    assert!(
-        (earned(0.0, 0.0) / stated - 1.0).abs() < 0.05,
-        "{} for {stated}",
-        earned(0.0, 0.0)
-    );
-    let band = exchange_band(cost, variance);
-    let best = (0..=30)
-        .map(|k| earned(band * 0.1 * f64::from(k), cost))
-        .fold(f64::MIN, f64::max);
-    assert!(earned(band, cost) > earned(0.0, cost));
-    assert!(earned(band, cost) > 0.98 * best, "{} of {best}", earned(band, cost));
+    assert!((earned / stated - 1.0).abs() < 0.05, "{earned} for {stated}");
+}
+
+/// The mean of one normal variable given others: c' A^-1 y, by Gaussian elimination; A is positive definite.
+fn conditional_mean(mut a: Vec<Vec<f64>>, c: &[f64], y: &[f64]) -> f64 {
+    let n = y.len();
+    let mut y = y.to_vec();
+    for k in 0..n {
+        for row in k + 1..n {
+            let factor = a[row][k] / a[k][k];
+            for column in k..n {
+                a[row][column] -= factor * a[k][column];
+            }
+            y[row] -= factor * y[k];
+        }
+    }
+    for k in (0..n).rev() {
+        y[k] = (y[k] - (k + 1..n).map(|j| a[k][j] * y[j]).sum::<f64>()) / a[k][k];
+    }
+    c.iter().zip(&y).map(|(c, y)| c * y).sum()
+}
+
+/// The filtered return is the mean of the normal distribution of the signal given all features since the
+/// listing, from the covariances of the process: phi^|s - t| of signals, plus noise² of a feature with itself.
+#[test]
+fn the_filter_is_the_conditional_mean() {
+    for (half_life, noise) in [(60.0, 0.5), (5.0, 2.0), (20.0, 0.0)] {
+        let p = PanelParameters {
+            days: 120,
+            edge: Edge {
+                half_life,
+                noise,
+                ..parameters().edge
+            },
+            ..parameters()
+        };
+        let phi = p.edge.persistence();
+        for stock in &simulated(&p).stocks[..5] {
+            // A company listed later is another one, with a filter of its own.
+            let panel = simulated(&p);
+            let place = |bar: usize| panel.dates.binary_search(&stock.bars[bar].date).expect("a trading day");
+            let end = (1..stock.bars.len()).find(|&i| place(i) > place(i - 1) + 1);
+            let bars = &stock.bars[..end.unwrap_or(stock.bars.len())];
+            for t in [0, 1, 7, bars.len() - 1].map(|t| t.min(bars.len() - 1)) {
+                let covariance = |i: usize, j: usize| phi.powi(i.abs_diff(j) as i32);
+                let of_features = (0..=t)
+                    .map(|i| {
+                        let own = |j| if i == j { noise * noise } else { 0.0 };
+                        (0..=t).map(|j| covariance(i, j) + own(j)).collect()
+                    })
+                    .collect();
+                let with_signal: Vec<f64> = (0..=t).map(|i| covariance(i, t)).collect();
+                let seen: Vec<f64> = bars[..=t].iter().map(|bar| bar.seen).collect();
+                let estimate = conditional_mean(of_features, &with_signal, &seen);
+                let expected = ((p.market.premium + p.edge.strength * estimate) / 252.0).exp_m1();
+                let filtered = bars[t].filtered;
+                assert!(
+                    (filtered - expected).abs() < 1e-12,
+                    "{half_life} {noise} {t}: {filtered} {expected}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

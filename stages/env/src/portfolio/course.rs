@@ -12,6 +12,8 @@ pub(crate) struct Course {
     /// The ranges of the split, over all worlds.
     pub ranges: Vec<SnapshotRange>,
     pub split: Split,
+    /// True if episodes are drawn from the ranges; else each is a whole range.
+    drawn: bool,
     pub seed: u64,
 }
 
@@ -22,20 +24,23 @@ impl Course {
         let ranges = worlds.ranges(split);
         match ranges.is_empty() {
             true => Err(split.without_dates()),
-            false => Ok(Self { ranges, split, seed }),
+            false => Ok(Self {
+                ranges,
+                split,
+                drawn: split == Split::Train && !options.whole,
+                seed,
+            }),
         }
     }
 
     /// The snapshots of an episode of environment `i`: in training drawn, else a whole range.
     pub(crate) fn episode(&self, i: usize, episode: u64, length: EpisodeLength) -> SnapshotRange {
-        match self.split {
-            Split::Test | Split::Validation => self.evaluated(i),
-            Split::Train => {
-                let mut random = Random::new(&[self.seed, i as u64, episode]);
-                let (first, last) = length.draw(&self.ranges, &mut random);
-                SnapshotRange { first, last }
-            }
+        if !self.drawn {
+            return self.evaluated(i);
         }
+        let mut random = Random::new(&[self.seed, i as u64, episode]);
+        let (first, last) = length.draw(&self.ranges, &mut random);
+        SnapshotRange { first, last }
     }
 
     /// The range over which environment `i` is evaluated.

@@ -189,6 +189,11 @@ impl<S: Simulator> PortfolioEnv<S> {
         self.simulator.common()
     }
 
+    /// The number of weights of an account, one for each symbol.
+    pub fn num_weights(&self) -> usize {
+        self.common().num_weights
+    }
+
     /// The market.
     pub fn simulator(&self) -> &S {
         &self.simulator

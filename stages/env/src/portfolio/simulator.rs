@@ -70,7 +70,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
     /// The act of one environment in a step.
     type Act<'a>: Copy;
     /// The statement of an account.
-    type Ledger: Copy + Send;
+    type Ledger: Copy + Send + Sync;
     /// The explanation of a step, where one is asked for.
     type Note: Derived;
 

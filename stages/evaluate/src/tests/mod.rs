@@ -7,6 +7,7 @@ mod drift;
 mod learning_curves;
 mod references;
 mod refusals;
+mod rules;
 mod stocks;
 mod study;
 mod table;

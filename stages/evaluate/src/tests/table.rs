@@ -116,9 +116,10 @@ fn reward_columns_are_summed_over_episodes() {
     assert_eq!((of("episodes"), of("episodic_length")), (2.0, 74.0));
     assert_eq!(of("baseline/always_good/episodic_return"), 74.0);
     assert_eq!(of("baseline/always_bad/episodic_return"), -148.0);
+    assert_eq!(of("baseline/best_rule/episodic_return"), 74.0);
     assert!(of("baseline/random/episodic_return") < 0.0);
     assert!((-148.0..=74.0).contains(&of("episodic_return")));
-    assert_eq!(table.num_rows(), 4 * 2 * 74);
+    assert_eq!(table.num_rows(), 5 * 2 * 74);
     let totals = table.column_by_name("total").unwrap().as_primitive::<Float64Type>();
     assert_eq!(totals.value(2 * 74 + 2 * 73), -148.0);
     let one = TableConfig {

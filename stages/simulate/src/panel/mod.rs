@@ -16,9 +16,12 @@
 //!
 //! For N stocks with equal betas and a limit `largest` on each weight, the portfolio of greatest expected
 //! return holds the K = 1 / largest stocks with the greatest x. Over equal weights it earns `strength` times
-//! the expected mean of the K greatest of N standard normal numbers per year: [`best_tilt`]. With a cost c
-//! per unit of value traded, exchanging one holding for another only pays beyond a certain difference of
-//! expected returns, [`exchange_band`].
+//! the expected mean of the K greatest of N standard normal numbers per year: [`best_tilt`].
+//!
+//! # The best estimate of the signal
+//!
+//! Who sees the feature, y = x + noise, knows x best by a Kalman filter, begun at a listing with the
+//! stationary distribution: [`PanelBar::filtered`] is the return that it expects.
 
 mod parameters;
 mod path;
@@ -26,4 +29,4 @@ mod tilt;
 
 pub use parameters::{Edge, Listing, MarketFactor, PanelParameters, Specific};
 pub use path::{Panel, PanelBar, PanelStock};
-pub use tilt::{best_tilt, exchange_band};
+pub use tilt::best_tilt;

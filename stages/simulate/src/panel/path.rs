@@ -56,6 +56,9 @@ pub struct PanelBar {
     pub signal: f64,
     /// The expected simple return of the next day above interest, provided that the stock stays listed.
     pub expected: f64,
+    /// The expected simple return of the next day above interest for a beta of 1, by the best estimate of the
+    /// signal from the features up to this close.
+    pub filtered: f64,
 }
 
 /// The part of a day that is common to all stocks.
@@ -71,8 +74,37 @@ struct Company {
     close: f64,
     beta: f64,
     signal: f64,
+    belief: Belief,
     days: u32,
     dividend: f64,
+}
+
+/// The distribution of a company's signal given the features seen of it: normal, by a Kalman filter with the
+/// simulation's own parameters (Kalman 1960).
+struct Belief {
+    mean: f64,
+    variance: f64,
+}
+
+impl Belief {
+    /// The distribution before any feature: that of the stationary process.
+    const PRIOR: Self = Self {
+        mean: 0.0,
+        variance: 1.0,
+    };
+
+    /// The distribution a day later, before that day's feature.
+    fn predict(&mut self, persistence: f64) {
+        self.mean *= persistence;
+        self.variance = 1.0 - persistence * persistence * (1.0 - self.variance);
+    }
+
+    /// The distribution given a feature: the signal with noise of this standard deviation.
+    fn update(&mut self, seen: f64, noise: f64) {
+        let gain = self.variance / (self.variance + noise * noise);
+        self.mean += gain * (seen - self.mean);
+        self.variance *= 1.0 - gain;
+    }
 }
 
 impl Panel {
@@ -144,6 +176,7 @@ fn stock(p: &PanelParameters, i: usize, dates: &[Date], factors: &[Factors]) -> 
                         close: cents(price),
                         beta,
                         signal: random.normal(),
+                        belief: Belief::PRIOR,
                         days: 0,
                         dividend: 0.0,
                     });
@@ -235,13 +268,14 @@ fn trade(
     company.close = cents(last);
     let persistence = p.edge.persistence();
     company.signal = persistence * signal + libm::sqrt(1.0 - persistence * persistence) * random.normal();
+    company.belief.predict(persistence);
     [first, high, low, last].map(cents)
 }
 
 fn bar(
     p: &PanelParameters,
     date: Date,
-    company: &Company,
+    company: &mut Company,
     prices: [f64; 4],
     moved: f64,
     random: &mut Random,
@@ -249,13 +283,21 @@ fn bar(
     let daily = p.specific.volatility / YEAR.sqrt();
     let volume = libm::round(p.volume * libm::exp(0.3 * random.normal() + 0.3 * (moved / daily).min(4.0)));
     let [open, high, low, close] = prices;
+    let seen = company.signal + p.edge.noise * random.normal();
+    company.belief.update(seen, p.edge.noise);
     PanelBar {
         date,
         values: [open, high, low, close, volume],
-        seen: company.signal + p.edge.noise * random.normal(),
+        seen,
         signal: company.signal,
-        expected: libm::expm1((company.beta * p.market.premium + p.edge.strength * company.signal) / YEAR),
+        expected: expected(p, company.beta, company.signal),
+        filtered: expected(p, 1.0, company.belief.mean),
     }
+}
+
+/// The expected simple return of a day above interest of a company with this beta and signal.
+fn expected(p: &PanelParameters, beta: f64, signal: f64) -> f64 {
+    libm::expm1((beta * p.market.premium + p.edge.strength * signal) / YEAR)
 }
 
 /// Rounds a price to whole cents, at least one.

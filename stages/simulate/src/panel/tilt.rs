@@ -24,14 +24,6 @@ pub fn best_tilt(stocks: usize, held: usize) -> f64 {
     integral * stocks as f64 / held as f64
 }
 
-/// The difference b of expected daily returns beyond which it pays to exchange one holding for another, if
-/// that costs the share `cost` of its value and the difference diffuses with the daily variance `variance`:
-/// b³ = 3 cost variance / 2. This is the limit for slow signals: the value V(d) of the other holding solves
-/// variance V'' / 2 + d = 0 within the band, with V(b) = cost and V'(b) = 0.
-pub fn exchange_band(cost: f64, variance: f64) -> f64 {
-    libm::cbrt(1.5 * cost * variance)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
