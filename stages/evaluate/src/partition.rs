@@ -406,7 +406,7 @@ mod tests {
                 (format!("f{one}").as_str(), &[0, 1][..])
             );
             assert!((found.0.root.value - 0.4).abs() < 0.3);
-            let both = rewards(&|t| all[one].values[t] > 0.0 && all[two].values[t] > 0.0);
+            let both = rewards(&|t| all[one].values[t] > -0.5 && all[two].values[t] > -0.5);
             let pair = [format!("f{one}"), format!("f{two}")];
             let is_pair = |tree: &Tree| {
                 tree.thresholds().count() > 1 && tree.thresholds().all(|of| pair.contains(&of.feature))

@@ -48,7 +48,7 @@ fn golden_on_any_number_of_threads() {
                 "actions a9c95cb796",
                 "bars e0d8155e98",
                 "features 146d964f5a",
-                "hidden e97a214775",
+                "hidden 88b39fb4c2",
                 "rates aa28eed8c2"
             ],
             "{threads} threads"
