@@ -7,6 +7,7 @@ mod evidence;
 mod verdict;
 
 use crate::output::{self, Metrics};
+use crate::trajectory::TRIALS;
 use agent::{Agent, Common};
 use difference::Resampling;
 use evidence::{equity, evidence};
@@ -126,6 +127,13 @@ impl StageKind for Compare {
             return output::store_metrics(context, metrics);
         };
         let evidence = evidence(&common, &agents, &others, context.list("metrics"))?;
+        // As many as the backtests know of, and at least what is typed.
+        let stated = context.list("agent").iter();
+        let stated = stated.filter_map(|input| input.artifact.meta[TRIALS].as_u64()).max();
+        let rules = &VerdictConfig {
+            trials: rules.trials.max(stated.map_or(1, |trials| trials as usize)),
+            ..rules.clone()
+        };
         let judged = verdict::judge(rules, &evidence, config.bootstrap_draws, config.seed);
         judged.add_to(&mut metrics, rules, &evidence);
         context.log(format!("{}: {}", judged.verdict.name(), judged.because.join("; ")));

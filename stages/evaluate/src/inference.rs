@@ -12,10 +12,10 @@ pub(crate) fn two_sided(drawn: &[f64]) -> f64 {
     (2.0 * (least + 1) as f64 / (drawn.len() + 1) as f64).min(1.0)
 }
 
-/// The p-values corrected for their number: of m tested, the k-th smallest times m - k + 1, and never below a
-/// smaller one's (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-/// Statistics 6, 1979). The probability that any of those below 0.05 is due to chance is at most 0.05, however
-/// they depend on one another. NaN is not tested.
+/// The p-values corrected for their number: of m tested, the k-th smallest times m - k + 1, and never below
+/// a smaller one's (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+/// Statistics 6, 1979). The probability that any of those below 0.05 is due to chance is at most 0.05,
+/// however they depend on one another. NaN is not tested.
 pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).filter(|&i| !p[i].is_nan()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));

@@ -1,5 +1,5 @@
-//! The stage kind `evaluate/study`: several agents, each trained with several seeds, in one or several markets,
-//! beside one another and beside the rules of their backtests.
+//! The stage kind `evaluate/study`: several agents, each trained with several seeds, in one or several
+//! markets, beside one another and beside the rules of their backtests.
 
 mod difference;
 mod markets;

@@ -4,8 +4,8 @@
 const HALVINGS: usize = 200;
 
 /// The probability that the size of a variable of Student's t distribution with `degrees` of freedom is
-/// above that of `t`: the two-sided p-value. I_x(degrees / 2, 1 / 2) at x = degrees / (degrees + t^2), with the
-/// regularised incomplete beta function I (Abramowitz and Stegun 1964, 26.5.27).
+/// above that of `t`: the two-sided p-value. I_x(degrees / 2, 1 / 2) at x = degrees / (degrees + t^2), with
+/// the regularised incomplete beta function I (Abramowitz and Stegun 1964, 26.5.27).
 pub fn two_sided(t: f64, degrees: f64) -> f64 {
     regularised_beta(0.5 * degrees, 0.5, degrees / (degrees + t * t))
 }

@@ -13,8 +13,9 @@ use stages_numerics::random::Random;
 stages_core::settings! {
     /// The rules of a verdict.
     pub struct VerdictConfig {
-        /// Policies that were tried so far, this one included: `${policies.NAME.tried}`, as the registry
-        /// knows, or a number. The more there were, the more the best of them owes to chance.
+        /// Policies that were tried so far, this one included, if more than the agent's backtests say:
+        /// `${policies.NAME.tried}`, as the registry knows, or a number. The more there were, the more the
+        /// best of them owes to chance.
         pub trials: usize = 1,
         /// Mean length of the bootstrap's blocks, in steps.
         pub block: f64 = 10.0,

@@ -10,8 +10,8 @@ use stages_numerics::student;
 /// The probability that an interval leaves out.
 const OUTSIDE: f64 = 0.05;
 
-/// The sums of the excess returns of two agents in one market, `[seed][world]`. A baseline has one seed, which
-/// is no draw.
+/// The sums of the excess returns of two agents in one market, `[seed][world]`. A baseline has one seed,
+/// which is no draw.
 pub(super) struct Pair<'a> {
     pub agent: &'a [Vec<Sums>],
     pub against: &'a [Vec<Sums>],

@@ -88,6 +88,14 @@ fn a_verdict_in_one_world_has_its_numbers_and_the_equity_of_both() {
         "a70dab57177cfadf13c18be20ed315d51dc9daed8930a656b0a7a55f757074c3"
     );
 
+    // A verdict deflates by the trials that the backtests know of, at least.
+    let mut many = one.clone();
+    many.artifact.meta["trials"] = json!(300);
+    let deflated = compare_by(&config, &mut workplace, &[&many], &[&other]).unwrap();
+    let deflated = &deflated.meta["summary"];
+    assert_eq!((value(summary, "trials"), value(deflated, "trials")), (1.0, 300.0));
+    assert!(value(deflated, "agent/deflated_sharpe") < value(summary, "agent/deflated_sharpe"));
+
     // A policy is no different from itself.
     let same = compare_by(&config, &mut workplace, &[&one], &[&one]).unwrap();
     assert_eq!(value(&same.meta["summary"], "verdict"), 0.0);

@@ -285,6 +285,9 @@ fn check_identity_of(market: &SyntheticMarket, config: &OptionsConfig, seed: u64
                 let nav = after.cash + after.units * after.underlying + marks;
                 assert!((nav - after.nav).abs() <= 1e-9 * config.capital);
                 assert!(after.liquidation_value <= after.nav + 1e-6);
+                let contracts: f64 = positions.iter().map(|p| f64::from(p.quantity).abs()).sum();
+                let closing = after.nav - after.liquidation_value + config.fills.commission * contracts;
+                assert!((after.closing_cost - closing).abs() <= 1e-6 && closing >= -1e-6);
                 assert_eq!(positions.len(), after.lines);
             }
         }

@@ -84,6 +84,8 @@ fn the_worked_example() {
     near(ledger.cash, cash);
     near(ledger.nav, cash + 50.0 * 11.0 + 15.0 * 19.0);
     assert_eq!(format!("{:.4}", ledger.nav), "1033.5699");
+    // To sell all: a cent a share, and a thousandth of the value.
+    near(ledger.closing_cost, 0.65 + 0.001 * (50.0 * 11.0 + 15.0 * 19.0));
 
     // A is split; B is frozen at 19.
     env.step_targets(&[Target::Hold], out.buffers()).unwrap();

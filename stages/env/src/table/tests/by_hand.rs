@@ -49,6 +49,7 @@ fn positions_earn_the_change_of_the_price_less_costs() {
     assert_eq!(out.reward[0], 0.045_f32);
     let held = 0.5 * 1.1 / first;
     near(env.held(0)[0], held);
+    near(env.ledger(0).closing_cost, first * 0.01 * held);
     assert_eq!(out.obs[1], held as f32);
     assert_eq!(out.obs[2], (10.0 * (first - 1.0)) as f32);
     assert_eq!(out.obs[3], 0.0);
