@@ -3,7 +3,7 @@
 
 use super::chart::number;
 use super::html::{self, escape, table};
-use super::{paths, reasoning};
+use super::{finding, paths, reasoning};
 use cache::Store;
 use runner_history::{StageRun, figures};
 use std::collections::BTreeMap;
@@ -39,14 +39,14 @@ const MEASURES: [&str; 24] = [
 /// The kind of evaluations whose policies reason over symbols.
 const REASONING: &str = "evaluate/reasoning";
 
-/// The kind of evaluations that join others, which come first.
-pub(crate) const WALK_FORWARD: &str = "evaluate/walk_forward";
+/// The kinds of evaluations that join others, which come first.
+pub(crate) const JOINS: [&str; 3] = ["evaluate/study", "evaluate/learning_curves", "evaluate/walk_forward"];
 
 /// The suffixes of the names of interval bounds.
 const INTERVALS: [&str; 2] = ["_low", "_high"];
 
 /// The last value of each metric, by name.
-type Values = BTreeMap<String, f64>;
+pub(crate) type Values = BTreeMap<String, f64>;
 
 /// The section of an evaluation stage; empty for other stages.
 pub(super) fn section(stage: &StageRun, store: &Store) -> String {
@@ -63,6 +63,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         .filter_map(|(name, points)| Some((name.clone(), points.last()?.1)))
         .collect();
     if stage.kind == REASONING {
+        out.push_str(&sentences(&values));
         out.push_str(&blindness(&values));
         out.push_str(&beside(&values));
         out.push_str(&reasoning::files(stage, store));
@@ -74,6 +75,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
             .map(|(name, value)| vec![escape(name), shown(Some(*value))])
             .collect();
         out.push_str(&reasons(stage, store));
+        out.push_str(&reasoning::files(stage, store));
         out.push_str(&table(&["measure", "value"], &rows));
         return out;
     }
@@ -148,7 +150,7 @@ fn with_interval(values: &Values, name: &str) -> String {
 }
 
 /// The names between a prefix and the next slash, each once.
-fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
+pub(crate) fn names<'a>(values: &'a Values, prefix: &str) -> Vec<&'a str> {
     let mut names: Vec<&str> = values
         .keys()
         .filter_map(|name| name.strip_prefix(prefix)?.split_once('/').map(|(name, _)| name))
@@ -177,27 +179,25 @@ fn verdict(values: &Values) -> String {
             policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
         );
     }
-    let lows: Vec<(&str, f64)> = names(values, "versus/")
-        .into_iter()
-        .filter_map(|name| Some((name, of(&format!("versus/{name}/matched_excess_return_low"))?)))
-        .collect();
-    let beaten: Vec<&str> = lows
-        .iter()
-        .filter(|(_, low)| *low > 0.0)
-        .map(|(name, _)| *name)
-        .collect();
-    // Without a comparison, nothing is said of one.
-    if !lows.is_empty() {
-        let said = if beaten.is_empty() {
-            "no baseline".to_owned()
-        } else {
-            escape(&beaten.join(", ").replace('_', " "))
-        };
-        out.push_str(&format!(
-            "<p>At matched volatility the policy beats, with a paired 95 % interval above zero: {said}.</p>\n"
-        ));
-    }
+    out.push_str(&sentences(values));
     out
+}
+
+/// The policy beside the best baseline, and the baselines that it beats.
+fn sentences(values: &Values) -> String {
+    let (Some(first), Some(beaten)) = (finding::first_sentence(values), finding::beaten(values)) else {
+        return String::new();
+    };
+    let said = match beaten.as_slice() {
+        [] => "no baseline".to_owned(),
+        beaten => beaten.join(", "),
+    };
+    format!(
+        "<p class=\"verdict\">{}.</p>\n<p>Beyond chance, by Holm's correction for the number of baselines, the policy \
+        beats: {}.</p>\n",
+        escape(&first),
+        escape(&said)
+    )
 }
 
 /// The result of the blindness test of a policy that reasons.
@@ -426,16 +426,24 @@ mod tests {
         let behind = ("versus/cash/matched_excess_return_low", -0.01);
         let blind = verdict(&values(&[("excess_return", 0.1), ("blind", 1.0), behind]));
         assert!(blind.starts_with("<p class=\"verdict\"><strong>Blind."), "{blind}");
-        assert!(blind.contains("no baseline"));
         let alone = verdict(&values(&[("excess_return", 0.1)]));
         assert_eq!(alone, "", "nothing is compared");
         let sees = verdict(&values(&[
             ("excess_return", 0.1),
             ("blind", 0.0),
+            ("versus/cash/matched_excess_return", 0.1),
             ("versus/cash/matched_excess_return_low", 0.01),
-            ("versus/short_straddle/matched_excess_return_low", -0.01),
+            ("versus/cash/matched_excess_return_p", 0.01),
+            ("versus/short_straddle/matched_excess_return", 0.02),
+            ("versus/short_straddle/matched_excess_return_low", 0.001),
+            ("versus/short_straddle/matched_excess_return_p", 0.06),
         ]));
-        assert!(!sees.contains("Blind") && sees.contains("above zero: cash."), "{sees}");
+        // An interval above zero is not enough: of several, one is so by chance.
+        assert!(!sees.contains("Blind") && sees.contains("beats: cash."), "{sees}");
+        assert!(
+            sees.contains("short straddle +8.0 %: no difference beyond noise"),
+            "{sees}"
+        );
         let short = verdict(&values(&[("total_return", 0.1), ("steps", 10.0)]));
         assert!(
             short.contains("10 steps: too few to annualise; 60 are needed"),

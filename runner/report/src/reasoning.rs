@@ -1,5 +1,6 @@
 //! The evaluation of a reasoning policy: the policy beside baselines and its blind copy, then a few proofs.
 
+use super::finding;
 use super::html::escape_content;
 use cache::Store;
 use runner_history::StageRun;
@@ -7,8 +8,10 @@ use runner_history::StageRun;
 /// The maximum number of bytes of proofs on a page.
 const MOST: usize = 32 << 10;
 
-/// The files with proofs, paths or plans, and with verdicts by confidence, each with its title.
-const FILES: [(&str, &str); 2] = [
+/// The files with a table for people, with proofs, paths or plans, and with verdicts by confidence, each with
+/// its title.
+const FILES: [(&str, &str); 3] = [
+    (finding::TABLE, "In short"),
     ("proofs.txt", "What it proves, finds or plans"),
     ("calibration.csv", "Verdicts by confidence"),
 ];

@@ -1,6 +1,7 @@
-//! A short table of evaluation results for the end of a run.
+//! What the evaluations of a run found, for its end: a sentence or a table of each, and a short table of all.
 
-use crate::evaluation::WALK_FORWARD;
+use crate::evaluation::JOINS;
+use crate::finding::{finding, table_of};
 use cache::Store;
 use runner_engine::text;
 use runner_history::Run;
@@ -26,22 +27,23 @@ const SHOWN: [&str; 13] = [
 /// The maximum number of rows; longer tables are only in the report, but for what joins evaluations.
 const MOST_ROWS: usize = 30;
 
-/// A table of the evaluations of a run, with the policy before its baselines, and what joins evaluations (a
-/// walk-forward) before what it joins. Of too many rows only the joins are shown; empty if there are none.
+/// What each evaluation of a run found, and a table of them, with the policy before its baselines. What joins
+/// evaluations (a study, a walk-forward) comes before what it joins, and is alone shown of too many.
 pub fn results_table(run: &Run, store: &Store) -> String {
-    let (joins, others) = (rows(run, store, true), rows(run, store, false));
+    let ((joined, joins), (found, others)) = (rows(run, store, true), rows(run, store, false));
     match joins.len() + others.len() {
-        0 => String::new(),
-        ..=MOST_ROWS => table([joins, others].concat()),
-        _ if joins.is_empty() || joins.len() > MOST_ROWS => String::new(),
-        _ => table(joins),
+        0 => joined + &found,
+        ..=MOST_ROWS => joined + &found + &table([joins, others].concat()),
+        _ if joins.is_empty() || joins.len() > MOST_ROWS => joined,
+        _ => joined + &table(joins),
     }
 }
 
-/// The rows of the evaluations that join others, or of the others.
-fn rows(run: &Run, store: &Store, joins: bool) -> Vec<(String, Vec<Option<f64>>)> {
+/// What the evaluations that join others found, or the others, and their rows.
+fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<(String, Vec<Option<f64>>)>) {
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-    let is_meant = |kind: &str| kind.starts_with("evaluate/") && joins == (kind == WALK_FORWARD);
+    let mut findings = String::new();
+    let is_meant = |kind: &str| kind.starts_with("evaluate/") && joins == JOINS.contains(&kind);
     for stage in run.stages.iter().filter(|stage| is_meant(&stage.kind)) {
         let Some(Ok(artifact)) = stage.outputs.get("metrics").map(|digest| store.artifact(*digest)) else {
             continue;
@@ -49,6 +51,14 @@ fn rows(run: &Run, store: &Store, joins: bool) -> Vec<(String, Vec<Option<f64>>)
         let Some(summary) = artifact.meta["summary"].as_object() else {
             continue;
         };
+        let found = finding(store, &artifact);
+        if table_of(store, &artifact).is_some() {
+            findings.push_str(&format!("{}\n\n{found}\n", stage.id));
+            continue;
+        }
+        if !found.is_empty() {
+            findings.push_str(&format!("{}: {found}", stage.id));
+        }
         let values = |prefix: &str| -> Vec<Option<f64>> {
             let value = |name: &str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
             SHOWN.iter().map(|name| value(name)).collect()
@@ -69,7 +79,7 @@ fn rows(run: &Run, store: &Store, joins: bool) -> Vec<(String, Vec<Option<f64>>)
             }
         }
     }
-    rows
+    (findings, rows)
 }
 
 fn table(rows: Vec<(String, Vec<Option<f64>>)>) -> String {

@@ -56,7 +56,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     // What joins evaluations comes before what it joins.
     for joins in [true, false] {
         body.push_str(&sections_of(run, &in_time, |stage| {
-            match joins == (stage.kind == evaluation::WALK_FORWARD) {
+            match joins == evaluation::JOINS.contains(&stage.kind.as_str()) {
                 true => evaluation::section(stage, store),
                 false => String::new(),
             }

@@ -3,7 +3,7 @@
 /// The two-sided p-value of a difference by its resamples: twice the smaller share of those at or beyond 0,
 /// the difference itself counted among them (Davison and Hinkley 1997, section 4.2): of B resamples, at least
 /// 2 / (B + 1). NaN without resamples.
-pub(crate) fn two_sided(drawn: &[f64]) -> f64 {
+pub fn two_sided(drawn: &[f64]) -> f64 {
     if drawn.is_empty() {
         return f64::NAN;
     }
@@ -16,7 +16,7 @@ pub(crate) fn two_sided(drawn: &[f64]) -> f64 {
 /// a smaller one's (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
 /// Statistics 6, 1979). The probability that any of those below 0.05 is due to chance is at most 0.05,
 /// however they depend on one another. NaN is not tested.
-pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
+pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).filter(|&i| !p[i].is_nan()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
     let mut corrected = vec![f64::NAN; p.len()];

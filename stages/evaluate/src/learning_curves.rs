@@ -27,7 +27,7 @@ impl StageKind for LearningCurves {
     type Config = LearningCurvesConfig;
     const NAME: &'static str = "evaluate/learning_curves";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "returns during training, mean and standard deviation over seeds, as a table with a row for each task";
+    const ABOUT: &'static str = "returns during training by task, mean and standard deviation over seeds";
     const PORTS: Ports = Ports {
         inputs: &[InputPort::named_lists("TASK", PortType::Metrics).doc(
             "the metrics of a task's trainings under its name, one for each seed: `cartpole: \

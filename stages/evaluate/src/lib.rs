@@ -48,6 +48,7 @@ pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::BacktestConfig;
 pub use decide::{Decide, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
+pub use inference::{holm, two_sided};
 pub use learning_curves::{LearningCurves, LearningCurvesConfig};
 pub use output::{Metrics, store_metrics_with};
 pub use panel::Estimate;

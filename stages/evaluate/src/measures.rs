@@ -3,6 +3,7 @@
 use crate::account::{Account, Accounts, COSTS, HELD, LIQUIDATIONS, OPENED, TRADED_VALUE};
 use crate::config::Block;
 use crate::effective::{Dated, design_effect};
+use crate::inference::holm;
 use crate::market::Role;
 use crate::output::Metrics;
 use crate::panel::{Episode, Panel, Sums};
@@ -69,6 +70,7 @@ pub(crate) fn measure(settings: &Settings, strategies: &[Accounts], known: &Know
             Role::Mode => {}
         }
     }
+    this.corrected(&mut metrics);
     this.shares(&mut metrics);
     this.spreads(&mut metrics);
     this.profits(&mut metrics);
@@ -213,6 +215,25 @@ impl Measures<'_> {
         metrics.estimate("per_world/sharpe", self.panel.mean_of_worlds(|s| self.sharpe(s)));
     }
 
+    /// The excess return of the policy less that of a baseline at the policy's volatility.
+    fn matched(&self, policy: &Sums, baseline: &Sums) -> f64 {
+        self.excess_return(policy) - baseline.leverage_to(policy) * self.excess_return(baseline)
+    }
+
+    /// Adds the p-values of the differences at matched volatility, corrected for the number of baselines.
+    fn corrected(&self, metrics: &mut Metrics) {
+        let all = self.strategies.iter().enumerate();
+        let baselines: Vec<(usize, &str)> = all
+            .filter(|(_, strategy)| strategy.role == Role::Baseline)
+            .map(|(at, strategy)| (at, strategy.name.as_str()))
+            .collect();
+        let p_value = |(at, _): &(usize, &str)| self.panel.p_value(|s| self.matched(&s[0], &s[*at]));
+        let p: Vec<f64> = baselines.iter().map(p_value).collect();
+        for ((_, name), p) in baselines.into_iter().zip(holm(&p)) {
+            metrics.add(format!("versus/{name}/matched_excess_return_p"), p);
+        }
+    }
+
     /// Adds the difference between the policy and a baseline, paired.
     fn versus(&self, at: usize, metrics: &mut Metrics) {
         let name = &self.strategies[at].name;
@@ -228,9 +249,7 @@ impl Measures<'_> {
         add("excess_return", &|a, b| self.excess_return(a) - self.excess_return(b));
         add("sharpe", &|a, b| self.sharpe(a) - self.sharpe(b));
         add("utility", &|a, b| self.utility(a) - self.utility(b));
-        add("matched_excess_return", &|a, b| {
-            self.excess_return(a) - b.leverage_to(a) * self.excess_return(b)
-        });
+        add("matched_excess_return", &|a, b| self.matched(a, b));
         let whole = self.panel.whole();
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
     }

@@ -2,6 +2,7 @@
 //! statistics of them.
 
 use crate::bootstrap::blocks;
+use crate::inference::two_sided;
 use crate::performance::{interval_95, ratio};
 use datasets::SnapshotTime;
 use rayon::prelude::*;
@@ -228,6 +229,15 @@ impl Panel {
     /// world's steps may depend on each other, so that those over dates alone are.
     pub(crate) fn estimate(&self, statistic: impl Fn(&[Sums]) -> f64) -> Estimate {
         self.widest(statistic(&self.whole), |resample| statistic(&resample.all))
+    }
+
+    /// The two-sided p-value of a difference: the larger of that over dates and that over worlds.
+    pub(crate) fn p_value(&self, difference: impl Fn(&[Sums]) -> f64) -> f64 {
+        let of = |resamples: &[Resample]| {
+            let drawn = resamples.iter().map(|resample| difference(&resample.all));
+            two_sided(&drawn.filter(|x| x.is_finite()).collect::<Vec<_>>())
+        };
+        of(&self.by_dates).max(of(&self.by_worlds))
     }
 
     fn widest(&self, value: f64, of: impl Fn(&Resample) -> f64) -> Estimate {

@@ -11,7 +11,7 @@ use runner_engine::{Failure, StageStatus, described_source, row, text};
 use runner_history::Archive;
 use runner_history::named::{Named, find};
 use runner_history::{Marks, Run, StageRun, marks};
-use runner_report::{preview, quality_table};
+use runner_report::{finding, preview, quality_table};
 use serde_json::{Value, json};
 
 /// Show a run, a stage of a run, or an artifact.
@@ -324,6 +324,7 @@ fn show_artifact(
     if artifact.entries.len() > shown {
         out.push_str(&format!("  and {} more\n", artifact.entries.len() - shown));
     }
+    out.push_str(&finding(&archive.store, &artifact));
     // The data-quality table follows as a table, whole.
     let mut meta = artifact.meta.clone();
     if let Some(fields) = meta.as_object_mut() {

@@ -6,7 +6,7 @@ use crate::env::counts::{Counts, add};
 use rayon::prelude::*;
 use stages_evaluate::Estimate;
 use stages_evaluate::Metrics;
-use stages_evaluate::{mean_and_deviation, quantile};
+use stages_evaluate::{holm, mean_and_deviation, quantile, two_sided};
 use stages_numerics::random::Random;
 
 /// The name of the exchange of relations in metrics.
@@ -105,6 +105,7 @@ impl Study {
         }
         let main = self.compared[0];
         let mut lines = Vec::new();
+        let mut tested: Vec<(&str, f64)> = Vec::new();
         for (b, (baseline, sheet)) in self.baselines.iter().enumerate() {
             let at_sheet = self.policies.len() + self.blind.len() + b;
             for (at, (name, _)) in sheet.figures.iter().enumerate() {
@@ -122,6 +123,12 @@ impl Study {
                         resampled.estimate(|drawn| mean(drawn, ours) - drawn.values[at_sheet][theirs]);
                     metrics.estimate(&format!("versus/{baseline}/{name}"), difference);
                     if *name == main {
+                        let drawn = resampled.drawn.iter();
+                        let differences: Vec<f64> = drawn
+                            .map(|drawn| mean(drawn, ours) - drawn.values[at_sheet][theirs])
+                            .filter(|x| x.is_finite())
+                            .collect();
+                        tested.push((baseline, two_sided(&differences)));
                         let value = resampled.whole.values[at_sheet][theirs];
                         lines.push(format!(
                             "{} has {value:.3}: the policy {}",
@@ -131,6 +138,10 @@ impl Study {
                     }
                 }
             }
+        }
+        let corrected = holm(&tested.iter().map(|(_, p)| *p).collect::<Vec<_>>());
+        for ((baseline, _), p) in tested.iter().zip(corrected) {
+            metrics.add(format!("versus/{baseline}/{main}_p"), p);
         }
         if let Some(sheet) = self.blind.first() {
             for (at, (name, _)) in sheet.figures.iter().enumerate() {
