@@ -26,8 +26,6 @@ stages_core::settings! {
         pub seed: u64 = 0,
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 2000,
-        /// The risk aversion of the mean-variance utility.
-        pub risk_aversion: f64 = 10.0,
     }
 }
 
@@ -56,9 +54,6 @@ impl StageKind for Study {
         ConfigProblem::new("bootstrap_draws", "must be at least 1")
             .hint("the default is 2000")
             .when(config.bootstrap_draws == 0)?;
-        ConfigProblem::new("risk_aversion", "must be 0 or more")
-            .hint("the default is 10")
-            .when(!(0.0..=1e3).contains(&config.risk_aversion))?;
         if !plan.inputs.contains_key(&config.agent) {
             let names: Vec<String> = plan.inputs.keys().map(|name| format!("`{name}`")).collect();
             let message = match config.agent.as_str() {
@@ -84,6 +79,7 @@ impl StageKind for Study {
         let figures = Figures {
             config,
             annual: markets::annual(&markets)?,
+            risk_aversion: markets::risk_aversion(&agents)?,
             markets: &markets,
         };
         let mut found = Found::default();
@@ -236,11 +232,13 @@ struct Figures<'a> {
     markets: &'a [Market],
     /// Steps per year.
     annual: f64,
+    /// The risk aversion of the utility, that of all backtests.
+    risk_aversion: f64,
 }
 
 impl Figures<'_> {
     fn utility(&self, sums: &Sums) -> f64 {
-        self.annual * sums.utility(self.config.risk_aversion)
+        self.annual * sums.utility(self.risk_aversion)
     }
 
     /// The figures of the strategy whose sums in a market are `of` it.

@@ -25,6 +25,7 @@ fn a_policy_beats_every_constant_position_where_there_is_an_edge() {
         "{}",
         ended.text()
     );
+    assert!(!ended.stderr.contains("not in its key"), "{}", ended.stderr);
     let summary = show(&project, "latest/evaluate.metrics")["meta"]["summary"].clone();
     let of = |name: &str| summary[name].as_f64().unwrap_or_else(|| panic!("no {name}: {summary}"));
     let best = ["-1", "0", "1"]

@@ -13,6 +13,7 @@ fn the_output_of_a_program_is_ingested_by_its_contents() {
     let first = project.exec(&[]);
     assert_eq!(first.code, 0, "{}", first.text());
     assert_eq!(first.stages("ran"), ["export", "bars", "features"]);
+    assert!(!first.stderr.contains("not in its key"), "{}", first.stderr);
 
     // Another program with the same output.
     project.write("p.yaml", text.replace("# 2024 begins", "# The year begins"));

@@ -174,6 +174,7 @@ fn factors_of_ones_own_reach_training() {
         "{}",
         ended.text()
     );
+    assert!(!ended.stderr.contains("not in its key"), "{}", ended.stderr);
     // A type that is misspelt is one error, at its place.
     project.write("p.yaml", text.replace("type: bars", "type: bar"));
     let refused = project.exec(&[]);

@@ -4,6 +4,7 @@ use super::{LEAST_SEEDS, MORE_SEEDS, few};
 use crate::compare::agent::{Agent, Common, POLICY};
 use crate::panel::Sums;
 use crate::performance::LEAST_OBSERVATIONS;
+use crate::trajectory::RISK_AVERSION;
 use cache::Store;
 use stages_core::{Input, StageError};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub(super) struct Backtest {
     baselines: BTreeMap<String, Agent>,
     /// Above 0 if the policy is blind; `None` where that is unknown.
     pub blind: Option<f64>,
+    /// The risk aversion by which the backtest measures utility; NaN where it is not stated.
+    risk_aversion: f64,
 }
 
 impl Backtest {
@@ -32,6 +35,7 @@ impl Backtest {
             policy,
             baselines: strategies,
             blind: input.artifact.meta["blind"].as_f64(),
+            risk_aversion: input.artifact.meta[RISK_AVERSION].as_f64().unwrap_or(f64::NAN),
         })
     }
 }
@@ -97,6 +101,16 @@ impl Market {
             common,
         })
     }
+}
+
+/// The risk aversion by which all backtests measure utility.
+pub(super) fn risk_aversion(agents: &BTreeMap<&str, Vec<Backtest>>) -> Result<f64, StageError> {
+    let mut all = agents.values().flatten().map(|backtest| backtest.risk_aversion);
+    let first = all.next().unwrap_or(f64::NAN);
+    StageError::new("the backtests differ in their risk aversion, or do not state it")
+        .hint("evaluate all agents by one `risk_aversion`")
+        .when(first.is_nan() || all.any(|other| other != first))?;
+    Ok(first)
 }
 
 /// The steps per year, the same in all markets.
