@@ -33,6 +33,7 @@ mod remote;
 mod remote_sources;
 mod shared;
 mod stocks;
+mod study;
 mod sweeps;
 mod symbol_changes;
 mod symbolic;
