@@ -12,6 +12,7 @@ use datasets::Date;
 use runner_engine::{Failure, Options};
 use runner_history as history;
 use runner_history::schedule::DueTimes;
+use runner_history::trials::Trials;
 use runner_pipeline::{
     self as pipeline, Isolation, LoadOptions, Names, NightDates, Pipeline, PipelineErrors, Scheduled,
     load_with_sources, named, resolved, scheduled, select,
@@ -135,7 +136,7 @@ impl Session {
 
     /// Reads a pipeline and opens its home.
     pub(crate) fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
-        let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
+        let mut pipeline = self.load(&args.pipeline, &args.selection.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
         let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
         let mut force = BTreeSet::new();
@@ -143,9 +144,14 @@ impl Session {
             force.extend(named(&pipeline, name).map_err(wrong_name)?);
         }
         let home = self.home(Some(&pipeline.base));
+        let store = self.store(&home)?;
+        let night = args.selection.settings.night.as_deref();
+        let night = night.and_then(|night| night.get(..10)?.parse().ok());
+        let trials = Trials::count(&home, &mut pipeline, &chosen, &store, night)?;
         Ok(Project {
             isolation: config::isolation(&home)?,
-            store: self.store(&home)?,
+            store,
+            trials,
             runs: home.join("runs"),
             pipeline: Arc::new(pipeline),
             chosen,
@@ -182,6 +188,7 @@ pub(crate) struct Project {
     pub store: Store,
     pub runs: PathBuf,
     pub pipeline: Arc<Pipeline>,
+    pub trials: Trials,
     /// The default isolation of `run:` stages.
     pub isolation: Isolation,
     /// The nodes to run.

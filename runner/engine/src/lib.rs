@@ -28,6 +28,7 @@ mod run_pipeline;
 mod scheduler;
 mod summary;
 pub mod text;
+mod trials;
 
 pub use collect::{Collected, Made, Progress};
 pub use cost::CostWarning;
@@ -44,3 +45,4 @@ pub use run_pipeline::{Outcome, run_pipeline};
 pub use scheduler::run;
 pub use stages_core::StageEvent;
 pub use summary::Summary;
+pub use trials::{TestRange, Trial, count_trials, trials};

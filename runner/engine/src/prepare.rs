@@ -136,13 +136,36 @@ pub(crate) fn prepare_with(
     events: &dyn EventSink,
 ) -> Result<Prepared, StageError> {
     let (fetched, links) = remote::fetch(&mut sources, store, events)?;
+    let recipe = recipe(node, &sources, inputs, store, reread)?;
+    let tools = match &node.work {
+        Work::Kind { .. } => Vec::new(),
+        Work::Command(command) => command.tools.clone(),
+    };
+    Ok(Prepared {
+        key: recipe.key(),
+        recipe,
+        sources,
+        fetched,
+        _links: links,
+        tools,
+    })
+}
+
+/// The recipe of a node with these inputs and sources, none of which is still to be fetched.
+pub(crate) fn recipe(
+    node: &Node,
+    sources: &[Source],
+    inputs: BTreeMap<String, Vec<ArtifactDigest>>,
+    store: &Store,
+    reread: bool,
+) -> Result<Recipe, StageError> {
     let (kind, version, config) = match &node.work {
         Work::Kind { kind, config } => (kind.name(), kind.version(), Config::from(&kind.key_config(config))),
         Work::Command(command) => (RUN, RUN_VERSION, command_config(command)),
     };
     let tools = match &node.work {
-        Work::Kind { .. } => Vec::new(),
-        Work::Command(command) => command.tools.clone(),
+        Work::Kind { .. } => &[][..],
+        Work::Command(command) => &command.tools,
     };
     let tool_digest = |tool: &Tool| -> Result<ToolDigest, StageError> {
         Ok(ToolDigest {
@@ -152,21 +175,13 @@ pub(crate) fn prepare_with(
             files: digests(store, &tool.sources, reread)?,
         })
     };
-    let recipe = Recipe {
+    Ok(Recipe {
         kind: kind.to_owned(),
         version,
         config,
         inputs,
-        sources: digests(store, &sources, reread)?,
+        sources: digests(store, sources, reread)?,
         tools: tools.iter().map(tool_digest).collect::<Result<_, _>>()?,
-    };
-    Ok(Prepared {
-        key: recipe.key(),
-        recipe,
-        sources,
-        fetched,
-        _links: links,
-        tools,
     })
 }
 

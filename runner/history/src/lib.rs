@@ -13,6 +13,7 @@
 //! ├── tensorboard/     the same as TensorBoard event files, a directory each, with the settings as hyperparameters
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
+//! HOME/trials.jsonl        the policies that were evaluated, and on what: see [`trials`]
 //! ```
 //!
 //! [`survey`], [`last`] and [`load`] read runs, [`Follower`] reads a run in progress, and [`Writer`] writes
@@ -41,6 +42,7 @@ mod query;
 mod reader;
 mod retention;
 pub mod schedule;
+pub mod trials;
 mod writer;
 
 pub use builder::Builder;

@@ -174,10 +174,25 @@ fn verdict(values: &Values) -> String {
         ));
     }
     if of("blind") == Some(1.0) {
-        out.push_str(
-            "<p class=\"verdict\"><strong>Blind.</strong> With the market features of another world the \
-            policy loses nothing: the 95 % interval of the loss is not above zero.</p>\n",
-        );
+        let why = match values.contains_key("ablation/other_world/loss_utility") {
+            true => {
+                "With the market features of another world the policy loses nothing: the 95 % interval of the \
+                loss is not above zero."
+            }
+            false => "The environment shows the policy no market features.",
+        };
+        out.push_str(&format!("<p class=\"verdict\"><strong>Blind.</strong> {why}</p>\n"));
+    }
+    if let (Some(alone), Some(deflated), Some(trials)) =
+        (of("probabilistic_sharpe"), of("deflated_sharpe"), of("trials"))
+    {
+        out.push_str(&format!(
+            "<p>Its Sharpe ratio is above zero with a probability of {}; above that of the best {} without \
+            skill, with {}.</p>\n",
+            number(alone),
+            of_trials(trials),
+            number(deflated)
+        ));
     }
     out.push_str(&sentences(values));
     out
@@ -318,6 +333,11 @@ fn ablations(values: &Values) -> String {
     html::section("<h3>Does it use what it sees?</h3>", &head, &rows)
 }
 
+/// The number of trials in words: `of 200 trials`.
+pub(super) fn of_trials(trials: f64) -> String {
+    format!("of {trials} trial{}", if trials == 1.0 { "" } else { "s" })
+}
+
 fn measures(values: &Values) -> String {
     let baselines = names(values, "baseline/");
     let mut head = vec!["", "policy"];
@@ -326,7 +346,12 @@ fn measures(values: &Values) -> String {
         .iter()
         .filter(|name| values.contains_key(**name))
         .map(|name| {
-            let mut row = vec![name.replace('_', " "), shown(values.get(*name).copied())];
+            let trials = values.get("trials").filter(|_| *name == "deflated_sharpe");
+            let label = match trials {
+                Some(trials) => format!("deflated sharpe, {}", of_trials(*trials)),
+                None => name.replace('_', " "),
+            };
+            let mut row = vec![label, shown(values.get(*name).copied())];
             row.extend(
                 baselines
                     .iter()
@@ -444,6 +469,16 @@ mod tests {
             sees.contains("short straddle +8.0 %: no difference beyond noise"),
             "{sees}"
         );
+        let shown_nothing = verdict(&values(&[("blind", 1.0), ("sharpe", 1.0)]));
+        assert!(shown_nothing.contains("no market features"), "{shown_nothing}");
+        let deflated = values(&[
+            ("sharpe", 1.0),
+            ("probabilistic_sharpe", 0.97),
+            ("deflated_sharpe", 0.4),
+            ("trials", 200.0),
+        ]);
+        assert!(verdict(&deflated).contains("the best of 200 trials without skill, with 0.4"));
+        assert!(measures(&deflated).contains("deflated sharpe, of 200 trials"));
         let short = verdict(&values(&[("total_return", 0.1), ("steps", 10.0)]));
         assert!(
             short.contains("10 steps: too few to annualise; 60 are needed"),

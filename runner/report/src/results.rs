@@ -1,6 +1,6 @@
 //! What the evaluations of a run found, for its end: a sentence or a table of each, and a short table of all.
 
-use crate::evaluation::JOINS;
+use crate::evaluation::{JOINS, of_trials};
 use crate::finding::{finding, table_of};
 use cache::Store;
 use runner_engine::text;
@@ -8,11 +8,12 @@ use runner_history::Run;
 use serde_json::Value;
 
 /// The metrics that are shown for series of returns, episodes, verdicts, plans and ranks.
-const SHOWN: [&str; 13] = [
+const SHOWN: [&str; 14] = [
     "total_return",
     "annual_return",
     "volatility",
     "sharpe",
+    DEFLATED,
     "max_drawdown",
     "costs",
     "episodic_return",
@@ -24,24 +25,59 @@ const SHOWN: [&str; 13] = [
     "auc_pr",
 ];
 
+/// The metric that is shown with the number of trials.
+const DEFLATED: &str = "deflated_sharpe";
+
 /// The maximum number of rows; longer tables are only in the report, but for what joins evaluations.
 const MOST_ROWS: usize = 30;
 
+/// A strategy of an evaluation, with the values of [`SHOWN`].
+#[derive(Clone)]
+struct Row {
+    name: String,
+    values: Vec<Option<f64>>,
+    /// The number of trials, of a policy.
+    trials: Option<f64>,
+}
+
+impl Row {
+    fn shown(&self, i: usize) -> String {
+        let value = self.values[i].map(|value| format!("{value:.4}")).unwrap_or_default();
+        match self.trials.filter(|_| SHOWN[i] == DEFLATED && !value.is_empty()) {
+            Some(trials) => format!("{value} {}", of_trials(trials)),
+            None => value,
+        }
+    }
+}
+
 /// What each evaluation of a run found, and a table of them, with the policy before its baselines. What joins
-/// evaluations (a study, a walk-forward) comes before what it joins, and is alone shown of too many.
+/// evaluations (a study, a walk-forward) comes before what it joins, and is alone shown of too many, with the
+/// best of the others.
 pub fn results_table(run: &Run, store: &Store) -> String {
     let ((joined, joins), (found, others)) = (rows(run, store, true), rows(run, store, false));
     match joins.len() + others.len() {
         0 => joined + &found,
-        ..=MOST_ROWS => joined + &found + &table([joins, others].concat()),
-        _ if joins.is_empty() || joins.len() > MOST_ROWS => joined,
-        _ => joined + &table(joins),
+        ..=MOST_ROWS => joined + &found + &table(&[joins, others].concat()),
+        _ if joins.is_empty() || joins.len() > MOST_ROWS => joined + &best(&others),
+        _ => joined + &table(&joins) + &best(&others),
     }
 }
 
+/// The best of many evaluations by the deflated Sharpe ratio.
+fn best(rows: &[Row]) -> String {
+    let deflated = SHOWN.iter().position(|name| *name == DEFLATED);
+    let value = |row: &Row| row.values[deflated?].filter(|_| row.trials.is_some());
+    let tested = rows.iter().filter_map(|row| Some((row, value(row)?)));
+    let best = tested.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let line = best
+        .zip(deflated)
+        .map(|((row, _), i)| format!("best deflated Sharpe ratio: {}, {}\n", row.name, row.shown(i)));
+    line.unwrap_or_default()
+}
+
 /// What the evaluations that join others found, or the others, and their rows.
-fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<(String, Vec<Option<f64>>)>) {
-    let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<Row>) {
+    let mut rows: Vec<Row> = Vec::new();
     let mut findings = String::new();
     let is_meant = |kind: &str| kind.starts_with("evaluate/") && joins == JOINS.contains(&kind);
     for stage in run.stages.iter().filter(|stage| is_meant(&stage.kind)) {
@@ -63,7 +99,12 @@ fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<(String, Vec<Opti
             let value = |name: &str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
             SHOWN.iter().map(|name| value(name)).collect()
         };
-        rows.push((stage.id.clone(), values("")));
+        let trials = summary.get("trials").and_then(Value::as_f64);
+        rows.push(Row {
+            name: stage.id.clone(),
+            values: values(""),
+            trials,
+        });
         for kind in ["baseline/", "ablation/"] {
             let mut names: Vec<&str> = summary
                 .keys()
@@ -74,7 +115,11 @@ fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<(String, Vec<Opti
                 let values = values(&format!("{kind}{name}/"));
                 // Some ablations store only losses.
                 if kind == "baseline/" || values.iter().any(Option::is_some) {
-                    rows.push((format!("  {name}"), values));
+                    rows.push(Row {
+                        name: format!("  {name}"),
+                        values,
+                        trials: None,
+                    });
                 }
             }
         }
@@ -82,17 +127,17 @@ fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<(String, Vec<Opti
     (findings, rows)
 }
 
-fn table(rows: Vec<(String, Vec<Option<f64>>)>) -> String {
+fn table(rows: &[Row]) -> String {
     let columns: Vec<usize> = (0..SHOWN.len())
-        .filter(|&i| rows.iter().any(|(_, values)| values[i].is_some()))
+        .filter(|&i| rows.iter().any(|row| row.values[i].is_some()))
         .collect();
     let mut head = vec!["evaluation"];
     head.extend(columns.iter().map(|&i| SHOWN[i]));
     let cells: Vec<Vec<String>> = rows
-        .into_iter()
-        .map(|(name, values)| {
-            let cell = |&i: &usize| values[i].map(|value| format!("{value:.4}")).unwrap_or_default();
-            std::iter::once(name).chain(columns.iter().map(cell)).collect()
+        .iter()
+        .map(|row| {
+            let cells = columns.iter().map(|&i| row.shown(i));
+            std::iter::once(row.name.clone()).chain(cells).collect()
         })
         .collect();
     let right: Vec<usize> = (1..head.len()).collect();

@@ -7,6 +7,7 @@ use crate::input::Source;
 use crate::memo::{Given, Share};
 use crate::port::{PlanContext, Planned, Ports};
 use crate::settings::Settings;
+use crate::tested::Tested;
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
@@ -52,6 +53,11 @@ pub trait StageKind: Send + Sync + 'static {
     /// The top-level configuration field that the running time is proportional to: a whole number, such as
     /// the steps of a training. A plan scales the last measured time by it.
     const WORK_UNITS: Option<&'static str> = None;
+    /// The top-level configuration field that takes the number of trials, for a kind that evaluates the
+    /// policy at the port `policy` on the test data of the environment at the port `env`: the policies that
+    /// were evaluated on that data. What is written there is a lower bound, which a plan raises before it
+    /// makes the key.
+    const TRIALS: Option<&'static str> = None;
     /// The input ports that accept features by contract; all others refuse them.
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
     /// The input and output ports.
@@ -73,6 +79,11 @@ pub trait StageKind: Send + Sync + 'static {
     /// names are part of the key; leave a name empty where it has no meaning.
     fn sources(&self, _config: &Self::Config, _base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         Ok(Vec::new())
+    }
+
+    /// The test data, for an environment whose evaluations count trials.
+    fn tested(&self, _config: &Self::Config) -> Option<Tested> {
+        None
     }
 
     /// Runs the stage.
@@ -100,6 +111,10 @@ pub trait AnyStage: Send + Sync {
     fn nondeterministic(&self) -> Option<&'static str>;
     /// The value of the [`StageKind::WORK_UNITS`] field of a configuration.
     fn work_units(&self, config: &Settings) -> Option<u64>;
+    /// [`StageKind::TRIALS`].
+    fn trials(&self) -> Option<&'static str>;
+    /// [`StageKind::tested`]; `None` for a configuration that cannot be read.
+    fn tested(&self, config: &Settings) -> Option<Tested>;
     /// [`StageKind::relative_cost`]; `None` for a configuration that cannot be read.
     fn relative_cost(&self, config: &Settings) -> Option<RelativeCost>;
     /// The JSON Schema (draft 7) of the kind's configuration.
@@ -173,6 +188,14 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn work_units(&self, config: &Settings) -> Option<u64> {
         config.get(S::WORK_UNITS?)?.as_u64()
+    }
+
+    fn trials(&self) -> Option<&'static str> {
+        S::TRIALS
+    }
+
+    fn tested(&self, config: &Settings) -> Option<Tested> {
+        self.0.tested(&*config.typed::<S::Config>().ok()?)
     }
 
     fn relative_cost(&self, config: &Settings) -> Option<RelativeCost> {

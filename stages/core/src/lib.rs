@@ -23,6 +23,7 @@ pub mod read;
 pub mod schedule;
 pub mod settings;
 pub mod table;
+mod tested;
 pub mod typed_output;
 pub mod visible;
 
@@ -37,3 +38,4 @@ pub use port::{InputPort, OutputPort, PlanContext, Planned, PortType, Ports, Pro
 pub use read::Mistake;
 pub use schedule::Schedule;
 pub use settings::{Settings, is_default};
+pub use tested::{TestPart, Tested};

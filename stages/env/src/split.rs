@@ -1,10 +1,11 @@
 //! The split of the snapshots into training and test ranges.
 
 use crate::open_options::Split;
-use crate::worlds::{FIRST, HeldOut, LAST, Role};
+use crate::worlds::{FIRST, HeldOut, LAST, Role, WorldSet};
 use datasets::{Date, DateRange};
 use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, StageError};
+use stages_core::{ConfigProblem, StageError, TestPart};
+use std::collections::BTreeSet;
 
 /// Snapshots from the first to the last, both included; an episode takes at least one step, so that they
 /// differ.
@@ -78,6 +79,26 @@ impl SplitRules<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The part of the market that is tested, as far as the settings tell; `symbols` are the chosen ones.
+    pub(crate) fn test_part<'s>(&self, symbols: impl IntoIterator<Item = &'s String>) -> TestPart {
+        let rest = || Some(self.after(self.train?).from);
+        let (from, to) = self.test.map_or_else(|| (rest(), None), |test| (test.from, test.to));
+        let worlds = match self.test.and_then(|test| test.worlds.as_ref()) {
+            Some(WorldSet::Named(names)) => names.iter().cloned().collect(),
+            _ => BTreeSet::new(),
+        };
+        TestPart {
+            symbols: symbols
+                .into_iter()
+                .filter(|symbol| !symbol.is_empty())
+                .cloned()
+                .collect(),
+            worlds,
+            from,
+            to,
+        }
     }
 
     /// The dates later than `range` by more than the purge.

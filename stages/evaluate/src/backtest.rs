@@ -19,6 +19,7 @@ impl StageKind for Backtest {
     // 8: the best rule of visible features; paths over the same steps, and worlds over the same dates, are not
     // counted as new data.
     const VERSION: u32 = 8;
+    const TRIALS: Option<&'static str> = Some("trials");
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[

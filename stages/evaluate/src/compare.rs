@@ -7,7 +7,7 @@ mod evidence;
 mod verdict;
 
 use crate::output::{self, Metrics};
-use crate::trajectory::TRIALS;
+use crate::{risk_aversion, trajectory};
 use agent::{Agent, Common};
 use difference::Resampling;
 use evidence::{equity, evidence};
@@ -24,8 +24,8 @@ stages_core::settings! {
         pub seed: u64 = 0,
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 2000,
-        /// The risk aversion of the mean-variance utility.
-        pub risk_aversion: f64 = 10.0,
+        /// The risk aversion of the mean-variance utility; without it, that of the backtests.
+        pub risk_aversion: Option<f64> = None,
         /// Judges whether the agent is better, worse, or no different beyond noise. A single world is enough
         /// then.
         pub verdict: Option<VerdictConfig> = None,
@@ -63,9 +63,7 @@ impl StageKind for Compare {
         ConfigProblem::new("bootstrap_draws", "must be at least 1")
             .hint("the default is 2000")
             .when(config.bootstrap_draws == 0)?;
-        ConfigProblem::new("risk_aversion", "must be 0 or more")
-            .hint("the default is 10")
-            .when(!(0.0..=1e3).contains(&config.risk_aversion))?;
+        risk_aversion::validate(config.risk_aversion)?;
         match &config.verdict {
             Some(verdict) => verdict.validate()?,
             None if plan.inputs.contains_key("metrics") => {
@@ -101,7 +99,9 @@ impl StageKind for Compare {
             config.seed,
         );
         let mut metrics = Metrics::default();
-        let risk_aversion = config.risk_aversion;
+        let all = ["agent", "against"].map(|port| context.list(port)).concat();
+        let backtests = all.iter().map(|input| &input.artifact);
+        let risk_aversion = risk_aversion::of_backtests(context, config.risk_aversion, backtests)?;
         let mut add = |name: &str, of: &(dyn Fn(&crate::panel::Sums) -> f64 + Sync)| {
             let found = resampling.compare(&agent, &against, of);
             metrics.add(format!("agent/{name}"), found.agent);
@@ -123,17 +123,20 @@ impl StageKind for Compare {
         metrics.add("steps_left_out", common.left_out as f64);
         metrics.add("agent/seeds", agent.len() as f64);
         metrics.add("against/seeds", against.len() as f64);
+        metrics.add("risk_aversion", risk_aversion);
         let Some(rules) = &config.verdict else {
             return output::store_metrics(context, metrics);
         };
-        let evidence = evidence(&common, &agents, &others, context.list("metrics"))?;
-        // As many as the backtests know of, and at least what is typed.
-        let stated = context.list("agent").iter();
-        let stated = stated.filter_map(|input| input.artifact.meta[TRIALS].as_u64()).max();
+        // What is typed is a lower bound.
+        let counted = context
+            .list("agent")
+            .iter()
+            .map(|input| trajectory::trials(&input.artifact));
         let rules = &VerdictConfig {
-            trials: rules.trials.max(stated.map_or(1, |trials| trials as usize)),
+            trials: counted.fold(rules.trials, usize::max),
             ..rules.clone()
         };
+        let evidence = evidence(&common, &agents, &others, context.list("metrics"))?;
         let judged = verdict::judge(rules, &evidence, config.bootstrap_draws, config.seed);
         judged.add_to(&mut metrics, rules, &evidence);
         context.log(format!("{}: {}", judged.verdict.name(), judged.because.join("; ")));

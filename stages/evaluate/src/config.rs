@@ -1,5 +1,6 @@
 //! The configuration of `evaluate/backtest`.
 
+use crate::risk_aversion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -33,11 +34,13 @@ stages_core::settings! {
         /// simulation on the training data; on `env/table` with discrete actions, with each choice taken
         /// always.
         pub rules: bool = true,
-        /// Strategies that were tried before this one was chosen, itself included; by it the Sharpe ratio is
-        /// deflated.
+        /// The least number of trials by which the Sharpe ratio is deflated. It is raised to the number of
+        /// policies that were evaluated on the environment's test data, by any pipeline with this home, or
+        /// are by this one.
         pub trials: usize = 1,
-        /// The risk aversion of the mean-variance utility.
-        pub risk_aversion: f64 = 10.0,
+        /// The risk aversion of the mean-variance utility; without it, that of the environment's reward where
+        /// it is `mean_variance` or `exponential_utility`, else 10.
+        pub risk_aversion: Option<f64> = None,
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 1000,
         /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
@@ -92,9 +95,6 @@ impl BacktestConfig {
             return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step")
                 .hint("the default is `auto`"));
         }
-        ConfigProblem::new("risk_aversion", "must be 0 or more")
-            .hint("the default is 10")
-            .when(!(0.0..=1e3).contains(&self.risk_aversion))?;
-        Ok(())
+        risk_aversion::validate(self.risk_aversion)
     }
 }

@@ -27,6 +27,7 @@ mod policy_input;
 mod portfolio_rules;
 mod ranking;
 mod regression;
+mod risk_aversion;
 mod rule_search;
 mod rules;
 mod runs;

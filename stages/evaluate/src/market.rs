@@ -84,6 +84,14 @@ pub(crate) trait Market: Simulator {
     }
     /// The layout of those observed elements that are the same for every account at a snapshot.
     fn layout(env: &PortfolioEnv<Self>) -> Layout;
+    /// False where what shows the market does not stand apart from the account, and is in no layout.
+    fn market_stands_apart(_env: &PortfolioEnv<Self>) -> bool {
+        true
+    }
+    /// The risk aversion of the reward, where it has one.
+    fn risk_aversion(env: &PortfolioEnv<Self>) -> Option<f64> {
+        env.common().risk_aversion()
+    }
 
     /// The description of the trajectory in its artifact.
     fn about(env: &PortfolioEnv<Self>) -> serde_json::Value;

@@ -9,6 +9,7 @@ use crate::measures::{self, Known, Settings};
 use crate::output::{self, Rule};
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
 use crate::policy_input::check_fits;
+use crate::risk_aversion;
 use crate::rule_search::{Of, Ruled, best_rule, step_rules};
 use crate::runs::{self, run_all, run_policy};
 use crate::trajectory::{RISK_AVERSION, TRIALS, trajectory};
@@ -71,17 +72,19 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     all.policy()?;
     S::compare(&mut all)?;
     let periods = all.one.periods_a_year(&of.artifact.meta);
+    let (config, context) = (of.config, of.context);
+    let risk_aversion = risk_aversion::of_backtest(context, config.risk_aversion, S::risk_aversion(&all.one));
     let known = Known {
         periods: Periods::from(&periods),
         regimes: S::regimes(&all.one),
         causes: S::PROFITS.iter().map(|cause| (*cause).to_owned()).collect(),
     };
     let settings = Settings {
-        seed: of.config.seed,
-        bootstrap_draws: of.config.bootstrap_draws,
-        bootstrap_block: of.config.bootstrap_block,
-        risk_aversion: of.config.risk_aversion,
-        trials: of.config.trials,
+        seed: config.seed,
+        bootstrap_draws: config.bootstrap_draws,
+        bootstrap_block: config.bootstrap_block,
+        risk_aversion,
+        trials: config.trials,
     };
     let accounts: Vec<Accounts> = all
         .strategies
@@ -93,6 +96,10 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     for (name, value) in S::measures(&all.strategies[0].runs) {
         metrics.add(name, value);
     }
+    if S::market_stands_apart(&all.one) && S::layout(&all.one).market.is_empty() {
+        context.warn("the policy is blind: the environment shows it no market features", None);
+        metrics.add("blind", 1.0);
+    }
     let trajectory = trajectory(&all.strategies, &accounts, &all.one)?;
     let mut about = S::about(&all.one);
     about[PERIODS_A_YEAR] = serde_json::json!(periods);
@@ -101,7 +108,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     }
     about[RISK_AVERSION] = serde_json::json!(settings.risk_aversion);
     about[TRIALS] = serde_json::json!(settings.trials);
-    output::store(of.context, metrics, &trajectory, about)
+    output::store(context, metrics, &trajectory, about)
 }
 
 impl<S: Market> Backtest<'_, S> {

@@ -77,6 +77,7 @@ pub(crate) fn measure(settings: &Settings, strategies: &[Accounts], known: &Know
     this.by_regime(&mut metrics);
     metrics.add("steps", policy.iter().map(Account::end).sum::<usize>() as f64);
     metrics.add("periods_a_year", known.periods.per_year);
+    metrics.add("risk_aversion", settings.risk_aversion);
     metrics.add("worlds", panel.worlds() as f64);
     metrics.add("holding_period", holding);
     metrics.add("bootstrap_block", block);

@@ -178,12 +178,23 @@ impl Market for StocksSimulator {
         .collect()
     }
 
+    fn risk_aversion(env: &StocksEnv) -> Option<f64> {
+        // FinRL pays the change of the account's value.
+        let is_finrl = env.config().rules == Rules::Finrl;
+        env.common().risk_aversion().filter(|_| !is_finrl)
+    }
+
+    fn market_stands_apart(env: &StocksEnv) -> bool {
+        env.config().rules != Rules::Finrl
+    }
+
     /// The layout is empty under FinRL's rules: their observation is raw, with prices and account in one.
     fn layout(env: &StocksEnv) -> Layout {
         if env.config().rules == Rules::Finrl {
             return Layout::default();
         }
-        let shown = env.common().row(env.snapshot(0)).len();
+        // What trades comes after the features.
+        let shown = env.common().row(env.snapshot(0)).len() - env.num_symbols();
         let by_date = |name: &&String| name.starts_with("market.");
         let first = env.spec().observation[..shown].iter().filter(by_date).count();
         Layout {
@@ -297,8 +308,7 @@ impl Ruled for StocksSimulator {
         let layout = Self::layout(env);
         let names = &env.spec().observation;
         let (first, n) = (layout.instruments.start, env.num_symbols());
-        // After the features of each symbol the row says of each whether it trades.
-        let width = layout.width.saturating_sub(1);
+        let width = layout.width;
         let feature = |k: usize| Feature {
             name: names[first + k]
                 .rsplit_once('.')

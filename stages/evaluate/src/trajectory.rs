@@ -294,6 +294,18 @@ pub(crate) fn periods(artifact: &Artifact, times: &[SnapshotTime]) -> Periods {
     Periods::from(&PeriodsAYear::stated(&artifact.meta).unwrap_or_else(found))
 }
 
+/// The policies that were evaluated on the test data of a backtest, its own included; 1 where that is not
+/// stated.
+pub(crate) fn trials(artifact: &Artifact) -> usize {
+    let stated = artifact.meta.get(TRIALS).and_then(serde_json::Value::as_u64);
+    stated.and_then(|trials| usize::try_from(trials).ok()).unwrap_or(1)
+}
+
+/// The risk aversion of a backtest's utilities, where it is stated.
+pub(crate) fn risk_aversion(artifact: &Artifact) -> Option<f64> {
+    artifact.meta.get(RISK_AVERSION)?.as_f64()
+}
+
 /// The table of a backtest's trajectory.
 pub(crate) fn read(store: &Store, artifact: &Artifact) -> Result<RecordBatch, StageError> {
     let entry = artifact

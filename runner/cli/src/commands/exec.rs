@@ -16,6 +16,7 @@ use runner_engine::{
     Control, Event, Failure, Options, Reporter, StageStatus, Stamped, Summary, exit, run_pipeline, text,
 };
 use runner_history::policies::{self, Judged, Registered};
+use runner_history::trials::Recorder;
 use runner_history::{self as history, ResolvedPipeline, Run, marks};
 use runner_lookahead::Verdict;
 use runner_pipeline::{Isolation, Promote, Work};
@@ -256,7 +257,10 @@ fn execute(
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
     let mut metrics = Metrics::new(writer.dir(), &project.pipeline.params, &project.pipeline.nodes);
+    let home = project.runs.parent().filter(|_| prepared.unrecorded.is_none());
+    let mut tried = home.map(|home| Recorder::new(home, run, &project.pipeline, &project.trials));
     let mut reporters: Vec<&mut (dyn Reporter + Send)> = vec![&mut writer, &mut metrics, &mut terminal];
+    reporters.extend(tried.as_mut().map(|tried| tried as &mut (dyn Reporter + Send)));
     reporters.extend(lines.as_mut().map(|lines| lines as &mut (dyn Reporter + Send)));
     let outcome = run_pipeline(
         &runner_engine::Run {
@@ -285,6 +289,7 @@ fn execute(
         }
     }
     writer.check()?;
+    tried.as_mut().map_or(Ok(()), Recorder::check)?;
     Ok(Executed {
         run: writer.finish(),
         summary: outcome.summary,

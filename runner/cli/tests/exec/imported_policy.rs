@@ -37,3 +37,43 @@ fn a_policy_of_stable_baselines3_is_evaluated_and_trained_on() {
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("there is no file"), "{}", missing.stderr);
 }
+
+/// Four elements are observed, a column and three of the account, as by the pole's cart.
+const TESTED: &str = "\
+version: 1
+name: tested
+stages:
+  rows: { uses: ingest/table, with: { path: rows.csv } }
+  env:
+    uses: env/table
+    needs: { table: rows }
+    with: { observe: [signal], price: close, test_fraction: 1, actions: { kind: discrete, positions: [0, 1] } }
+  sb3: { uses: train/import, needs: { env: env }, with: { path: model.zip } }
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: sb3 }, with: { bootstrap_draws: 10 } }
+";
+
+/// An environment for evaluation alone has what an import needs; that features are not normalised is told.
+#[test]
+fn a_policy_is_imported_for_an_environment_of_test_dates_only() {
+    let project = Project::new(TESTED);
+    let model = "../../tests/reference/sb3/ppo_cart_pole.zip";
+    std::fs::copy(model, project.path("model.zip")).unwrap();
+    let first: datasets::Date = "2020-01-01".parse().unwrap();
+    let days = (0..300).map(|day| first.plus(day)).filter(|day| !day.is_weekend());
+    let rows = days.enumerate().map(|(i, day)| {
+        let close = 100.0 + (i * 7 % 13) as f64;
+        format!("{day},AAA,{close},{}\n", 50 + i % 5)
+    });
+    let rows: String = rows.collect();
+    project.write("rows.csv", format!("date,symbol,close,signal\n{rows}"));
+    let ended = project.run(&["exec", "p.yaml"]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    assert!(
+        ended.stderr.contains("no training dates to normalise by"),
+        "{}",
+        ended.stderr
+    );
+    let shown = project.run(&["show", "--json", "latest/evaluate.metrics"]).stdout;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert!(shown["meta"]["summary"]["steps"].as_f64().unwrap() > 200.0, "{shown}");
+}

@@ -40,6 +40,7 @@ mod symbolic;
 mod table_input;
 mod tools;
 mod track;
+mod trials;
 mod trust;
 mod typed_files;
 mod typed_outputs;
@@ -52,7 +53,7 @@ use stages_core::Input;
 /// An output of a stage in the run of `ended`: `train.policy`.
 fn input(project: &Project, ended: &Ended, name: &str) -> (Store, Input) {
     let store = Store::open(&project.home()).unwrap();
-    let (stage, output) = name.split_once('.').unwrap();
+    let (stage, output) = name.rsplit_once('.').unwrap();
     let events = ended.events();
     let finished = events
         .iter()

@@ -13,6 +13,7 @@ use super::symbol_changes::WorldInput;
 use crate::env_artifact;
 use crate::hedge;
 use crate::rates;
+use crate::worlds::Symbols;
 use bytes::Bytes;
 use cache::{BlobRef, Store};
 use datasets::Date;
@@ -21,7 +22,7 @@ use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
-    StageError, StageKind, periods,
+    StageError, StageKind, Tested, periods,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -110,6 +111,17 @@ impl StageKind for Options {
             env_artifact::check_features(plan, is_key)?;
         }
         Ok(Self::PORTS.provided())
+    }
+
+    fn tested(&self, config: &OptionsConfig) -> Option<Tested> {
+        let named = match &config.symbols {
+            Some(Symbols::Named(names)) => names.as_slice(),
+            _ => std::slice::from_ref(&config.symbol),
+        };
+        Some(Tested {
+            ports: &["chain"],
+            part: config.split_rules().test_part(named),
+        })
     }
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -49,6 +49,11 @@ pub struct Common {
 }
 
 impl Common {
+    /// The risk aversion of the reward, where it is a utility of the excess return.
+    pub fn risk_aversion(&self) -> Option<f64> {
+        self.reward.risk_aversion()
+    }
+
     /// The part of an observation that shows the market at a snapshot.
     #[inline]
     pub fn row(&self, snapshot: usize) -> &[f32] {

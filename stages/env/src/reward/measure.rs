@@ -53,6 +53,15 @@ impl Reward {
         self.config.keeps_moments()
     }
 
+    /// The risk aversion, of a utility of the excess return.
+    pub(crate) fn risk_aversion(&self) -> Option<f64> {
+        let is_averse = matches!(
+            self.config.kind,
+            RewardKind::MeanVariance | RewardKind::ExponentialUtility
+        );
+        (self.program.is_none() && is_averse).then_some(self.config.risk_aversion)
+    }
+
     /// The moments at the start of an episode.
     pub(crate) fn moments(&self) -> Moments {
         Moments {

@@ -6,7 +6,7 @@ use super::inputs::panels;
 use crate::env_artifact::{self, is_key};
 use stages_core::{
     ConfigProblem, Context, InputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
-    periods,
+    Tested, periods,
 };
 
 /// The `family` in the artifact's meta.
@@ -85,6 +85,13 @@ impl StageKind for Stocks {
         }
         env_artifact::check_features(plan, is_key)?;
         Ok(Self::PORTS.provided())
+    }
+
+    fn tested(&self, config: &StocksConfig) -> Option<Tested> {
+        Some(Tested {
+            ports: &["bars"],
+            part: config.split_rules().test_part(&config.symbols),
+        })
     }
 
     fn run(&self, config: &StocksConfig, context: &Context) -> Result<Outputs, StageError> {

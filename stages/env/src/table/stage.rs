@@ -3,10 +3,11 @@
 use super::build::build;
 use super::config::TableConfig;
 use super::inputs::{INPUTS, read};
+use super::quantities::Form;
 use crate::env_artifact::{self, is_key};
 use stages_core::{
     ConfigProblem, Context, InputPort, Outputs, PlanContext, Planned, PortType, Ports, Provided, StageError,
-    StageKind,
+    StageKind, Tested,
 };
 use std::collections::BTreeSet;
 
@@ -56,6 +57,14 @@ impl StageKind for FromTable {
             config.validate_columns(columns.filter(|name| !is_key(name)))?;
         }
         Ok(Self::PORTS.provided())
+    }
+
+    /// Sums of rewards have no Sharpe ratio, and are not deflated.
+    fn tested(&self, config: &TableConfig) -> Option<Tested> {
+        (config.form() == Form::Price).then(|| Tested {
+            ports: &INPUTS,
+            part: config.split_rules().test_part(&config.symbols),
+        })
     }
 
     fn run(&self, config: &TableConfig, context: &Context) -> Result<Outputs, StageError> {

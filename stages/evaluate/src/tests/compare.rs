@@ -85,7 +85,7 @@ fn a_verdict_in_one_world_has_its_numbers_and_the_equity_of_both() {
     let golden = Compare.run(&config, &workplace.context).unwrap();
     assert_eq!(
         golden["metrics"].to_hex(),
-        "a70dab57177cfadf13c18be20ed315d51dc9daed8930a656b0a7a55f757074c3"
+        "a3a216a440ddcb495928205b351a325321feee50ce3a19ef2f78aa4f5937ca0d"
     );
 
     // A verdict deflates by the trials that the backtests know of, at least.

@@ -4,6 +4,7 @@ mod accounting;
 mod compare;
 mod decide;
 mod drift;
+mod honest;
 mod learning_curves;
 mod references;
 mod refusals;

@@ -1,9 +1,9 @@
 //! The accounts of folds, read from their backtests and joined in order of time.
 
 use crate::account::{Account, Accounts};
-use crate::config::BacktestConfig;
 use crate::market::Role;
-use crate::trajectory::{self, RISK_AVERSION, TRIALS};
+use crate::risk_aversion::USUAL;
+use crate::trajectory;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{Artifact, Store};
 use datasets::Date;
@@ -47,13 +47,11 @@ impl FoldRuns {
             return Err(StageError::new("the backtests of the folds have no policy")
                 .hint("give trajectories of `evaluate/backtest`"));
         };
-        let defaults = BacktestConfig::default();
-        let stated = |name: &str| artifact.meta.get(name).and_then(serde_json::Value::as_f64);
         Ok(Self {
             strategies,
             causes,
-            risk_aversion: stated(RISK_AVERSION).unwrap_or(defaults.risk_aversion),
-            trials: stated(TRIALS).map_or(1, |trials| trials as usize),
+            risk_aversion: trajectory::risk_aversion(artifact).unwrap_or(USUAL),
+            trials: trajectory::trials(artifact),
             fold: Fold { from, to },
         })
     }

@@ -15,6 +15,7 @@ use runner_acting::{Acting, Decision, Given, MaxAge, Settings, Trained};
 use runner_engine::{Control, Failure, row, text};
 use runner_history::Archive;
 use runner_history::policies::{PolicyRef, Registry};
+use runner_history::trials::Trials;
 use runner_pipeline::Pipeline;
 use stages_env::acting::{ActingOrder, Holding};
 use std::collections::BTreeSet;
@@ -143,6 +144,7 @@ pub(crate) fn decision(
             pipeline: Arc::new(pipeline.clone()),
             chosen: Vec::new(),
             force: BTreeSet::new(),
+            trials: Trials::default(),
         };
         Ok(project.options(session, "act"))
     };
