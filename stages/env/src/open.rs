@@ -125,6 +125,18 @@ pub fn evaluation_episodes(
     }
 }
 
+/// True if the episodes of an environment are drawn by this program from random numbers, others for each
+/// seed: it holds no data out, and costs nothing to open again.
+///
+/// # Errors
+/// When the artifact is not an environment's.
+pub fn draws_episodes(artifact: &Artifact) -> Result<bool, StageError> {
+    Ok(matches!(
+        family(artifact)?.as_str(),
+        classic::FAMILY | lookup::FAMILY | hedging::FAMILY
+    ))
+}
+
 /// The family of an `env` artifact, such as `classic` or `options`.
 fn family(artifact: &Artifact) -> Result<String, StageError> {
     serde_json::from_value::<Meta>(artifact.meta.clone())

@@ -46,6 +46,8 @@ struct About {
     /// The best policy in validation, whose tensors are named `best.…`, and the number of validations since.
     best: Option<AboutBest>,
     since_best: u64,
+    /// The environment steps of all validations, and the step of training at the last one.
+    validated: [u64; 2],
     /// The checksum of the whole file, in hex, computed with zeros in place of these digits.
     checksum: String,
 }
@@ -193,6 +195,7 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         reward_count: count(return_rms),
         return_gamma: train_state.statistics.return_gamma.to_bits(),
         since_best: train_state.selection.since,
+        validated: [train_state.selection.played, train_state.selection.at],
         best: train_state.selection.best.as_ref().map(|best| AboutBest {
             step: best.step,
             value: best.value.to_bits(),
@@ -270,6 +273,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         selection: Selection {
             best,
             since: about.since_best,
+            played: about.validated[0],
+            at: about.validated[1],
         },
         ..TrainState::default()
     };
@@ -475,6 +480,8 @@ mod tests {
                     normalisation: Some(rms(90.0).normalisation()),
                 })),
                 since: 3,
+                played: 900,
+                at: 4096,
             },
         }
     }

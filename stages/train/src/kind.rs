@@ -158,22 +158,22 @@ const INPUTS: &[InputPort] = &[ENV, INIT];
 const STUDENT: &[InputPort] = &[ENV, INIT, TEACHER];
 
 kinds! {
-    Ppo(PpoConfig, INPUTS, MANY_DEVICES): "train/ppo", version 5, "proximal policy optimisation";
-    RecurrentPpo(RecurrentPpoConfig, INPUTS, MANY_DEVICES): "train/recurrent_ppo", version 5,
+    Ppo(PpoConfig, INPUTS, MANY_DEVICES): "train/ppo", version 6, "proximal policy optimisation";
+    RecurrentPpo(RecurrentPpoConfig, INPUTS, MANY_DEVICES): "train/recurrent_ppo", version 6,
         "proximal policy optimisation with an LSTM";
-    TransformerPpo(TransformerPpoConfig, INPUTS, MANY_DEVICES): "train/transformer_ppo", version 4,
+    TransformerPpo(TransformerPpoConfig, INPUTS, MANY_DEVICES): "train/transformer_ppo", version 5,
         "proximal policy optimisation with a gated transformer over a window of steps";
-    A2c(A2cConfig, INPUTS, MANY_DEVICES): "train/a2c", version 3, "advantage actor-critic";
-    Sac(SacConfig, INPUTS, MANY_DEVICES): "train/sac", version 2,
+    A2c(A2cConfig, INPUTS, MANY_DEVICES): "train/a2c", version 4, "advantage actor-critic";
+    Sac(SacConfig, INPUTS, MANY_DEVICES): "train/sac", version 3,
         "soft actor-critic: continuous actions, learned from a replay buffer";
-    Td3(Td3Config, INPUTS, MANY_DEVICES): "train/td3", version 2,
+    Td3(Td3Config, INPUTS, MANY_DEVICES): "train/td3", version 3,
         "twin delayed deep deterministic policy gradient: continuous actions, learned from a replay buffer";
-    Dqn(DqnConfig, INPUTS, MANY_DEVICES): "train/dqn", version 2,
+    Dqn(DqnConfig, INPUTS, MANY_DEVICES): "train/dqn", version 3,
         "deep Q-learning: one of several choices, learned from a replay buffer";
-    Es(EsConfig, INPUTS, None): "train/es", version 2,
+    Es(EsConfig, INPUTS, None): "train/es", version 3,
         "evolution strategies: OpenAI-ES, PEPG, augmented random search, CMA-ES";
-    Erl(ErlConfig, INPUTS, None): "train/erl", version 3,
+    Erl(ErlConfig, INPUTS, None): "train/erl", version 4,
         "evolutionary reinforcement learning: a population of actors beside SAC or TD3, one replay buffer";
-    Imitate(ImitateConfig, STUDENT, MANY_DEVICES): "train/imitate", version 3,
+    Imitate(ImitateConfig, STUDENT, MANY_DEVICES): "train/imitate", version 4,
         "imitation of a given policy: behaviour cloning and DAgger";
 }

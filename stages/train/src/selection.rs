@@ -9,8 +9,12 @@ use std::sync::Arc;
 pub(crate) struct Selection {
     /// The best policy; `None` until a validation has given a finite value.
     pub best: Option<Arc<Best>>,
-    /// The number of validations since the best one, none of them an improvement.
+    /// The number of validations since the last improvement.
     pub since: u64,
+    /// The environment steps of all validations.
+    pub played: u64,
+    /// The step of training at the last validation.
+    pub at: u64,
 }
 
 /// A policy, as it was when it was validated.

@@ -166,22 +166,27 @@ impl TrainState {
     }
 
     /// Compares validated policies with the best one so far. The first is the present policy.
-    pub(crate) fn select(&mut self, judged: Vec<Judged>) {
-        self.selection.since += 1;
+    pub(crate) fn select(&mut self, judged: Vec<Judged>, played: u64) {
+        let selection = &mut self.selection;
+        selection.since += 1;
+        selection.played += played;
+        selection.at = self.step;
         for Judged { value, params } in judged {
-            let best = self.selection.best.as_ref();
-            if value.is_finite() && best.is_none_or(|best| value > best.value) {
-                let best = Best {
-                    step: self.step,
-                    value,
-                    params,
-                    normalisation: self.statistics.normalisation.clone(),
-                };
-                self.selection = Selection {
-                    best: Some(Arc::new(best)),
-                    since: 0,
-                };
+            let best = selection.best.as_ref();
+            let improves = best.is_none_or(|best| value > best.value);
+            let equals = best.is_some_and(|best| value == best.value && best.step < self.step);
+            if !value.is_finite() || !(improves || equals) {
+                continue;
             }
+            if improves {
+                selection.since = 0;
+            }
+            selection.best = Some(Arc::new(Best {
+                step: self.step,
+                value,
+                params,
+                normalisation: self.statistics.normalisation.clone(),
+            }));
         }
     }
 }

@@ -64,9 +64,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
         let updated = spinning(|| {
             update(algorithm, &mut learner, context)?;
             match &mut validation {
-                Some(validation)
-                    if validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state)) =>
-                {
+                Some(validation) if validation.is_due(&learner.state, algorithm) => {
                     validate(validation, algorithm, &mut learner, context)
                 }
                 _ => Ok(()),
@@ -99,7 +97,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it
     // had never ended here.
     if let Some(validation) = &mut validation
-        && !validation.is_due(learner.state.step, algorithm.last_rollout(&learner.state))
+        && learner.state.selection.at != learner.state.step
     {
         spinning(|| validate(validation, algorithm, &mut learner, context))?;
     }

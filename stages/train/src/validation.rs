@@ -1,12 +1,13 @@
 //! Validation during training: at intervals, the policy plays the episodes that are held out for it, once
 //! greedily and once with drawn actions.
 
-use crate::learner::Learner;
+use crate::learner::{Algorithm, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::selection::Judged;
 use crate::settings::Common;
-use crate::validation_config::ValidationConfig;
+use crate::train_state::TrainState;
+use crate::validation_config::{ValidationConfig, ValidationMode};
 use cache::{Artifact, Store};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
@@ -20,6 +21,15 @@ const EVERY: u64 = 20_000;
 /// The number of episodes in environments without dates where none is configured.
 const EPISODES: usize = 16;
 
+/// The number of steps between validations where none is configured and the environment holds no data out.
+const DRAWN_EVERY: u64 = 10_000;
+
+/// The largest share of training's cost that such validations take.
+const SHARE: f64 = 0.05;
+
+/// The cost of learning from a sample in forward passes: one forward, and about two in the backward pass.
+const LEARNING: f64 = 3.0;
+
 /// The name of the stream of random numbers of drawn actions.
 const DRAW: u64 = u64::from_le_bytes(*b"validate");
 
@@ -28,8 +38,11 @@ const DRAW: u64 = u64::from_le_bytes(*b"validate");
 pub(crate) struct Validation {
     pub config: ValidationConfig,
     every: u64,
-    /// The environments for greedy and for drawn actions, with the same episodes.
-    envs: [Box<dyn BatchEnv>; 2],
+    /// True if validation waits while it has taken more than its share of steps.
+    is_limited: bool,
+    /// The environments for greedy actions and, where these are measured, too, for drawn ones, with the same
+    /// episodes.
+    envs: Vec<Box<dyn BatchEnv>>,
     /// The state in which the environments start the first episode.
     first: Vec<u8>,
     seed: u64,
@@ -53,34 +66,47 @@ impl Validation {
         normalise_as: Option<&Normalisation>,
     ) -> Result<Option<Self>, StageError> {
         let config = common.training.validation;
-        let episodes = match (
-            config.every,
-            stages_env::evaluation_episodes(store, env, Split::Validation)?,
-        ) {
-            (Some(0), _) | (_, Some(0)) | (None, None) => return Ok(None),
-            (Some(_), None) => config.episodes.unwrap_or(EPISODES),
+        let held_out = stages_env::evaluation_episodes(store, env, Split::Validation)?;
+        let is_limited = config.every.is_none() && held_out.is_none();
+        let episodes = match (config.every, held_out) {
+            (Some(0), _) | (_, Some(0)) => return Ok(None),
+            // Where one validation would be all.
+            (None, None) if common.training.total_timesteps < 2 * DRAWN_EVERY => return Ok(None),
+            (None, None) if !stages_env::draws_episodes(env)? => return Ok(None),
+            (_, None) => config.episodes.unwrap_or(EPISODES),
             (_, Some(held_out)) => config.episodes.map_or(held_out, |most| most.min(held_out)),
         };
         let options = OpenOptions {
             normalise_as: normalise_as.cloned(),
             ..OpenOptions::validation(episodes, common.training.seed)
         };
-        let envs = [
-            stages_env::open_any(store, env, &options)?,
-            stages_env::open_any(store, env, &options)?,
-        ];
+        let sides = match is_limited && config.mode == ValidationMode::Greedy {
+            true => 1,
+            false => 2,
+        };
+        let open = |_| stages_env::open_any(store, env, &options);
+        let envs = (0..sides).map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(Some(Self {
             config,
-            every: config.every.unwrap_or(EVERY),
+            every: config.every.unwrap_or(if is_limited { DRAWN_EVERY } else { EVERY }),
+            is_limited,
             first: envs[0].save(),
             envs,
             seed: common.training.seed,
         }))
     }
 
-    /// True if the rollout that ended at `step` reached the next validation.
-    pub(crate) fn is_due(&self, step: u64, rollout: u64) -> bool {
-        step / self.every > step.saturating_sub(rollout) / self.every
+    /// True if the rollout that ended at the state's step reached the next validation, and validation has not
+    /// taken more than its share. Cost is counted in forward passes, not measured, so that results do not
+    /// depend on the machine.
+    pub(crate) fn is_due(&self, state: &TrainState, algorithm: &dyn Algorithm) -> bool {
+        let before = state.step.saturating_sub(algorithm.last_rollout(state));
+        if state.step / self.every == before / self.every {
+            return false;
+        }
+        let samples = algorithm.samples_per_update() / algorithm.common().rollout() as f64;
+        let training = state.step as f64 * (1.0 + LEARNING * samples);
+        !self.is_limited || state.selection.played as f64 <= SHARE * training
     }
 
     /// True if training ends after `since` validations without improvement.
@@ -100,33 +126,34 @@ impl Validation {
         let judged = self.judge(learner, others);
         learner.load_policy();
         learner.timer.stop();
-        let (metrics, judged) = judged?;
+        let (metrics, judged, played) = judged?;
         learner.check_device()?;
-        learner.state.select(judged);
+        learner.state.select(judged, played);
         Ok(metrics)
     }
 
-    /// The metrics of the learner's policy, and every policy with its value.
+    /// The metrics of the learner's policy, every policy with its value, and the number of steps of all.
     fn judge(
         &mut self,
         learner: &mut Learner,
         others: &[f32],
-    ) -> Result<(Vec<Metric>, Vec<Judged>), StageError> {
+    ) -> Result<(Vec<Metric>, Vec<Judged>, u64), StageError> {
         let len = learner.model.architecture().num_params();
-        let metrics = metrics(&self.play(learner)?);
+        let (metrics, mut played) = self.play(learner)?;
         let mut judged = vec![Judged {
             value: self.value(&metrics),
             params: learner.state.params[..len].to_vec(),
         }];
         for params in others.chunks_exact(len) {
             learner.model.load(params);
-            let other_metrics = self::metrics(&self.play(learner)?);
+            let (other_metrics, steps) = self.play(learner)?;
+            played += steps;
             judged.push(Judged {
                 value: self.value(&other_metrics),
                 params: params.to_vec(),
             });
         }
-        Ok((metrics, judged))
+        Ok((metrics, judged, played))
     }
 
     /// The value by which policies are selected, from the metrics.
@@ -136,16 +163,16 @@ impl Validation {
         found.and_then(|(_, value)| *value).unwrap_or(f64::NAN)
     }
 
-    /// Plays the episodes greedily and with drawn actions, and returns them in this order; each step has one
-    /// forward pass for both.
-    fn play(&mut self, learner: &mut Learner) -> Result<Vec<Episode>, StageError> {
+    /// Plays the episodes greedily and, where these are measured, too, with drawn actions; each step has one
+    /// forward pass for both. Returns the metrics, and the number of steps.
+    fn play(&mut self, learner: &mut Learner) -> Result<(Vec<Metric>, u64), StageError> {
         let each = self.envs[0].num_envs();
-        let (n, spec) = (2 * each, self.envs[0].spec());
+        let (n, spec) = (self.envs.len() * each, self.envs[0].spec());
         let space = spec.action_space.clone();
         let head = learner.model.architecture().head.clone();
         let a = head.num_outputs();
         let mut obs = vec![0.0; n * spec.obs_dim()];
-        let mut steps = [Step::new(spec, each), Step::new(spec, each)];
+        let mut steps: Vec<Step> = self.envs.iter().map(|_| Step::new(spec, each)).collect();
         for (env, step) in self.envs.iter_mut().zip(&mut steps) {
             env.restore(&self.first).map_err(|err| {
                 StageError::new(format!("the validation's environments do not start again: {err}"))
@@ -155,24 +182,35 @@ impl Validation {
         let mut state = vec![0.0; n * learner.model.architecture().state_len()];
         let mut start = vec![true; n];
         let every_choice = vec![true; n * a];
-        let mut actions = [ActionBuffer::new(&space, each), ActionBuffer::new(&space, each)];
+        let mut actions: Vec<_> = steps.iter().map(|_| ActionBuffer::new(&space, each)).collect();
         let mut output = Output::default();
         // The same draws in every validation, whose values are then easier to compare.
         let mut random = Random::new(&[self.seed, DRAW]);
         let mut episodes = vec![Episode::default(); n];
+        let mut played = 0;
         let takes_candidates = matches!(head, ActionHead::Candidates(_));
         let (mut candidates, mut part) = (CandidateBatch::default(), CandidateBatch::default());
         while episodes.iter().any(|episode| !episode.over) {
             learner.tick(0)?;
             if takes_candidates {
                 self.envs[0].observe_candidates(&mut candidates);
-                self.envs[1].observe_candidates(&mut part);
-                candidates.append(&part);
+                for env in &mut self.envs[1..] {
+                    env.observe_candidates(&mut part);
+                    candidates.append(&part);
+                }
             }
-            let raw = steps.each_ref().map(|step| step.obs.as_slice()).concat();
+            let raw = steps
+                .iter()
+                .map(|step| step.obs.as_slice())
+                .collect::<Vec<_>>()
+                .concat();
             obs.copy_from_slice(&raw);
             learner.state.statistics.normalise(&raw, &mut obs);
-            let mask = steps.each_ref().map(|step| step.action_mask.as_slice()).concat();
+            let mask = steps
+                .iter()
+                .map(|step| step.action_mask.as_slice())
+                .collect::<Vec<_>>()
+                .concat();
             let input = Observed {
                 obs: &obs,
                 mask: if mask.is_empty() { &every_choice } else { &mask },
@@ -181,9 +219,11 @@ impl Validation {
             };
             learner.model.forward(&input, &mut state, &mut output);
             let outputs = (&output, input.candidates);
-            let [greedy, drawn] = &mut actions;
-            choose::actions(&head, &space, outputs, 0, None, greedy);
-            choose::actions(&head, &space, outputs, each, Some(&mut random), drawn);
+            for (side, actions) in actions.iter_mut().enumerate() {
+                let random = (side > 0).then_some(&mut random);
+                choose::actions(&head, &space, outputs, side * each, random, actions);
+            }
+            played += n as u64;
             for ((env, step), actions) in self.envs.iter_mut().zip(&mut steps).zip(&actions) {
                 env.step(actions.as_actions(), step.buffers())?;
             }
@@ -197,18 +237,18 @@ impl Validation {
                 }
             }
         }
-        Ok(episodes)
+        Ok((metrics(&episodes, each), played))
     }
 }
 
-/// The metrics of the first half of the episodes, played greedily, and of the other half, with drawn actions.
-fn metrics(played: &[Episode]) -> Vec<Metric> {
+/// The metrics of the first `each` episodes, played greedily, and of the next, with drawn actions.
+fn metrics(played: &[Episode], each: usize) -> Vec<Metric> {
     let mut metrics = Vec::new();
     let names = [
         ["validation/return_greedy", "validation/reward_greedy"],
         ["validation/return_drawn", "validation/reward_drawn"],
     ];
-    for (episodes, [sum, mean]) in played.chunks_exact(played.len() / 2).zip(names) {
+    for (episodes, [sum, mean]) in played.chunks_exact(each).zip(names) {
         let rewards: f64 = episodes.iter().map(|episode| episode.rewards).sum();
         let steps: f64 = episodes.iter().map(|episode| episode.length).sum();
         metrics.push((sum, Some(rewards / episodes.len() as f64)));

@@ -8,9 +8,12 @@ use stages_core::ConfigProblem;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
-    /// Environment steps between validations, at the end of the rollout that reaches them; 0 for none. By
-    /// default 20,000 where the environment holds data out for validation, and none elsewhere. The last
-    /// policy is always validated.
+    /// Environment steps between validations, at the end of the rollout that reaches them; 0 for none, and
+    /// the last policy. By default 20,000 where the environment holds data out for validation. Where it
+    /// draws its episodes (`env/classic`, `env/lookup`, `env/hedging`), by default 10,000, with greedy
+    /// actions alone, as long as validation takes at most a twentieth of training's forward and backward
+    /// passes; and none in a training of less than 20,000 steps. Elsewhere (`env/python`) none by default.
+    /// The last policy is always validated.
     pub every: Option<u64>,
     /// The number of episodes. By default all that the environment holds out, of which it is the most; 16
     /// where environments have no dates, and draw other random numbers for validation.

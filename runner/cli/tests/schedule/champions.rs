@@ -161,7 +161,7 @@ fn a_night_decides_with_its_champion_and_keeps_the_orders() {
             lineage.collect::<Vec<_>>(),
             [
                 "then (policy/act v1) <- policy = train.policy",
-                "  train (train/ppo v5) <- env = env.env",
+                "  train (train/ppo v6) <- env = env.env",
                 "    env (env/table v3) <- table = rows.table",
                 "      rows (ingest/table v2)"
             ]

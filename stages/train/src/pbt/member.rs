@@ -71,9 +71,9 @@ pub(super) fn train(
         let mut algorithm = settings.algorithm(&means)?;
         let common = algorithm.common_mut();
         common.training.save_train_state = true;
-        if held_out.is_some_and(|episodes| episodes > 0) && common.training.validation.every.is_none() {
-            common.training.validation.every = Some(segment.interval);
-        }
+        // Without data held out, members are compared by what they earn in training.
+        let every = if held_out.is_some() { segment.interval } else { 0 };
+        common.training.validation.every.get_or_insert(every);
         Ok(algorithm)
     };
     let mut algorithm = make()?;

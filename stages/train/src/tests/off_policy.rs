@@ -12,7 +12,11 @@ use stages_core::error::Cause;
 use stages_numerics::random::Random;
 use stages_policy::{ActorModel, Architecture, Device, Model};
 
-fn config<C: serde::de::DeserializeOwned>(total_timesteps: u64, seed: u64, with: serde_json::Value) -> C {
+pub(super) fn config<C: serde::de::DeserializeOwned>(
+    total_timesteps: u64,
+    seed: u64,
+    with: serde_json::Value,
+) -> C {
     let mut config = json!({ "total_timesteps": total_timesteps, "seed": seed, "buffer_size": 200_000 });
     for (field, value) in with.as_object().unwrap() {
         config[field] = value.clone();
@@ -63,7 +67,7 @@ fn td3_swings_a_pendulum_up() {
 }
 
 /// The settings of RL Zoo for CartPole-v1.
-fn tuned_dqn() -> serde_json::Value {
+pub(super) fn tuned_dqn() -> serde_json::Value {
     json!({
         "learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "learning_starts": 1000,
             "target_update_interval": 10, "train_freq": 256,

@@ -1,9 +1,12 @@
 //! Validation during training, and the policy that it selects.
 
+use super::off_policy::tuned_dqn;
 use super::resume::Fuse;
 use super::*;
 use crate::metrics::Line;
-use crate::{Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, ValidationConfig, ValidationMode};
+use crate::{
+    Dqn, DqnConfig, Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, ValidationConfig, ValidationMode,
+};
 use stages_core::{Schedule, error::Cause};
 use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy, Precision};
@@ -15,6 +18,12 @@ const OFTEN: ValidationConfig = ValidationConfig {
     metric: crate::ValidationMetric::Return,
     mode: ValidationMode::Greedy,
     patience: 0,
+};
+
+/// No validation, and the last policy.
+const OFF: ValidationConfig = ValidationConfig {
+    every: Some(0),
+    ..OFTEN
 };
 
 /// A training whose policies vary, with normalised observations.
@@ -142,15 +151,11 @@ fn training_is_the_same_with_and_without() {
         assert_eq!(last, without.last);
         assert!(without.meta.get("selected").is_none());
     }
-    let off = ValidationConfig {
-        every: Some(0),
-        ..ValidationConfig::default()
-    };
     for precision in [Precision::F32, Precision::Bf16] {
         let mut with = varied(1500);
         with.rollouts.precision = precision;
         let mut without = with.clone();
-        without.training.validation = off;
+        without.training.validation = OFF;
         compare(
             [RecurrentPpo, RecurrentPpo],
             "CartPole-hidden-velocity",
@@ -231,10 +236,54 @@ fn patience_ends_a_training_that_no_longer_improves() {
             finished.meta["selected"]["step"].as_u64(),
             finished.meta["selected"]["of"].as_u64()
         ),
-        (Some(768), Some(2560))
+        (Some(2560), Some(2560))
     );
-    // The policy is the first one of all that were as good.
-    config.training.validation = ValidationConfig::default();
+    // The policy is the last one of all that were as good.
+    config.training.validation = OFF;
     let whole = finish(RecurrentPpo, &config, "CartPole-hidden-velocity");
     assert!(whole.last.step > 20_000 && whole.meta.get("selected").is_none());
+}
+
+/// Trainings in an environment without data held out, of seeds whose last policy is worse than one before:
+/// the better one is handed on, and is better in other episodes, too. Off, it is the last.
+#[test]
+fn a_training_that_ends_badly_hands_on_the_best() {
+    let id = "CartPole-v1";
+    let trained = |config: &DqnConfig| {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, id);
+        let digest = Dqn.run(config, &context).unwrap()["policy"];
+        let meta = context.store.artifact(digest).unwrap().meta;
+        let (policy, _) = outputs(Dqn, config, &context);
+        let policy = Policy::load(&policy).unwrap();
+        (played(&policy, id, 20, 77, true), meta["selected"].clone())
+    };
+    let mut sums = [0.0; 2];
+    for seed in [13, 15] {
+        let mut config: DqnConfig = off_policy::config(50_000, seed, tuned_dqn());
+        let (best, selected) = trained(&config);
+        config.training.validation = OFF;
+        let (last, none) = trained(&config);
+        eprintln!("seed {seed}: {best} of {selected}, the last {last}");
+        assert!(none.is_null() && selected["step"].as_u64() < selected["of"].as_u64());
+        sums = [sums[0] + best, sums[1] + last];
+    }
+    assert!(sums[0] > sums[1] + 30.0, "{sums:?}");
+}
+
+/// By default validation takes its share of training's passes at most, but for the first and the last one,
+/// and a training that is too short has none.
+#[test]
+fn validation_by_default_is_limited() {
+    let mut config = cart_pole(40_000, 3);
+    // Learning from each sample once, validation waits; twenty times, it comes every 10,000 steps.
+    let count =
+        |config: &PpoConfig| series(&finish(Ppo, config, "CartPole-v1"), "validation/return_greedy").len();
+    assert_eq!(count(&config), 4);
+    config.rollouts.n_epochs = 1;
+    (config.training.learning_rate, config.ppo.gamma) = (Schedule::Constant(3e-3), 0.98);
+    assert!(count(&config) < 4);
+    config.training.total_timesteps = 19_000;
+    assert_eq!(count(&config), 0);
 }
