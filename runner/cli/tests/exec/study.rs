@@ -7,6 +7,7 @@ fn shipped(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "minutes: rules are searched in eight environments"]
 fn the_study_ends_with_its_table() {
     let text = shipped("rppo_options_study")
         .replace("[101, 102, 103, 104, 105]", "[101, 102]")
