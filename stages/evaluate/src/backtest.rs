@@ -16,8 +16,8 @@ pub struct Backtest;
 impl StageKind for Backtest {
     type Config = BacktestConfig;
     const NAME: &'static str = "evaluate/backtest";
-    // 8: the best rule of visible features; paths over the same steps, and worlds over the same dates, are not
-    // counted as new data.
+    // 8: the best rule of visible features; paths over the same steps, and worlds over the same dates,
+    // are not counted as new data.
     const VERSION: u32 = 8;
     const TRIALS: Option<&'static str> = Some("trials");
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
