@@ -5,9 +5,10 @@
 //! in a class is that of the steps from the class's snapshots, and a class's target is the position of the
 //! greatest. What changing costs is left to the simulation of the few that remain.
 
-use crate::seen::{Feature, Smoothing};
+use crate::seen::{Feature, Smoothing, named};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use stages_core::StageError;
 use std::ops::Range;
 
 /// The quantiles of a smoothed feature over the training data that are tried as thresholds.
@@ -120,31 +121,37 @@ impl Tree {
     }
 }
 
-/// Rewards of steps, by position and by the snapshot from which the step went.
+/// Rewards of the steps over which positions were simulated.
 pub(crate) struct Rewards {
-    /// `[K][T]`, NaN where there was no step.
+    /// The snapshot from which each step went `[S]`.
+    pub from: Vec<usize>,
+    /// The reward of each position and step `[K][S]`.
     pub by_position: Vec<Vec<f32>>,
 }
 
-/// A smoothed feature `[T]`, and the snapshots by which thresholds are chosen.
-pub(crate) struct Series {
-    pub feature: String,
-    pub smoothing: Smoothing,
-    pub values: Vec<f32>,
+/// A smoothed feature at the snapshots from which steps went `[S]`.
+struct Series {
+    feature: String,
+    smoothing: Smoothing,
+    values: Vec<f32>,
 }
 
 /// Every feature by date, smoothed in every way; `values` gives the values `[T]` of one.
-pub(crate) fn series(
+fn series(
     features: &[Feature],
-    values: impl Fn(&Feature) -> Vec<f32> + Sync,
+    values: &(impl Fn(&Feature) -> Vec<f32> + Sync),
+    from: &[usize],
     worlds: &[Range<usize>],
 ) -> Vec<Series> {
     let of = |feature: &Feature| {
         let values = values(feature);
-        let smoothed = Smoothing::all().map(|smoothing| Series {
-            feature: feature.name.clone(),
-            smoothing,
-            values: smoothing.apply(&values, 1, worlds),
+        let smoothed = Smoothing::all().map(|smoothing| {
+            let smoothed = smoothing.apply(&values, 1, worlds);
+            Series {
+                feature: feature.name.clone(),
+                smoothing,
+                values: from.iter().map(|&t| smoothed[t]).collect(),
+            }
         });
         smoothed.collect::<Vec<_>>()
     };
@@ -238,14 +245,16 @@ impl Rewards {
     }
 }
 
-/// The candidates that the screen leaves: thresholds and trees, each with every gap. `steps` are the
-/// snapshots from which a step went.
+/// The candidates that the screen leaves: thresholds on these features and trees, each with every gap.
+/// `values` gives the values `[T]` of a feature.
 pub(crate) fn candidates(
     rewards: &Rewards,
-    all: &[Series],
-    steps: &[usize],
+    features: &[Feature],
+    values: &(impl Fn(&Feature) -> Vec<f32> + Sync),
     worlds: &[Range<usize>],
 ) -> Vec<Candidate> {
+    let all = &series(features, values, &rewards.from, worlds);
+    let steps: &[usize] = &(0..rewards.from.len()).collect::<Vec<_>>();
     let least = ((LEAST * steps.len() as f64) as usize).max(1);
     let everywhere = |_: usize| true;
     let threshold = |screened: &Screened| Threshold {
@@ -283,25 +292,23 @@ pub(crate) fn candidates(
             }
         }
     }
-    let of = |threshold: &Threshold| {
-        let same =
-            |series: &&Series| series.feature == threshold.feature && series.smoothing == threshold.smoothing;
-        Ok::<_, ()>(
-            all.iter()
-                .find(same)
-                .map_or_else(Vec::new, |series| series.values.clone()),
-        )
+    let smoothed = |threshold: &Threshold| {
+        let feature = named(features, &threshold.feature)?;
+        Ok::<_, StageError>(threshold.smoothing.apply(&values(feature), 1, worlds))
     };
     let with_gap = |tree: &Tree, gap: f32| -> Option<Candidate> {
         let mut tree = tree.clone();
         for threshold in std::iter::once(&mut tree.root).chain(tree.sides.iter_mut().flatten()) {
-            let series = of(threshold).ok()?;
-            threshold.gap = gap * deviation(&series, steps);
+            let of = |series: &&Series| {
+                series.feature == threshold.feature && series.smoothing == threshold.smoothing
+            };
+            threshold.gap = gap * deviation(&all.iter().find(of)?.values);
         }
-        let classes = tree.classes(of, worlds).ok()?;
+        let classes = tree.classes(smoothed, worlds).ok()?;
+        let class_of = |step: usize| usize::from(classes[rewards.from[step]]);
         let count = tree.sizes().iter().sum::<usize>();
         let targets: Option<Vec<usize>> = (0..count)
-            .map(|class| rewards.best(steps, |t| usize::from(classes[t]) == class, 1))
+            .map(|class| rewards.best(steps, |step| class_of(step) == class, 1))
             .map(|best| best.map(|(target, _)| target))
             .collect();
         // The same target everywhere is no rule of a feature.
@@ -320,12 +327,12 @@ pub(crate) fn candidates(
     trees.par_iter().flat_map_iter(with_gaps).collect()
 }
 
-/// The standard deviation of a series over steps.
-fn deviation(series: &[f32], steps: &[usize]) -> f32 {
+/// The standard deviation of the values that are numbers.
+fn deviation(series: &[f32]) -> f32 {
     let values = || {
-        steps
+        series
             .iter()
-            .map(|&t| f64::from(series[t]))
+            .map(|&value| f64::from(value))
             .filter(|value| value.is_finite())
     };
     let count = values().count().max(1) as f64;
@@ -382,15 +389,21 @@ mod tests {
         let t = 4000;
         for seed in 0..10 {
             let mut random = Random::new(&[seed]);
-            let all: Vec<Series> = (0..10)
-                .map(|k| Series {
-                    feature: format!("f{k}"),
-                    smoothing: Smoothing::Mean(1),
-                    values: (0..t).map(|_| random.normal() as f32).collect(),
+            let values: Vec<Vec<f32>> = (0..10)
+                .map(|_| (0..t).map(|_| random.normal() as f32).collect())
+                .collect();
+            let features: Vec<Feature> = (0..10)
+                .map(|k| Feature {
+                    name: format!("f{k}"),
+                    columns: vec![k],
                 })
                 .collect();
-            let steps: Vec<usize> = (0..t).collect();
+            let find = |rewards: &Rewards| {
+                let values = |feature: &Feature| values[feature.columns[0]].clone();
+                candidates(rewards, &features, &values, &[0..t])
+            };
             let mut rewards = |pays: &dyn Fn(usize) -> bool| Rewards {
+                from: (0..t).collect(),
                 by_position: [false, true]
                     .map(|high| {
                         let paid = |t: usize| if pays(t) == high { 0.3 } else { -0.3 };
@@ -399,19 +412,19 @@ mod tests {
                     .into(),
             };
             let (one, two) = (seed as usize, (seed as usize + 3) % 10);
-            let single = rewards(&|t| all[one].values[t] > 0.4);
-            let found = &candidates(&single, &all, &steps, &[0..t])[0];
+            let single = rewards(&|t| values[one][t] > 0.4);
+            let found = &find(&single)[0];
             assert_eq!(
                 (found.0.root.feature.as_str(), &found.1[..]),
                 (format!("f{one}").as_str(), &[0, 1][..])
             );
             assert!((found.0.root.value - 0.4).abs() < 0.3);
-            let both = rewards(&|t| all[one].values[t] > -0.5 && all[two].values[t] > -0.5);
+            let both = rewards(&|t| values[one][t] > -0.5 && values[two][t] > -0.5);
             let pair = [format!("f{one}"), format!("f{two}")];
             let is_pair = |tree: &Tree| {
                 tree.thresholds().count() > 1 && tree.thresholds().all(|of| pair.contains(&of.feature))
             };
-            let found = candidates(&both, &all, &steps, &[0..t]);
+            let found = find(&both);
             assert!(found.iter().any(|(tree, _)| is_pair(tree)), "{seed}");
         }
     }

@@ -9,14 +9,14 @@
 //!   symbols;
 //! - *classes* by thresholds on features, each with a position of its own ([`partition`]).
 //!
-//! The [`FINALISTS`] of the greatest mean reward, and the positions, are then compared by mean reward over the
-//! validation data, where there is some.
+//! The [`FINALISTS`] of the greatest mean reward, and the positions, are then compared by mean reward over
+//! the validation data, where there is some.
 //!
 //! A candidate's decision depends on its account and on features up to the present snapshot alone, and its
 //! mean reward on the candidate alone: neither threads nor other candidates change it.
 
 use crate::market::Market;
-use crate::partition::{self, Rewards, Series, Tree};
+use crate::partition::{self, Rewards, Tree};
 use crate::ranking::{Ranking, significant};
 use crate::seen::{Feature, Smoothing, named, step_word, unit, worlds};
 use cache::Artifact;
@@ -333,13 +333,13 @@ impl<'a, S: Ruled> Trial<'a, S> {
         }))
     }
 
-    /// Simulates each rule over all ranges; `record` is given the number of the rule, the snapshot from which
-    /// a step went, and its reward. After ruin there are no steps.
+    /// Simulates each rule over all ranges; `record` is given the number of the rule, that of the range, the
+    /// snapshot from which a step went, and its reward. After ruin there are no steps.
     fn simulate(
         &mut self,
         of: Of<'_>,
         forms: &[Form],
-        mut record: impl FnMut(usize, usize, f32),
+        mut record: impl FnMut(usize, usize, usize, f32),
     ) -> Result<(), StageError> {
         let (ranges, envs) = (self.ranges.len(), self.env.num_envs());
         let values = self.env.common().times.len() * self.env.num_weights();
@@ -358,7 +358,7 @@ impl<'a, S: Ruled> Trial<'a, S> {
                 for i in 0..rules.len() * ranges {
                     let (first, last) = self.ranges[i % ranges];
                     if !ended[i] && first + t < last {
-                        record(chunk * most + i / ranges, first + t, self.step.reward[i]);
+                        record(chunk * most + i / ranges, i % ranges, first + t, self.step.reward[i]);
                     }
                     ended[i] |= self.step.terminated[i] || self.step.truncated[i];
                 }
@@ -380,7 +380,7 @@ impl<'a, S: Ruled> Trial<'a, S> {
     /// The mean reward of a step under each rule.
     fn rewards(&mut self, of: Of<'_>, forms: &[Form]) -> Result<Vec<f64>, StageError> {
         let mut sums = vec![0.0; forms.len()];
-        self.simulate(of, forms, |form, _, reward| sums[form] += f64::from(reward))?;
+        self.simulate(of, forms, |form, _, _, reward| sums[form] += f64::from(reward))?;
         let steps = self.steps().len() as f64;
         Ok(sums.into_iter().map(|sum| sum / steps).collect())
     }
@@ -392,13 +392,22 @@ impl<'a, S: Ruled> Trial<'a, S> {
         if features.is_empty() || positions < 2 {
             return Ok(Vec::new());
         }
-        let mut by_position = vec![vec![0.0; self.env.common().times.len()]; positions];
+        // The steps of each range follow one another; after ruin they pay nothing.
+        let mut first = Vec::new();
+        let mut count = 0;
+        for (from, to) in &self.ranges {
+            first.push(count);
+            count += to - from;
+        }
+        let mut by_position = vec![vec![0.0; count]; positions];
         let constants: Vec<Form> = (0..positions).map(Form::Constant).collect();
-        self.simulate(Of::Seen, &constants, |form, t, reward| by_position[form][t] = reward)?;
-        let rewards = Rewards { by_position };
-        let (env, worlds) = (&self.env, worlds(&self.env));
-        let all: Vec<Series> = partition::series(&features, |feature| feature.values(env), &worlds);
-        let found = partition::candidates(&rewards, &all, &self.steps(), &worlds);
+        let ranges = self.ranges.clone();
+        self.simulate(Of::Seen, &constants, |form, range, t, reward| {
+            by_position[form][first[range] + t - ranges[range].0] = reward;
+        })?;
+        let (from, env) = (self.steps(), &self.env);
+        let rewards = Rewards { from, by_position };
+        let found = partition::candidates(&rewards, &features, &|feature| feature.values(env), &worlds(env));
         Ok(found
             .into_iter()
             .map(|(tree, targets)| Form::Classes(tree, targets))

@@ -50,8 +50,8 @@ const THRESHOLDS: [f32; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 /// The number of steps of each environment over which candidates are compared.
 const STEPS: usize = 512;
 
-/// The number of rules of visible features whose targets and holding times are improved, and of those that are
-/// compared on the validation data.
+/// The number of rules of visible features whose targets and holding times are improved, and of those that
+/// are compared on the validation data.
 const IMPROVED: usize = 2;
 const FINALISTS: usize = 8;
 
@@ -412,11 +412,13 @@ impl<'a> Search<'a> {
             );
         }
         // Snapshots at which every position was simulated: ruin ends episodes of some earlier.
-        let steps: Vec<usize> = (0..snapshots)
+        let from: Vec<usize> = (0..snapshots)
             .filter(|&t| by_position.iter().all(|rewards| rewards[t].is_finite()))
             .collect();
-        let series = partition::series(&features, |feature| feature.values(self.env), &worlds);
-        let candidates = partition::candidates(&Rewards { by_position }, &series, &steps, &worlds);
+        let of_steps = |rewards: &Vec<f32>| from.iter().map(|&t| rewards[t]).collect();
+        let by_position = by_position.iter().map(of_steps).collect();
+        let (rewards, env) = (Rewards { from, by_position }, &*self.env);
+        let candidates = partition::candidates(&rewards, &features, &|feature| feature.values(env), &worlds);
         let mut rules = vec![named.clone()];
         for (tree, chosen) in candidates {
             rules.push(self.measured(Rule {

@@ -1,5 +1,5 @@
-//! Market features as a policy sees them, normalised and clipped, smoothed over the steps up to each one: what
-//! rules decide by.
+//! Market features as a policy sees them, normalised and clipped, smoothed over the steps up to each one:
+//! what rules decide by.
 
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;

@@ -175,8 +175,8 @@ fn conditional_mean(mut a: Vec<Vec<f64>>, c: &[f64], y: &[f64]) -> f64 {
     c.iter().zip(&y).map(|(c, y)| c * y).sum()
 }
 
-/// The filtered return is the mean of the normal distribution of the signal given all features since the
-/// listing, from the covariances of the process: phi^|s - t| of signals, plus noise² of a feature with itself.
+/// The filtered return is that of the signal's conditional mean given all features since the listing, from
+/// the covariances of the process: phi^|s - t| of signals, plus noise² of a feature with itself.
 #[test]
 fn the_filter_is_the_conditional_mean() {
     for (half_life, noise) in [(60.0, 0.5), (5.0, 2.0), (20.0, 0.0)] {
@@ -190,9 +190,9 @@ fn the_filter_is_the_conditional_mean() {
             ..parameters()
         };
         let phi = p.edge.persistence();
-        for stock in &simulated(&p).stocks[..5] {
+        let panel = simulated(&p);
+        for stock in &panel.stocks[..5] {
             // A company listed later is another one, with a filter of its own.
-            let panel = simulated(&p);
             let place = |bar: usize| panel.dates.binary_search(&stock.bars[bar].date).expect("a trading day");
             let end = (1..stock.bars.len()).find(|&i| place(i) > place(i - 1) + 1);
             let bars = &stock.bars[..end.unwrap_or(stock.bars.len())];

@@ -1,10 +1,13 @@
 //! Rules of visible features: what was planted is found, and neither test data nor hidden columns matter.
 
 use super::stocks::stocks_workplace;
+use super::table::table_workplace;
 use super::*;
+use datasets::{Date, SnapshotTime};
 use stages_env::BaselineName;
 use stages_env::stocks::synthetic::panel;
 use stages_env::stocks::{PanelSource, StocksConfig, SymbolFeature};
+use stages_env::table::{SymbolRows, TableSource};
 use stages_numerics::random::Random;
 
 const DAYS: usize = 700;
@@ -149,4 +152,57 @@ fn the_same_rules_on_any_number_of_threads() {
         pool.install(|| workplace.backtest(&small()).unwrap())
     };
     assert!(run(1) == run(3));
+}
+
+/// A table of a price that rises where one of four columns is above a threshold, and falls elsewhere.
+fn planted_table(seed: u64) -> (TableSource, usize) {
+    let first: Date = "2015-01-01".parse().unwrap();
+    let mut random = Random::new(&[seed, 78]);
+    let which = random.below(4) as usize;
+    let rows = 1200;
+    let mut columns: Vec<Vec<f64>> = (0..4).map(|_| (0..rows).map(|_| random.normal()).collect()).collect();
+    let mut price = 100.0;
+    let mut prices = Vec::new();
+    for t in 0..rows {
+        prices.push(price);
+        let drift = if columns[which][t] > 0.6 { 0.004 } else { -0.001 };
+        price *= f64::exp(drift + 0.01 * random.normal());
+    }
+    columns.push(prices);
+    let source = TableSource {
+        columns: ["a", "b", "c", "d", "close"].map(str::to_owned).into(),
+        symbols: vec![SymbolRows {
+            symbol: "X".to_owned(),
+            times: (0..rows as i32)
+                .map(|day| SnapshotTime::of_day(first.plus(day)))
+                .collect(),
+            values: columns,
+        }],
+    };
+    (source, which)
+}
+
+#[test]
+fn a_planted_threshold_of_a_table_is_found_whatever_the_test_rows_hold() {
+    let (mut named, mut earned) = (0, 0);
+    let config = serde_json::from_value(json!({
+        "price": "close",
+        "observe": ["a", "b", "c", "d"],
+        "costs": { "basis_points": 1 },
+        "reward": "return",
+    }));
+    let config = config.unwrap();
+    for seed in 0..10 {
+        let (mut source, which) = planted_table(seed);
+        let (rules, summary) = found(&table_workplace(&source, &config));
+        let name = ["a", "b", "c", "d"][which];
+        named += usize::from(text(&rules, "best_rule").contains(&format!("`{name}` is above")));
+        earned += usize::from(summary["baseline/best_rule/excess_return"].as_f64().unwrap() > 0.0);
+        for values in &mut source.symbols[0].values {
+            values[900..].reverse();
+        }
+        let (same, _) = found(&table_workplace(&source, &config));
+        assert_eq!(text(&rules, "best_rule"), text(&same, "best_rule"));
+    }
+    assert!(named >= 9 && earned >= 9, "{named} {earned}");
 }

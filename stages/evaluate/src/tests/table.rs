@@ -30,8 +30,12 @@ fn source() -> TableSource {
 }
 
 pub(super) fn workplace(config: &TableConfig) -> Workplace {
+    table_workplace(&source(), config)
+}
+
+pub(super) fn table_workplace(source: &TableSource, config: &TableConfig) -> Workplace {
     let mut workplace = Workplace::new();
-    let built = stages_env::table::build(&source(), config).unwrap();
+    let built = stages_env::table::build(source, config).unwrap();
     let meta = json!({ "family": "table", "format": 1 });
     let mut builder = ArtifactBuilder::new(&workplace.context.store, PortType::Env.name(), meta);
     for (name, bytes) in &built.files {
