@@ -57,7 +57,7 @@ pub fn results_table(run: &Run, store: &Store) -> String {
     let ((joined, joins), (found, others)) = (rows(run, store, true), rows(run, store, false));
     match joins.len() + others.len() {
         0 => joined + &found,
-        ..=MOST_ROWS => joined + &found + &table(&[joins, others].concat()),
+        1..=MOST_ROWS => joined + &found + &table(&[joins, others].concat()),
         _ if joins.is_empty() || joins.len() > MOST_ROWS => joined + &best(&others),
         _ => joined + &table(&joins) + &best(&others),
     }

@@ -255,8 +255,8 @@ impl Measures<'_> {
         metrics.add(format!("baseline/{name}/leverage"), whole[at].leverage_to(&whole[0]));
     }
 
-    /// Adds the excess return over equal weights as a share of that of the oracle and of the best rule, paired,
-    /// where both are among the baselines.
+    /// Adds the excess return over equal weights as a share of that of the oracle and of the best rule,
+    /// paired, where both are among the baselines.
     fn shares(&self, metrics: &mut Metrics) {
         let at = |name: &str| {
             let of = |strategy: &Accounts| strategy.role == Role::Baseline && strategy.name == name;

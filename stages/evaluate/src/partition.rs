@@ -375,7 +375,7 @@ mod tests {
                 vec![0.0, 0.0, -2.0]
             })
         };
-        assert_eq!(tree.classes(series, &[0..3]).unwrap(), [0, 2, 1]);
+        assert_eq!(tree.classes(series, std::slice::from_ref(&(0..3))).unwrap(), [0, 2, 1]);
         let targets = ["cash", "half", "all"].map(str::to_owned);
         assert_eq!(
             tree.describe(&targets, "day", |_| (1.0, 2.0)),
@@ -400,7 +400,7 @@ mod tests {
                 .collect();
             let find = |rewards: &Rewards| {
                 let values = |feature: &Feature| values[feature.columns[0]].clone();
-                candidates(rewards, &features, &values, &[0..t])
+                candidates(rewards, &features, &values, std::slice::from_ref(&(0..t)))
             };
             let mut rewards = |pays: &dyn Fn(usize) -> bool| Rewards {
                 from: (0..t).collect(),

@@ -1,4 +1,4 @@
-//! `pipelines/rppo_options_study.yaml` with few seeds and markets: its table is a stage's, at the end of the run.
+//! `pipelines/rppo_options_study.yaml` with few seeds and markets: its table is that of its last stage.
 
 use crate::Project;
 

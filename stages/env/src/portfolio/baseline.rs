@@ -30,7 +30,7 @@ pub enum BaselineName {
     /// `env/stocks`: the same value of each symbol of the best third by its return over 252 dates but the
     /// last 21, every 21 dates.
     Momentum,
-    /// `env/stocks` with the input `hidden`: the best rule by the column `expected_return`, beside it `filter`,
+    /// `env/stocks` with the input `hidden`: the best rule by the column `expected_return`, and `filter`,
     /// the best by `filtered_return`: they hold the symbols of the highest and exchange one beyond a gap.
     Oracle,
     /// Takes an allowed action, or weights, at random.

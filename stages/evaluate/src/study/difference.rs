@@ -184,11 +184,11 @@ mod tests {
                 (one, two)
             })
             .collect();
-        let pair = |(at, (one, two)): (usize, &'_ (Vec<Vec<Sums>>, Vec<Vec<Sums>>))| {
+        let resampling = |(at, (one, two)): (usize, &(Vec<_>, Vec<_>))| {
             let seed = random_seed(at, one);
             Resampling::new((one.len(), two.len(), WORLDS), draws, seed)
         };
-        let resamplings: Vec<Resampling> = sums.iter().enumerate().map(pair).collect();
+        let resamplings: Vec<Resampling> = sums.iter().enumerate().map(resampling).collect();
         let pairs: Vec<Pair<'_>> = sums
             .iter()
             .zip(resamplings)

@@ -105,13 +105,10 @@ fn a_reward_without_risk_aversion_is_told() {
 /// A comparison takes the risk aversion and the trials of its backtests.
 #[test]
 fn a_comparison_is_by_the_backtests() {
-    let of = |risk_aversion: f64, trials: usize| {
-        let typed = BacktestConfig {
-            risk_aversion: Some(risk_aversion),
-            trials,
-            ..BacktestConfig::default()
-        };
-        typed
+    let of = |risk_aversion: f64, trials: usize| BacktestConfig {
+        risk_aversion: Some(risk_aversion),
+        trials,
+        ..BacktestConfig::default()
     };
     let mut workplace = with_reward(averse(3.0));
     let (found, agent, _) = told(&mut workplace, &of(3.0, 7));

@@ -119,7 +119,7 @@ fn test_data_and_hidden_columns_leave_the_rule_as_it_is() {
     let validated = json!({ "validation": { "from": "2019-06-03", "to": "2019-10-31" } });
     for more in [json!({}), validated] {
         let (source, _) = planted(3, 0.002);
-        let (rules, summary) = found(&stocks_workplace(&[source.clone()], &config(more.clone())));
+        let (rules, summary) = found(&stocks_workplace(std::slice::from_ref(&source), &config(more.clone())));
         let mut other = source.clone();
         let mut random = Random::new(&[8]);
         for bar in other.bars.iter_mut().flat_map(|of| &mut of.bars[TESTED..]) {
