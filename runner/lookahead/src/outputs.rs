@@ -171,7 +171,7 @@ fn file(store: &Store, artifact: &Artifact, path: &str, blob: BlobDigest) -> Res
             output.table = output
                 .table
                 .as_ref()
-                .map(|table| Arc::new(without_oracle(table)))
+                .map(|table| Arc::new(of_policies(table)))
                 .map_err(Clone::clone);
         }
     }
@@ -196,14 +196,22 @@ fn read(path: &str, bytes: &[u8]) -> Result<Vec<Table>, String> {
     Ok(tables.into_iter().map(|(_, table)| table).collect())
 }
 
-/// A trajectory without the rows of an oracle, which knows what nobody can.
-fn without_oracle(table: &Table) -> Table {
+/// The strategies of a trajectory that are left out: an oracle knows what nobody can, and the others are found
+/// by search on the training data, which may have the test's dates in other worlds.
+const SEARCHED: [&str; 4] = ["oracle", "filter", "best_constant", "best_rule"];
+
+/// The columns of a trajectory that are left out: ablations show a policy the features of other dates.
+const ABLATIONS: &str = "ablation.";
+
+/// A trajectory without the strategies and columns that depend on other dates by design.
+fn of_policies(table: &Table) -> Table {
     let mut table = table.clone();
     let strategies = table.batch.column_by_name("strategy");
     let Some(strategies) = strategies.and_then(|column| column.as_string_opt::<i32>()) else {
         return table;
     };
-    let keep: BooleanArray = strategies.iter().map(|name| Some(name != Some("oracle"))).collect();
+    let is_kept = |name: Option<&str>| Some(!name.is_some_and(|name| SEARCHED.contains(&name)));
+    let keep: BooleanArray = strategies.iter().map(is_kept).collect();
     if let Ok(batch) = filter_record_batch(&table.batch, &keep) {
         table.batch = batch;
         let mut kept = keep.values().iter();
@@ -211,6 +219,13 @@ fn without_oracle(table: &Table) -> Table {
             .stamps
             .iter_mut()
             .for_each(|stamps| stamps.retain(|_| kept.next().unwrap_or(true)));
+    }
+    let schema = table.batch.schema();
+    let columns = schema.fields().iter().enumerate();
+    let columns = columns.filter(|(_, field)| !field.name().starts_with(ABLATIONS));
+    let columns: Vec<usize> = columns.map(|(at, _)| at).collect();
+    if let Ok(batch) = table.batch.project(&columns) {
+        table.batch = batch;
     }
     table
 }

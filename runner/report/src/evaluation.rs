@@ -4,7 +4,7 @@
 use super::chart::number;
 use super::html::{self, escape, table};
 use super::{finding, paths, reasoning};
-use cache::Store;
+use cache::{Artifact, Store};
 use runner_history::{StageRun, figures};
 use std::collections::BTreeMap;
 
@@ -80,6 +80,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         return out;
     }
     out.push_str(&verdict(&values));
+    out.push_str(&rule(stage, store));
     out.push_str(&comparison(&values));
     out.push_str(&ablations(&values));
     out.push_str(&measures(&values));
@@ -95,13 +96,23 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     out
 }
 
+/// The best rule of what is seen, in words.
+fn rule(stage: &StageRun, store: &Store) -> String {
+    let artifact = metrics_artifact(stage, store);
+    let rule = artifact.as_ref().and_then(finding::rule_in_words);
+    rule.map_or(String::new(), |text| {
+        format!("<p>Best rule of what is seen: {}.</p>\n", escape(text))
+    })
+}
+
+fn metrics_artifact(stage: &StageRun, store: &Store) -> Option<Artifact> {
+    let digest = stage.outputs.get("metrics")?;
+    store.artifact(*digest).ok()
+}
+
 /// The verdict of a comparison, with the figures that led to it; empty for other stages.
 fn reasons(stage: &StageRun, store: &Store) -> String {
-    let artifact = stage
-        .outputs
-        .get("metrics")
-        .and_then(|digest| store.artifact(*digest).ok());
-    let Some(told) = artifact.map(|artifact| artifact.meta["verdict"].clone()) else {
+    let Some(told) = metrics_artifact(stage, store).map(|artifact| artifact.meta["verdict"].clone()) else {
         return String::new();
     };
     let Some(verdict) = told["verdict"].as_str() else {

@@ -13,8 +13,11 @@ pub(crate) const TABLE: &str = "table.md";
 /// The suffix of the metric whose difference from each baseline is tested.
 const P: &str = "_p";
 
-/// Baselines that know what no policy can.
-const BOUNDS: [&str; 2] = ["oracle", "bound"];
+/// Baselines that know what no policy is shown: hidden states, or the model behind the prices.
+const BOUNDS: [&str; 3] = ["oracle", "bound", "filter"];
+
+/// The baseline that decides by what the policy sees.
+const SEEN: &str = "best_rule";
 
 /// A baseline beside the policy.
 struct Beside<'a> {
@@ -44,13 +47,17 @@ fn beside(values: &Values) -> Option<(String, Vec<Beside<'_>>)> {
     Some((figure, baselines))
 }
 
-/// The policy beside the best baseline that is no bound, with the p-value of their difference.
+/// The policy beside the best baseline that is no bound, with the p-value of their difference, and beside the
+/// best rule of what is seen where that is another one.
 pub(crate) fn first_sentence(values: &Values) -> Option<String> {
     let (figure, baselines) = beside(values)?;
     let is_market = figure == "matched_excess_return";
     let ours = *values.get(if is_market { "excess_return" } else { figure.as_str() })?;
     let known = baselines.iter().filter(|baseline| !BOUNDS.contains(&baseline.name));
     let best = known.min_by(|a, b| a.less.total_cmp(&b.less))?;
+    let seen = baselines
+        .iter()
+        .find(|baseline| baseline.name == SEEN && best.name != SEEN);
     let shown = |value: f64| match is_market {
         true => format!("{:+.1} %", 100.0 * value),
         false => format!("{value:.3}"),
@@ -61,7 +68,7 @@ pub(crate) fn first_sentence(values: &Values) -> Option<String> {
         false => "no difference beyond noise",
     };
     Some(format!(
-        "{}policy {}{}; best baseline{}: {} {}: {judged} (p {:.3}, corrected for {})",
+        "{}policy {}{}; best baseline{}: {} {}{}: {judged} (p {:.3}, corrected for {})",
         if values.get("blind") == Some(&1.0) {
             "blind "
         } else {
@@ -80,6 +87,11 @@ pub(crate) fn first_sentence(values: &Values) -> Option<String> {
         if is_market { ", at its volatility" } else { "" },
         words(best.name),
         shown(ours - best.less),
+        seen.map_or(String::new(), |seen| format!(
+            " ({} {})",
+            words(SEEN),
+            shown(ours - seen.less)
+        )),
         best.p,
         match baselines.len() {
             1 => "one baseline".to_owned(),
@@ -99,7 +111,7 @@ pub(crate) fn beaten(values: &Values) -> Option<Vec<String>> {
 
 fn words(name: &str) -> String {
     match name {
-        "best_rule" => "best rule of what is seen".to_owned(),
+        SEEN => "best rule of what is seen".to_owned(),
         other => other.replace('_', " "),
     }
 }
@@ -115,8 +127,15 @@ pub(crate) fn table_of(store: &Store, artifact: &Artifact) -> Option<String> {
 pub fn finding(store: &Store, artifact: &Artifact) -> String {
     let values = summary(artifact);
     let sentence = || first_sentence(&values).or_else(|| beside_optimal(&values));
-    let sentence = || sentence().map(|sentence| format!("{sentence}\n"));
+    let rule = rule_in_words(artifact).map_or(String::new(), |text| format!("{}: {text}\n", words(SEEN)));
+    let sentence = || sentence().map(|sentence| format!("{sentence}\n{rule}"));
     table_of(store, artifact).or_else(sentence).unwrap_or_default()
+}
+
+/// The best rule of what is seen, in words.
+pub(crate) fn rule_in_words(artifact: &Artifact) -> Option<&str> {
+    let mut rules = artifact.meta["rules"].as_array()?.iter();
+    rules.find(|rule| rule["name"] == SEEN)?["text"].as_str()
 }
 
 /// The policy beside the optimal one, where that is known.
@@ -173,6 +192,26 @@ mod tests {
         let ahead = market(0.05, 0.01, 0.0);
         assert!(first_sentence(&ahead).unwrap().contains("+5.4 %: the policy is better"));
         assert_eq!(first_sentence(&values(&[("excess_return", 0.1)])), None);
+    }
+
+    /// The rule of what is seen is named where another baseline is the best, too; what knows the model is not
+    /// the best baseline.
+    #[test]
+    fn the_rule_of_what_is_seen_is_always_named() {
+        let said = first_sentence(&values(&[
+            ("excess_return", 0.02),
+            ("versus/best_rule/matched_excess_return", -0.03),
+            ("versus/best_rule/matched_excess_return_p", 0.2),
+            ("versus/short_straddle/matched_excess_return", -0.04),
+            ("versus/short_straddle/matched_excess_return_p", 0.1),
+            ("versus/filter/matched_excess_return", -0.06),
+            ("versus/filter/matched_excess_return_p", 0.1),
+        ]));
+        assert_eq!(
+            said.unwrap(),
+            "policy +2.0 % a year over cash; best baseline, at its volatility: short straddle +6.0 % (best rule of \
+             what is seen +5.0 %): no difference beyond noise (p 0.100, corrected for 3 baselines)"
+        );
     }
 
     /// A policy that reasons beside breadth-first search, by the figure that is tested.

@@ -487,6 +487,7 @@ mod tests {
                     closes_after,
                     ..dates(from, to).into()
                 }),
+                train: Some(dates(0, 99)),
                 embargo: 2,
                 ..OptionsConfig::default()
             };

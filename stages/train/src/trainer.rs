@@ -98,6 +98,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
     // had never ended here.
     if let Some(validation) = &mut validation
         && learner.state.selection.at != learner.state.step
+        && validation.is_due_at_the_end(learner.state.step)
     {
         spinning(|| validate(validation, algorithm, &mut learner, context))?;
     }

@@ -70,8 +70,6 @@ impl Validation {
         let is_limited = config.every.is_none() && held_out.is_none();
         let episodes = match (config.every, held_out) {
             (Some(0), _) | (_, Some(0)) => return Ok(None),
-            // Where one validation would be all.
-            (None, None) if common.training.total_timesteps < 2 * DRAWN_EVERY => return Ok(None),
             (None, None) if !stages_env::draws_episodes(env)? => return Ok(None),
             (_, None) => config.episodes.unwrap_or(EPISODES),
             (_, Some(held_out)) => config.episodes.map_or(held_out, |most| most.min(held_out)),
@@ -107,6 +105,12 @@ impl Validation {
         let samples = algorithm.samples_per_update() / algorithm.common().rollout() as f64;
         let training = state.step as f64 * (1.0 + LEARNING * samples);
         !self.is_limited || state.selection.played as f64 <= SHARE * training
+    }
+
+    /// True if the policy with which training ends after these steps is validated; not where, without settings,
+    /// it would be the only one.
+    pub(crate) fn is_due_at_the_end(&self, step: u64) -> bool {
+        !self.is_limited || step >= self.every
     }
 
     /// True if training ends after `since` validations without improvement.

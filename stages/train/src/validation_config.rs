@@ -12,7 +12,7 @@ pub struct ValidationConfig {
     /// the last policy. By default 20,000 where the environment holds data out for validation. Where it
     /// draws its episodes (`env/classic`, `env/lookup`, `env/hedging`), by default 10,000, with greedy
     /// actions alone, as long as validation takes at most a twentieth of training's forward and backward
-    /// passes; and none in a training of less than 20,000 steps. Elsewhere (`env/python`) none by default.
+    /// passes; and none in a training of less than 10,000 steps. Elsewhere (`env/python`) none by default.
     /// The last policy is always validated.
     pub every: Option<u64>,
     /// The number of episodes. By default all that the environment holds out, of which it is the most; 16

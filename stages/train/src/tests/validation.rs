@@ -284,6 +284,6 @@ fn validation_by_default_is_limited() {
     config.rollouts.n_epochs = 1;
     (config.training.learning_rate, config.ppo.gamma) = (Schedule::Constant(3e-3), 0.98);
     assert!(count(&config) < 4);
-    config.training.total_timesteps = 19_000;
+    config.training.total_timesteps = 9_000;
     assert_eq!(count(&config), 0);
 }
