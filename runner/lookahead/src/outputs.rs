@@ -196,8 +196,8 @@ fn read(path: &str, bytes: &[u8]) -> Result<Vec<Table>, String> {
     Ok(tables.into_iter().map(|(_, table)| table).collect())
 }
 
-/// The strategies of a trajectory that are left out: an oracle knows what nobody can, and the others are found
-/// by search on the training data, which may have the test's dates in other worlds.
+/// The strategies of a trajectory that are left out: an oracle knows what nobody can, and the others are
+/// found by search on the training data, which may have the test's dates in other worlds.
 const SEARCHED: [&str; 4] = ["oracle", "filter", "best_constant", "best_rule"];
 
 /// The columns of a trajectory that are left out: ablations show a policy the features of other dates.

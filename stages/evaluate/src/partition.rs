@@ -211,7 +211,11 @@ impl Rewards {
         sorted.sort_by(f32::total_cmp);
         let mut values = Vec::new();
         for quantile in QUANTILES {
-            values.push(*sorted.get((quantile * sorted.len() as f64) as usize)?);
+            let value = *sorted.get((quantile * sorted.len() as f64) as usize)?;
+            // Half way to the next value, so that features of few values have a clear side.
+            if let Some(next) = sorted.get(sorted.partition_point(|other| *other <= value)) {
+                values.push(value + 0.5 * (next - value));
+            }
         }
         values.dedup();
         // Between the thresholds lie buckets, of which bucket j is above j thresholds.
@@ -381,6 +385,39 @@ mod tests {
             tree.describe(&targets, "day", |_| (1.0, 2.0)),
             "(all while `b` is above -1, else half) while `a` is above 2, with a gap of 0.4, else cash"
         );
+    }
+
+    /// A feature of two values, whatever their shares, is as good as its classes, at every gap below their
+    /// distance.
+    #[test]
+    fn flags_are_followed() {
+        for share in [0.1, 0.3, 0.5, 0.7, 0.9] {
+            let mut random = Random::new(&[9]);
+            let flag: Vec<f32> = (0..2000)
+                .map(|_| f32::from(u8::from(random.uniform() < share)))
+                .collect();
+            let paid = |wanted: f32| {
+                flag.iter()
+                    .map(|flag| if *flag == wanted { 1.0 } else { -1.0 })
+                    .collect()
+            };
+            let rewards = Rewards {
+                by_position: vec![paid(0.0), paid(1.0)],
+                from: (0..flag.len()).collect(),
+            };
+            let features = [Feature {
+                name: "flag".to_owned(),
+                columns: vec![0],
+            }];
+            let world = std::slice::from_ref(&(0..2000));
+            let (tree, targets) = &candidates(&rewards, &features, &|_| flag.clone(), world)[0];
+            let classes = tree.classes(|_| Ok::<_, ()>(flag.clone()), world).unwrap();
+            let right = classes
+                .iter()
+                .zip(&flag)
+                .filter(|(class, flag)| targets[usize::from(**class)] as f32 == **flag);
+            assert_eq!(right.count(), 2000, "{share}: {tree:?}");
+        }
     }
 
     /// Of ten features one says which of two positions pays, or two say it together.

@@ -107,8 +107,8 @@ impl Validation {
         !self.is_limited || state.selection.played as f64 <= SHARE * training
     }
 
-    /// True if the policy with which training ends after these steps is validated; not where, without settings,
-    /// it would be the only one.
+    /// True if the policy with which training ends after these steps is validated; not where, without
+    /// settings, it would be the only one.
     pub(crate) fn is_due_at_the_end(&self, step: u64) -> bool {
         !self.is_limited || step >= self.every
     }
