@@ -1,4 +1,4 @@
-//! What an evaluation found, in a sentence: the policy beside the best baseline, which may be better.
+//! The finding of an evaluation in a sentence: the policy beside the best baseline, which may be better.
 
 use crate::evaluation::{Values, names};
 use cache::{Artifact, Store};
@@ -122,8 +122,8 @@ pub(crate) fn table_of(store: &Store, artifact: &Artifact) -> Option<String> {
     Some(String::from_utf8_lossy(&blob).into_owned())
 }
 
-/// What the metrics of an evaluation say, for the terminal: their table for people, or else a sentence; empty
-/// for other metrics.
+/// The finding in the metrics of an evaluation, for the terminal: their table for people, or else a sentence;
+/// empty for other metrics.
 pub fn finding(store: &Store, artifact: &Artifact) -> String {
     let values = summary(artifact);
     let sentence = || first_sentence(&values).or_else(|| beside_optimal(&values));

@@ -1,4 +1,4 @@
-//! What the evaluations of a run found, for its end: a sentence or a table of each, and a short table of all.
+//! The findings of the evaluations of a run, for its end: a sentence or a table of each, and a short table.
 
 use crate::evaluation::{JOINS, of_trials};
 use crate::finding::{finding, table_of};
@@ -50,9 +50,9 @@ impl Row {
     }
 }
 
-/// What each evaluation of a run found, and a table of them, with the policy before its baselines. What joins
-/// evaluations (a study, a walk-forward) comes before what it joins, and is alone shown of too many, with the
-/// best of the others.
+/// The finding of each evaluation of a run, and a table of them, with the policy before its baselines. A stage
+/// that joins evaluations (a study, a walk-forward) comes before these, and is alone shown of too many, with
+/// the best of the others.
 pub fn results_table(run: &Run, store: &Store) -> String {
     let ((joined, joins), (found, others)) = (rows(run, store, true), rows(run, store, false));
     match joins.len() + others.len() {
@@ -75,7 +75,7 @@ fn best(rows: &[Row]) -> String {
     line.unwrap_or_default()
 }
 
-/// What the evaluations that join others found, or the others, and their rows.
+/// The findings of the evaluations that join others, or of the others, and their rows.
 fn rows(run: &Run, store: &Store, joins: bool) -> (String, Vec<Row>) {
     let mut rows: Vec<Row> = Vec::new();
     let mut findings = String::new();

@@ -61,8 +61,8 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
     env: 96dd3ee17468b5ee325628751889a92dfaf83914d8bf0f2779ea21f968fe84ab
-    evaluate metrics: dafbbf24d4368abcc851b458e38887956372bc5107ae81433b0526abd6d465c9
-    evaluate trajectory: d13d6dbd179a32a8eb8fd5c90d7ebcd3c5ec5db3a95c0f8bcd96740b5fb6e9f0
+    evaluate metrics: 97e41f0e64b8e75f5958e5ec57a79d2177c04fac93828cecd75da712dd40807e
+    evaluate trajectory: 627b6f4a11f6e1bc74389ef649ab08a2f513aa3d5ae101fd5b04b5c6165af206
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
     implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
     market bars: 0664eae57a6f2dd7fede8afede7b1a181f7eb46065bf7d82ff23e5c35c92c187

@@ -128,7 +128,7 @@ fn a_sweep_counts_as_many_trials_as_it_has_policies() {
     assert_eq!(all(&project, &typed(500)), [500.0]);
 }
 
-/// What failed was not evaluated, and a damaged line is none.
+/// A stage that failed has evaluated nothing, and a damaged line is none.
 #[test]
 fn trials_are_evaluations_that_ended() {
     let project = Project::new(pipeline("rows.csv", 1..=2));

@@ -1,4 +1,4 @@
-//! What an evaluation says beside its figures: the trials, the risk aversion, and that a policy sees nothing.
+//! Facts beside the figures of an evaluation: the trials, the risk aversion, and that a policy sees nothing.
 
 use super::stocks::stocks_workplace;
 use super::*;
@@ -150,7 +150,7 @@ fn a_comparison_is_by_the_backtests() {
     assert_eq!(typed["risk_aversion"].as_f64(), Some(2.0));
 }
 
-/// What trades is no market feature: without features a policy is blind, and nothing is ablated.
+/// A flag that a symbol trades is no market feature: without others a policy is blind, and nothing is ablated.
 #[test]
 fn a_policy_without_market_features_is_blind() {
     let bare = || {

@@ -14,7 +14,7 @@ use stages_env::stocks::StocksConfig;
 use stages_env::table::{TableActionKind, TableConfig, TableCosts};
 use std::sync::Arc;
 
-/// What closing costs at the end of a fold, as a fraction of the capital at its start.
+/// The costs of closing at the end of a fold, as a fraction of the capital at its start.
 const CLOSING: f64 = 0.01;
 
 /// A backtest of 100 days from `first` on: the policy, cash and a strategy of two paths, with returns of the
