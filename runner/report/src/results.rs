@@ -50,7 +50,7 @@ impl Row {
     }
 }
 
-/// The finding of each evaluation of a run, and a table of them, with the policy before its baselines. A stage
+/// The finding of each evaluation of a run, and a table of them, with the policy first. A stage
 /// that joins evaluations (a study, a walk-forward) comes before these, and is alone shown of too many, with
 /// the best of the others.
 pub fn results_table(run: &Run, store: &Store) -> String {

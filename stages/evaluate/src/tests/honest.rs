@@ -150,7 +150,7 @@ fn a_comparison_is_by_the_backtests() {
     assert_eq!(typed["risk_aversion"].as_f64(), Some(2.0));
 }
 
-/// A flag that a symbol trades is no market feature: without others a policy is blind, and nothing is ablated.
+/// A flag that a symbol trades is no market feature: without others a policy is blind.
 #[test]
 fn a_policy_without_market_features_is_blind() {
     let bare = || {
