@@ -27,7 +27,7 @@ pub fn open(given: &Given<'_>, port: &str) -> Result<Vec<CorporateAction>, Stage
     Ok(actions)
 }
 
-/// What the metadata of bars states them to be adjusted for.
+/// The adjustment that the metadata of bars states.
 pub fn stated(bars: &DataSet) -> Option<Stated> {
     serde_json::from_value(bars.meta["facts"]["adjusted"].clone()).ok()
 }

@@ -19,7 +19,7 @@ pub const PERIODS_A_YEAR: &str = "periods_a_year";
 pub struct PeriodsAYear {
     /// Their number: 252 of the days of an exchange.
     pub value: f64,
-    /// What it is by: `calendar us`, or `found`, by the dates.
+    /// Its origin: `calendar us`, or `found`, by the dates.
     pub origin: String,
 }
 

@@ -52,7 +52,7 @@ pub trait Episodic: Send + Sync {
     fn advance(&self, state: &mut [Self::Value], count: u32, action: Self::Action) -> Outcome;
     /// Writes the observation.
     fn show(&self, state: &[Self::Value], count: u32, out: &mut [f32]);
-    /// What remains of an episode that ends in a state.
+    /// The rest of an episode that ends in a state.
     fn result(&self, _state: &[Self::Value]) -> Self::Final {
         Self::Final::default()
     }

@@ -32,7 +32,7 @@ pub(crate) fn training_rows<'a>(
     })
 }
 
-/// What a column is shifted and scaled by: mean and standard deviation of its finite values.
+/// Offset and scale of a column: mean and standard deviation of its finite values.
 pub(crate) fn moments(values: impl Iterator<Item = f32> + Clone) -> (f32, f32) {
     let values = values.map(f64::from).filter(|value| value.is_finite());
     let n = values.clone().count() as f64;

@@ -100,7 +100,7 @@ pub(crate) fn by_world(files: &[RecordBatch], worlds: usize) -> Result<Vec<RowsI
 /// Rows of a table in memory, a vector for each column. One list of columns says how they are written and
 /// read.
 pub(crate) trait TableRows: Sized + Sync + 'static {
-    /// What the widths of the columns depend on.
+    /// The facts on which the widths of the columns depend.
     type Spec;
     /// The columns, in the order of the file.
     const COLUMNS: &'static [&'static dyn TableColumn<Self>];

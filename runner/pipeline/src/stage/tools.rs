@@ -65,7 +65,7 @@ pub(crate) struct ToolForm {
     path: Option<String>,
     /// A program on PATH.
     name: Option<String>,
-    /// What its `--version` prints: in the key instead of its content.
+    /// The text that its `--version` prints: in the key instead of its content.
     version: Option<String>,
     /// The file that lists the environment's packages.
     lock: Option<String>,

@@ -598,8 +598,8 @@ fn summary(text: &str) -> (serde_json::Value, Vec<String>) {
     (summary, said.0.into_inner().unwrap())
 }
 
-/// What is no number in the metrics of a program is null, and said once with its place; what only looks like
-/// it, in a name, is not changed.
+/// A value that is no number in the metrics of a program is null, and said once with its place; a name that
+/// only looks like one is not changed.
 #[test]
 fn figures_that_are_no_numbers_are_read_as_null_and_said() {
     let words = [

@@ -184,7 +184,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         self.finals.fill(None);
     }
 
-    /// What all accounts share.
+    /// The facts that all accounts share.
     pub fn common(&self) -> &Common {
         self.simulator.common()
     }

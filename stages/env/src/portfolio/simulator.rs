@@ -19,7 +19,7 @@ pub struct Outcome {
     pub truncated: bool,
 }
 
-/// What all accounts of a market share.
+/// The facts that all accounts of a market share.
 pub struct Common {
     /// The specification of observations and actions.
     pub spec: EnvSpec,
@@ -81,7 +81,7 @@ pub trait Simulator: Sized + Send + Sync + 'static {
 
     /// Opens the files that `file` returns by name.
     fn open(file: impl Files, options: &OpenOptions) -> Result<Self, StageError>;
-    /// What all accounts share.
+    /// The facts that all accounts share.
     fn common(&self) -> &Common;
 
     /// Starts an episode of the first to the last of snapshots; the account keeps the episode's number alone.

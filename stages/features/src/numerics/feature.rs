@@ -13,7 +13,7 @@ pub trait Feature<R>: Send + Sync {
     /// The source columns that the feature reads.
     fn inputs(&self) -> Vec<&'static str>;
 
-    /// How the feature's values change with the scale of prices.
+    /// The change of the feature's values with the scale of prices.
     fn scale(&self) -> Scale {
         Scale::Power(0)
     }
