@@ -99,11 +99,9 @@ impl Env {
             .parse()
             .map_err(|_| raise(format!("`{digest}` is not the digest of an artifact"), None))?;
         let options = OpenOptions {
-            num_envs,
-            seed,
             split: self::split(split)?,
             normalise_as: policy.and_then(|policy| policy.normalisation()),
-            processes: None,
+            ..OpenOptions::train(num_envs, seed)
         };
         let (store, artifact, env) = py.detach(|| {
             let store = Store::open(&home).map_err(of_store)?;
