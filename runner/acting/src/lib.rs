@@ -27,7 +27,7 @@ use stages_env::Split;
 use stages_env::acting::Holdings;
 use stages_evaluate::acting::{Acted, dates};
 use stages_evaluate::{AccountKind, DecideConfig, Decided};
-use stages_policy::Policy;
+use stages_policy::AnyPolicy;
 use std::path::Path;
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ pub struct Trained {
     /// The artifact of the policy.
     pub digest: ArtifactDigest,
     /// The policy itself.
-    pub policy: Policy,
+    pub policy: AnyPolicy,
 }
 
 /// Finds the run and the stage that produced a policy.

@@ -17,7 +17,7 @@ use stages_env::{
     ActingSimulator, ActionSpace, Actions, BatchEnv as _, OpenOptions, PortfolioEnv, Split, Step,
 };
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy, PolicyState};
+use stages_policy::{AnyPolicy, Mode, PolicyState};
 use std::borrow::Cow;
 
 /// The account that a decision is made with.
@@ -179,7 +179,7 @@ fn dates_of<S: ActingSimulator>(
 pub fn act(
     store: &Store,
     artifact: &Artifact,
-    policy: &Policy,
+    policy: &AnyPolicy,
     config: &DecideConfig,
 ) -> Result<Acted, StageError> {
     in_market!(artifact, act_in(store, artifact, policy, config))
@@ -188,7 +188,7 @@ pub fn act(
 fn act_in<S: ActingSimulator>(
     store: &Store,
     artifact: &Artifact,
-    policy: &Policy,
+    policy: &AnyPolicy,
     config: &DecideConfig,
 ) -> Result<Acted, StageError> {
     let last_test_date = || {
@@ -214,7 +214,7 @@ fn act_in<S: ActingSimulator>(
     let (first, last) = played(env.simulator(), &world, until, config.from)?;
     env.begin_at(first);
     let mut step = Step::new(env.spec(), 1);
-    let mut state = policy.start(1);
+    let mut state = policy.start(store, 1)?;
     env.show(step.buffers());
     for snapshot in first..last {
         let actions = policy.act(
@@ -223,7 +223,7 @@ fn act_in<S: ActingSimulator>(
             &[snapshot == first],
             &mut state,
             Mode::Greedy,
-        );
+        )?;
         env.step(actions, step.buffers())?;
         if step.terminated[0] {
             return Err(StageError::new(format!(
@@ -246,18 +246,18 @@ fn act_in<S: ActingSimulator>(
     let memory = state.recurrent().to_vec();
     let start = [first == last];
     let space = env.spec().action_space.clone();
-    policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+    policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy)?;
     let actions = state.actions();
     let action = chosen(&space, actions);
     let mut orders = env.orders(actions)?;
-    let (choices, components) = (choices(policy, &env, &state), components(policy, &state, actions));
+    let (choices, components) = (choices(&env, &state), components(policy, &state, actions));
     let value = state.output().value.first().copied().unwrap_or_default();
     let mut drawn = None;
     if let Some(seed) = config.sample {
         state.recurrent_mut().copy_from_slice(&memory);
         let mut random = Random::new(&[seed, 0x006d_6f72_6e69_6e67]);
         let mode = Mode::Sample(&mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
         drawn = Some(chosen(&space, actions));
         orders = env.orders(actions)?;
     }
@@ -353,8 +353,8 @@ fn chosen(space: &ActionSpace, actions: Actions<'_>) -> Chosen {
 }
 
 /// Every choice with its probability, or the reason why it is masked.
-fn choices<S: ActingSimulator>(policy: &Policy, env: &PortfolioEnv<S>, state: &PolicyState) -> Vec<Choice> {
-    let (choices, output) = (policy.architecture().head.choices(), state.output());
+fn choices<S: ActingSimulator>(env: &PortfolioEnv<S>, state: &PolicyState) -> Vec<Choice> {
+    let (choices, output) = (state.head().choices(), state.output());
     let (names, masked) = (env.simulator().choices(), env.masked());
     let components = env.spec().action_space.names();
     let numbered = choices.iter().enumerate();
@@ -374,7 +374,7 @@ fn choices<S: ActingSimulator>(policy: &Policy, env: &PortfolioEnv<S>, state: &P
 }
 
 /// Every component of a continuous action.
-fn components(policy: &Policy, state: &PolicyState, greedy: Actions<'_>) -> Vec<Component> {
+fn components(policy: &AnyPolicy, state: &PolicyState, greedy: Actions<'_>) -> Vec<Component> {
     let Actions::Continuous(values) = greedy else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 use stages_env::{BaselineName, OpenOptions};
-use stages_policy::Policy;
+use stages_policy::AnyPolicy;
 
 stages_core::settings! {
     /// Configuration of `evaluate/backtest`.
@@ -69,7 +69,7 @@ pub enum Auto {
 
 impl BacktestConfig {
     /// The options with which an environment without test dates is opened.
-    pub(crate) fn open(&self, policy: &Policy) -> OpenOptions {
+    pub(crate) fn open(&self, policy: &AnyPolicy) -> OpenOptions {
         OpenOptions {
             normalise_as: policy.spec().normalisation.clone(),
             ..OpenOptions::test(self.episodes, self.seed)

@@ -6,7 +6,7 @@ use crate::policy_input::mode;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::Policy;
+use stages_policy::AnyPolicy;
 
 /// The result of an episode that ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,17 +20,17 @@ pub(crate) struct Episode {
 /// Plays one episode in each environment of `env`.
 pub(crate) fn play<E: BatchEnv + ?Sized>(
     context: &Context,
-    policy: &Policy,
+    policy: &AnyPolicy,
     env: &mut E,
     deterministic: bool,
     seed: u64,
 ) -> Result<Vec<Episode>, StageError> {
-    let mut state = policy.start(env.num_envs());
+    let mut state = policy.start(&context.store, env.num_envs())?;
     let mut start = vec![true; env.num_envs()];
     let mut random = Random::new(&[seed, 0x0065_7661]);
     let act = |env: &mut E, step: &mut Step, _| {
         let mode = mode(deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
         env.step(actions, step.buffers())?;
         let ends = step.terminated.iter().zip(&step.truncated);
         start.clear();
@@ -159,7 +159,8 @@ mod tests {
             transformer: None,
         };
         let params = stages_policy::initial(&architecture, true, 1);
-        let policy = Policy::new("test", &spec, &architecture, None, params).unwrap();
+        let policy = stages_policy::Policy::new("test", &spec, &architecture, None, params).unwrap();
+        let policy = AnyPolicy::Native(policy);
         let dir = tempfile::tempdir().unwrap();
         let context = Context {
             key: cache::KeyHasher::new("test").action_key(),

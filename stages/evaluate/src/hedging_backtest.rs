@@ -34,11 +34,11 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let mut env = open()?;
     check_fits(policy.spec(), env.spec())?;
     let n = env.num_envs();
-    let (mut state, mut start) = (policy.start(n), vec![true; n]);
+    let (mut state, mut start) = (policy.start(&context.store, n)?, vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x6865_6467]);
     let ours = hedge(context, &mut env, |env, step, ratios| {
         let mode = mode(config.deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
         start.fill(false);
         for (ratio, &action) in ratios.iter_mut().zip(actions.discrete(n)?) {
             *ratio = env.config().ratio(action);

@@ -17,7 +17,7 @@ use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
 use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
-use stages_policy::Policy;
+use stages_policy::AnyPolicy;
 
 /// A market with the strategies that a policy is compared with.
 pub(crate) trait Compared: Market {
@@ -31,7 +31,7 @@ pub(crate) struct Evaluation<'a> {
     pub config: &'a BacktestConfig,
     pub context: &'a Context,
     pub artifact: &'a Artifact,
-    pub policy: &'a Policy,
+    pub policy: &'a AnyPolicy,
 }
 
 impl Evaluation<'_> {
@@ -125,7 +125,7 @@ impl<S: Market> Backtest<'_, S> {
         let mut views = vec![None];
         if config.ablations && !S::layout(&self.one).market.is_empty() {
             views.extend([Some(Ablation::OtherWorld), Some(Ablation::Shuffled)]);
-            views.extend(policy.architecture().remembers().then_some(Some(Ablation::NoMemory)));
+            views.extend(policy.remembers().then_some(Some(Ablation::NoMemory)));
         }
         let mode = (config.deterministic, config.seed);
         let mut env = self.of.open(episodes * views.len())?;

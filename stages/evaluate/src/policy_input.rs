@@ -1,18 +1,13 @@
 //! The policy to evaluate, and its fit with the environment.
 
-use cache::Artifact;
 use stages_core::{Context, StageError};
 use stages_env::EnvSpec;
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy, policy};
+use stages_policy::{AnyPolicy, Mode};
 
 /// The policy at the port `policy`.
-pub(crate) fn load(context: &Context) -> Result<Policy, StageError> {
-    let artifact: &Artifact = &context.input("policy")?.artifact;
-    let entry = artifact
-        .entry(policy::ENTRY)
-        .ok_or_else(|| StageError::new(format!("the policy has no file `{}`", policy::ENTRY)))?;
-    Policy::load(&context.store.blob(entry.blob)?)
+pub(crate) fn load(context: &Context) -> Result<AnyPolicy, StageError> {
+    AnyPolicy::read(&context.store, &context.input("policy")?.artifact)
 }
 
 /// Refuses a policy that was trained on another environment's observations or actions, naming the first that

@@ -7,7 +7,7 @@ use crate::policy_input::mode;
 use stages_core::{Context, StageError};
 use stages_env::{ActionSpace, Actions, BatchEnv as _, PortfolioEnv, Step};
 use stages_numerics::random::Random;
-use stages_policy::Policy;
+use stages_policy::AnyPolicy;
 
 /// The evaluation episodes of an environment, by number.
 pub(crate) fn spans<S: Market>(env: &PortfolioEnv<S>) -> Vec<Span> {
@@ -24,14 +24,14 @@ pub(crate) fn spans<S: Market>(env: &PortfolioEnv<S>) -> Vec<Span> {
 /// the runs of one view after another. `env` has as many environments as episodes times views.
 pub(crate) fn run_policy<S: Market>(
     context: &Context,
-    policy: &Policy,
+    policy: &AnyPolicy,
     (env, spans): (&mut PortfolioEnv<S>, &[Span]),
     views: &[Option<Ablation>],
     (deterministic, seed): (bool, u64),
 ) -> Result<Vec<Run<S>>, StageError> {
     let n = env.num_envs();
     let layout = S::layout(env);
-    let mut state = policy.start(n);
+    let mut state = policy.start(&context.store, n)?;
     let mut random = Random::new(&[seed, 0x706f_6c69]);
     let view = |i: usize| views[(i / spans.len()) % views.len()];
     run_all(context, (env, spans), |env, step, runs, names| {
@@ -45,7 +45,7 @@ pub(crate) fn run_policy<S: Market>(
             }
         }
         let mode = mode(deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
         for (i, name) in names.iter_mut().enumerate() {
             *name = describe(&env.spec().action_space, actions, i);
         }

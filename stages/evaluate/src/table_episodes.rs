@@ -34,11 +34,11 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
     let mut rows = Vec::new();
     let mut names = vec!["policy".to_owned()];
     let mut env = of.open(n)?;
-    let (mut state, mut start) = (policy.start(n), vec![true; n]);
+    let (mut state, mut start) = (policy.start(&context.store, n)?, vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x7265_7761]);
     let ours = play(context, &mut env, 0, &mut rows, |env, step, _| {
         let mode = mode(config.deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
         start.fill(false);
         env.step(actions, step.buffers())
     })?;

@@ -5,7 +5,7 @@
 //! implementation over candle's autodiff and the oracle of tests; [`FusedModel`], [`TransformerModel`] and,
 //! over candidate actions, [`CandidateModel`] are the fast ones. Trainers that learn from a replay buffer
 //! compose their networks of [`Mlp`]s, through whose inputs gradients flow; [`ActorModel`] acts with them.
-//! [`Policy`] is the result of a training.
+//! [`Policy`] is the result of a training; [`AnyPolicy`] decides in any form.
 
 pub mod architecture;
 pub mod candidates;
@@ -13,6 +13,7 @@ mod candle;
 pub mod categorical;
 pub mod choose;
 pub mod device;
+pub mod forms;
 pub mod fused;
 pub mod gaussian;
 mod head;
@@ -35,13 +36,14 @@ pub use architecture::{Activation, Architecture, Critic, Lstm};
 pub use candidates::{AtomEmbedding, CandidateEmbedding, CandidateModel, Pooling};
 pub use candle::CandleModel;
 pub use device::Device;
+pub use forms::{AnyPolicy, OtherPolicy};
 pub use fused::FusedModel;
 pub use head::ActionHead;
 pub use init::initial;
 pub use mlp::{ActorModel, Mlp, MlpRun, MlpShape};
 pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
 pub use objective::{Objective, PolicyOutputs, Sums};
-pub use policy::{Mode, Policy, PolicyState};
+pub use policy::{Forward, Mode, Policy, PolicyState};
 pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 pub use written::FILE_TYPE;

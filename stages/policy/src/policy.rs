@@ -7,7 +7,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::CandidateBatch;
-use stages_env::{ActionBuffer, Actions, EnvSpec, Normalisation};
+use stages_env::{ActionBuffer, ActionSpace, Actions, EnvSpec, Normalisation};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::HashMap;
@@ -49,16 +49,153 @@ pub enum Mode<'a> {
     Sample(&'a mut Random),
 }
 
+/// The outputs of a policy for the observations of B environments: a distribution over actions for each.
+pub trait Forward: Send {
+    /// The form of the outputs; of continuous actions in the environment's units [`ActionHead::Continuous`].
+    fn head(&self) -> &ActionHead;
+
+    /// S, the number of floats of an environment's recurrent state; 0 without memory.
+    fn state_len(&self) -> usize;
+
+    /// Fills `out` from the observations, and advances the recurrent states `[B, S]`, which are zeros where an
+    /// episode starts. A policy that says nothing but its action puts all weight on it: a log-probability of
+    /// 0, and minus infinity for all other choices; or a mean without standard deviations. Without a critic,
+    /// `value` is empty.
+    ///
+    /// # Errors
+    /// Fails where what decides fails, or decides on something that is no action.
+    fn forward(
+        &mut self,
+        input: &Observed,
+        recurrent: &mut [f32],
+        out: &mut Output,
+    ) -> Result<(), StageError>;
+
+    /// As [`Model::refresh`].
+    fn refresh(&mut self, _recurrent: &mut [f32]) {}
+}
+
+/// A network of ours, which does not fail.
+struct Network(Box<dyn Model>);
+
+impl Forward for Network {
+    fn head(&self) -> &ActionHead {
+        &self.0.architecture().head
+    }
+
+    fn state_len(&self) -> usize {
+        self.0.architecture().state_len()
+    }
+
+    fn forward(
+        &mut self,
+        input: &Observed,
+        recurrent: &mut [f32],
+        out: &mut Output,
+    ) -> Result<(), StageError> {
+        self.0.forward(input, recurrent, out);
+        Ok(())
+    }
+
+    fn refresh(&mut self, recurrent: &mut [f32]) {
+        self.0.refresh(recurrent);
+    }
+}
+
 /// The recurrent state of a policy for a number of environments, with its buffers.
 pub struct PolicyState {
-    model: Box<dyn Model>,
+    decides: Box<dyn Forward>,
     recurrent: Vec<f32>,
     obs: Vec<f32>,
+    unmasked: Vec<bool>,
     output: Output,
     actions: ActionBuffer,
 }
 
 impl PolicyState {
+    /// The state of `batch` environments at the start of their episodes.
+    pub(crate) fn new(decides: Box<dyn Forward>, space: &ActionSpace, batch: usize) -> Self {
+        Self {
+            recurrent: vec![0.0; batch * decides.state_len()],
+            decides,
+            obs: Vec::new(),
+            unmasked: Vec::new(),
+            output: Output::default(),
+            actions: ActionBuffer::new(space, batch),
+        }
+    }
+
+    /// The outputs for observations `[B, D]` as the environment gives them, under masks `[B, M]`; see
+    /// [`PolicyState::output`].
+    pub(crate) fn forward(
+        &mut self,
+        normalisation: Option<&Normalisation>,
+        obs: &[f32],
+        action_mask: &[bool],
+        episode_start: &[bool],
+    ) -> Result<(), StageError> {
+        let obs = match normalisation {
+            None => obs,
+            Some(n) => {
+                self.obs.resize(obs.len(), 0.0);
+                let kernel = InstructionSet::detect();
+                elementwise::normalise(kernel, obs, &n.offset, &n.scale, n.clip, &mut self.obs);
+                &self.obs
+            }
+        };
+        // A network takes a mask for each of its outputs, even where its actions are continuous.
+        let head = self.decides.head();
+        let mask = if head.is_continuous() {
+            self.unmasked.resize(episode_start.len() * head.num_outputs(), true);
+            &self.unmasked
+        } else {
+            action_mask
+        };
+        let input = Observed::new(obs, mask, episode_start);
+        self.decides.forward(&input, &mut self.recurrent, &mut self.output)
+    }
+
+    /// The outputs for candidates.
+    fn forward_candidates(&mut self, batch: &CandidateBatch, start: &[bool]) -> Result<(), StageError> {
+        let input = Observed::candidates(batch, start);
+        self.decides.forward(&input, &mut self.recurrent, &mut self.output)
+    }
+
+    /// Chooses actions from the last outputs.
+    pub(crate) fn choose(
+        &mut self,
+        space: &ActionSpace,
+        candidates: Option<&CandidateBatch>,
+        mode: Mode,
+    ) -> Actions<'_> {
+        let random = match mode {
+            Mode::Greedy => None,
+            Mode::Sample(random) => Some(random),
+        };
+        let outputs = (&self.output, candidates);
+        choose::actions(self.decides.head(), space, outputs, 0, random, &mut self.actions);
+        self.actions.as_actions()
+    }
+
+    /// The outputs for observations as the network takes them (normalised).
+    ///
+    /// # Errors
+    /// Fails where what decides fails.
+    pub fn outputs(&mut self, input: &Observed) -> Result<&Output, StageError> {
+        self.decides.forward(input, &mut self.recurrent, &mut self.output)?;
+        Ok(&self.output)
+    }
+
+    /// Recomputes what of the recurrent states depends on parameters; see [`Model::refresh`].
+    pub fn refresh(&mut self) {
+        self.decides.refresh(&mut self.recurrent);
+    }
+
+    /// The form of the outputs.
+    pub fn head(&self) -> &ActionHead {
+        self.decides.head()
+    }
+
     /// The log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training,
     /// where rewards may have been normalised.
     pub fn output(&self) -> &Output {
@@ -86,7 +223,7 @@ impl PolicyState {
     /// where there was none of that number ([`u32::MAX`]). A search can thus follow one memory into several
     /// states.
     pub fn branch(&mut self, from: &[u32]) {
-        let s = self.model.architecture().state_len();
+        let s = self.decides.state_len();
         let before = std::mem::take(&mut self.recurrent);
         for &from in from {
             let start = from as usize * s;
@@ -267,18 +404,13 @@ impl Policy {
     pub fn start(&self, batch: usize) -> PolicyState {
         let mut model = crate::model(self.architecture(), Precision::F32);
         model.load(&self.params);
-        PolicyState {
-            model,
-            recurrent: vec![0.0; batch * self.architecture().state_len()],
-            obs: Vec::new(),
-            output: Output::default(),
-            actions: ActionBuffer::new(&self.spec().action_space, batch),
-        }
+        PolicyState::new(Box::new(Network(model)), &self.spec().action_space, batch)
     }
 
-    /// Chooses an action for each environment of `state`: observations `[B, D]` and action masks `[B, M]` as
-    /// the environment gives them; `episode_start` `[B]` is true where the observation is the first of an
-    /// episode. Continuous actions may lie beyond the environment's bounds, to which it holds them.
+    /// Chooses an action for each environment of `state`, which [`Policy::start`] gave: observations `[B, D]`
+    /// and action masks `[B, M]` as the environment gives them; `episode_start` `[B]` is true where the
+    /// observation is the first of an episode. Continuous actions may lie beyond the environment's bounds, to
+    /// which it holds them.
     pub fn act<'s>(
         &self,
         obs: &[f32],
@@ -287,39 +419,9 @@ impl Policy {
         state: &'s mut PolicyState,
         mode: Mode,
     ) -> Actions<'s> {
-        let PolicyState {
-            model,
-            recurrent,
-            obs: normalised,
-            output,
-            ..
-        } = state;
-        // A network takes a mask for each of its outputs, even where its actions are continuous.
-        let unmasked;
-        let head = &self.architecture().head;
-        let mask = if head.is_continuous() {
-            unmasked = vec![true; episode_start.len() * head.num_outputs()];
-            &unmasked
-        } else {
-            action_mask
-        };
-        let obs = match &self.about.observation_normalisation {
-            None => obs,
-            Some(n) => {
-                normalised.resize(obs.len(), 0.0);
-                elementwise::normalise(
-                    InstructionSet::detect(),
-                    obs,
-                    &n.offset,
-                    &n.scale,
-                    n.clip,
-                    normalised,
-                );
-                normalised
-            }
-        };
-        model.forward(&Observed::new(obs, mask, episode_start), recurrent, output);
-        self.choose(None, state, mode)
+        // Networks do not fail.
+        let _ = state.forward(self.observation_normalisation(), obs, action_mask, episode_start);
+        state.choose(&self.spec().action_space, None, mode)
     }
 
     /// Chooses a candidate for each environment of `state`; `episode_start` as in [`Policy::act`]. The
@@ -331,25 +433,8 @@ impl Policy {
         state: &'s mut PolicyState,
         mode: Mode,
     ) -> Actions<'s> {
-        let input = Observed::candidates(candidates, episode_start);
-        state.model.forward(&input, &mut state.recurrent, &mut state.output);
-        self.choose(Some(candidates), state, mode)
-    }
-
-    fn choose<'s>(
-        &self,
-        candidates: Option<&CandidateBatch>,
-        state: &'s mut PolicyState,
-        mode: Mode,
-    ) -> Actions<'s> {
-        let (head, space) = (&self.architecture().head, &self.spec().action_space);
-        let random = match mode {
-            Mode::Greedy => None,
-            Mode::Sample(random) => Some(random),
-        };
-        let outputs = (&state.output, candidates);
-        choose::actions(head, space, outputs, 0, random, &mut state.actions);
-        state.actions.as_actions()
+        let _ = state.forward_candidates(candidates, episode_start);
+        state.choose(&self.spec().action_space, Some(candidates), mode)
     }
 }
 
@@ -357,7 +442,6 @@ impl Policy {
 mod tests {
     use super::*;
     use crate::{Activation, Critic, Lstm, initial};
-    use stages_env::ActionSpace;
 
     fn policy() -> Policy {
         let env = EnvSpec {

@@ -105,10 +105,10 @@ impl TrainSettings for ImitationSettings {
     }
 
     fn algorithm<'a>(&'a self, means: &Means<'a>) -> Result<Box<dyn Algorithm + 'a>, StageError> {
-        let teacher = means
+        let (teacher, store) = means
             .teacher
             .ok_or_else(|| StageError::new(format!("`{}` needs a policy", TEACHER.name)))?;
-        Ok(Box::new(Imitation::new(self, teacher)))
+        Ok(Box::new(Imitation::new(self, teacher, store)?))
     }
 }
 

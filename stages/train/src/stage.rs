@@ -7,7 +7,7 @@ use crate::settings::{Common, Resume};
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
 use crate::{checkpoint, continuation, device, metrics, warm_start};
-use cache::{ArtifactBuilder, MemoKey};
+use cache::{ArtifactBuilder, MemoKey, Store};
 use serde_json::{Value, json};
 use stages_core::{
     Context, Given, InputPort, OutputPort, Outputs, PortType, Share, StageError, StageEvent, StageKind,
@@ -15,7 +15,7 @@ use stages_core::{
 };
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
-use stages_policy::{Device, Policy, Precision, policy};
+use stages_policy::{AnyPolicy, Device, Policy, Precision, policy};
 
 pub(crate) const ENV: InputPort =
     InputPort::one("env", PortType::Env).doc("the environment to train on; its training dates are used");
@@ -57,8 +57,8 @@ pub(crate) trait TrainSettings: Send + Sync {
 pub(crate) struct Means<'a> {
     /// Opens environments.
     pub open: &'a Opener<'a>,
-    /// The policy to imitate.
-    pub teacher: Option<&'a Policy>,
+    /// The policy to imitate, and the store from which it was read.
+    pub teacher: Option<(&'a AnyPolicy, &'a Store)>,
 }
 
 /// A training of the stage kind `S`.
@@ -123,13 +123,16 @@ impl<'a, S: StageKind> Training<'a, S> {
     pub(crate) fn run(&self, context: &Context) -> Result<Outputs, StageError> {
         let (common, given) = (self.common, context.given());
         let init = warm_start::policy(&given, INIT.name)?;
-        let teacher = warm_start::policy(&given, TEACHER.name)?;
+        let teacher = warm_start::any(&given, TEACHER.name)?;
         let env_artifact = &given.input(ENV.name)?.artifact;
         // A policy to begin with sees observations in the normalisation that it was trained with; student and
         // teacher see the same.
-        let sees_as = teacher.as_ref().or(init.as_ref());
+        let sees_as = teacher
+            .as_ref()
+            .map(AnyPolicy::spec)
+            .or(init.as_ref().map(Policy::spec));
         let options = OpenOptions {
-            normalise_as: sees_as.and_then(|policy| policy.spec().normalisation.clone()),
+            normalise_as: sees_as.and_then(|spec| spec.normalisation.clone()),
             ..OpenOptions::train(common.training.n_envs, common.training.seed)
         };
         let env = stages_env::open_any(&context.store, env_artifact, &options)?;
@@ -139,7 +142,7 @@ impl<'a, S: StageKind> Training<'a, S> {
         };
         let means = Means {
             open: &|| stages_env::open(&context.store, env_artifact, &for_a_thread),
-            teacher: teacher.as_ref(),
+            teacher: teacher.as_ref().map(|teacher| (teacher, &context.store)),
         };
         let make = || self.settings.algorithm(&means);
         let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);

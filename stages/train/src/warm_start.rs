@@ -5,7 +5,7 @@ use crate::running_mean_std::RunningMeanStd;
 use crate::sharing::Sharing;
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
-use stages_policy::{Architecture, Policy, policy};
+use stages_policy::{AnyPolicy, Architecture, Policy};
 
 /// The name of the input port.
 pub(crate) const PORT: &str = "init";
@@ -14,16 +14,22 @@ pub(crate) const PORT: &str = "init";
 /// record how many rows they count.)
 pub(crate) const WEIGHT: f64 = 100.0;
 
-/// The policy at a port, if one is connected, with actions as a training here scales them.
-pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, StageError> {
+/// The policy at a port, if one is connected; of a network of ours with actions as a training here scales
+/// them.
+pub(crate) fn any(given: &Given<'_>, port: &str) -> Result<Option<AnyPolicy>, StageError> {
     let Some(input) = given.optional(port) else {
         return Ok(None);
     };
-    let entry = input
-        .artifact
-        .entry(policy::ENTRY)
-        .ok_or_else(|| StageError::new(format!("the policy at `{port}` has no `{}`", policy::ENTRY)))?;
-    Policy::load(&given.store.blob(entry.blob)?).map(|policy| Some(policy.scaled()))
+    AnyPolicy::read(given.store, &input.artifact).map(|policy| match policy {
+        AnyPolicy::Native(policy) => Some(AnyPolicy::Native(policy.scaled())),
+        other => Some(other),
+    })
+}
+
+/// The network of ours at a port, if one is connected.
+pub(crate) fn policy(given: &Given<'_>, port: &str) -> Result<Option<Policy>, StageError> {
+    let any = any(given, port)?;
+    any.map(|policy| policy.into_native(&format!("`{port}`"))).transpose()
 }
 
 /// Refuses a policy with other observations, other actions or another network, and one whose parameters are

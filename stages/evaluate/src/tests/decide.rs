@@ -7,6 +7,7 @@ use stages_core::PlanContext;
 use stages_env::Split;
 use stages_env::acting::{Holding, Holdings};
 use stages_numerics::class::numerics_class;
+use stages_policy::AnyPolicy;
 use std::path::Path;
 
 fn decided(
@@ -46,8 +47,7 @@ fn the_document_is_the_decision_and_its_orders_are_a_table() {
         (AccountKind::Flat, Some(90_000.5)),
         (AccountKind::Given, Some(90_000.5)),
     ];
-    let entry = policy.artifact.entry(policy::ENTRY).unwrap();
-    let trained = Policy::load(&workplace.context.store.blob(entry.blob).unwrap()).unwrap();
+    let trained = AnyPolicy::read(&workplace.context.store, &policy.artifact).unwrap();
     for (account, cash) in accounts {
         let config = config(&workplace, account, cash);
         let (digest, found, orders) = decided(&workplace, &config).unwrap();

@@ -5,7 +5,7 @@ use stages_core::{Context, StageError};
 use stages_env::CandidateBatch;
 use stages_env::EnvSpec;
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy, PolicyState, policy};
+use stages_policy::{AnyPolicy, Mode, Policy, PolicyState};
 
 /// The policies at the port `policy`, each of which fits the environment.
 ///
@@ -19,11 +19,7 @@ pub(super) fn policies(context: &Context, env: &EnvSpec) -> Result<Vec<Policy>, 
             1 => "the policy".to_owned(),
             _ => format!("policy {} of `policy`", at + 1),
         };
-        let entry = input
-            .artifact
-            .entry(policy::ENTRY)
-            .ok_or_else(|| StageError::new(format!("{which} has no file `{}`", policy::ENTRY)))?;
-        let policy = Policy::load(&context.store.blob(entry.blob)?)?;
+        let policy = AnyPolicy::read(&context.store, &input.artifact)?.into_native(&which)?;
         if let Some(difference) = policy.spec().difference(env) {
             return Err(
                 StageError::new(format!("{which} was trained on another environment: {difference}")).hint(

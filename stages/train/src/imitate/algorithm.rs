@@ -12,26 +12,42 @@ use crate::phase_timer::Phase;
 use crate::rollout::Rollout;
 use crate::settings::Common;
 use crate::train_state::{Statistics, TrainState};
+use cache::Store;
 use stages_core::StageError;
-use stages_env::{Actions, EnvSpec};
+use stages_env::{Actions, Bounds, EnvSpec};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 use stages_numerics::random::Random;
 use stages_policy::categorical::{self, Lanes, Softmax, num_outputs, store};
 use stages_policy::kernels::math::exp;
 use stages_policy::{
-    ActionHead, Minibatch, Model, Objective, Output, Policy, PolicyOutputs, Precision, Sums, gaussian, model,
+    ActionHead, AnyPolicy, Minibatch, Objective, Output, Policy, PolicyOutputs, PolicyState, Sums, gaussian,
 };
 
 /// The names of the streams of random numbers: of actions and of who acts, and of shuffles.
 const ACT: u64 = u64::from_le_bytes(*b"imitate\0");
 const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
 
+/// The standard deviation that imitates a teacher whose actions are not drawn, or whose deviations depend on
+/// the observation, in half ranges.
+const NARROW: f32 = 0.1;
+
+/// Brings a teacher's means and deviations from the units of the environment to those of a scaled head.
+fn scale(bounds: &Bounds, output: &mut Output) {
+    let ranges: Vec<(f32, f32)> = bounds.middles_and_halves().collect();
+    for (mean, (middle, half)) in output.mean.iter_mut().zip(ranges.iter().cycle()) {
+        *mean = (*mean - middle) / half;
+    }
+    for (log_std, (_, half)) in output.log_std.iter_mut().zip(ranges.iter().cycle()) {
+        *log_std -= libm::logf(*half);
+    }
+}
+
 /// Imitation and the buffers of its rollout, time-major.
 pub(crate) struct Imitation {
     settings: ImitationSettings,
-    teacher: Policy,
-    teacher_model: Box<dyn Model>,
+    teacher: AnyPolicy,
+    teacher_state: PolicyState,
     rollout: Rollout,
     /// The actions of one step: discrete `[B, K]` or continuous `[B, A]`.
     actions: Vec<u32>,
@@ -41,6 +57,8 @@ pub(crate) struct Imitation {
     labels: Vec<f32>,
     log_std: Vec<f32>,
     value: Vec<f32>,
+    /// False where the teacher has no critic: the student's values are then not learned.
+    has_values: bool,
     output: Output,
     student: Output,
 }
@@ -56,7 +74,7 @@ impl Algorithm for Imitation {
 
     /// The student observes what the teacher was trained to observe, with the same normalisation.
     fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
-        let normalisation = self.teacher.observation_normalisation();
+        let normalisation = self.teacher.native().and_then(Policy::observation_normalisation);
         StageError::new("the policies at `init` and `teacher` normalise observations differently")
             .hint(
                 "begin with a policy that was trained by `train/imitate` on this teacher, or without `init`",
@@ -83,10 +101,9 @@ impl Algorithm for Imitation {
             self.teacher.kind()
         ))
         .hint("imitate a policy of `train/ppo`, `train/a2c` or `train/imitate`")
-        .when(!self.teacher.architecture().head.has_critic())?;
+        .when(!self.teacher_state.head().has_critic())?;
         stages_env::refuse_candidates(spec)?;
-        let n_envs = state.episode_start.len();
-        state.extra = vec![0.0; n_envs * self.teacher.architecture().state_len()];
+        state.extra = vec![0.0; self.teacher_state.recurrent().len()];
         Ok(())
     }
 
@@ -98,22 +115,25 @@ impl Algorithm for Imitation {
 }
 
 impl Imitation {
-    pub(crate) fn new(settings: &ImitationSettings, teacher: &Policy) -> Self {
-        let mut teacher_model = model(teacher.architecture(), Precision::F32);
-        teacher_model.load(teacher.params());
-        Self {
+    pub(crate) fn new(
+        settings: &ImitationSettings,
+        teacher: &AnyPolicy,
+        store: &Store,
+    ) -> Result<Self, StageError> {
+        Ok(Self {
             settings: settings.clone(),
             teacher: teacher.clone(),
-            teacher_model,
+            teacher_state: teacher.start(store, settings.common.training.n_envs)?,
             rollout: Rollout::default(),
             actions: Vec::new(),
             continuous: Vec::new(),
             labels: Vec::new(),
             log_std: Vec::new(),
             value: Vec::new(),
+            has_values: true,
             output: Output::default(),
             student: Output::default(),
-        }
+        })
     }
 
     /// The share of the training that is done.
@@ -134,20 +154,35 @@ impl Imitation {
         self.continuous.resize(b * a, 0.0);
         self.labels.resize(steps * b * a, 0.0);
         self.value.resize(steps * b, 0.0);
-        self.teacher_model.refresh(&mut learner.state.extra);
+        self.teacher_state.recurrent_mut().copy_from_slice(&learner.state.extra);
+        self.teacher_state.refresh();
 
         let mut random = Random::new(&[common.training.seed, ACT, learner.state.update]);
         for t in 0..steps {
             learner.tick((t * b) as u64)?;
             learner.timer.start(Phase::Forward);
             let input = self.rollout.observed(t);
-            self.teacher_model
-                .forward(&input, &mut learner.state.extra, &mut self.output);
+            self.output.clone_from(self.teacher_state.outputs(&input)?);
             // The student's recurrent states advance even where the teacher acts.
             learner
                 .model
                 .forward(&input, &mut learner.state.state, &mut self.student);
-            self.value[t * b..(t + 1) * b].copy_from_slice(&self.output.value);
+            if let Some(bounds) = head
+                .is_scaled()
+                .then(|| learner.env.spec().action_space.bounds())
+                .flatten()
+                && !self.teacher_state.head().is_scaled()
+            {
+                scale(bounds, &mut self.output);
+            }
+            if head.is_continuous() && self.output.log_std.len() != a {
+                self.output.log_std.clear();
+                self.output.log_std.resize(a, libm::logf(NARROW));
+            }
+            self.has_values = !self.output.value.is_empty();
+            if self.has_values {
+                self.value[t * b..(t + 1) * b].copy_from_slice(&self.output.value);
+            }
             let labels = &mut self.labels[t * b * a..(t + 1) * b * a];
             if head.is_continuous() {
                 labels.copy_from_slice(&self.output.mean);
@@ -184,6 +219,7 @@ impl Imitation {
             };
             self.rollout.step(t, actions, learner)?;
         }
+        learner.state.extra.copy_from_slice(self.teacher_state.recurrent());
         self.rollout.end(learner);
         learner.timer.stop();
         Ok(())
@@ -314,7 +350,7 @@ impl Imitation {
                     log_std: &self.log_std,
                     value: &self.value,
                     weight: 1.0 / minibatch.len() as f32,
-                    vf_coef: settings.vf_coef as f32,
+                    vf_coef: if self.has_values { settings.vf_coef as f32 } else { 0.0 },
                 };
                 let sums = learner.backward(&minibatch, &objective)?;
                 learner.check_finite(sums[KL] + sums[VALUE], epoch, || {
@@ -330,7 +366,7 @@ impl Imitation {
             ("charts/learning_rate", Some(learning_rate)),
             ("charts/teacher_share", Some(settings.teacher_share.at(done))),
             ("losses/kl", Some(kl / samples)),
-            ("losses/value_loss", Some(value / samples)),
+            ("losses/value_loss", self.has_values.then_some(value / samples)),
         ])
     }
 }

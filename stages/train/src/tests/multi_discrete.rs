@@ -5,7 +5,7 @@ use crate::imitate::algorithm::Imitation;
 use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, EnvSpec, StepBuffers};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, Policy, Precision, initial};
+use stages_policy::{AnyPolicy, Mode, Policy, Precision, initial};
 
 /// Episodes of one step each. The observation names a wanted choice of each component; the reward is the
 /// number of components that choose it. The last choice of the second component is masked, and never wanted.
@@ -152,7 +152,9 @@ fn every_component_is_learned_by_ppo_and_imitated() {
         teacher_share: serde_json::from_value(json!(0.5)).unwrap(),
         vf_coef: 0.5,
     };
-    let mut imitation = Imitation::new(&imitation, &teacher);
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut imitation = Imitation::new(&imitation, &AnyPolicy::Native(teacher), &store).unwrap();
     let (student, first, last) = train(&mut imitation, &settings, 20, "losses/kl");
     assert!(last < 0.1 * first, "{first} {last}");
     assert!(reward(&student) > 1.9);

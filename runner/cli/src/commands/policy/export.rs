@@ -47,6 +47,9 @@ pub(crate) struct PolicyExportArgs {
 pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let (digest, policy) = find(&archive, &args.what)?;
+    let policy = policy
+        .into_native("this format")
+        .map_err(|err| Failure::usage(format!("cannot export `{}`: {err}", args.what)))?;
     if let Some(upstream) = archive.store.upstream() {
         remote::warn(upstream);
     }

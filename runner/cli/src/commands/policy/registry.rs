@@ -249,13 +249,14 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
             "version": version,
             "aliases": aliases.split(", ").filter(|alias| !alias.is_empty()).collect::<Vec<_>>(),
             "kind": read.kind(),
-            "parameters": read.params().len(),
+            "form": read.form(),
+            "parameters": read.native().map(|policy| policy.params().len()),
             "stage": stage,
             "metrics": metrics,
         }));
     }
     let mut out = format!(
-        "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {} parameters\n",
+        "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {}\n",
         reference.name,
         version.version,
         match aliases.as_str() {
@@ -266,7 +267,10 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         origin(&version),
         version.time.format("%Y-%m-%d %H:%M:%S UTC"),
         read.kind(),
-        read.params().len()
+        match read.native() {
+            Some(policy) => format!("{} parameters", policy.params().len()),
+            None => format!("form {}", read.form()),
+        }
     );
     if stage.is_none() {
         out.push_str("its run is not in the history here\n");
