@@ -1,7 +1,7 @@
 //! The contents of an artifact of `env/python`.
 
 use crate::spec::EnvSpec;
-use cache::{Artifact, Store, Workspace};
+use cache::{Artifact, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::StageError;
@@ -11,8 +11,8 @@ use std::path::Path;
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "python";
-/// The directory of the project's files, in the artifact and in the names of sources.
-pub(super) const PROJECT: &str = "project";
+/// The directory of the project's files, in an artifact and in the names of sources.
+pub const PROJECT: &str = "project";
 
 /// The environment that an artifact holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,8 +34,8 @@ pub(super) struct Made {
 }
 
 /// The versions of an interpreter and of its packages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Versions {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Versions {
     /// Implementation and version, such as `cpython 3.11.7`.
     pub python: String,
     /// The packages, by name.
@@ -44,7 +44,7 @@ pub(super) struct Versions {
 
 impl Versions {
     /// The first difference between these versions and `here`, in words.
-    pub(super) fn difference(&self, here: &Self) -> Option<String> {
+    pub fn difference(&self, here: &Self) -> Option<String> {
         if self.python != here.python {
             return Some(format!("{} then, {} now", self.python, here.python));
         }
@@ -67,20 +67,29 @@ impl Made {
     }
 }
 
-/// A directory with the project's files, from which the environment is made.
-pub(super) fn project(store: &Store, artifact: &Artifact) -> Result<Workspace, StageError> {
-    let workspace = store.workspace()?;
-    let inner = |path: &str| path.strip_prefix(PROJECT)?.strip_prefix('/').map(str::to_owned);
+/// Writes the entries below the directory `from` of an artifact into the directory `into`.
+///
+/// # Errors
+/// When one cannot be read or written.
+pub fn extract(store: &Store, artifact: &Artifact, from: &str, into: &Path) -> Result<(), StageError> {
     for entry in &artifact.entries {
-        if let Some(name) = inner(&entry.path) {
-            write(workspace.path(), &name, &store.blob(entry.blob)?)?;
+        if let Some(name) = inner(&entry.path, from) {
+            write(into, name, &store.blob(entry.blob)?)?;
         }
     }
-    Ok(workspace)
+    Ok(())
 }
 
-/// Writes a file of the project.
-pub(super) fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), StageError> {
+/// The part of a path that is below a directory.
+pub(super) fn inner<'a>(path: &'a str, dir: &str) -> Option<&'a str> {
+    path.strip_prefix(dir)?.strip_prefix('/')
+}
+
+/// Writes a file below a directory, and the directories above it.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), StageError> {
     let path = dir.join(name);
     let written = match path.parent() {
         Some(parent) => fs::create_dir_all(parent).and_then(|()| fs::write(&path, bytes)),

@@ -1,9 +1,9 @@
 //! Configuration of `env/python`.
 
+use super::interpreter::{Project, is_call, is_dotted};
 use serde_json::Value;
 use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
 
 stages_core::settings! {
     /// Configuration of `env/python`.
@@ -38,6 +38,19 @@ impl PythonConfig {
         self.name().split_once(':').map(|(module, _)| module)
     }
 
+    /// Its modules and interpreter.
+    pub(super) fn project(&self) -> Project<'_> {
+        Project {
+            python: &self.python,
+            packages: &["gymnasium", "numpy"],
+            path: &self.path,
+            module: self.module(),
+            // The module of an id may be an installed package.
+            call: self.call.as_ref().map(|_| "call"),
+            files: &self.files,
+        }
+    }
+
     /// Checks all values.
     pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
         match (&self.id, &self.call) {
@@ -53,9 +66,7 @@ impl PythonConfig {
             _ => {}
         }
         if let Some(call) = &self.call
-            && !call
-                .split_once(':')
-                .is_some_and(|(module, function)| is_dotted(module) && is_dotted(function))
+            && !is_call(call)
         {
             return Err(ConfigProblem::new("call", format!("`{call}` is not MODULE:FUNCTION"))
                 .hint("write `call: my_envs:make_env`, a function in `my_envs.py` beside the pipeline"));
@@ -72,31 +83,9 @@ impl PythonConfig {
                     .hint("such a name is letters, digits and `_`"),
             );
         }
-        ConfigProblem::new("python", "no interpreter is given")
-            .hint("write `python: ./env`, the directory of an environment with gymnasium and numpy")
-            .when(self.python.is_empty())?;
-        for (i, file) in self.files.iter().enumerate() {
-            let is_inner = Path::new(file)
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)));
-            ConfigProblem::new(
-                format!("files[{i}]"),
-                format!("`{file}` is not a file below the directory of the modules"),
-            )
-            .hint("name it relative to `path`, without `..`")
-            .when(file.is_empty() || !is_inner)?;
-        }
+        self.project().check()?;
         ConfigProblem::new("time_limit", "must be from 0.1 to 1000000 seconds")
             .hint("the default is 60")
             .when(!(0.1..=1e6).contains(&self.time_limit))
     }
-}
-
-/// True for names of Python, joined by dots.
-fn is_dotted(text: &str) -> bool {
-    let is_name = |name: &str| {
-        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    !text.is_empty() && text.split('.').all(is_name)
 }

@@ -1,10 +1,11 @@
 //! A batch of environments in worker processes.
 
-use super::artifact::{Made, Versions, project};
+use super::WORKER;
+use super::arrays::Arrays;
+use super::artifact::{Made, PROJECT, Versions, extract};
 use super::interpreter::recall;
-use super::process::Process;
+use super::process::{Launch, Process};
 use super::saved::Saved;
-use super::shared::Shared;
 use crate::actions::{ActionSpace, Actions};
 use crate::batch::{BatchEnv, StepBuffers};
 use crate::env_artifact;
@@ -22,7 +23,7 @@ pub(crate) struct Environments {
     spec: EnvSpec,
     /// The id, or the call.
     name: String,
-    shared: Shared,
+    arrays: Arrays,
     workers: Vec<Worker>,
     state: Saved,
     /// The action mask with which the next actions must comply `[B, M]`.
@@ -60,10 +61,11 @@ pub(crate) fn open(
     options: &OpenOptions,
 ) -> Result<Environments, StageError> {
     let made: Made = env_artifact::spec(env_artifact::files(store, artifact))?;
-    let program = recall(store, &made.versions, &made.name)?;
-    let project = project(store, artifact)?;
+    let program = recall(store, &made.versions, &made.name, "the environment")?;
+    let project = store.workspace()?;
+    extract(store, artifact, PROJECT, project.path())?;
     let (spec, batch) = (made.spec.clone(), options.num_envs);
-    let shared = Shared::new(&spec, batch)?;
+    let arrays = Arrays::new(&spec, batch)?;
     let limit = Duration::from_secs_f64(made.time_limit);
     let processes = options
         .processes
@@ -83,10 +85,17 @@ pub(crate) fn open(
             "split": options.split.word(),
             "width": spec.obs_dim(),
             "components": spec.action_space.num_components(),
-            "offsets": shared.request(),
-            "size": shared.size(),
+            "offsets": arrays.request(),
+            "size": arrays.memory.size(),
         });
-        let process = Process::start(&program, project.path(), Some(&shared.file), limit, request)?;
+        let launch = Launch {
+            interpreter: &program,
+            dir: project.path(),
+            shared: Some(&arrays.memory),
+            limit,
+            threads: 1,
+        };
+        let process = WORKER.start(&launch, request)?;
         workers.push(Worker { process, first, count });
     }
     for worker in &mut workers {
@@ -114,7 +123,7 @@ pub(crate) fn open(
         bytes: vec![0; batch * spec.action_space.mask_len()],
         name: made.name,
         spec,
-        shared,
+        arrays,
         workers,
         _project: project,
     })
@@ -157,7 +166,7 @@ impl Environments {
     /// Reads the mask of the workers' environments.
     fn read_mask(&mut self) -> Result<(), StageError> {
         if is_masked(&self.spec.action_space) {
-            self.shared.read(self.shared.mask, &mut self.bytes)?;
+            self.arrays.memory.read(self.arrays.mask, &mut self.bytes)?;
             for (mask, &byte) in self.mask.iter_mut().zip(&self.bytes) {
                 *mask = byte != 0;
             }
@@ -167,7 +176,7 @@ impl Environments {
 
     /// Brings the workers' environments to the restored state.
     fn catch_up(&mut self) -> Result<(), StageError> {
-        self.shared.write(self.shared.episodes, &self.state.episodes)?;
+        self.arrays.memory.write(self.arrays.episodes, &self.state.episodes)?;
         let k = self.spec.action_space.num_components();
         for worker in &mut self.workers {
             let mut journal = Vec::new();
@@ -183,7 +192,7 @@ impl Environments {
             worker.process.done_with_all()?;
         }
         let mut obs = vec![0.0_f32; self.state.obs.len()];
-        self.shared.read(self.shared.obs, &mut obs)?;
+        self.arrays.memory.read(self.arrays.obs, &mut obs)?;
         let d = self.spec.obs_dim();
         let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
         if self.state.started
@@ -245,10 +254,10 @@ impl Environments {
         if self.is_behind {
             self.catch_up()?;
         }
-        self.shared.write(self.shared.actions, &self.actions)?;
+        self.arrays.memory.write(self.arrays.actions, &self.actions)?;
         self.command(b"s")?;
-        self.shared.read(self.shared.obs, out.obs)?;
-        self.shared.read(self.shared.ends, &mut self.ends)?;
+        self.arrays.memory.read(self.arrays.obs, out.obs)?;
+        self.arrays.memory.read(self.arrays.ends, &mut self.ends)?;
         let (batch, d, k) = (
             self.state.episodes.len(),
             self.spec.obs_dim(),
@@ -261,8 +270,8 @@ impl Environments {
             out.truncated[i] = flags[batch + i] != 0;
             let done = &mut self.state.actions[i];
             if out.terminated[i] || out.truncated[i] {
-                let at = self.shared.final_obs + (4 * i * d) as u64;
-                self.shared.read(at, &mut out.final_obs[i * d..(i + 1) * d])?;
+                let at = self.arrays.final_obs + (4 * i * d) as u64;
+                self.arrays.memory.read(at, &mut out.final_obs[i * d..(i + 1) * d])?;
                 done.clear();
                 self.state.episodes[i] += 1;
             } else {
@@ -283,9 +292,9 @@ impl Environments {
                 done.clear();
             }
         }
-        self.shared.write(self.shared.episodes, &self.state.episodes)?;
+        self.arrays.memory.write(self.arrays.episodes, &self.state.episodes)?;
         self.command(b"r")?;
-        self.shared.read(self.shared.obs, out.obs)?;
+        self.arrays.memory.read(self.arrays.obs, out.obs)?;
         self.state.obs.copy_from_slice(out.obs);
         self.state.started = true;
         self.is_behind = false;

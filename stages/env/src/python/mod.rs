@@ -10,6 +10,11 @@
 //! saved state is therefore the actions of each episode so far: they are replayed, and the observation must
 //! come out the same.
 
+//! What it takes to run a user's Python is public: the project's sources and the interpreter
+//! ([`Project`], [`remember`], [`recall`]), a worker process ([`Worker`], [`Process`]) and the memory that it
+//! shares with the engine ([`SharedMemory`]).
+
+mod arrays;
 mod artifact;
 mod bench;
 mod config;
@@ -21,10 +26,18 @@ mod shared;
 mod stage;
 
 pub(crate) use artifact::FAMILY;
+pub use artifact::{PROJECT, Versions, extract, write};
 pub use bench::{PythonBenchRow, bench};
 pub use config::PythonConfig;
 pub(crate) use env::open;
+pub use interpreter::{Project, interpreter, is_call, program, project_files, recall, remember};
+pub use process::{Launch, Process, Worker};
+pub use shared::{Layout, SharedMemory};
 pub use stage::{Python, build};
 
-/// The program of the worker processes.
-const WORKER: &str = include_str!("worker.py");
+/// The worker processes of environments.
+const WORKER: Worker = Worker {
+    program: include_str!("worker.py"),
+    subject: "an environment",
+    limit_hint: "`time_limit:` of its stage is the limit of a step, and of the start",
+};

@@ -1,12 +1,13 @@
 //! The stage kind `env/python`.
 
-use super::artifact::{FAMILY, Made, PROJECT, Versions, write};
+use super::WORKER;
+use super::artifact::{FAMILY, Made, Versions};
 use super::config::PythonConfig;
-use super::interpreter::{INTERPRETER, remember, sources};
-use super::process::Process;
+use super::interpreter::{interpreter, project_files, remember};
+use super::process::Launch;
 use crate::env_artifact;
 use crate::spec::EnvSpec;
-use cache::{ArtifactDigest, BlobRef, Store};
+use cache::{ArtifactDigest, Store};
 use serde::Deserialize;
 use serde_json::json;
 use stages_core::{
@@ -48,7 +49,7 @@ impl StageKind for Python {
 
     fn sources(&self, config: &PythonConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         config.validate()?;
-        sources(config, base)
+        config.project().sources(base)
     }
 
     fn run(&self, config: &PythonConfig, context: &Context) -> Result<Outputs, StageError> {
@@ -67,7 +68,7 @@ pub fn build(config: &PythonConfig, store: &Store, base: &Path) -> Result<Artifa
         ..StageError::new(problem.message)
     };
     config.validate().map_err(problem)?;
-    let sources = sources(config, base).map_err(problem)?;
+    let sources = config.project().sources(base).map_err(problem)?;
     make(config, store, &sources, &stages_core::event::Silent)
 }
 
@@ -78,34 +79,23 @@ fn make(
     sources: &[Source],
     events: &dyn EventSink,
 ) -> Result<ArtifactDigest, StageError> {
-    let program = sources
-        .iter()
-        .find(|source| source.name == INTERPRETER)
-        .map(|source| source.path.as_path())
-        .ok_or_else(|| StageError::new("no interpreter is given"))?;
+    let program = interpreter(sources)?;
     let workspace = store.workspace()?;
-    let mut files = Vec::new();
-    for source in sources {
-        let Some(name) = source
-            .name
-            .strip_prefix(PROJECT)
-            .and_then(|name| name.strip_prefix('/'))
-        else {
-            continue;
-        };
-        let bytes = std::fs::read(&source.path)
-            .map_err(|err| StageError::new(format!("cannot read {}: {err}", source.path.display())))?;
-        source.check(BlobRef::of(&bytes).blob)?;
-        write(workspace.path(), name, &bytes)?;
-        files.push((&source.name, bytes));
-    }
+    let files = project_files(sources, workspace.path())?;
     let (name, is_call) = (config.name(), config.call.is_some());
     let request = json!({
         "mode": "spec",
         "made": Made::request(name, is_call, &config.kwargs),
     });
     let limit = Duration::from_secs_f64(config.time_limit);
-    let described: Described = Process::start(program, workspace.path(), None, limit, request)?.answer()?;
+    let launch = Launch {
+        interpreter: program,
+        dir: workspace.path(),
+        shared: None,
+        limit,
+        threads: 1,
+    };
+    let described: Described = WORKER.start(&launch, request)?.answer()?;
     for (message, hint) in described.warnings {
         events.emit(StageEvent::Warning {
             message,

@@ -1,53 +1,16 @@
-"""Steps a range of environments for `env/python`: one process of several, each with environments of its own.
+"""Steps a range of environments for `env/python`: one process of several, each with environments of its own. It follows `common.py`, and needs Gymnasium 1.0 or later.
 
-Standard input is the file of the shared arrays, standard output a socket to the engine. The engine sends a request, a line of JSON, and then a byte for each
-command; an answer is `k`, or `e` and a line of JSON. It runs on any Python from 3.9 on that has Gymnasium 1.0 or later.
+After the answer to its request, each byte is a command: `s` a step, `r` the beginning of episodes, `p` a replay.
 """
 
-import faulthandler
-import functools
 import hashlib
-import importlib
-import inspect
-import json
-import linecache
 import math
 import mmap
-import os
 import random
-import select
-import signal
-import socket
 import struct
-import sys
-import threading
-import time
-import traceback
-
-# A crash, and a time limit, leave the place in the error. The alarm ends a process whose engine is gone, too, wherever it hangs.
-faulthandler.enable()
-faulthandler.register(signal.SIGALRM, all_threads=True, chain=True)
-# Ctrl-C is the engine's.
-signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 MOST_NUMBERS = 1_000_000
 PROBED_STEPS = 64
-
-
-class Refused(Exception):
-    """An error that is not an exception of the environment."""
-
-    def __init__(self, message, hint=None):
-        super().__init__(message)
-        self.message, self.hint = message, hint
-
-
-class Raised(Exception):
-    """An exception of the user's code."""
-
-    def __init__(self, what, cause):
-        super().__init__(what)
-        self.what, self.cause = what, cause
 
 
 def load_packages():
@@ -63,23 +26,6 @@ def load_packages():
         ) from None
     if not hasattr(gymnasium.Env, "get_wrapper_attr"):
         raise Refused(f"Gymnasium {gymnasium.__version__} is too old", "install Gymnasium 1.0 or later")
-
-
-def installed_packages():
-    """The versions of the installed packages, by the directories that installers write."""
-    found = {}
-    for place in sys.path:
-        try:
-            names = os.listdir(place)
-        except OSError:
-            continue
-        for name in names:
-            stem, dot, kind = name.rpartition(".")
-            if dot and kind in ("dist-info", "egg-info"):
-                package, _, version = stem.partition("-")
-                # The first on the path is the one that is imported.
-                found.setdefault(package.replace("_", "-").lower(), version)
-    return dict(sorted(found.items()))
 
 
 # Spaces.
@@ -195,29 +141,11 @@ def builder(made):
     name, kwargs = made["name"], made["kwargs"]
     if made["call"] is None:
         return functools.partial(gymnasium.make, name, disable_env_checker=True, **kwargs), name
-    module, _, attribute = name.partition(":")
-    try:
-        loaded = importlib.import_module(module)
-    except (Exception, SystemExit) as err:
-        if isinstance(err, ModuleNotFoundError):
-            missing = (err.name or "").replace(".", "/")
-            print(f"a module of the project is seen if `{module}` imports it by its name, or by `files: [{missing}.py]`", file=sys.stderr)
-        raise Raised(f"`{module}` cannot be imported", err) from None
-    function = functools.reduce(lambda value, part: getattr(value, part, None), attribute.split("."), loaded)
-    if not callable(function):
-        known = [key for key, value in vars(loaded).items() if inspect.isfunction(value) and not key.startswith("_")]
-        raise Refused(
-            f"`{module}` has no function `{attribute}`",
-            f"it has {', '.join(known)}" if known else f"define it: `def {attribute}(…):`, which returns a gymnasium.Env",
-        )
-    return functools.partial(function, **kwargs), name
+    return functools.partial(called(name, "a gymnasium.Env"), **kwargs), name
 
 
 def make(build, name):
-    try:
-        env = build()
-    except (Exception, SystemExit) as err:
-        raise Raised(f"`{name}` cannot be made", err) from None
+    env = inside(f"`{name}` cannot be made", build)
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise Refused(
             f"`{name}` is a VectorEnv, whose environments share a seed and start again one step late",
@@ -369,7 +297,7 @@ class Range:
                 offset += 8
                 self.start(j)
                 for _ in range(steps):
-                    signal.setitimer(signal.ITIMER_REAL, self.limit)
+                    limit(self.limit)
                     numbers = np.frombuffer(journal, kind, components, offset).reshape(1, -1)
                     offset += 4 * components
                     seen, _, ends, cut, _ = env.step(self.reader.actions(numbers)[0])
@@ -456,12 +384,7 @@ def probe(build, name):
                 for env, row in zip((first, second), rows):
                     reader.observe(row, env.reset(seed=1 + step)[0])
 
-    try:
-        trial()
-    except Refused:
-        raise
-    except (Exception, SystemExit) as err:
-        raise Raised(f"`{name}` raised", err) from None
+    inside(f"`{name}` raised", trial)
     if global_state() != before:
         warnings.append(
             [
@@ -487,59 +410,14 @@ def random_action(action, mask, draw):
     return np.array(numbers, np.uint32)
 
 
-# The process.
-
-
-def trace_of(err):
-    """The traceback of an exception without the frames of this text and of the import system."""
-    frames = err.__traceback__
-    own = ("<string>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>", importlib.__file__, functools.__file__)
-    while frames is not None and frames.tb_frame.f_code.co_filename in own:
-        frames = frames.tb_next
-    linecache.checkcache()
-    return "".join(traceback.format_exception(type(err), err, frames))
-
-
-def watch(control):
-    """Ends this process after the engine, even in the midst of a step."""
-    poll = select.poll()
-    poll.register(control.fileno(), 0)
-    poll.poll()
-    # Time for an orderly end, where the environments are closed.
-    time.sleep(3)
-    os._exit(1)
-
-
-def read_line(control):
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = control.recv(1 << 16)
-        if not piece:
-            os._exit(1)
-        line += piece
-    return line
-
-
-def read_bytes(control, count):
-    data = bytearray(count)
-    view, at = memoryview(data), 0
-    while at < count:
-        got = control.recv_into(view[at:])
-        if not got:
-            os._exit(1)
-        at += got
-    return data
-
-
 def serve(request, memory, control):
     envs = Range(request, memory)
     answer = {"python": python_version(), "packages": installed_packages() if envs.first == 0 else None, "spec": written(envs.spec, envs.name)}
-    control.sendall(b"k" + json.dumps(answer).encode() + b"\n")
-    limit = envs.limit
+    send(control, answer)
     while True:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        limit(0)
         command = control.recv(1)
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        limit(envs.limit)
         if command == b"s":
             envs.step()
         elif command == b"r":
@@ -554,44 +432,15 @@ def serve(request, memory, control):
         control.sendall(b"k")
 
 
-def python_version():
-    return f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))}"
+def carry_out(request, shared, control):
+    load_packages()
+    if request["mode"] == "spec":
+        build, name = builder(request["made"])
+        spec, warnings = probe(build, name)
+        answer = {"python": python_version(), "packages": installed_packages(), "warnings": warnings}
+        send(control, answer | {"spec": written(spec, name), "max_episode_steps": spec["max_episode_steps"]})
+    else:
+        serve(request, mmap.mmap(shared, request["size"]), control)
 
 
-def main():
-    control = socket.socket(fileno=os.dup(1))
-    shared = os.dup(0)
-    # What the environments print goes to standard error, and they have no standard input.
-    os.dup2(2, 1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    threading.Thread(target=watch, args=(control,), daemon=True).start()
-    request = json.loads(read_line(control))
-    signal.setitimer(signal.ITIMER_REAL, request["start_limit"])
-    sys.path[0] = request["root"]
-    try:
-        load_packages()
-        if request["mode"] == "spec":
-            build, name = builder(request["made"])
-            spec, warnings = probe(build, name)
-            answer = {"python": python_version(), "packages": installed_packages(), "warnings": warnings}
-            answer |= {"spec": written(spec, name), "max_episode_steps": spec["max_episode_steps"]}
-            control.sendall(b"k" + json.dumps(answer).encode() + b"\n")
-        else:
-            serve(request, mmap.mmap(shared, request["size"]), control)
-        return
-    except Refused as err:
-        said = {"message": err.message, "hint": err.hint, "trace": ""}
-    except Raised as raised:
-        err = raised.cause
-        text = str(err).strip()
-        message = f"{raised.what}: {type(err).__qualname__}" + (f": {text}" if text else "")
-        said = {"message": message, "hint": None, "trace": trace_of(err)}
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    control.sendall(b"e" + json.dumps(said).encode() + b"\n")
-    # Threads and exit handlers of the environments do not change the outcome.
-    os._exit(1)
-
-
-main()
+main(carry_out)
