@@ -1,5 +1,5 @@
-//! A project's sources and its interpreter: found while the pipeline is planned, without starting it, and again
-//! where the artifact is opened.
+//! A project's sources and its interpreter: found while the pipeline is planned, without starting it, and
+//! again where the artifact is opened.
 //!
 //! An artifact names versions, not places. The store therefore keeps, beside its artifacts and for this
 //! machine alone, the path of the interpreter that had these versions when the stage ran.
@@ -247,7 +247,8 @@ pub fn recall(store: &Store, versions: &Versions, name: &str, what: &str) -> Res
             versions.python
         ))
         .hint(format!(
-            "run the stage of {what} again here, which notes where it is: `runner exec PIPELINE --force STAGE`"
+            "run the stage of {what} again here, which notes where it is: `runner exec PIPELINE --force \
+            STAGE`"
         ))
     })
 }

@@ -8,7 +8,7 @@ mod python;
 mod rule;
 
 pub use onnx::OnnxForm;
-pub use python::PythonForm;
+pub use python::{Per, PythonForm, Trust, WEIGHTS, files_of};
 pub use rule::RuleForm;
 
 use crate::policy::{ENTRY, Forward, Mode, Policy, PolicyState};

@@ -1,29 +1,22 @@
-//! A program in Python as a policy.
+//! A program in Python as a policy: a worker process that is given batches of observations in shared memory.
+//!
+//! The artifact has the project's modules (`project/…`) and the files that they load (`weights/…`). They are
+//! executed when the policy is started, never when it is read, with the versions of the interpreter and of
+//! the packages that the policy was made with, or not at all.
 
-use super::Parts;
-use crate::policy::Forward;
-use serde::{Deserialize, Serialize};
-use stages_core::StageError;
+mod form;
+mod player;
 
-/// The settings of a program in Python as a policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PythonForm {
-    /// S, the number of floats of an environment's recurrent state.
-    #[serde(default)]
-    state_len: usize,
-}
+pub use form::{Per, PythonForm, Trust, files_of};
 
-impl PythonForm {
-    /// S, the number of floats of an environment's recurrent state; 0 without memory.
-    pub fn state_len(&self) -> usize {
-        self.state_len
-    }
+use stages_env::python::Worker;
 
-    /// Starts the policy for a number of environments.
-    ///
-    /// # Errors
-    /// Fails when it cannot be started on this machine.
-    pub fn start(&self, _: Parts<'_>) -> Result<Box<dyn Forward>, StageError> {
-        Err(StageError::new("not built yet"))
-    }
-}
+/// The directory of the files that a policy loads, in its artifact.
+pub const WEIGHTS: &str = "weights";
+
+/// The worker processes of policies.
+const WORKER: Worker = Worker {
+    program: include_str!("worker.py"),
+    subject: "a policy",
+    limit_hint: "`time_limit:` of its stage is the limit of a batch of decisions, and of the start",
+};
