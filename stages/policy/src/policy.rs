@@ -57,10 +57,10 @@ pub trait Forward: Send {
     /// S, the number of floats of an environment's recurrent state; 0 without memory.
     fn state_len(&self) -> usize;
 
-    /// Fills `out` from the observations, and advances the recurrent states `[B, S]`, which are zeros where an
-    /// episode starts. A policy that says nothing but its action puts all weight on it: a log-probability of
-    /// 0, and minus infinity for all other choices; or a mean without standard deviations. Without a critic,
-    /// `value` is empty.
+    /// Fills `out` from the observations, and advances the recurrent states `[B, S]`, which are zeros where
+    /// an episode starts. A policy that says nothing but its action puts all weight on it: a log-probability
+    /// of 0, and minus infinity for all other choices; or a mean without standard deviations. Without a
+    /// critic, `value` is empty.
     ///
     /// # Errors
     /// Fails where what decides fails, or decides on something that is no action.
