@@ -69,7 +69,7 @@ def load_env(
 
 
 def load_policy(name: str | PathLike[str] | Artifact, *, directory: str | PathLike[str] | None = None) -> Policy:
-    """Loads a trained policy: `RUN/STAGE`, `RUN/STAGE.OUTPUT`, a digest, or the path of a `policy.safetensors`.
+    """Loads a policy of any form: `RUN/STAGE`, `RUN/STAGE.OUTPUT`, a digest, or the path of a `policy.safetensors`.
 
     Raises:
         Error: there is no such policy, or it cannot be read.

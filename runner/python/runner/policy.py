@@ -1,4 +1,4 @@
-"""Trained policies."""
+"""Policies."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy
 
-from . import _native
+from . import _native, _program
 from ._error import Error
 from ._runs import Artifact
 
-_FILE = "policy.safetensors"
+# What a policy has: a network of the program's own, or the description of another form.
+_FILES = ("policy.safetensors", "policy.json")
 
 
 class Policy:
-    """A trained policy; the code that decides is that of `evaluate/backtest`, and its decisions are equal bit by bit.
+    """A policy of any form; the code that decides is that of `evaluate/backtest`, and its decisions are equal bit by bit.
 
     Observations are those of the environment, without normalisation by running statistics of training: the policy has them, and applies them.
     An environment that normalises observations itself shows them in another normalisation for another split of data: open it with
@@ -31,13 +32,17 @@ class Policy:
             return
         else:
             artifact = Artifact(str(name), directory)
-        files = artifact.files
-        if _FILE not in files:
-            raise Error(f"`{name}` is of type `{artifact.type}`, not a policy", "give the output of a `train/…` stage")
-        self._native = _native.Policy(files[_FILE].read_bytes())
+        if artifact.type != "policy" or not any(file in artifact.files for file in _FILES):
+            raise Error(f"`{name}` is of type `{artifact.type}`, not a policy", "give the output of a `train/…` stage, `ingest/policy` or `policy/rule`")
+        self._native = _native.Policy.open(_program.home(artifact._directory), artifact.digest)
 
     def __repr__(self) -> str:
         return f"<Policy of {self._native.kind} for {self._native.env_name}>"
+
+    @property
+    def form(self) -> str:
+        """`native`, `onnx`, `python` or `rule`."""
+        return self._native.form
 
     @property
     def observation_names(self) -> list[str]:
@@ -86,7 +91,7 @@ class Policy:
             `[B, S]`.
 
         Raises:
-            Error: a shape is wrong, or a mask allows nothing.
+            Error: a shape is wrong, a mask allows nothing, or a policy of one's own fails.
         """
         native = self._native
         obs = numpy.ascontiguousarray(obs, numpy.float32)

@@ -1,21 +1,25 @@
-//! A trained policy.
+//! A policy of any form.
 
-use crate::error::{of_stage, raise};
+use crate::error::{of_stage, of_store, raise};
+use cache::{ArtifactDigest, Store};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, Normalisation};
 use stages_numerics::random::Random;
-use stages_policy::{Mode, PolicyState};
+use stages_policy::{AnyPolicy, Mode, PolicyState};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// The stream of random numbers that `evaluate/backtest` draws actions from.
 const STREAM: u64 = 0x0065_7661;
 
-/// A trained policy with the buffers of its last batch.
+/// A policy with the buffers of its last batch.
 #[pyclass(module = "runner._native")]
 pub struct Policy {
-    policy: stages_policy::Policy,
+    policy: AnyPolicy,
+    /// The store that it was read from, if not from a file.
+    store: Option<Store>,
     // Only ever borrowed exclusively: the lock is never taken.
     acting: Mutex<Acting>,
 }
@@ -31,22 +35,31 @@ impl Policy {
     /// Reads `policy.safetensors`.
     #[new]
     fn new(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        py.detach(|| Self::start(AnyPolicy::Native(stages_policy::Policy::load(bytes)?), None))
+            .map_err(of_stage)
+    }
+
+    /// Reads the policy of an artifact, and starts what decides.
+    #[staticmethod]
+    fn open(py: Python<'_>, home: PathBuf, digest: &str) -> PyResult<Self> {
+        let digest: ArtifactDigest = digest
+            .parse()
+            .map_err(|_| raise(format!("`{digest}` is not the digest of an artifact"), None))?;
         py.detach(|| {
-            let policy = stages_policy::Policy::load(bytes).map_err(of_stage)?;
-            if let ActionSpace::Candidates { .. } = policy.spec().action_space {
-                let message = "the policy acts on symbolic states, which this package does not show";
-                return Err(of_stage(StageError::new(message).hint("evaluate it in a pipeline")));
-            }
-            let acting = Mutex::new(Acting {
-                state: policy.start(1),
-                batch: 1,
-                random: Random::new(&[0, STREAM]),
-            });
-            Ok(Self { policy, acting })
+            let store = Store::open(&home).map_err(of_store)?;
+            let artifact = store.artifact(digest).map_err(of_store)?;
+            let policy = AnyPolicy::read(&store, &artifact).map_err(of_stage)?;
+            Self::start(policy, Some(store)).map_err(of_stage)
         })
     }
 
-    /// The stage kind that trained it.
+    /// `native`, `onnx`, `python` or `rule`.
+    #[getter]
+    fn form(&self) -> &'static str {
+        self.policy.form()
+    }
+
+    /// The stage kind that made it.
     #[getter]
     fn kind(&self) -> &str {
         self.policy.kind()
@@ -112,8 +125,9 @@ impl Policy {
 
     /// The number of floats of an environment's recurrent state; 0 without memory.
     #[getter]
-    fn state_len(&self) -> usize {
-        self.policy.architecture().state_len()
+    fn state_len(&mut self) -> usize {
+        let acting = self.acting();
+        acting.state.recurrent().len() / acting.batch
     }
 
     /// Starts the random numbers of sampled actions, as `evaluate/backtest` does with this seed.
@@ -147,7 +161,7 @@ impl Policy {
             Ok(buffer.to_vec(py)?.into_iter().map(|flag| flag != 0).collect())
         };
         expect("obs", obs.item_count(), self.policy.spec().obs_dim())?;
-        expect("state", state.item_count(), self.policy.architecture().state_len())?;
+        expect("state", state.item_count(), self.state_len())?;
         let obs = obs.to_vec(py)?;
         let start = flags(&episode_start)?;
         let mask = match &masks {
@@ -158,10 +172,10 @@ impl Policy {
             }
         };
         check_masks(&space, &mask)?;
-        let Self { policy, acting } = self;
+        let Self { policy, store, acting } = self;
         let acting = acting.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         if acting.batch != batch {
-            acting.state = policy.start(batch);
+            acting.state = py.detach(|| begin(policy, store.as_ref(), batch)).map_err(of_stage)?;
             acting.batch = batch;
         }
         acting.state.recurrent_mut().copy_from_slice(&state.to_vec(py)?);
@@ -172,8 +186,9 @@ impl Policy {
             } else {
                 Mode::Sample(random)
             };
-            policy.act(&obs, &mask, &start, state, mode);
-        });
+            policy.act(&obs, &mask, &start, state, mode).map(drop)
+        })
+        .map_err(of_stage)?;
         state.copy_from_slice(py, acting.state.recurrent())?;
         match acting.state.actions() {
             Actions::Discrete(values) | Actions::MultiDiscrete(values) => {
@@ -191,7 +206,29 @@ impl Policy {
     }
 }
 
+/// A state for `batch` environments.
+fn begin(policy: &AnyPolicy, store: Option<&Store>, batch: usize) -> Result<PolicyState, StageError> {
+    match (policy, store) {
+        (AnyPolicy::Native(policy), _) => Ok(policy.start(batch)),
+        (policy, Some(store)) => policy.start(store, batch),
+        (_, None) => Err(StageError::new("the policy has no store")),
+    }
+}
+
 impl Policy {
+    fn start(policy: AnyPolicy, store: Option<Store>) -> Result<Self, StageError> {
+        if let ActionSpace::Candidates { .. } = policy.spec().action_space {
+            let message = "the policy acts on symbolic states, which this package does not show";
+            return Err(StageError::new(message).hint("evaluate it in a pipeline"));
+        }
+        let acting = Mutex::new(Acting {
+            state: begin(&policy, store.as_ref(), 1)?,
+            batch: 1,
+            random: Random::new(&[0, STREAM]),
+        });
+        Ok(Self { policy, store, acting })
+    }
+
     fn acting(&mut self) -> &mut Acting {
         self.acting.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
