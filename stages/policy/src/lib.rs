@@ -8,6 +8,7 @@
 //! [`Policy`] is the result of a training; [`AnyPolicy`] decides in any form.
 
 pub mod architecture;
+mod bench;
 pub mod candidates;
 mod candle;
 pub mod categorical;
@@ -33,6 +34,7 @@ pub mod transformer;
 mod written;
 
 pub use architecture::{Activation, Architecture, Critic, Lstm};
+pub use bench::{PolicyBenchRow, bench};
 pub use candidates::{AtomEmbedding, CandidateEmbedding, CandidateModel, Pooling};
 pub use candle::CandleModel;
 pub use device::Device;

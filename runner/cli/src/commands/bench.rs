@@ -21,6 +21,8 @@ pub(crate) enum BenchTarget {
     Ingest,
     /// Environment steps per second.
     Env,
+    /// Decisions of policies per second, by form.
+    Policy,
     /// Steps of symbolic environments per second.
     Symbolic,
     /// Training steps per second.
@@ -40,6 +42,7 @@ Examples:
   runner bench greeks
   runner bench env --python ./env
   runner bench env --of latest/env
+  runner bench policy --python ./env
   runner bench cache --json")]
 pub(crate) struct BenchArgs {
     /// The benchmark.
@@ -50,7 +53,8 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub sweep: bool,
     /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by
-    /// `env/python` is measured, beside the native one and Gymnasium's own batches.
+    /// `env/python` is measured, beside the native one and Gymnasium's own batches. With `policy`: one with
+    /// numpy; policies in Python are measured beside the program's own.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
     /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1,
@@ -80,6 +84,11 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
             }
             None => value(&stages_env::bench()?),
         },
+        BenchTarget::Policy => {
+            let dir = temporary_directory()?;
+            let store = Store::open(dir.path())?;
+            value(&stages_policy::bench(args.python.as_deref(), Path::new("."), &store)?)
+        }
         BenchTarget::Symbolic => value(&symbolic(&args.triples)?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Trainers => {
